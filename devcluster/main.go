@@ -1,0 +1,5 @@
+package main
+
+import _ "golang.org/x/sys/unix"
+
+func main() {}

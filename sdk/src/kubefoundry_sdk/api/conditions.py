@@ -1,0 +1,69 @@
+"""Conditions: made, compared and merged so that `lastTransitionTime` moves only with `status` (contract §3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from kubefoundry_sdk.api.reasons import REASONS
+
+Condition = dict[str, Any]
+ConditionStatus = Literal["True", "False", "Unknown"]
+
+MAX_MESSAGE = 32768
+"""Longest message that a Kubernetes condition may carry (metav1.Condition)."""
+
+
+def condition(
+    type_: str, status: ConditionStatus | bool, reason: str, message: str, *, generation: int
+) -> Condition:
+    """A condition without its transition time; `stamp` adds that.
+
+    Raises ValueError for a reason outside the closed list of its type.
+    """
+    if type_ in REASONS and reason not in REASONS[type_]:
+        raise ValueError(f"{reason} is no reason of condition {type_}: {', '.join(sorted(REASONS[type_]))}")
+    text = {True: "True", False: "False"}.get(status, status) if isinstance(status, bool) else status
+    return {
+        "type": type_,
+        "status": text,
+        "reason": reason,
+        "message": message[:MAX_MESSAGE],
+        "observedGeneration": generation,
+    }
+
+
+def find(conditions: Iterable[Mapping[str, Any]] | None, type_: str) -> Condition | None:
+    """The condition of that type, or None."""
+    for item in conditions or ():
+        if item.get("type") == type_:
+            return dict(item)
+    return None
+
+
+def is_true(conditions: Iterable[Mapping[str, Any]] | None, type_: str, *, generation: int | None = None) -> bool:
+    """Whether the condition is True, and for `generation` where one is given."""
+    found = find(conditions, type_)
+    if found is None or found.get("status") != "True":
+        return False
+    return generation is None or found.get("observedGeneration") == generation
+
+
+def stamp(
+    wanted: Iterable[Condition], live: Iterable[Mapping[str, Any]] | None, now: datetime
+) -> list[Condition]:
+    """`wanted` with transition times: the live one where the status is the same, else `now`."""
+    known = {item.get("type"): item for item in live or ()}
+    stamped = []
+    for item in wanted:
+        before = known.get(item["type"])
+        same = before is not None and before.get("status") == item["status"]
+        time = before["lastTransitionTime"] if same and before and before.get("lastTransitionTime") else rfc3339(now)
+        stamped.append({**item, "lastTransitionTime": time})
+    return stamped
+
+
+def rfc3339(moment: datetime) -> str:
+    """Seconds and `Z`, as metav1.Time is written."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

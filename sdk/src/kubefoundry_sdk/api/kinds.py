@@ -1,0 +1,46 @@
+"""Kinds: how an API resource is addressed, and the ones that every component uses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kubefoundry_sdk.api import names
+
+Object = dict[str, Any]
+"""A Kubernetes object as the API server sends it (JSON)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A served version of a resource. `group` is empty for the core group."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def crd(self) -> str:
+        """Name of the CustomResourceDefinition that serves it."""
+        return f"{self.plural}.{self.group}"
+
+
+MODEL_DEPLOYMENTS: Final = Kind(
+    names.GROUP, names.VERSION, names.MODEL_DEPLOYMENTS, names.MODEL_DEPLOYMENT
+)
+PROVIDER_CONFIGS: Final = Kind(
+    names.GROUP, names.VERSION, names.PROVIDER_CONFIGS, names.PROVIDER_CONFIG, namespaced=False
+)
+CRDS: Final = Kind(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
+)
+LEASES: Final = Kind("coordination.k8s.io", "v1", "leases", "Lease")
+CONFIG_MAPS: Final = Kind("", "v1", "configmaps", "ConfigMap")
+SECRETS: Final = Kind("", "v1", "secrets", "Secret")
+EVENTS: Final = Kind("events.k8s.io", "v1", "events", "Event")

@@ -1,0 +1,40 @@
+"""Names that all components share (contract §1)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+GROUP: Final = "kubefoundry.ai"
+VERSION: Final = "v1alpha1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
+MODEL_DEPLOYMENT: Final = "ModelDeployment"
+MODEL_DEPLOYMENTS: Final = "modeldeployments"
+PROVIDER_CONFIG: Final = "InferenceProviderConfig"
+PROVIDER_CONFIGS: Final = "inferenceproviderconfigs"
+
+SYSTEM_NAMESPACE: Final = "kubefoundry-system"
+CORE_MANAGER: Final = "kubefoundry-core"
+SELECTOR_MANAGER: Final = "provider-selector"
+SELECTOR_LEASE: Final = "kubefoundry-selector"
+
+PREFIX: Final = f"{GROUP}/"
+MANAGED_BY_LABEL: Final = f"{GROUP}/managed-by"
+MANAGED_BY: Final = "kubefoundry"
+PAUSED_ANNOTATION: Final = f"{GROUP}/reconcile-paused"
+DRY_RUN_ANNOTATION: Final = f"{GROUP}/dry-run"
+DRY_RUN_RESULT_ANNOTATION: Final = f"{GROUP}/dry-run-result"
+REFRESH_ANNOTATION: Final = f"{GROUP}/refresh"
+RESELECT_ANNOTATION: Final = f"{GROUP}/reselect"
+OWNER_UID_ANNOTATION: Final = f"{GROUP}/owner-uid"
+APPLIED_ANNOTATION: Final = f"{GROUP}/applied"
+APPLIED_GENERATION_ANNOTATION: Final = f"{GROUP}/applied-generation"
+
+
+def provider_manager(provider: str) -> str:
+    """The field manager of the shim of `provider` (contract §1)."""
+    return f"{provider}-provider"
+
+
+def provider_finalizer(provider: str) -> str:
+    """The finalizer that the shim of `provider` puts on a ModelDeployment (contract §4.12)."""
+    return f"{GROUP}/{provider}-provider"

@@ -1,0 +1,49 @@
+"""Condition types and their reasons: a closed list (contract §3)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+VALIDATED: Final = "Validated"
+PROVIDER_SELECTED: Final = "ProviderSelected"
+PROVIDER_COMPATIBLE: Final = "ProviderCompatible"
+RESOURCE_CREATED: Final = "ResourceCreated"
+READY: Final = "Ready"
+PROVIDER_HEALTHY: Final = "ProviderHealthy"
+STALE_STATUS: Final = "StaleStatus"
+OVERRIDES_VALID: Final = "OverridesValid"
+
+REASONS: Final[dict[str, frozenset[str]]] = {
+    VALIDATED: frozenset({"ValidationPassed", "ValidationFailed"}),
+    PROVIDER_SELECTED: frozenset(
+        {
+            "AutoSelected",
+            "ExplicitlySelected",
+            "ProviderNotRegistered",
+            "NoSelector",
+            "NoHealthyProviders",
+            "NoMatchingProvider",
+        }
+    ),
+    PROVIDER_COMPATIBLE: frozenset({"CompatibilityVerified", "Unsupported", "InvalidOverrides"}),
+    RESOURCE_CREATED: frozenset(
+        {
+            "ResourceCreated",
+            "DryRun",
+            "CRDNotInstalled",
+            "UnsupportedSchema",
+            "ApplyRejected",
+            "NameConflict",
+            "Recreating",
+            "WaitingForCleanup",
+            "Terminating",
+        }
+    ),
+    READY: frozenset(
+        {"DeploymentReady", "Progressing", "Failed", "ScaledToZero", "Unknown", "EndpointUnverified"}
+    ),
+    PROVIDER_HEALTHY: frozenset({"HeartbeatSeen", "HeartbeatLost", "UpstreamOperatorDown"}),
+    STALE_STATUS: frozenset({"NoUpstreamProgress"}),
+    OVERRIDES_VALID: frozenset({"UnknownKeys"}),
+}
+"""Reasons of each condition type of a ModelDeployment."""

@@ -1,0 +1,166 @@
+"""What a shim is: a description of its upstream kind and four pure functions on typed values.
+
+`probe(crd) -> schema`, `supports(deployment) -> problems`, `render(deployment) -> objects` and
+`observe(deployment, object) -> observation` get everything as arguments: no client, no clock, no global.
+The runtime (`kubefoundry_sdk.provider`) registers the provider, watches, applies, writes status and deletes
+(contract §4); a shim holds no code for any of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import BaseModel
+
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamKind:
+    """A kind of the upstream system, without a version: which one is used is for `probe` to say."""
+
+    group: str
+    plural: str
+    kind: str
+
+    @property
+    def crd(self) -> str:
+        return f"{self.plural}.{self.group}"
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The upstream CRD that is installed, as `probe` found it.
+
+    api_version: `group/version` to write and read through (the storage version where the shim knows it,
+        contract §4.8).
+    features: names, the shim's own, of the optional fields that this CRD has.
+    """
+
+    api_version: str
+    features: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class UnsupportedSchema:
+    """The installed CRD lacks what the shim needs: `missing` are field paths or versions."""
+
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """A ModelDeployment as a shim sees it: validated and defaulted."""
+
+    name: str
+    namespace: str
+    uid: str
+    generation: int
+    spec: ModelDeploymentSpec
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """What a deployment is upstream.
+
+    main: the object of the upstream kind. helpers: objects that must exist first (ConfigMaps).
+    Both carry apiVersion, kind, metadata.name (labels and annotations where the upstream needs some) and their
+    content; namespace, owner, KubeFoundry's labels and annotations are the runtime's to add.
+    notes: what the user should know of this rendering, a sentence each; shown in `ProviderCompatible`.
+    """
+
+    main: Object
+    helpers: tuple[Object, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Replicas:
+    """Counts of serving units, in the sense of `status.replicas`."""
+
+    desired: int
+    ready: int
+    available: int
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """The Service (same namespace) and port where the OpenAI-compatible API answers once it is ready."""
+
+    service: str
+    port: int
+
+
+ObservedPhase = Literal["Pending", "Deploying", "Running", "Failed"]
+ReadyReason = Literal["DeploymentReady", "Progressing", "Failed", "ScaledToZero", "Unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """The upstream object's state in our terms (contract §3: reasons of `Ready`, phases).
+
+    phase Running means that it serves now; an update that failed meanwhile is told in `message`, and
+    `update_failed` is True. `message` carries the upstream's own words. `endpoint` is published only when Running.
+    """
+
+    phase: ObservedPhase
+    reason: ReadyReason
+    message: str
+    replicas: Replicas
+    endpoint: Endpoint
+    update_failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a provider can serve (003 §3.9)."""
+
+    engines: tuple[str, ...]
+    serving_modes: tuple[str, ...]
+    cpu_support: bool
+    gpu_support: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionRule:
+    """A CEL condition under which the provider is a candidate, and how strongly; `reason` is shown to the user."""
+
+    condition: str
+    priority: int
+    reason: str | None = None
+
+
+class NoOverrides(BaseModel):
+    """The overrides of a provider that has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A shim. `name` is its InferenceProviderConfig's name, `title` how messages call it (003 §8).
+
+    overrides: the typed form of `spec.provider.overrides`; wrong types make `ProviderCompatible` False, unknown
+        keys at any depth are warned about (003 §4.15).
+    probe: the installed CRD (JSON) -> how to write it, or what is missing.
+    supports: problems beyond engine, mode and CPU/GPU (which the runtime reads off `capabilities`): a sentence
+        each, empty when it can be deployed. The schema is None while the CRD is not installed.
+    render, observe: see `Rendered` and `Observation`; called only after `supports` found nothing.
+    """
+
+    name: str
+    title: str
+    version: str
+    documentation: str
+    capabilities: Capabilities
+    upstream: UpstreamKind
+    probe: Callable[[Object], Schema | UnsupportedSchema]
+    supports: Callable[[Deployment, Schema | None], Sequence[str]]
+    render: Callable[[Deployment, Schema], Rendered]
+    observe: Callable[[Deployment, Object], Observation]
+    selection_rules: tuple[SelectionRule, ...] = ()
+    overrides: type[BaseModel] = NoOverrides
+    helper_kinds: tuple[Literal["ConfigMap"], ...] = ()
