@@ -1,0 +1,230 @@
+"""A Kubernetes structural schema held against a value, with unknown fields forbidden.
+
+What kube-apiserver does with a CRD's `openAPIV3Schema` under `fieldValidation=Strict` (Kubernetes
+documentation, "Extend the Kubernetes API with CustomResourceDefinitions": structural schemas, pruning), except
+defaulting and `x-kubernetes-validations`, which only a real create shows.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import Any
+
+Schema = dict[str, Any]
+
+OBJECT_META = frozenset(
+    {
+        "name",
+        "generateName",
+        "namespace",
+        "labels",
+        "annotations",
+        "ownerReferences",
+        "finalizers",
+        "uid",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "managedFields",
+        "selfLink",
+    }
+)
+"""Fields of metav1.ObjectMeta, which a CRD's schema need not declare."""
+
+INTEGER_RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
+
+
+def violations(schema: Schema, value: Any) -> list[str]:
+    """What is wrong with `value`, an object of the CRD version whose schema this is: `path: what`, in order.
+
+    Empty when the API server would store the value without refusing or losing anything (CEL rules aside).
+    """
+    return list(_check(schema, value, "", strict=True, resource=True))
+
+
+def _check(schema: Schema, value: Any, path: str, *, strict: bool, resource: bool = False) -> Iterator[str]:
+    """`strict` reports unknown fields; schemas inside allOf, anyOf, oneOf and not only judge values."""
+    if value is None:
+        if not schema.get("nullable") and "type" in schema:
+            yield f"{_at(path)}: must not be null"
+        return
+    mismatch = _type_mismatch(schema, value)
+    if mismatch:
+        yield f"{_at(path)}: {mismatch}"
+        return
+    if "enum" in schema and value not in schema["enum"]:
+        yield f"{_at(path)}: {_shown(value)} is none of {_shown(schema['enum'])}"
+    if isinstance(value, dict):
+        yield from _check_object(schema, value, path, strict, resource or _embedded(schema))
+    elif isinstance(value, list):
+        yield from _check_list(schema, value, path, strict)
+    elif isinstance(value, str):
+        yield from _check_string(schema, value, path)
+    elif not isinstance(value, bool):
+        yield from _check_number(schema, value, path)
+    yield from _check_junctors(schema, value, path)
+
+
+def _type_mismatch(schema: Schema, value: Any) -> str | None:
+    if schema.get("x-kubernetes-int-or-string"):
+        fits = _is_integer(value) or isinstance(value, str)
+        return None if fits else f"must be integer or string, is {_shown(value)}"
+    wanted = schema.get("type")
+    if wanted is None or _TYPES[wanted](value):
+        return None
+    return f"must be {wanted}, is {_shown(value)}"
+
+
+def _check_object(
+    schema: Schema, value: dict[str, Any], path: str, strict: bool, resource: bool
+) -> Iterator[str]:
+    properties = schema.get("properties", {})
+    additional = schema.get("additionalProperties")
+    for name in schema.get("required", ()):
+        if name not in value:
+            yield f"{_join(path, name)}: required"
+    yield from _bounds(len(value), schema, "Properties", "field(s)", path)
+    if _embedded(schema):
+        for name in ("apiVersion", "kind"):
+            if name not in value:
+                yield f"{_join(path, name)}: required"
+    for name, child in value.items():
+        below = _join(path, name)
+        if resource and name in ("apiVersion", "kind", "metadata"):
+            yield from _check_type_and_object_meta(name, child, below)
+        elif name in properties:
+            yield from _check(properties[name], child, below, strict=strict)
+        elif isinstance(additional, dict):
+            yield from _check(additional, child, below, strict=strict)
+        elif strict and not additional and not schema.get("x-kubernetes-preserve-unknown-fields"):
+            yield f"{below}: unknown field"
+
+
+def _check_type_and_object_meta(name: str, child: Any, path: str) -> Iterator[str]:
+    if name != "metadata":
+        if not isinstance(child, str):
+            yield f"{path}: must be string, is {_shown(child)}"
+        return
+    if not isinstance(child, dict):
+        yield f"{path}: must be object, is {_shown(child)}"
+        return
+    for field, content in child.items():
+        if field not in OBJECT_META:
+            yield f"{path}.{field}: unknown field"
+        elif field in ("labels", "annotations"):
+            for key, text in (content or {}).items():
+                if not isinstance(text, str):
+                    yield f"{_join(f'{path}.{field}', key)}: must be string, is {_shown(text)}"
+
+
+def _check_list(schema: Schema, value: list[Any], path: str, strict: bool) -> Iterator[str]:
+    yield from _bounds(len(value), schema, "Items", "item(s)", path)
+    items = schema.get("items")
+    if items:
+        for index, child in enumerate(value):
+            yield from _check(items, child, f"{path}[{index}]", strict=strict)
+    if schema.get("x-kubernetes-list-type") == "map":
+        keys = schema["x-kubernetes-list-map-keys"]
+        declared = (items or {}).get("properties", {})
+        identities = [
+            {key: item.get(key, declared.get(key, {}).get("default")) for key in keys}
+            for item in value
+            if isinstance(item, dict)
+        ]
+        yield from _duplicates(identities, path)
+    elif schema.get("x-kubernetes-list-type") == "set" or schema.get("uniqueItems"):
+        yield from _duplicates(value, path)
+
+
+def _duplicates(identities: Sequence[Any], path: str) -> Iterator[str]:
+    for index, identity in enumerate(identities):
+        if identity in identities[:index]:
+            yield f"{path}[{index}]: duplicate of {_shown(identity)}"
+
+
+def _check_string(schema: Schema, value: str, path: str) -> Iterator[str]:
+    yield from _bounds(len(value), schema, "Length", "character(s)", path)
+    pattern = schema.get("pattern")
+    if pattern and not _regex(pattern).search(value):
+        yield f"{_at(path)}: {_shown(value)} does not match {pattern}"
+
+
+def _check_number(schema: Schema, value: int | float, path: str) -> Iterator[str]:
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is not None and (value < low or (schema.get("exclusiveMinimum") and value == low)):
+        yield f"{_at(path)}: {value} is below the minimum {low}"
+    if high is not None and (value > high or (schema.get("exclusiveMaximum") and value == high)):
+        yield f"{_at(path)}: {value} is above the maximum {high}"
+    step = schema.get("multipleOf")
+    if step is not None and value % step:
+        yield f"{_at(path)}: {value} is no multiple of {step}"
+    bounds = INTEGER_RANGES.get(schema.get("format", ""))
+    if bounds and not bounds[0] <= value <= bounds[1]:
+        yield f"{_at(path)}: {value} does not fit {schema['format']}"
+
+
+def _check_junctors(schema: Schema, value: Any, path: str) -> Iterator[str]:
+    def fits(branch: Schema) -> bool:
+        return not any(True for _ in _check(branch, value, path, strict=False))
+
+    for branch in schema.get("allOf", ()):
+        yield from _check(branch, value, path, strict=False)
+    if "anyOf" in schema and not any(fits(branch) for branch in schema["anyOf"]):
+        yield f"{_at(path)}: fits no branch of anyOf"
+    if "oneOf" in schema:
+        fitting = sum(fits(branch) for branch in schema["oneOf"])
+        if fitting != 1:
+            yield f"{_at(path)}: fits {fitting} branches of oneOf, must fit 1"
+    if "not" in schema and fits(schema["not"]):
+        yield f"{_at(path)}: must not fit the schema under not"
+
+
+def _bounds(count: int, schema: Schema, what: str, unit: str, path: str) -> Iterator[str]:
+    low, high = schema.get(f"min{what}"), schema.get(f"max{what}")
+    if low is not None and count < low:
+        yield f"{_at(path)}: {count} {unit}, at least {low} needed"
+    if high is not None and count > high:
+        yield f"{_at(path)}: {count} {unit}, at most {high} allowed"
+
+
+def _embedded(schema: Schema) -> bool:
+    return bool(schema.get("x-kubernetes-embedded-resource"))
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+_TYPES: dict[str, Callable[[Any], bool]] = {
+    "object": lambda value: isinstance(value, dict),
+    "array": lambda value: isinstance(value, list),
+    "string": lambda value: isinstance(value, str),
+    "boolean": lambda value: isinstance(value, bool),
+    "integer": _is_integer,
+    "number": lambda value: _is_integer(value) or isinstance(value, float),
+}
+
+
+@cache
+def _regex(pattern: str) -> re.Pattern[str]:
+    """Go's `$` ends the text, Python's also matches before a last newline."""
+    return re.compile(re.sub(r"(?<!\\)\$$", r"\\Z", pattern))
+
+
+def _at(path: str) -> str:
+    return path or "the object"
+
+
+def _join(path: str, name: str) -> str:
+    step = name if re.fullmatch(r"[\w-]+", name) else f"[{json.dumps(name)}]"
+    return f"{path}.{step}" if path and not step.startswith("[") else f"{path}{step}"
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 80 else f"{text[:77]}..."
