@@ -1,0 +1,65 @@
+"""Which fields a manager owns, read from `metadata.managedFields` (server-side apply, fieldsV1)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from kubefoundry_sdk.api.kinds import Object
+
+Fields = Mapping[str, Any]
+
+
+def compact(managed: list[dict[str, Any]], own: frozenset[str]) -> list[dict[str, Any]]:
+    """Only what is read later: the fields of the managers in `own`, of the others just that they are there.
+
+    The whole list is over half of an object's bytes.
+    """
+    return [
+        entry
+        if entry.get("manager") in own and entry.get("operation") == "Apply"
+        else {key: entry[key] for key in ("manager", "operation", "subresource") if key in entry}
+        for entry in managed
+    ]
+
+
+def owned(obj: Object, manager: str, subresource: str = "") -> Fields | None:
+    """The fields that `manager` applied, or None where it has applied none."""
+    for entry in obj["metadata"].get("managedFields") or ():
+        if (
+            entry.get("manager") == manager
+            and entry.get("operation") == "Apply"
+            and entry.get("subresource", "") == subresource
+        ):
+            fields: Fields = entry.get("fieldsV1", {})
+            return fields
+    return None
+
+
+def managers(obj: Object, subresource: str = "") -> set[str]:
+    """Names of all that applied something to the subresource."""
+    return {
+        entry.get("manager", "")
+        for entry in obj["metadata"].get("managedFields") or ()
+        if entry.get("operation") == "Apply" and entry.get("subresource", "") == subresource
+    }
+
+
+def project(value: Any, fields: Fields) -> Any:
+    """The part of `value` that `fields` names: what the manager's last apply looks like today.
+
+    Items of a list-map come in the order of the live list; an atomic list or map is one leaf.
+    """
+    names = {key[2:]: sub for key, sub in fields.items() if key.startswith("f:")}
+    if isinstance(value, dict) and names:
+        return {name: project(value[name], sub) for name, sub in names.items() if name in value}
+    keys = [(json.loads(key[2:]), sub) for key, sub in fields.items() if key.startswith("k:")]
+    if isinstance(value, list) and keys:
+        return [
+            project(item, sub)
+            for item in value
+            for key, sub in keys
+            if isinstance(item, dict) and all(item.get(name) == want for name, want in key.items())
+        ]
+    return value

@@ -1,0 +1,106 @@
+"""Who we are to the API server: the ServiceAccount's files, or elsewhere a kubeconfig (contract §6)."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+SERVICE_ACCOUNT_DIR: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+"""Where the kubelet mounts the projected token, CA and namespace by default."""
+
+
+class NoCredentials(Exception):
+    """Neither a ServiceAccount nor a usable kubeconfig; the text says what was tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """server: base URL. tls: verifies the server, and holds a client certificate where there is one.
+
+    token: the bearer token of this moment, None where the client certificate speaks.
+    """
+
+    server: str
+    tls: ssl.SSLContext | None
+    token: Callable[[], str | None]
+
+
+def load(kubeconfig: str | None) -> Credentials:
+    """The ServiceAccount in a cluster unless a kubeconfig is named; else the kubeconfig rules of kubectl.
+
+    Raises NoCredentials with one line that says what to do.
+    """
+    if kubeconfig is None and os.environ.get("KUBERNETES_SERVICE_HOST"):
+        return in_cluster()
+    return from_kubeconfig(kubeconfig)
+
+
+def in_cluster() -> Credentials:
+    """Credentials of the pod's ServiceAccount.
+
+    `KUBEFOUNDRY_SERVICE_ACCOUNT_DIR` names another mount point of the projected volume.
+    """
+    folder = Path(os.environ.get("KUBEFOUNDRY_SERVICE_ACCOUNT_DIR", SERVICE_ACCOUNT_DIR))
+    host = os.environ["KUBERNETES_SERVICE_HOST"]
+    port = os.environ.get("KUBERNETES_SERVICE_PORT", "443")
+    host = f"[{host}]" if ":" in host else host
+    try:
+        tls = ssl.create_default_context(cafile=str(folder / "ca.crt"))
+        token = token_file(folder / "token")
+        token()
+    except OSError as error:
+        raise NoCredentials(f"the ServiceAccount's files cannot be read: {error}") from error
+    return Credentials(f"https://{host}:{port}", tls, token)
+
+
+def token_file(path: Path) -> Callable[[], str]:
+    """The file's token, read again when the kubelet has replaced it."""
+    seen: tuple[int, int] | None = None
+    value = ""
+
+    def token() -> str:
+        nonlocal seen, value
+        stat = path.stat()
+        mark = (stat.st_mtime_ns, stat.st_ino)
+        if mark != seen:
+            value, seen = path.read_text().strip(), mark
+        return value
+
+    return token
+
+
+def from_kubeconfig(path: str | None) -> Credentials:
+    """What the `kubernetes` package makes of the kubeconfig, exec plugins included."""
+    try:
+        # Imported here: 35 MiB that an in-cluster image neither needs nor has.
+        from kubernetes import config
+    except ImportError as error:
+        raise NoCredentials(
+            "reading a kubeconfig needs the package 'kubernetes': install kubefoundry-sdk[kubeconfig]"
+        ) from error
+    from kubernetes.client import Configuration
+
+    settings = Configuration()
+    try:
+        config.load_kube_config(config_file=path, client_configuration=settings)  # type: ignore[no-untyped-call]
+    except config.ConfigException as error:
+        raise NoCredentials(f"no usable kubeconfig: {error}; set --kubeconfig or KUBECONFIG") from error
+    server = str(settings.host).rstrip("/")
+    tls: ssl.SSLContext | None = None
+    if server.startswith("https://"):
+        tls = ssl.create_default_context(cafile=settings.ssl_ca_cert or None)
+        if not settings.verify_ssl:
+            tls.check_hostname = False
+            tls.verify_mode = ssl.CERT_NONE
+        if settings.cert_file:
+            tls.load_cert_chain(settings.cert_file, settings.key_file)
+
+    def token() -> str | None:
+        value = settings.get_api_key_with_prefix("authorization")
+        return str(value).removeprefix("Bearer ").strip() if value else None
+
+    return Credentials(server, tls, token)

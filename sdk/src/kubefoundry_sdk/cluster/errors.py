@@ -1,0 +1,65 @@
+"""Answers of the API server that are no success, told apart by what a caller does about them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class ApiError(Exception):
+    """A Status answer of the API server.
+
+    code: the HTTP status. reason: the machine-readable word (`Conflict`, `Invalid` …). message: the server's
+    own words. retry_after: seconds that the server asks to wait, if it does.
+    """
+
+    def __init__(
+        self, code: int, reason: str, message: str, *, retry_after: float | None = None, request: str = ""
+    ) -> None:
+        super().__init__(
+            f"{request}: {code} {reason}: {message}" if request else f"{code} {reason}: {message}"
+        )
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.retry_after = retry_after
+
+    @classmethod
+    def from_status(
+        cls, code: int, body: Any, *, retry_after: float | None = None, request: str = ""
+    ) -> ApiError:
+        """From a decoded `Status` body, or from whatever else stood in front of the API server."""
+        if isinstance(body, dict) and body.get("kind") == "Status":
+            if retry_after is None:
+                seconds = (body.get("details") or {}).get("retryAfterSeconds")
+                retry_after = float(seconds) if seconds else None
+            return cls(
+                body.get("code") or code,
+                body.get("reason") or "Unknown",
+                body.get("message") or "",
+                retry_after=retry_after,
+                request=request,
+            )
+        return cls(code, "Unknown", str(body)[:500], retry_after=retry_after, request=request)
+
+    @property
+    def conflict(self) -> bool:
+        """The object changed meanwhile: the next watch event brings what to decide on (contract §3)."""
+        return self.code == 409 and self.reason != "AlreadyExists"
+
+    @property
+    def not_found(self) -> bool:
+        return self.code == 404
+
+    @property
+    def gone(self) -> bool:
+        """The resource version is too old: list again."""
+        return self.code == 410
+
+    @property
+    def rejected(self) -> bool:
+        """The content was refused: any 4xx but those that say something about the moment (contract §4)."""
+        return 400 <= self.code < 500 and self.code not in (401, 404, 408, 409, 410, 429)
+
+
+class Unreachable(Exception):
+    """No answer: connection refused or lost, time-out. Says which request."""

@@ -1,0 +1,43 @@
+"""`/healthz`, `/readyz` and `/metrics` of a process."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+Check = Callable[[], str | None]
+"""None when all is well, else one line that says what is not."""
+
+
+async def serve(*, health_port: int, metrics_port: int, healthy: Check, ready: Check) -> list[web.AppRunner]:
+    """Serves on all addresses; 0 leaves a port out. Raises OSError when a port is taken."""
+    routes: dict[int, list[web.RouteDef]] = {}
+    if health_port:
+        routes.setdefault(health_port, []).extend(
+            [web.get("/healthz", _answer(healthy)), web.get("/readyz", _answer(ready))]
+        )
+    if metrics_port:
+        routes.setdefault(metrics_port, []).append(web.get("/metrics", _metrics))
+    runners = []
+    for port, handlers in routes.items():
+        app = web.Application()
+        app.add_routes(handlers)
+        runner = web.AppRunner(app, access_log=None)
+        await runner.setup()
+        await web.TCPSite(runner, port=port).start()
+        runners.append(runner)
+    return runners
+
+
+def _answer(check: Check) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    async def handler(_: web.Request) -> web.StreamResponse:
+        problem = check()
+        return web.Response(text=(problem or "ok") + "\n", status=503 if problem else 200)
+
+    return handler
+
+
+async def _metrics(_: web.Request) -> web.StreamResponse:
+    return web.Response(body=generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST})

@@ -1,0 +1,169 @@
+"""A Lease: held by one replica of a component, and a sign to others that the component is there.
+
+Safe without fencing because all writes are server-side applies on the resource version that was read: a short
+overlap of two holders changes nothing. Each attempt has a deadline of its own, so that a hanging API server
+ends leadership in time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from kubefoundry_sdk.api.kinds import LEASES, Object
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+
+log = logging.getLogger(__name__)
+
+DURATION: Final = 15.0
+RENEW: Final = 5.0
+RETRY: Final = 2.0
+"""Seconds: how long a Lease stands without renewal, how often it is renewed, how often others try (the values of
+Kubernetes' own components for duration and retry; renewing is rarer because it is all that an idle suite does)."""
+
+
+class LeaseLost(Exception):
+    """Another replica holds the Lease now, or it could not be renewed in time: this process must stop."""
+
+
+class Expiry:
+    """Tells by the reader's own monotonic clock whether a Lease (or heartbeat) is alive.
+
+    The clocks of two machines are never compared: what counts is when its content was last *seen to change*.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._seen: Any = None
+        self._since = 0.0
+
+    def see(self, content: Any) -> float:
+        """Seconds since `content` last changed; 0 on the first sight of it."""
+        now = self._clock()
+        if content != self._seen:
+            self._seen, self._since = content, now
+        return now - self._since
+
+
+def expired(lease: Object | None, age: float) -> bool:
+    """Whether the Lease is absent, released, or unchanged for longer than it says it stands."""
+    spec = (lease or {}).get("spec") or {}
+    if not spec.get("holderIdentity"):
+        return True
+    return age > float(spec.get("leaseDurationSeconds") or DURATION)
+
+
+class Holder:
+    """Takes and keeps the Lease `name` in `namespace` under `identity` (pod uid: a restarted container takes its
+    own Lease back at once)."""
+
+    def __init__(self, client: Client, *, name: str, namespace: str, identity: str) -> None:
+        self._client = client
+        self._name = name
+        self._namespace = namespace
+        self._identity = identity
+        self._expiry = Expiry(lambda: asyncio.get_running_loop().time())
+        self._held: Object | None = None
+
+    async def take(self) -> None:
+        """Waits until the Lease is ours."""
+        while True:
+            try:
+                async with asyncio.timeout(RENEW):
+                    if await self._try():
+                        log.info("holding lease %s/%s as %s", self._namespace, self._name, self._identity)
+                        return
+            except (ApiError, Unreachable, TimeoutError) as error:
+                log.warning("taking lease %s/%s failed, trying on: %s", self._namespace, self._name, error)
+            await asyncio.sleep(RETRY)
+
+    async def keep(self) -> None:
+        """Renews until cancelled, then gives the Lease back. Raises LeaseLost."""
+        loop = asyncio.get_running_loop()
+        renewed = loop.time()
+        try:
+            while True:
+                await asyncio.sleep(RENEW if loop.time() - renewed < RENEW else RETRY)
+                try:
+                    async with asyncio.timeout(RENEW):
+                        if not await self._try():
+                            raise LeaseLost(
+                                f"lease {self._namespace}/{self._name} was taken by another replica"
+                            )
+                        renewed = loop.time()
+                except (ApiError, Unreachable, TimeoutError) as error:
+                    log.warning("renewing lease %s/%s failed: %s", self._namespace, self._name, error)
+                if loop.time() - renewed > DURATION - RENEW:
+                    raise LeaseLost(f"lease {self._namespace}/{self._name} could not be renewed in time")
+        except asyncio.CancelledError:
+            await self._release()
+            raise
+
+    async def _try(self) -> bool:
+        """One attempt to write the Lease as ours; False where another replica holds it."""
+        if self._held is None and not await self._free():
+            return False
+        try:
+            if self._held is None:
+                self._held = await self._client.create(LEASES, self._body(None), manager=self._identity)
+            else:
+                self._held = await self._client.replace(LEASES, self._body(self._held), manager=self._identity)
+        except ApiError as error:
+            if error.code not in (404, 409):
+                raise
+            # Written, made or deleted by someone else since we read it: look again at the next attempt, at once.
+            self._held = None
+            return await self._free() and await self._try()
+        return True
+
+    async def _free(self) -> bool:
+        """Reads the Lease into `_held` where it may be taken: absent, ours, released or expired."""
+        try:
+            lease = await self._client.get(LEASES, self._name, self._namespace)
+        except ApiError as error:
+            if not error.not_found:
+                raise
+            return True
+        age = self._expiry.see(lease["metadata"]["resourceVersion"])
+        holder = (lease.get("spec") or {}).get("holderIdentity")
+        if holder != self._identity and not expired(lease, age):
+            return False
+        self._held = lease
+        return True
+
+    def _body(self, current: Object | None) -> Object:
+        now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        before = (current or {}).get("spec") or {}
+        same = before.get("holderIdentity") == self._identity
+        metadata = {"name": self._name, "namespace": self._namespace}
+        if current:
+            metadata["resourceVersion"] = current["metadata"]["resourceVersion"]
+        return {
+            "apiVersion": LEASES.api_version,
+            "kind": LEASES.kind,
+            "metadata": metadata,
+            "spec": {
+                "holderIdentity": self._identity,
+                "leaseDurationSeconds": int(DURATION),
+                "acquireTime": (same and before.get("acquireTime")) or now,
+                "renewTime": now,
+                "leaseTransitions": int(before.get("leaseTransitions") or 0)
+                + (0 if same or not current else 1),
+            },
+        }
+
+    async def _release(self) -> None:
+        """Empties the holder, so that another replica need not wait."""
+        if self._held is None:
+            return
+        body = self._body(self._held)
+        body["spec"] = {**body["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
+        try:
+            async with asyncio.timeout(2):
+                await self._client.replace(LEASES, body, manager=self._identity)
+        except (ApiError, Unreachable, TimeoutError) as error:
+            log.info("lease %s/%s was not given back: %s", self._namespace, self._name, error)

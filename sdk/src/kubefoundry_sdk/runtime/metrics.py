@@ -1,0 +1,19 @@
+"""Metrics that every component has (003 §9); a component declares its own beside its code."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from prometheus_client import Counter, Histogram
+
+RECONCILIATIONS: Final = Histogram(
+    "kubefoundry_reconciliation_duration_seconds",
+    "Seconds that a reconcile took.",
+    ["provider"],
+    buckets=(0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)
+ERRORS: Final = Counter(
+    "kubefoundry_reconciliation_errors",
+    "Reconciles that failed and are tried again, by kind of error: api, unreachable, internal.",
+    ["provider", "error_type"],
+)

@@ -1,0 +1,77 @@
+"""The flags that every process has, each with an environment variable `KUBEFOUNDRY_…` (contract §6)."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from kubefoundry_sdk.api.names import SYSTEM_NAMESPACE
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """One line and exit code 1, as for every other start that cannot succeed."""
+        sys.stderr.write(f"{self.prog}: {message}; see {self.prog} --help\n")
+        raise SystemExit(1)
+
+
+def parser(program: str, description: str) -> argparse.ArgumentParser:
+    """A parser with the flags that every process has."""
+    made = _Parser(prog=program, description=description)
+    flag(made, "--kubeconfig", "kubeconfig file; default: the ServiceAccount, else kubectl's rules")
+    flag(made, "--namespace", "namespace of the component and of its Lease", default=SYSTEM_NAMESPACE)
+    flag(made, "--log-format", "text or json", default="text", choices=("text", "json"))
+    flag(made, "--metrics-port", "port of /metrics, 0 for none", default=8080, read=_port)
+    flag(made, "--health-port", "port of /healthz and /readyz, 0 for none", default=8081, read=_port)
+    flag(
+        made,
+        "--leader-elect",
+        "work only while holding the component's Lease: true or false",
+        default=False,
+        read=boolean,
+        nargs="?",
+        const=True,
+    )
+    flag(made, "--identity", "holder of the Lease; default: POD_UID, else host and process id")
+    flag(made, "--workers", "objects that are reconciled at the same time", default=8, read=_positive)
+    flag(made, "--qps", "requests a second at most, 0 for no limit of ours", default=0.0, read=float)
+    return made
+
+
+def flag(
+    to: argparse.ArgumentParser,
+    name: str,
+    text: str,
+    *,
+    default: Any = None,
+    read: Callable[[str], Any] = str,
+    **more: Any,
+) -> None:
+    """Adds a flag whose default may stand in the environment: `--health-port` reads KUBEFOUNDRY_HEALTH_PORT."""
+    variable = "KUBEFOUNDRY_" + name.removeprefix("--").replace("-", "_").upper()
+    said = os.environ.get(variable)
+    note = "" if default is None else f", default {default}"
+    # argparse reads a string default through `type`, so that a bad variable is refused like a bad flag.
+    to.add_argument(name, help=f"{text} ({variable}{note})", default=said or default, type=read, **more)
+
+
+def boolean(text: str) -> bool:
+    """`true` or `false`, as Kubernetes components write them."""
+    if text.lower() not in ("true", "false"):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
+    return text.lower() == "true"
+
+
+def _port(text: str) -> int:
+    if not text.isdigit() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port")
+    return int(text)
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 up")
+    return int(text)

@@ -1,0 +1,87 @@
+"""Kubernetes Events about our objects: each said once, sent in the background, dropped rather than waited for."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections import OrderedDict
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+from kubefoundry_sdk.api.kinds import EVENTS, Object
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+
+log = logging.getLogger(__name__)
+
+REPEAT: Final = 600.0
+"""Seconds within which the same Event about the same object is said once."""
+
+WAITING: Final = 1000
+"""Events that may wait to be sent; more are dropped, because an Event must never hold up a reconcile."""
+
+NOTE: Final = 1024
+"""Longest note that the API accepts (events.k8s.io/v1)."""
+
+
+class Recorder:
+    """`component`: reportingController. `instance`: which replica (pod name or uid)."""
+
+    def __init__(self, client: Client, *, component: str, instance: str) -> None:
+        self._client = client
+        self._component = component
+        self._instance = instance
+        self._said: OrderedDict[str, float] = OrderedDict()
+        self._waiting: asyncio.Queue[Object] = asyncio.Queue(WAITING)
+
+    def event(self, about: Object, type_: Literal["Normal", "Warning"], reason: str, note: str) -> None:
+        """Queues an Event about the object (apiVersion, kind and metadata are read)."""
+        meta = about["metadata"]
+        text = note if len(note) <= NOTE else note[: NOTE - 1] + "…"
+        mark = hashlib.sha256(f"{meta.get('uid')}/{type_}/{reason}/{text}".encode()).hexdigest()[:16]
+        now = asyncio.get_running_loop().time()
+        if now - self._said.get(mark, -REPEAT) < REPEAT:
+            return
+        self._said[mark] = now
+        self._said.move_to_end(mark)
+        while len(self._said) > WAITING:
+            self._said.popitem(last=False)
+        moment = datetime.now(UTC)
+        body: Object = {
+            "apiVersion": EVENTS.api_version,
+            "kind": EVENTS.kind,
+            "metadata": {
+                "name": f"{meta['name'][:200]}.{mark}{int(moment.timestamp() * 1e6):x}",
+                "namespace": meta.get("namespace", "default"),
+            },
+            "regarding": {
+                "apiVersion": about["apiVersion"],
+                "kind": about["kind"],
+                "name": meta["name"],
+                **({"namespace": meta["namespace"]} if meta.get("namespace") else {}),
+                "uid": meta.get("uid", ""),
+                "resourceVersion": meta.get("resourceVersion", ""),
+            },
+            "type": type_,
+            "reason": reason,
+            "action": reason,
+            "note": text,
+            "eventTime": moment.isoformat(timespec="microseconds").replace("+00:00", "Z"),
+            "reportingController": f"kubefoundry.ai/{self._component}",
+            "reportingInstance": self._instance[:128],
+        }
+        try:
+            self._waiting.put_nowait(body)
+        except asyncio.QueueFull:
+            log.warning("event %s about %s dropped: %d wait already", reason, meta["name"], WAITING)
+
+    async def run(self) -> None:
+        """Sends what waits, until cancelled."""
+        while True:
+            body = await self._waiting.get()
+            try:
+                await self._client.create(EVENTS, body, manager=self._component)
+            except (ApiError, Unreachable) as error:
+                # A namespace that is going away takes no events; neither case is worth a retry.
+                log.info("event %s not sent: %s", body["reason"], error)

@@ -1,0 +1,61 @@
+"""Writing the status fields that a component owns: server-side apply, and only when something differs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from kubefoundry_sdk.api import managed_fields
+from kubefoundry_sdk.api.conditions import stamp
+from kubefoundry_sdk.api.kinds import Kind, Object
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.runtime.store import Store
+
+
+async def write(
+    client: Client, store: Store, kind: Kind, live: Object, status: Mapping[str, Any], *, manager: str
+) -> bool:
+    """Makes `status` the fields that `manager` owns in the status of `live`; whether a request was needed.
+
+    Fields it owned and that are not in `status` are released; an empty `status` releases all. Conditions come
+    without transition times. The apply takes fields over (force) and carries the resource version of `live`:
+    raises ApiError (conflict) when the object has changed, in which case the next watch event decides again.
+    """
+    wanted = dict(status)
+    current = live.get("status") or {}
+    if "conditions" in wanted:
+        wanted["conditions"] = stamp(wanted["conditions"], current.get("conditions"), datetime.now(UTC))
+    if same(live, wanted, manager):
+        return False
+    meta = live["metadata"]
+    body: Object = {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {
+            **{name: meta[name] for name in ("name", "namespace", "uid", "resourceVersion") if name in meta},
+        },
+    }
+    if wanted:
+        body["status"] = wanted
+    store.put(await client.apply_status(kind, body, manager=manager))
+    return True
+
+
+def same(live: Object, wanted: Mapping[str, Any], manager: str) -> bool:
+    """Whether what `manager` owns in the live status is just `wanted`."""
+    fields = managed_fields.owned(live, manager, "status")
+    if fields is None:
+        return not wanted
+    owned = managed_fields.project(live.get("status") or {}, fields.get("f:status", {}))
+    if "f:status" not in fields:
+        owned = {}
+    return _canonical(owned) == _canonical(wanted)
+
+
+def _canonical(status: Mapping[str, Any]) -> dict[str, Any]:
+    """Conditions by type: their order in the list means nothing."""
+    plain = dict(status)
+    if isinstance(plain.get("conditions"), list):
+        plain["conditions"] = {item.get("type"): item for item in plain["conditions"]}
+    return plain

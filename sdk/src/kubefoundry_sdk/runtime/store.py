@@ -1,0 +1,118 @@
+"""What we know of a kind: filled by the watch and by the answers to our own writes, read by reconciles.
+
+Objects are kept as compact JSON and parsed on every read: a third of the memory of dicts, and what a reader
+gets is its own. The newest resource version wins, so a late answer never overwrites a newer event.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.managed_fields import compact
+
+Key = tuple[str, str]
+"""Namespace (empty for cluster-scoped kinds) and name."""
+
+Subscriber = Callable[[Key, Object | None], None]
+"""Called after a change with the object as it is now, None when it is gone. Must be quick and never raise."""
+
+TOMBSTONES: Final = 1024
+"""Deletions remembered, so that the answer to a write that raced one does not bring the object back."""
+
+
+def key_of(obj: Object) -> Key:
+    meta = obj["metadata"]
+    return meta.get("namespace", ""), meta["name"]
+
+
+def version_of(obj: Object) -> int:
+    """The resource version as a number, comparable within a kind (promised from Kubernetes 1.35, so before)."""
+    return int(obj["metadata"]["resourceVersion"])
+
+
+class Store:
+    """`managers`: whose owned fields are kept (`managed_fields.compact`). `trim`: drops what nobody reads."""
+
+    def __init__(
+        self, *, managers: frozenset[str] = frozenset(), trim: Callable[[Object], Object] | None = None
+    ) -> None:
+        self._managers = managers
+        self._trim = trim
+        self._objects: dict[Key, tuple[int, bytes]] = {}
+        self._deleted: dict[Key, int] = {}
+        self._subscribers: list[Subscriber] = []
+        self.synced = asyncio.Event()
+        """Set once a whole listing has been stored; cleared when the kind is no longer served."""
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        self._subscribers.append(subscriber)
+
+    def get(self, key: Key) -> Object | None:
+        """A copy of the object, the caller's own to change."""
+        entry = self._objects.get(key)
+        if entry is None:
+            return None
+        obj: Object = json.loads(entry[1])
+        return obj
+
+    def keys(self) -> list[Key]:
+        return list(self._objects)
+
+    def objects(self) -> Iterator[Object]:
+        for _, raw in list(self._objects.values()):
+            yield json.loads(raw)
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def put(self, obj: Object) -> None:
+        """Stores the object unless something newer is known of it."""
+        key, version = key_of(obj), version_of(obj)
+        known = self._objects.get(key)
+        if (known and known[0] >= version) or self._deleted.get(key, -1) >= version:
+            return
+        meta = obj["metadata"]
+        if "managedFields" in meta:
+            meta["managedFields"] = compact(meta["managedFields"], self._managers)
+        kept = self._trim(obj) if self._trim else obj
+        self._objects[key] = (version, json.dumps(kept, separators=(",", ":"), ensure_ascii=False).encode())
+        self._tell(key, kept)
+
+    def remove(self, obj: Object) -> None:
+        """Forgets an object that was deleted at its resource version."""
+        self._forget(key_of(obj), version_of(obj))
+
+    def replace(self, objects: list[Object], resource_version: str) -> None:
+        """A whole listing: stores what is new, and reports as deleted what is not in it any more."""
+        listed = {key_of(obj) for obj in objects}
+        for obj in objects:
+            self.put(obj)
+        for key in [key for key in self._objects if key not in listed]:
+            self._forget(key, int(resource_version))
+        self.synced.set()
+
+    def clear(self) -> None:
+        """The kind is no longer served: everything of it is gone."""
+        for key, (version, _) in list(self._objects.items()):
+            self._forget(key, version)
+        self.synced.clear()
+
+    def _forget(self, key: Key, version: int) -> None:
+        known = self._objects.get(key)
+        if known and known[0] > version:
+            return
+        self._deleted.pop(key, None)
+        self._deleted[key] = version
+        if len(self._deleted) > TOMBSTONES:
+            del self._deleted[next(iter(self._deleted))]
+        if known:
+            del self._objects[key]
+            self._tell(key, None)
+
+    def _tell(self, key: Key, obj: Object | None) -> None:
+        for subscriber in self._subscribers:
+            subscriber(key, obj)

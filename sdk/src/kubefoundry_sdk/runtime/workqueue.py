@@ -1,0 +1,117 @@
+"""A keyed work queue: one worker at a time for a key, and changes meanwhile make one more turn."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.runtime import metrics
+from kubefoundry_sdk.runtime.store import Key
+
+log = logging.getLogger(__name__)
+
+FIRST_DELAY: Final = 0.2
+LAST_DELAY: Final = 300.0
+"""Seconds: back-off of a failing key doubles from the first to the last (contract §4)."""
+
+Reconcile = Callable[[Key], Awaitable[float | None]]
+"""Brings one key up to date. Seconds after which it wants another turn, or None."""
+
+
+class WorkQueue:
+    """`label`: how metrics call this queue (a provider's or component's name)."""
+
+    def __init__(self, label: str, reconcile: Reconcile) -> None:
+        self._label = label
+        self._reconcile = reconcile
+        self._ready: deque[Key] = deque()
+        self._dirty: set[Key] = set()
+        self._busy: set[Key] = set()
+        self._timers: dict[Key, asyncio.TimerHandle] = {}
+        self._failures: dict[Key, int] = {}
+        self._wake = asyncio.Semaphore(0)
+
+    def __len__(self) -> int:
+        """Keys that wait for a worker."""
+        return len(self._ready)
+
+    def add(self, key: Key) -> None:
+        """Wants a turn for the key, now. A key that waits already waits once."""
+        if key in self._dirty:
+            return
+        self._dirty.add(key)
+        if key not in self._busy:
+            self._ready.append(key)
+            self._wake.release()
+
+    def add_after(self, key: Key, delay: float) -> None:
+        """Wants a turn for the key in `delay` seconds; an earlier wish stands."""
+        due = asyncio.get_running_loop().time() + delay
+        pending = self._timers.get(key)
+        if pending and not pending.cancelled():
+            if pending.when() <= due:
+                return
+            pending.cancel()
+        self._timers[key] = asyncio.get_running_loop().call_at(due, self._ring, key)
+
+    async def run(self, workers: int) -> None:
+        """Works until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(workers):
+                group.create_task(self._work())
+
+    def _ring(self, key: Key) -> None:
+        del self._timers[key]
+        self.add(key)
+
+    async def _work(self) -> None:
+        while True:
+            await self._wake.acquire()
+            key = self._ready.popleft()
+            self._dirty.discard(key)
+            self._busy.add(key)
+            try:
+                await self._turn(key)
+            finally:
+                self._busy.discard(key)
+                if key in self._dirty:
+                    self._ready.append(key)
+                    self._wake.release()
+
+    async def _turn(self, key: Key) -> None:
+        start = time.perf_counter()
+        try:
+            again = await self._reconcile(key)
+        except ApiError as error:
+            if error.conflict:
+                # What we decided on was old: its watch event is on the way, or has made the key dirty.
+                log.debug("%s/%s changed meanwhile: %s", *key, error)
+            else:
+                self._retry(key, error, error.retry_after, "api")
+        except Unreachable as error:
+            self._retry(key, error, None, "unreachable")
+        except Exception as error:
+            log.exception("reconciling %s/%s failed by a fault of ours", *key)
+            self._retry(key, error, None, "internal")
+        else:
+            self._failures.pop(key, None)
+            if again is not None:
+                self.add_after(key, again)
+        finally:
+            metrics.RECONCILIATIONS.labels(self._label).observe(time.perf_counter() - start)
+
+    def _retry(self, key: Key, error: Exception, retry_after: float | None, kind: str) -> None:
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        delay = min(FIRST_DELAY * 2**failures, LAST_DELAY) * random.uniform(0.8, 1.2)
+        if retry_after is not None:
+            delay = retry_after
+        metrics.ERRORS.labels(self._label, kind).inc()
+        log.warning("reconciling %s/%s failed, again in %.1f s: %s", *key, delay, error)
+        self.add_after(key, delay)
