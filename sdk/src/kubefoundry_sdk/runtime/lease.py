@@ -111,7 +111,9 @@ class Holder:
             if self._held is None:
                 self._held = await self._client.create(LEASES, self._body(None), manager=self._identity)
             else:
-                self._held = await self._client.replace(LEASES, self._body(self._held), manager=self._identity)
+                self._held = await self._client.replace(
+                    LEASES, self._body(self._held), manager=self._identity
+                )
         except ApiError as error:
             if error.code not in (404, 409):
                 raise

@@ -36,6 +36,7 @@ from kubefoundry_sdk.runtime.workqueue import Reconcile, WorkQueue
 
 log = logging.getLogger(__name__)
 
+
 class CannotStart(Exception):
     """One readable line: what is missing and what to do."""
 
