@@ -1,8 +1,8 @@
 """A Kubernetes structural schema held against a value, with unknown fields forbidden.
 
 What kube-apiserver does with a CRD's `openAPIV3Schema` under `fieldValidation=Strict` (Kubernetes
-documentation, "Extend the Kubernetes API with CustomResourceDefinitions": structural schemas, pruning), except
-defaulting and `x-kubernetes-validations`, which only a real create shows.
+documentation, "Extend the Kubernetes API with CustomResourceDefinitions": structural schemas and pruning),
+but for defaulting and `x-kubernetes-validations`, which only a real create shows.
 """
 
 from __future__ import annotations

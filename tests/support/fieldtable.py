@@ -1,0 +1,154 @@
+"""The field table of a provider's README, and the walk that holds the code to it.
+
+The table has the header `| Field | Variant | Class | Detail |`:
+
+- Field: a leaf field of 003 §4.1 in backticks, `engine.args`; with a value, `engine.trustRemoteCode: false`,
+  where one value has a class of its own.
+- Variant: how this provider renders (`preset`, `v1beta1`, ...), several with commas, or `all`.
+- Class: `honoured`, `refused` or `meaningless`.
+- Detail: honoured begins with the path, or paths with commas, where the value lands, in backticks (see
+  `support.paths`); refused has the text in double quotes, `{word}` for any text; meaningless says why.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
+
+from pydantic import BaseModel
+
+from kubefoundry_sdk.api.modeldeployment import ApiModel, ModelDeploymentSpec
+from kubefoundry_sdk.provider.contract import Rendered
+from support.paths import values_at
+
+HEADER: Final = ("Field", "Variant", "Class", "Detail")
+
+FieldClass = Literal["honoured", "refused", "meaningless"]
+
+
+def _leaves(model: type[BaseModel], prefix: str = "") -> list[str]:
+    found = []
+    for name, field in model.model_fields.items():
+        path = f"{prefix}{field.alias or name}"
+        nested = [kind for kind in (field.annotation, *get_args(field.annotation)) if _is_part(kind)]
+        found += _leaves(nested[0], f"{path}.") if nested else [path]
+    return found
+
+
+def _is_part(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, ApiModel)
+
+
+FIELDS: Final[tuple[str, ...]] = tuple(_leaves(ModelDeploymentSpec))
+"""Every leaf field of a ModelDeployment's spec (003 §4.1), as `scaling.prefill.gpu.count`; from its types."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the table. `field` as written there, without backticks; `line` counts from 1."""
+
+    field: str
+    variants: tuple[str, ...]
+    klass: FieldClass
+    detail: str
+    line: int
+
+    @property
+    def leaf(self) -> str:
+        return self.field.split(":", 1)[0]
+
+    def covers(self, variant: str) -> bool:
+        return variant in self.variants or "all" in self.variants
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Two specs (JSON) that differ in the one field, or value, of a row."""
+
+    base: Mapping[str, Any]
+    changed: Mapping[str, Any]
+
+
+def read(readme: Path) -> list[Row]:
+    """The rows of the one field table in that file. Raises ValueError where it is missing or malformed."""
+    rows: list[Row] = []
+    inside = False
+    for number, line in enumerate(readme.read_text(encoding="utf-8").splitlines(), 1):
+        cells = [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line.strip())[1:-1]]
+        if tuple(cells) == HEADER:
+            inside = True
+        elif not cells:
+            inside = False
+        elif inside and not all(re.fullmatch(r":?-+:?", cell) for cell in cells):
+            rows.append(_row(cells, readme, number))
+    if not rows:
+        raise ValueError(f"{readme} has no table | {' | '.join(HEADER)} |")
+    return rows
+
+
+def _row(cells: list[str], readme: Path, line: int) -> Row:
+    if len(cells) != len(HEADER) or cells[2] not in get_args(FieldClass) or not cells[3]:
+        raise ValueError(f"{readme}:{line}: not a row of {', '.join(HEADER)}: {cells}")
+    variants = tuple(part.strip().strip("`") for part in cells[1].split(","))
+    return Row(cells[0].strip("`"), variants, cells[2], cells[3], line)  # type: ignore[arg-type]
+
+
+def gaps(rows: Iterable[Row], variants: Sequence[str]) -> list[str]:
+    """What the table leaves open: fields without a class for a variant; and unknown fields and variants."""
+    rows = list(rows)
+    found = [
+        f"{field} has no class for {variant}"
+        for field in FIELDS
+        for variant in variants
+        if not any(row.leaf == field and row.covers(variant) for row in rows)
+    ]
+    for row in rows:
+        if row.leaf not in FIELDS:
+            found.append(f"line {row.line}: {row.leaf} is no field of the spec")
+        found += [
+            f"line {row.line}: {name} is none of {', '.join(variants)}"
+            for name in row.variants
+            if name != "all" and name not in variants
+        ]
+    return found
+
+
+def broken_promise(
+    row: Row,
+    sample: Sample,
+    supports: Callable[[Mapping[str, Any]], Sequence[str]],
+    render: Callable[[Mapping[str, Any]], Rendered],
+) -> str | None:
+    """Why the code does not do what the row says, or None.
+
+    `supports` and `render` take a spec (JSON); the provider's test binds the variant's schema to them.
+    """
+    problems = list(supports(sample.changed))
+    if row.klass == "refused":
+        texts = re.findall(r'"([^"]+)"', row.detail)
+        if not texts:
+            return f"line {row.line}: a refused row has its text in double quotes"
+        if not any(_says(problem, text) for problem in problems for text in texts):
+            return f"line {row.line}: {row.field} is not refused with {texts[0]!r}, but: {problems}"
+        return None
+    if problems:
+        return f"line {row.line}: {row.field} is called {row.klass}, but refused: {problems}"
+    before, after = render(sample.base), render(sample.changed)
+    if row.klass == "meaningless":
+        same = before.main == after.main and before.helpers == after.helpers
+        return None if same else f"line {row.line}: {row.field} is called meaningless, but changes the render"
+    stated = re.match(r"`[^`]+`(\s*,\s*`[^`]+`)*", row.detail)
+    if not stated:
+        return f"line {row.line}: an honoured row begins with a path in backticks"
+    for path in re.findall(r"`([^`]+)`", stated.group()):
+        if values_at(before, path) == values_at(after, path):
+            return f"line {row.line}: {row.field} does not change {path}"
+    return None
+
+
+def _says(problem: str, text: str) -> bool:
+    pattern = ".+".join(re.escape(part) for part in re.split(r"\{\w+\}", text))
+    return re.search(pattern, problem) is not None

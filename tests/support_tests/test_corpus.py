@@ -1,0 +1,49 @@
+"""The generated specs are valid, and reach every field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import find, given, settings
+from hypothesis import strategies as st
+
+from support.corpus import NEEDS_GPU, deployment, specs
+from support.fieldtable import FIELDS
+
+
+@settings(max_examples=200, deadline=None)
+@given(specs())
+def test_a_spec_breaks_no_rule(spec: dict[str, Any]) -> None:
+    typed = deployment(spec).spec
+
+    assert typed.engine.type is not None
+    assert typed.image if typed.model.source == "custom" else typed.model.id
+    if typed.serving.mode == "disaggregated":
+        assert typed.scaling.replicas == 1 and typed.resources.gpu is None
+        for role in (typed.scaling.prefill, typed.scaling.decode):
+            assert role and role.gpu and role.gpu.count > 0
+    elif typed.engine.type in NEEDS_GPU:
+        assert typed.gpu_count > 0
+
+
+def test_every_field_is_reached() -> None:
+    def states(field: str) -> bool:
+        def reached(spec: dict[str, Any]) -> bool:
+            node: Any = spec
+            for step in field.split("."):
+                if not isinstance(node, dict) or step not in node:
+                    return False
+                node = node[step]
+            return True
+
+        find(specs(), reached, settings=settings(max_examples=2000, database=None))
+        return True
+
+    assert all(states(field) for field in FIELDS if not field.startswith("provider."))
+
+
+@given(specs(engines=["vllm"], modes=["aggregated"], image=None, provider=st.just({"name": "p"})))
+def test_fixed_fields_stay(spec: dict[str, Any]) -> None:
+    assert "image" not in spec
+    assert spec["provider"] == {"name": "p"}
+    assert spec["model"].get("source") != "custom"
