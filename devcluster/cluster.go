@@ -10,10 +10,11 @@ import (
 )
 
 // How long each is given to end by itself; in all less than five seconds. The
-// data are safe at any moment, so a kill costs nothing but open connections.
+// data are safe at any moment. The API server would wait a minute for clients to
+// close their watches, long after it has answered all other requests.
 const (
 	managerGrace   = 1 * time.Second
-	apiServerGrace = 2 * time.Second
+	apiServerGrace = 1 * time.Second
 	etcdGrace      = 1 * time.Second
 )
 

@@ -101,7 +101,10 @@ func (p *process) obituary() string {
 		p.name, p.cmd.ProcessState, p.logPath, tail(p.logPath, 15))
 }
 
-const tailBytes = 16 << 10
+const (
+	tailBytes = 16 << 10
+	tailWidth = 300 // etcd puts stack traces into one line
+)
 
 // tail gives the last lines of a file, indented.
 func tail(path string, lines int) string {
@@ -119,5 +122,10 @@ func tail(path string, lines int) string {
 	}
 	all := strings.Split(strings.TrimRight(string(raw), "\n"), "\n")
 	all = all[max(0, len(all)-lines):]
+	for i, line := range all {
+		if len(line) > tailWidth {
+			all[i] = line[:tailWidth] + "…"
+		}
+	}
 	return "  " + strings.Join(all, "\n  ")
 }
