@@ -1,4 +1,4 @@
-"""ModelDeployment: the typed spec and status (003 §4.1 with the decisions of contract §2 and §3).
+"""ModelDeployment: the typed spec (003 §4.1 with the decisions of contract §2).
 
 These models are the one source: the CRD, its defaults and its documentation are generated from them.
 Reading ignores unknown fields, because the API server prunes or keeps them by the CRD.
@@ -8,96 +8,208 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field
+
+from kubefoundry_sdk.api import formats
+from kubefoundry_sdk.api.fields import ALWAYS_THERE, MAX_INT32, Count, ItemsLike
+from kubefoundry_sdk.api.fields import ApiModel as ApiModel
+from kubefoundry_sdk.api.fields import Quantity as Quantity
+from kubefoundry_sdk.api.pods import EnvVar, Toleration
 
 Engine = Literal["vllm", "sglang", "trtllm", "llamacpp"]
 ServingMode = Literal["aggregated", "disaggregated"]
 Source = Literal["huggingface", "custom"]
 Phase = Literal["Pending", "Deploying", "Running", "Failed", "Terminating"]
 
-Quantity = int | str
-
-
-class ApiModel(BaseModel):
-    """A part of a resource: camelCase on the wire, immutable in memory, unknown fields ignored."""
-
-    model_config = ConfigDict(
-        alias_generator=to_camel, populate_by_name=True, extra="ignore", frozen=True, use_attribute_docstrings=True
-    )
+LabelValue = Annotated[str, Field(max_length=63, pattern=formats.LABEL_VALUE)]
 
 
 class ModelSpec(ApiModel):
-    id: str | None = None
-    served_name: str | None = None
+    """The model to serve."""
+
+    id: Annotated[str, Field(max_length=253, pattern=formats.MODEL_ID)] | None = None
+    """Model on the Hugging Face hub, for example meta-llama/Llama-3.1-8B-Instruct. Required when source is
+    huggingface; not needed when source is custom. Changing it makes the deployment anew."""
+
+    served_name: Annotated[str, Field(max_length=253, pattern=formats.SERVED_NAME)] | None = None
+    """Name under which the API offers the model; the last part of the id when omitted. Ignored when source is
+    custom, because the container names the model itself."""
+
     source: Source = "huggingface"
+    """Where the model comes from: huggingface (the hub) or custom (it is in the image). Changing it makes the
+    deployment anew."""
 
 
 class ProviderSpec(ApiModel):
-    name: str | None = None
+    """The provider that is to run the model."""
+
+    name: Annotated[str, Field(min_length=1, max_length=63, pattern=formats.DNS_LABEL)] | None = None
+    """Name of a registered provider (`kubectl get inferenceproviderconfigs`); selected by the providers' rules
+    when omitted. Changing it makes the deployment anew."""
+
     overrides: dict[str, Any] | None = None
+    """Settings of that provider which no other field has; the provider documents them. They need `name`. Unknown
+    keys are warned about, wrong types are reported in the condition ProviderCompatible."""
 
 
 class EngineSpec(ApiModel):
+    """The inference engine and its settings."""
+
     type: Engine | None = None
-    context_length: Annotated[int, Field(ge=1)] | None = None
+    """Engine that runs the model: vllm, sglang, trtllm or llamacpp. Required. Changing it makes the deployment
+    anew."""
+
+    context_length: Annotated[int, Field(ge=1, le=MAX_INT32)] | None = None
+    """Longest context in tokens, prompt and answer together; the model's own when omitted."""
+
     trust_remote_code: bool = False
-    args: dict[str, str] = Field(default_factory=dict)
+    """Whether code that comes with the model may run in the engine."""
+
+    args: Annotated[dict[str, Annotated[str, Field(max_length=16384)]], Field(max_length=128)] = Field(
+        default_factory=dict
+    )
+    """Further flags of the engine, by name without leading dashes. "" and "true" give the bare flag, "false" gives
+    --no-FLAG, anything else --FLAG VALUE. A flag that repeats another field with another value is refused."""
 
 
 class ServingSpec(ApiModel):
+    """How requests are served."""
+
     mode: ServingMode = "aggregated"
+    """aggregated (each replica does the whole work) or disaggregated (prefill and decode are components of their
+    own). Changing it makes the deployment anew."""
 
 
 class GpuSpec(ApiModel):
-    count: Annotated[int, Field(ge=0)] = 0
-    type: str = "nvidia.com/gpu"
+    """GPUs of one replica."""
+
+    count: Count = 0
+    """Number of GPUs."""
+
+    type: Annotated[str, Field(max_length=253, pattern=formats.EXTENDED_RESOURCE)] = "nvidia.com/gpu"
+    """Resource name of the GPUs, for example nvidia.com/gpu or amd.com/gpu."""
 
 
 class ComponentScaling(ApiModel):
-    replicas: Annotated[int, Field(ge=0)] = 1
+    """Size of one component in disaggregated mode."""
+
+    replicas: Count = 1
+    """Number of replicas of this component."""
+
     gpu: GpuSpec | None = None
+    """GPUs of each replica of this component. Required in disaggregated mode, with a count above 0."""
+
     memory: Quantity | None = None
+    """Memory of each replica of this component, request and limit, for example "64Gi". Required in disaggregated
+    mode."""
 
 
 class ScalingSpec(ApiModel):
-    replicas: Annotated[int, Field(ge=0)] = 1
+    """Number of replicas."""
+
+    replicas: Count = 1
+    """Number of replicas in aggregated mode; 0 stops serving. Must be 1 in disaggregated mode, where prefill and
+    decode have their own."""
+
     prefill: ComponentScaling | None = None
+    """The component that reads prompts, in disaggregated mode. Ignored in aggregated mode."""
+
     decode: ComponentScaling | None = None
+    """The component that writes answers, in disaggregated mode. Ignored in aggregated mode."""
 
 
 class ResourcesSpec(ApiModel):
+    """Resources of one replica in aggregated mode."""
+
     gpu: GpuSpec | None = None
+    """GPUs of each replica; none when omitted."""
+
     memory: Quantity | None = None
+    """Memory of each replica, request and limit, for example "32Gi"."""
+
     cpu: Quantity | None = None
+    """CPU request of each replica in cores, for example "4" or "500m"."""
 
 
 class PodMetadata(ApiModel):
-    labels: dict[str, str] = Field(default_factory=dict)
-    annotations: dict[str, str] = Field(default_factory=dict)
+    """Labels and annotations of pods."""
+
+    labels: Annotated[dict[str, LabelValue], Field(max_length=128)] = Field(default_factory=dict)
+    """Labels of the pods. Labels that KubeFoundry or the provider sets go before them."""
+
+    annotations: Annotated[dict[str, Annotated[str, Field(max_length=262144)]], Field(max_length=128)] = (
+        Field(default_factory=dict)
+    )
+    """Annotations of the pods."""
 
 
 class PodTemplateSpec(ApiModel):
+    """What the engine's pods carry."""
+
     metadata: PodMetadata = Field(default_factory=PodMetadata)
+    """Labels and annotations of the engine's pods."""
 
 
 class SecretsSpec(ApiModel):
-    hugging_face_token: str | None = None
+    """Secrets that the engine gets."""
+
+    hugging_face_token: (
+        Annotated[str, Field(min_length=1, max_length=253, pattern=formats.DNS_SUBDOMAIN)] | None
+    ) = None
+    """Name of a Secret in the same namespace whose keys become environment variables of the engine; it holds the
+    Hugging Face token as HF_TOKEN."""
 
 
 class ModelDeploymentSpec(ApiModel):
-    model: ModelSpec = Field(default_factory=ModelSpec)
+    """What is to be served, and how."""
+
+    model: Annotated[ModelSpec, ALWAYS_THERE] = Field(default_factory=ModelSpec)
+    """The model to serve."""
+
     provider: ProviderSpec | None = None
-    engine: EngineSpec = Field(default_factory=EngineSpec)
-    serving: ServingSpec = Field(default_factory=ServingSpec)
-    scaling: ScalingSpec = Field(default_factory=ScalingSpec)
-    resources: ResourcesSpec = Field(default_factory=ResourcesSpec)
-    image: str | None = None
-    env: list[dict[str, Any]] = Field(default_factory=list)
+    """The provider that is to run the model; selected by the providers' rules when omitted."""
+
+    engine: Annotated[EngineSpec, ALWAYS_THERE] = Field(default_factory=EngineSpec)
+    """The inference engine and its settings."""
+
+    serving: Annotated[ServingSpec, ALWAYS_THERE] = Field(default_factory=ServingSpec)
+    """How requests are served."""
+
+    scaling: Annotated[ScalingSpec, ALWAYS_THERE] = Field(default_factory=ScalingSpec)
+    """Number of replicas and, in disaggregated mode, the size of the components."""
+
+    resources: Annotated[ResourcesSpec, ALWAYS_THERE] = Field(default_factory=ResourcesSpec)
+    """Resources of one replica in aggregated mode; in disaggregated mode the components have their own."""
+
+    image: Annotated[str, Field(max_length=1024, pattern=formats.IMAGE)] | None = None
+    """Container image of the engine; the provider's own for that engine when omitted. Required when model.source
+    is custom."""
+
+    env: Annotated[
+        list[dict[str, Any]],
+        ItemsLike(EnvVar),
+        Field(
+            max_length=256,
+            json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+        ),
+    ] = Field(default_factory=list)
+    """Environment variables of the engine."""
+
     pod_template: PodTemplateSpec = Field(default_factory=PodTemplateSpec)
+    """Labels and annotations of the engine's pods."""
+
     secrets: SecretsSpec = Field(default_factory=SecretsSpec)
-    node_selector: dict[str, str] = Field(default_factory=dict)
-    tolerations: list[dict[str, Any]] = Field(default_factory=list)
+    """Secrets that the engine gets."""
+
+    node_selector: Annotated[dict[str, LabelValue], Field(max_length=64)] = Field(default_factory=dict)
+    """Labels that a node must have to run the engine's pods."""
+
+    tolerations: Annotated[
+        list[dict[str, Any]],
+        ItemsLike(Toleration),
+        Field(max_length=64, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
+    ] = Field(default_factory=list)
+    """Taints of nodes on which the engine's pods may run all the same."""
 
     @property
     def gpu_count(self) -> int:

@@ -1,0 +1,179 @@
+"""The two CustomResourceDefinitions, made from the typed models and the rules.
+
+`python -m kubefoundry_sdk.api.crd DIR` writes them. They hold nothing newer than Kubernetes 1.26 (003 §5).
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.api.providerconfig import ProviderConfigSpec, ProviderConfigStatus
+from kubefoundry_sdk.api.rules import RULES
+from kubefoundry_sdk.api.schema import Schema, structural
+from kubefoundry_sdk.api.status import ModelDeploymentStatus
+
+HEADER: Final = """\
+# Generated from the typed models of kubefoundry_sdk.api; edits are lost.
+# To change it, edit those and run: python -m kubefoundry_sdk.api.crd crds
+"""
+
+_READY: Final = '.status.conditions[?(@.type=="Ready")]'
+
+
+def model_deployments() -> Object:
+    """The CRD of ModelDeployment.
+
+    In the scale subresource `status.replicas` is what serves, so that `kubectl scale --timeout` waits for it.
+    """
+    spec = structural(ModelDeploymentSpec)
+    for rule in RULES:
+        place = _place(spec, rule.at)
+        place.setdefault("x-kubernetes-validations", []).append({"rule": rule.cel, "message": rule.message})
+    return _definition(
+        MODEL_DEPLOYMENTS,
+        "md",
+        "A model to be served, in terms that are the same for every provider.",
+        spec,
+        structural(ModelDeploymentStatus),
+        [
+            _column("Provider", ".status.provider.name", "Provider that runs the model"),
+            _column("Phase", ".status.phase", "Summary of the state"),
+            _column("Ready", f"{_READY}.status", "Whether the model is served as asked"),
+            _column("Replicas", ".status.replicas.ready", "Units that are ready to serve", type_="integer"),
+            _column("Endpoint", ".status.endpoint.service", "Service where the API answers"),
+            _AGE,
+            _column("Model", ".spec.model.id", "Model that is served", wide=True),
+            _column("Engine", ".spec.engine.type", "Engine that runs the model", wide=True),
+            _column("Reason", f"{_READY}.reason", "Why it is ready or not", wide=True),
+        ],
+        scale={
+            "specReplicasPath": ".spec.scaling.replicas",
+            "statusReplicasPath": ".status.replicas.ready",
+        },
+    )
+
+
+def provider_configs() -> Object:
+    """The CRD of InferenceProviderConfig."""
+    return _definition(
+        PROVIDER_CONFIGS,
+        "ipc",
+        "A provider's registration: what it can serve, when it is selected, and how it is.",
+        structural(ProviderConfigSpec),
+        structural(ProviderConfigStatus),
+        [
+            _column("Ready", ".status.ready", "Whether the provider can take deployments", type_="boolean"),
+            _column("Version", ".status.version", "Name and version of the provider's controller"),
+            _column("Upstream", ".status.upstreamCRDVersion", "API version of the upstream resource"),
+            _column("Heartbeat", ".status.lastHeartbeat", "Time since the last report", type_="date"),
+            _AGE,
+            _column("Engines", ".spec.capabilities.engines", "Engines that it runs", wide=True),
+            _column("Modes", ".spec.capabilities.servingModes", "Serving modes that it knows", wide=True),
+        ],
+    )
+
+
+def _column(name: str, path: str, description: str, *, type_: str = "string", wide: bool = False) -> Object:
+    """A printer column; a wide one is shown by `-o wide`."""
+    priority = {"priority": 1} if wide else {}
+    return {"name": name, "type": type_, "jsonPath": path, "description": description, **priority}
+
+
+_AGE: Final = _column("Age", ".metadata.creationTimestamp", "Time since it was made", type_="date")
+
+
+def _place(schema: Schema, path: str) -> Schema:
+    """The schema at a rule's place, for example `spec.env[].valueFrom`."""
+    for step in path.split(".")[1:]:
+        schema = schema["properties"][step.removesuffix("[]")]
+        if step.endswith("[]"):
+            schema = schema["items"]
+    return schema
+
+
+def _definition(
+    kind: Kind,
+    short_name: str,
+    description: str,
+    spec: Schema,
+    status: Schema,
+    columns: list[Object],
+    scale: Object | None = None,
+) -> Object:
+    scaling: dict[str, Any] = {"scale": scale} if scale else {}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": kind.crd},
+        "spec": {
+            "group": kind.group,
+            "names": {
+                "kind": kind.kind,
+                "listKind": f"{kind.kind}List",
+                "plural": kind.plural,
+                "singular": kind.kind.lower(),
+                "shortNames": [short_name],
+                "categories": [names.MANAGED_BY],
+            },
+            "scope": "Namespaced" if kind.namespaced else "Cluster",
+            "versions": [
+                {
+                    "name": kind.version,
+                    "served": True,
+                    "storage": True,
+                    "additionalPrinterColumns": columns,
+                    "subresources": {"status": {}, **scaling},
+                    "schema": {
+                        "openAPIV3Schema": {
+                            "description": description,
+                            "type": "object",
+                            "required": ["spec"],
+                            "properties": {"spec": spec, "status": status},
+                        }
+                    },
+                }
+            ],
+        },
+    }
+
+
+def write(directory: Path) -> list[Path]:
+    """Writes both CRDs into `directory` and returns the files. Raises OSError where that cannot be."""
+    import yaml
+
+    class Plain(yaml.SafeDumper):
+        """Repeated parts are written out, because apiextensions knows no YAML anchors in review."""
+
+        def ignore_aliases(self, data: Any) -> bool:
+            return True
+
+    written = []
+    for definition in (model_deployments(), provider_configs()):
+        path = directory / f"{definition['spec']['names']['plural']}.yaml"
+        text = yaml.dump(definition, Dumper=Plain, sort_keys=False, width=110, allow_unicode=True)
+        path.write_text(HEADER + text, encoding="utf-8")
+        written.append(path)
+    return written
+
+
+def main(arguments: list[str]) -> int:
+    """The command. Exit code 2 for wrong arguments, 1 where the files cannot be written."""
+    if len(arguments) != 1:
+        print("usage: python -m kubefoundry_sdk.api.crd DIR", file=sys.stderr)
+        return 2
+    try:
+        for path in write(Path(arguments[0])):
+            print(path)
+    except OSError as error:
+        print(f"CRDs not written to {arguments[0]}: {error.strerror}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,66 @@
+"""Texts that have a form: the pattern that stands in the CRD, and how a message names what is meant.
+
+Every pattern is anchored and uses only what Go's RE2, Rust's regex and Python's `re` read alike.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+QUANTITY: Final = r"^([0-9]+\.?[0-9]*|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$"
+"""A Kubernetes quantity without a sign; exponents of three digits and more are refused."""
+
+DNS_LABEL: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+"""RFC 1123 label, 63 characters at most: names of providers and engines."""
+
+DNS_SUBDOMAIN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+"""RFC 1123 subdomain, 253 characters at most: names of Secrets and ConfigMaps."""
+
+EXTENDED_RESOURCE: Final = f"{DNS_SUBDOMAIN.removesuffix('$')}/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
+"""An extended resource as device plugins publish it: a domain, a slash, a name."""
+
+MODEL_ID: Final = r"^([A-Za-z0-9_./][A-Za-z0-9_./:@-]*)?$"
+"""A model id or path; empty means that none is given. It never begins like a command-line flag."""
+
+SERVED_NAME: Final = r"^([A-Za-z0-9_./][A-Za-z0-9_./:@ -]*)?$"
+"""A name for the API; empty means that none is given. It never begins like a command-line flag."""
+
+IMAGE: Final = r"^([A-Za-z0-9][A-Za-z0-9_./:@-]*)?$"
+"""A container image reference; empty means that none is given."""
+
+ENV_NAME: Final = r"^[-._a-zA-Z][-._a-zA-Z0-9]*$"
+"""Name of an environment variable, as Kubernetes 1.26 takes it in a pod."""
+
+LABEL_VALUE: Final = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
+"""Value of a label, 63 characters at most, possibly empty."""
+
+QUALIFIED_NAME: Final = f"^({DNS_SUBDOMAIN[1:-1]}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?$"
+"""Key of a label or annotation: a name of 63 characters at most, optionally behind a domain and a slash."""
+
+FLAG: Final = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
+"""Name of an engine flag, without its leading dashes."""
+
+CONFIG_KEY: Final = r"^[-._a-zA-Z0-9]+$"
+"""Key in a Secret or ConfigMap."""
+
+CONDITION_TYPE: Final = f"^({DNS_SUBDOMAIN[1:-1]}/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
+"""Type of a condition (metav1.Condition)."""
+
+CONDITION_REASON: Final = r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
+"""Reason of a condition (metav1.Condition)."""
+
+MEANINGS: Final[dict[str, str]] = {
+    QUANTITY: 'a quantity such as "16Gi", "500m" or 4',
+    DNS_LABEL: "a name of lower-case letters, digits and inner dashes",
+    DNS_SUBDOMAIN: "a name of lower-case letters, digits, inner dashes and dots",
+    EXTENDED_RESOURCE: 'a resource name such as "nvidia.com/gpu"',
+    MODEL_ID: 'a model id such as "meta-llama/Llama-3.1-8B-Instruct"',
+    SERVED_NAME: "a name of letters, digits, spaces and _ . / : @ - that does not begin with a dash",
+    IMAGE: 'an image reference such as "registry/name:tag"',
+    ENV_NAME: "a variable name of letters, digits and _ . - that does not begin with a digit",
+    LABEL_VALUE: "a label value: letters, digits and inner _ . -",
+    QUALIFIED_NAME: "a label key: letters, digits and inner _ . -, optionally behind a domain and a slash",
+    FLAG: "the name of a flag without its leading dashes",
+    CONFIG_KEY: "a key of letters, digits and _ . -",
+}
+"""What a message says in place of a pattern."""

@@ -1,0 +1,126 @@
+"""Parts of a pod that a ModelDeployment carries as they are: environment variables and tolerations.
+
+They document and bound the CRD's schema (Kubernetes core/v1, as of 1.26); in the typed spec these parts stay
+JSON, because shims pass them on unchanged.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from pydantic import ConfigDict, Field
+
+from kubefoundry_sdk.api import formats
+from kubefoundry_sdk.api.fields import ApiModel, Quantity
+
+ATOMIC: Final = ConfigDict(json_schema_extra={"x-kubernetes-map-type": "atomic"})
+"""One writer owns the whole reference, because a name without its key means nothing."""
+
+ConfigKey = Annotated[str, Field(min_length=1, max_length=253, pattern=formats.CONFIG_KEY)]
+ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=formats.DNS_SUBDOMAIN)]
+
+
+class FieldReference(ApiModel):
+    """A field of the pod."""
+
+    model_config = ATOMIC
+
+    field_path: Annotated[str, Field(min_length=1, max_length=512)]
+    """Path of the field in the pod, for example `metadata.name` or `metadata.labels['app']`."""
+
+    api_version: Annotated[str, Field(max_length=64)] | None = None
+    """API version in whose terms fieldPath is written; v1 when omitted."""
+
+
+class ResourceFieldReference(ApiModel):
+    """A resource request or limit of a container."""
+
+    model_config = ATOMIC
+
+    resource: Annotated[str, Field(min_length=1, max_length=253)]
+    """Which amount, for example `limits.memory` or `requests.cpu`."""
+
+    container_name: Annotated[str, Field(max_length=63)] | None = None
+    """Container whose amount is meant; the one that gets the variable when omitted."""
+
+    divisor: Quantity | None = None
+    """Unit of the value, for example "1Mi"; 1 when omitted."""
+
+
+class ConfigMapKey(ApiModel):
+    """A key of a ConfigMap."""
+
+    model_config = ATOMIC
+
+    name: ObjectName
+    """Name of the ConfigMap, in the namespace of the ModelDeployment."""
+
+    key: ConfigKey
+    """Key in the ConfigMap whose value the variable gets."""
+
+    optional: bool | None = None
+    """Whether the pod starts without the variable when the ConfigMap or the key does not exist."""
+
+
+class SecretKey(ApiModel):
+    """A key of a Secret."""
+
+    model_config = ATOMIC
+
+    name: ObjectName
+    """Name of the Secret, in the namespace of the ModelDeployment."""
+
+    key: ConfigKey
+    """Key in the Secret whose value the variable gets."""
+
+    optional: bool | None = None
+    """Whether the pod starts without the variable when the Secret or the key does not exist."""
+
+
+class EnvVarSource(ApiModel):
+    """Where the value of an environment variable comes from."""
+
+    field_ref: FieldReference | None = None
+    """Take the value from a field of the pod."""
+
+    resource_field_ref: ResourceFieldReference | None = None
+    """Take the value from a resource request or limit of a container."""
+
+    config_map_key_ref: ConfigMapKey | None = None
+    """Take the value from a key of a ConfigMap."""
+
+    secret_key_ref: SecretKey | None = None
+    """Take the value from a key of a Secret."""
+
+
+class EnvVar(ApiModel):
+    """An environment variable of the engine's container."""
+
+    name: Annotated[str, Field(min_length=1, max_length=253, pattern=formats.ENV_NAME)]
+    """Name of the variable; each name may be there once."""
+
+    value: Annotated[str, Field(max_length=32768)] | None = None
+    """Value of the variable. $(NAME) in it is replaced by the value of a variable that stands before this one;
+    $$ is a plain $. Empty when omitted."""
+
+    value_from: EnvVarSource | None = None
+    """Where the value comes from, in place of `value`; exactly one source."""
+
+
+class Toleration(ApiModel):
+    """A taint of nodes on which the engine's pods may run all the same."""
+
+    key: Annotated[str, Field(max_length=317)] | None = None
+    """Key of the taint; all keys when omitted, and then operator must be Exists."""
+
+    operator: Literal["Exists", "Equal"] | None = None
+    """How the taint's value is compared: Equal (when omitted) with `value`, Exists takes every value."""
+
+    value: Annotated[str, Field(max_length=63, pattern=formats.LABEL_VALUE)] | None = None
+    """Value of the taint, for operator Equal."""
+
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+    """Effect of the taint; all effects when omitted."""
+
+    toleration_seconds: Annotated[int, Field(json_schema_extra={"format": "int64"})] | None = None
+    """Seconds that a pod stays on a node after a NoExecute taint appeared there; for ever when omitted."""

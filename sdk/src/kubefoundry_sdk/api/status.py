@@ -1,0 +1,112 @@
+"""The typed status of a ModelDeployment (003 §4.1; contract §3 says who writes which field)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from kubefoundry_sdk.api import formats
+from kubefoundry_sdk.api.conditions import MAX_MESSAGE
+from kubefoundry_sdk.api.fields import ApiModel, Count, ItemsLike
+from kubefoundry_sdk.api.modeldeployment import Phase
+
+Generation = Annotated[int, Field(ge=0, json_schema_extra={"format": "int64"})]
+
+
+class StatusCondition(ApiModel):
+    """One aspect of the current state (metav1.Condition)."""
+
+    type: Annotated[str, Field(max_length=316, pattern=formats.CONDITION_TYPE)]
+    """Which aspect, for example Ready; each type is there once."""
+
+    status: Literal["True", "False", "Unknown"]
+    """Whether it holds: True, False or Unknown."""
+
+    observed_generation: Generation | None = None
+    """metadata.generation of the object for which this was found."""
+
+    last_transition_time: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+    """When status last changed."""
+
+    reason: Annotated[str, Field(min_length=1, max_length=1024, pattern=formats.CONDITION_REASON)]
+    """Why, in one word for machines; the words are documented for each type."""
+
+    message: Annotated[str, Field(max_length=MAX_MESSAGE)]
+    """Why, for people."""
+
+
+Conditions = Annotated[
+    list[dict[str, Any]],
+    ItemsLike(StatusCondition),
+    Field(json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}),
+]
+"""Conditions as JSON; every writer owns its own by `type`."""
+
+
+class ProviderStatus(ApiModel):
+    """The selected provider and what it made."""
+
+    name: str | None = None
+    """Name of the provider that runs this deployment."""
+
+    selected_reason: str | None = None
+    """Why this provider was selected."""
+
+    resource_name: str | None = None
+    """Name of the provider's object, in the same namespace."""
+
+    resource_kind: str | None = None
+    """Kind of the provider's object."""
+
+    resource_api_version: Annotated[str | None, Field(alias="resourceAPIVersion")] = None
+    """API version in which the provider's object is written and read."""
+
+
+class ReplicasStatus(ApiModel):
+    """Counts of serving units; in disaggregated mode those of prefill and decode together."""
+
+    desired: Count | None = None
+    """Units that are to run."""
+
+    ready: Count | None = None
+    """Units that are ready to serve."""
+
+    available: Count | None = None
+    """Units that requests can reach."""
+
+
+class EndpointStatus(ApiModel):
+    """Where the API answers, inside the cluster."""
+
+    service: str | None = None
+    """Name of the Service, in the same namespace."""
+
+    port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    """Port of the Service."""
+
+
+class ModelDeploymentStatus(ApiModel):
+    """What was found of a ModelDeployment."""
+
+    phase: Phase | None = None
+    """Summary: Pending (not started), Deploying, Running (serves now), Failed (does not serve; it may recover) or
+    Terminating."""
+
+    message: str | None = None
+    """What goes on, for people."""
+
+    observed_generation: Generation | None = None
+    """metadata.generation that phase, message and the counts are about."""
+
+    provider: ProviderStatus | None = None
+    """The selected provider and what it made."""
+
+    replicas: ReplicasStatus | None = None
+    """Counts of serving units."""
+
+    endpoint: EndpointStatus | None = None
+    """Where the API answers; there only while the model is served."""
+
+    conditions: Conditions = Field(default_factory=list)
+    """Validated, ProviderSelected, ProviderCompatible, ResourceCreated, Ready and others, each with its reason."""

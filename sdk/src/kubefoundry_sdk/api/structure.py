@@ -1,0 +1,135 @@
+"""What the API server does with a structural schema: defaults, and the checks of types, enums and ranges.
+
+Objects that were stored before the CRD had a rule never met the API server's checks, and a webhook has to tell a
+user what is wrong in a sentence; so the same schema is applied here. Source of the order and of the treatment of
+null: apiextensions-apiserver v0.26, pkg/apiserver/schema/defaulting.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from kubefoundry_sdk.api.formats import MEANINGS
+from kubefoundry_sdk.api.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """path: the field, from `spec`. message: what is wrong with it, a sentence that needs no path to be read."""
+
+    path: str
+    message: str
+
+
+def defaulted(value: Any, schema: Schema) -> Any:
+    """A copy of `value` without nulls and with the schema's defaults, as the API server stores it."""
+    if isinstance(value, dict):
+        fields = schema.get("properties", {})
+        others = schema.get("additionalProperties")
+        known = {
+            key: child for key, child in value.items() if child is not None or not (key in fields or others)
+        }
+        for key, field in fields.items():
+            if key not in known and "default" in field:
+                known[key] = field["default"]
+        return {key: defaulted(child, fields.get(key, others or {})) for key, child in known.items()}
+    if isinstance(value, list):
+        return [defaulted(item, schema.get("items", {})) for item in value]
+    return copy.copy(value)
+
+
+def problems(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
+    """What of `value` the schema refuses; nothing below a value of the wrong type."""
+    wrong = _wrong_type(value, schema)
+    if wrong:
+        yield Problem(path, f"{path} must be {wrong}, not {_shown(value)}")
+    elif isinstance(value, dict):
+        yield from _object_problems(value, schema, path)
+    elif isinstance(value, list):
+        yield from _list_problems(value, schema, path)
+    elif isinstance(value, str):
+        yield from _text_problems(value, schema, path)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        if value < schema.get("minimum", value):
+            yield Problem(path, f"{path} must be at least {schema['minimum']}, not {_shown(value)}")
+        if value > schema.get("maximum", value):
+            yield Problem(path, f"{path} must be at most {schema['maximum']}, not {_shown(value)}")
+
+
+def _wrong_type(value: Any, schema: Schema) -> str | None:
+    """The name of the type that the schema asks for and `value` is not."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    whole = whole or (isinstance(value, float) and value.is_integer())
+    if schema.get("x-kubernetes-int-or-string"):
+        return None if whole or isinstance(value, str) else MEANINGS[schema["pattern"]]
+    match schema.get("type"):
+        case "object":
+            return None if isinstance(value, dict) else "a map of fields"
+        case "array":
+            return None if isinstance(value, list) else "a list"
+        case "string":
+            return None if isinstance(value, str) else "a text"
+        case "boolean":
+            return None if isinstance(value, bool) else "true or false"
+        case "integer":
+            return None if whole else "a whole number"
+    return None
+
+
+def _object_problems(value: dict[str, Any], schema: Schema, path: str) -> Iterator[Problem]:
+    for key in schema.get("required", ()):
+        if key not in value:
+            yield Problem(f"{path}.{key}", f"{path}.{key} is required")
+    yield from _count_problems(len(value), schema.get("maxProperties"), path)
+    fields, others = schema.get("properties", {}), schema.get("additionalProperties")
+    for key, child in value.items():
+        if key in fields:
+            yield from problems(child, fields[key], f"{path}.{key}")
+        elif others is not None:
+            yield from problems(child, others, f"{path}[{key}]")
+
+
+def _list_problems(value: list[Any], schema: Schema, path: str) -> Iterator[Problem]:
+    yield from _count_problems(len(value), schema.get("maxItems"), path)
+    keys = schema.get("x-kubernetes-list-map-keys", ())
+    seen = []
+    for index, item in enumerate(value):
+        yield from problems(item, schema.get("items", {}), f"{path}[{index}]")
+        identity = [item.get(key) for key in keys] if isinstance(item, dict) else []
+        if identity and identity in seen:
+            yield Problem(
+                f"{path}[{index}]", f"{path} has {', '.join(keys)} {_shown(*identity)} twice; once is allowed"
+            )
+        seen.append(identity)
+
+
+def _count_problems(count: int, most: int | None, path: str) -> Iterator[Problem]:
+    if most is not None and count > most:
+        yield Problem(path, f"{path} may have {most} entries at most, not {count}")
+
+
+def _text_problems(value: str, schema: Schema, path: str) -> Iterator[Problem]:
+    if "enum" in schema and value not in schema["enum"]:
+        yield Problem(path, f"{path} must be one of {', '.join(schema['enum'])}, not {_shown(value)}")
+    if len(value) > schema.get("maxLength", len(value)):
+        yield Problem(path, f"{path} may have {schema['maxLength']} characters at most, not {len(value)}")
+    elif len(value) < schema.get("minLength", 0):
+        yield Problem(path, f"{path} must not be empty")
+    elif "pattern" in schema and not _pattern(schema["pattern"]).fullmatch(value):
+        yield Problem(path, f"{path} must be {MEANINGS[schema['pattern']]}, not {_shown(value)}")
+
+
+@lru_cache
+def _pattern(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+def _shown(*values: Any) -> str:
+    text = ", ".join(json.dumps(value, ensure_ascii=False) for value in values)
+    return text if len(text) <= 80 else f"{text[:77]}..."

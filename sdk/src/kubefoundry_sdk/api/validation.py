@@ -1,0 +1,100 @@
+"""Is a ModelDeployment spec valid, what should its author know, and what are its defaults.
+
+One source for the validating webhook, the mutating webhook and the reconcile-time check (contract §2). The same
+schema and rules are the CRD's; `engine_args` and the keys of labels are checked here only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final
+
+from kubefoundry_sdk.api import engine_args, structure
+from kubefoundry_sdk.api.formats import MEANINGS, QUALIFIED_NAME
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.api.rules import RULES, Rule
+from kubefoundry_sdk.api.schema import Schema, structural
+from kubefoundry_sdk.api.structure import Problem as Problem
+
+Spec = dict[str, Any]
+
+_KEY: Final = re.compile(QUALIFIED_NAME)
+
+
+@cache
+def schema() -> Schema:
+    """The structural schema of a ModelDeployment's spec, without its rules."""
+    return structural(ModelDeploymentSpec)
+
+
+def default(spec: Spec) -> Spec:
+    """A copy with the CRD's defaults, and without nulls, as the API server would store it."""
+    completed: Spec = structure.defaulted(spec, schema())
+    return completed
+
+
+def validate(spec: Spec) -> list[Problem]:
+    """All that is wrong with a spec, with or without its defaults; empty when it is valid.
+
+    Where types, enums or ranges are wrong, only that is told: the rules would speak about values that are none.
+    """
+    if not isinstance(spec, dict):
+        return list(structure.problems(spec, schema(), "spec"))
+    complete = default(spec)
+    found = list(structure.problems(complete, schema(), "spec"))
+    if found:
+        return found
+    found = [problem for rule in RULES for problem in _broken(rule, complete)]
+    found += _keys(complete)
+    if not found:
+        found += engine_args.problems(complete)
+    return found
+
+
+def warnings(spec: Spec) -> list[str]:
+    """What a valid spec says in vain (003 §8)."""
+    complete = default(spec)
+    told = []
+    if complete["model"]["source"] == "custom" and complete["model"].get("servedName"):
+        told.append("servedName is ignored for custom source")
+    if complete["serving"]["mode"] == "aggregated" and {"prefill", "decode"} & complete["scaling"].keys():
+        told.append("scaling.prefill and scaling.decode are ignored in aggregated mode")
+    return told
+
+
+def _broken(rule: Rule, spec: Spec) -> Iterator[Problem]:
+    for path, value in _places(rule.at.split(".")[1:], spec, "spec"):
+        if not rule.holds(value):
+            yield Problem(f"{path}.{rule.field}" if rule.field else path, rule.message)
+
+
+def _places(steps: list[str], value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Every value at a path such as `env[].valueFrom`, with where it is."""
+    if not steps:
+        yield path, value
+        return
+    field, rest = steps[0].removesuffix("[]"), steps[1:]
+    if field not in value:
+        return
+    if steps[0] == field:
+        yield from _places(rest, value[field], f"{path}.{field}")
+        return
+    for index, item in enumerate(value[field]):
+        yield from _places(rest, item, f"{path}.{field}[{index}]")
+
+
+def _keys(spec: Spec) -> Iterator[Problem]:
+    """Keys of labels have a form too, but a structural schema describes only values."""
+    metadata = spec.get("podTemplate", {}).get("metadata", {})
+    for path, keys in (
+        ("spec.podTemplate.metadata.labels", metadata.get("labels", {})),
+        ("spec.podTemplate.metadata.annotations", metadata.get("annotations", {})),
+        ("spec.nodeSelector", spec.get("nodeSelector", {})),
+    ):
+        for key in keys:
+            if not _KEY.fullmatch(key):
+                yield Problem(
+                    f"{path}[{key}]", f'{path} has "{key}": a key must be {MEANINGS[QUALIFIED_NAME]}'
+                )
