@@ -13,6 +13,10 @@ PROVIDER_HEALTHY: Final = "ProviderHealthy"
 STALE_STATUS: Final = "StaleStatus"
 OVERRIDES_VALID: Final = "OverridesValid"
 
+UPSTREAM_READY: Final = "UpstreamReady"
+RULES_VALID: Final = "RulesValid"
+"""Of an InferenceProviderConfig: the shim says the first, the selector the second."""
+
 REASONS: Final[dict[str, frozenset[str]]] = {
     VALIDATED: frozenset({"ValidationPassed", "ValidationFailed"}),
     PROVIDER_SELECTED: frozenset(
