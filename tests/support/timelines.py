@@ -31,6 +31,7 @@ class State:
     generation: int | None
     finalizers: tuple[str, ...] = ()
     owners: tuple[str, ...] = ()
+    deleting: bool = False
     status: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
     note: str | None = None
 
@@ -61,6 +62,7 @@ def states(recording: Path | str, kind: str | None = None) -> Iterator[State]:
                 generation=entry.get("gen"),
                 finalizers=tuple(entry.get("fin") or ()),
                 owners=tuple(entry.get("owner") or ()),
+                deleting=entry.get("deleting", False),
                 status=entry.get("status") or NOTHING,
                 note="; ".join(notes) or None,
             )
