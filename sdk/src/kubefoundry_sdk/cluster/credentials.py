@@ -100,7 +100,8 @@ def from_kubeconfig(path: str | None) -> Credentials:
             tls.load_cert_chain(settings.cert_file, settings.key_file)
 
     def token() -> str | None:
-        value = settings.get_api_key_with_prefix("authorization")
+        # 37 renamed the key; the alias is that of older releases.
+        value = settings.get_api_key_with_prefix("BearerToken", "authorization")
         return str(value).removeprefix("Bearer ").strip() if value else None
 
     return Credentials(server, tls, token)
