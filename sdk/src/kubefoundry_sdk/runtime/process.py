@@ -27,7 +27,7 @@ from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk.cluster.reflector import SILENCE, reflect
+from kubefoundry_sdk.cluster.reflector import SILENCE, Sink, reflect
 from kubefoundry_sdk.runtime import health, logs
 from kubefoundry_sdk.runtime.lease import Holder, LeaseLost
 from kubefoundry_sdk.runtime.recorder import Recorder
@@ -71,9 +71,10 @@ class Process:
         selector: Mapping[str, str] | None = None,
         managers: frozenset[str] = frozenset(),
         trim: Callable[[Object], Object] | None = None,
+        index: Callable[[Object], str | None] | None = None,
     ) -> Store:
-        """A store that follows the kind. `managers`: whose owned fields it keeps; `selector`: see Client.list."""
-        store = Store(managers=managers, trim=trim)
+        """A store that follows the kind; `selector`: see Client.list, the rest: see Store."""
+        store = Store(managers=managers, trim=trim, index=index)
         self._stores[f"{kind.plural}{selector or ''}"] = store
         self.background(self.follow(kind, store, namespace=namespace, selector=selector))
         return store
@@ -81,12 +82,12 @@ class Process:
     async def follow(
         self,
         kind: Kind,
-        store: Store,
+        sink: Sink,
         *,
         namespace: str | None = None,
         selector: Mapping[str, str] | None = None,
     ) -> None:
-        """Fills the store until cancelled: what `watch` runs, for kinds that come and go."""
+        """Fills the sink until cancelled: what `watch` runs, for kinds that come and go."""
         name = f"{kind.plural}{selector or ''}"
         loop = asyncio.get_running_loop()
 
@@ -95,7 +96,7 @@ class Process:
 
         alive()
         try:
-            await reflect(self.client, kind, store, namespace=namespace, selector=selector, alive=alive)
+            await reflect(self.client, kind, sink, namespace=namespace, selector=selector, alive=alive)
         finally:
             self._signs.pop(name, None)
 
@@ -112,14 +113,15 @@ class Process:
         self.background(work())
         return queue
 
-    def background(self, work: Coroutine[Any, Any, None]) -> None:
-        """Runs beside everything else from the start on; its failure ends the process."""
+    def background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
+        """Runs beside everything else; its failure ends the process. None before the process runs."""
         if self._group is None:
             self._waiting.append(work)
-            return
+            return None
         task = self._group.create_task(work)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
+        return task
 
     def ready_when(self, check: health.Check) -> None:
         """One more condition of `/readyz`."""

@@ -35,13 +35,22 @@ def version_of(obj: Object) -> int:
 
 
 class Store:
-    """`managers`: whose owned fields are kept (`managed_fields.compact`). `trim`: drops what nobody reads."""
+    """`managers`: whose owned fields are kept (`managed_fields.compact`). `trim`: drops what nobody reads.
+
+    `index`: the value under which `indexed` finds an object, None to leave it out.
+    """
 
     def __init__(
-        self, *, managers: frozenset[str] = frozenset(), trim: Callable[[Object], Object] | None = None
+        self,
+        *,
+        managers: frozenset[str] = frozenset(),
+        trim: Callable[[Object], Object] | None = None,
+        index: Callable[[Object], str | None] | None = None,
     ) -> None:
         self._managers = managers
         self._trim = trim
+        self._index = index
+        self._indexed: dict[str, set[Key]] = {}
         self._objects: dict[Key, tuple[int, bytes]] = {}
         self._deleted: dict[Key, int] = {}
         self._subscribers: list[Subscriber] = []
@@ -69,6 +78,10 @@ class Store:
     def __len__(self) -> int:
         return len(self._objects)
 
+    def indexed(self, value: str) -> list[Object]:
+        """Copies of the objects whose index value that is."""
+        return [obj for key in self._indexed.get(value, ()) if (obj := self.get(key))]
+
     def put(self, obj: Object) -> None:
         """Stores the object unless something newer is known of it."""
         key, version = key_of(obj), version_of(obj)
@@ -79,6 +92,10 @@ class Store:
         if "managedFields" in meta:
             meta["managedFields"] = compact(meta["managedFields"], self._managers)
         kept = self._trim(obj) if self._trim else obj
+        if known:
+            self._unindex(key)
+        if self._index and (value := self._index(kept)):
+            self._indexed.setdefault(value, set()).add(key)
         self._objects[key] = (version, json.dumps(kept, separators=(",", ":"), ensure_ascii=False).encode())
         self._tell(key, kept)
 
@@ -110,8 +127,16 @@ class Store:
         if len(self._deleted) > TOMBSTONES:
             del self._deleted[next(iter(self._deleted))]
         if known:
+            self._unindex(key)
             del self._objects[key]
             self._tell(key, None)
+
+    def _unindex(self, key: Key) -> None:
+        if self._index and (value := self._index(json.loads(self._objects[key][1]))):
+            keys = self._indexed.get(value, set())
+            keys.discard(key)
+            if not keys:
+                self._indexed.pop(value, None)
 
     def _tell(self, key: Key, obj: Object | None) -> None:
         for subscriber in self._subscribers:

@@ -1,0 +1,49 @@
+"""What a turn of a shim works with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.provider import apply
+from kubefoundry_sdk.provider.contract import Deployment, Provider
+from kubefoundry_sdk.provider.upstream import Upstream
+from kubefoundry_sdk.runtime.recorder import Recorder
+from kubefoundry_sdk.runtime.store import Store
+
+
+@dataclass(slots=True)
+class Shim:
+    """What a reconcile works with. `helpers` is None for a provider without helper objects."""
+
+    provider: Provider
+    client: Client
+    recorder: Recorder
+    deployments: Store
+    upstream: Upstream
+    helpers: Store | None
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    refusals: apply.Refusals = field(default_factory=apply.Refusals)
+
+    @property
+    def manager(self) -> str:
+        return names.provider_manager(self.provider.name)
+
+
+def read(live: Object) -> Deployment:
+    """The typed view of a stored ModelDeployment. Raises pydantic's ValidationError."""
+    meta = live["metadata"]
+    return Deployment(
+        name=meta["name"],
+        namespace=meta["namespace"],
+        uid=meta["uid"],
+        generation=meta["generation"],
+        spec=ModelDeploymentSpec.model_validate(live.get("spec") or {}),
+        labels=meta.get("labels") or {},
+        annotations=meta.get("annotations") or {},
+    )

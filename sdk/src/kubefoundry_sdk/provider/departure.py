@@ -1,0 +1,73 @@
+"""Letting a ModelDeployment go: it is being deleted, or belongs to another provider now (contract §4.2, §4.4)."""
+
+from __future__ import annotations
+
+import logging
+
+from kubefoundry_sdk.api import conditions, names, reasons
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.provider import finalizer
+from kubefoundry_sdk.provider.context import Shim
+from kubefoundry_sdk.runtime import status
+
+log = logging.getLogger(__name__)
+
+
+async def terminate(shim: Shim, live: Object, mine: bool) -> float | None:
+    """Step 2: delete upstream, wait, let the ModelDeployment go; after the time-out in any case."""
+    meta = live["metadata"]
+    remaining = finalizer.time_left(live, shim.now())
+    left = await finalizer.clean_up(
+        shim.client, live, shim.upstream.kind, shim.upstream.objects, shim.helpers
+    )
+    if left and remaining > 0:
+        if mine:
+            await _tell_terminating(shim, live, left)
+        return remaining + 0.1
+    if left:
+        note = "Finalizer removed after timeout, provider resource may be orphaned"
+        log.warning("%s/%s: %s: %s", meta["namespace"], meta["name"], note, ", ".join(left))
+        shim.recorder.event(live, "Warning", "FinalizerTimeout", f"{note}: {', '.join(left)}")
+    own = names.provider_finalizer(shim.provider.name)
+    current = shim.deployments.get((meta["namespace"], meta["name"]))
+    if current and current["metadata"]["uid"] == meta["uid"]:
+        await finalizer.remove(shim.client, shim.deployments, current, own, manager=shim.manager)
+    return None
+
+
+async def _tell_terminating(shim: Shim, live: Object, left: list[str]) -> None:
+    generation = live["metadata"]["generation"]
+    message = f"Waiting for {', '.join(left)} to be deleted"
+    wanted = {
+        "phase": "Terminating",
+        "message": message,
+        "observedGeneration": generation,
+        "conditions": [
+            conditions.condition(
+                reasons.RESOURCE_CREATED, False, "Terminating", message, generation=generation
+            ),
+            conditions.condition(reasons.READY, False, "Progressing", message, generation=generation),
+        ],
+    }
+    await status.write(shim.client, shim.deployments, MODEL_DEPLOYMENTS, live, wanted, manager=shim.manager)
+
+
+async def let_go(shim: Shim, live: Object, held: bool) -> float | None:
+    """Step 4: with our finalizer on it, clean up, release every status field, and take the finalizer off.
+
+    An empty provider name changes nothing: whoever selects has not decided, and what runs goes on running.
+    """
+    name = ((live.get("status") or {}).get("provider") or {}).get("name")
+    if not name:
+        return None
+    if held and await finalizer.clean_up(
+        shim.client, live, shim.upstream.kind, shim.upstream.objects, shim.helpers
+    ):
+        return None
+    key = (live["metadata"]["namespace"], live["metadata"]["name"])
+    await status.write(shim.client, shim.deployments, MODEL_DEPLOYMENTS, live, {}, manager=shim.manager)
+    current = shim.deployments.get(key)
+    if held and current and current["metadata"]["uid"] == live["metadata"]["uid"]:
+        own = names.provider_finalizer(shim.provider.name)
+        await finalizer.remove(shim.client, shim.deployments, current, own, manager=shim.manager)
+    return None

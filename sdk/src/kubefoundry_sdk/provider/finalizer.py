@@ -1,0 +1,95 @@
+"""The shim's finalizer on a ModelDeployment, and the clean-up that it stands for (contract §4.2, §4.4, §4.12)."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+from typing import Final
+
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.provider import apply, manifest
+from kubefoundry_sdk.runtime.store import Store
+
+log = logging.getLogger(__name__)
+
+TIMEOUT: Final = 300.0
+"""Seconds from deletionTimestamp after which the finalizer goes, whatever is left (003 §4.7)."""
+
+
+def has(deployment: Object, provider: str) -> bool:
+    return names.provider_finalizer(provider) in (deployment["metadata"].get("finalizers") or ())
+
+
+async def add(client: Client, store: Store, deployment: Object, provider: str) -> None:
+    """By server-side apply, guarded by the uid: a ModelDeployment made anew is another object."""
+    meta = deployment["metadata"]
+    body: Object = {
+        "apiVersion": names.API_VERSION,
+        "kind": names.MODEL_DEPLOYMENT,
+        "metadata": {
+            "name": meta["name"],
+            "namespace": meta["namespace"],
+            "uid": meta["uid"],
+            "finalizers": [names.provider_finalizer(provider)],
+        },
+    }
+    manager = names.provider_manager(provider)
+    store.put(await client.apply(MODEL_DEPLOYMENTS, body, manager=manager))
+
+
+async def remove(client: Client, store: Store, deployment: Object, finalizer: str, *, manager: str) -> None:
+    """By JSON patch with a test on uid and resource version: an apply leaves a co-owned one (contract §4.2).
+
+    Raises ApiError (conflict, or Invalid from the test) where the object has changed: decide again then.
+    """
+    meta = deployment["metadata"]
+    operations = [
+        {"op": "test", "path": "/metadata/uid", "value": meta["uid"]},
+        {"op": "test", "path": "/metadata/resourceVersion", "value": meta["resourceVersion"]},
+        {"op": "remove", "path": f"/metadata/finalizers/{meta['finalizers'].index(finalizer)}"},
+    ]
+    try:
+        store.put(
+            await client.json_patch(
+                MODEL_DEPLOYMENTS, meta["name"], meta["namespace"], operations, manager=manager
+            )
+        )
+    except ApiError as error:
+        if error.not_found:
+            return
+        if error.code == 422:
+            # A failed test is answered as Invalid; to us it is a conflict like any other.
+            raise ApiError(409, "Conflict", error.message) from error
+        raise
+
+
+async def clean_up(
+    client: Client, deployment: Object, kind: Kind | None, objects: Store, helpers: Store | None
+) -> list[str]:
+    """Asks for deletion of what this ModelDeployment owns upstream; names what is still there.
+
+    Only the ownerReference counts, so what `--cascade=orphan` leaves behind goes on running. Without the kind
+    (its CRD is not installed) there is nothing upstream.
+    """
+    meta = deployment["metadata"]
+    left = []
+    live = objects.get((meta["namespace"], meta["name"])) if kind else None
+    if kind and live and manifest.owned_by(live, meta["uid"]):
+        left.append(f"{kind.kind} {meta['namespace']}/{meta['name']}")
+        if not live["metadata"].get("deletionTimestamp"):
+            await apply.remove(client, kind, live)
+    if helpers is not None:
+        for obj in helpers.indexed(meta["uid"]):
+            left.append(f"ConfigMap {meta['namespace']}/{obj['metadata']['name']}")
+            if not obj["metadata"].get("deletionTimestamp"):
+                await apply.remove(client, CONFIG_MAPS, obj)
+    return left
+
+
+def time_left(deployment: Object, now: datetime) -> float:
+    """Seconds until the finalizer goes in any case; negative when that moment is past."""
+    since = datetime.fromisoformat(deployment["metadata"]["deletionTimestamp"].replace("Z", "+00:00"))
+    return TIMEOUT - (now - since).total_seconds()

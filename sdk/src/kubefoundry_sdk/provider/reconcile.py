@@ -1,0 +1,220 @@
+"""One turn of a shim for one ModelDeployment, in the order of contract §4.
+
+Steps 4–14 may end the writing; observing (15) always runs while an upstream object of ours exists.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from pydantic import ValidationError
+
+from kubefoundry_sdk.api import conditions, reasons
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.provider import apply, compatibility, departure, finalizer, manifest
+from kubefoundry_sdk.provider.context import Shim, read
+from kubefoundry_sdk.provider.contract import Deployment, Provider, UnsupportedSchema
+from kubefoundry_sdk.provider.report import Report, Stop, transitions
+from kubefoundry_sdk.runtime import status
+from kubefoundry_sdk.runtime.store import Key
+
+log = logging.getLogger(__name__)
+
+
+async def reconcile(shim: Shim, key: Key) -> float | None:
+    """Brings the upstream object and our status fields up to date; seconds until another turn is due, or None."""
+    live = shim.deployments.get(key)
+    # 1. Gone. Until the upstream kind's objects are known, nothing can be decided either: that event comes.
+    if live is None or not shim.upstream.settled:
+        shim.refusals.forget(key)
+        return None
+    mine = ((live.get("status") or {}).get("provider") or {}).get("name") == shim.provider.name
+    held = finalizer.has(live, shim.provider.name)
+
+    # 2. Being deleted. Before pause, and whatever else is wrong.
+    if live["metadata"].get("deletionTimestamp"):
+        return await departure.terminate(shim, live, mine) if held else None
+
+    # 3. Paused (annotation reconcile-paused): to come with drift, in one piece.
+
+    # 4. Another provider's, or nobody's.
+    if not mine:
+        return await departure.let_go(shim, live, held)
+
+    report = Report(generation=live["metadata"]["generation"])
+    retry = await _write(shim, live, report)
+
+    # 15. Observe.
+    _observe(shim, live, report)
+
+    # 16. Tell: the status, and an Event for each transition.
+    current = shim.deployments.get(key)
+    if current is None or current["metadata"]["uid"] != live["metadata"]["uid"]:
+        return None
+    if report.stop is None and report.compatible is None:
+        # Step 5 stopped before anything was found out, and nothing of ours exists: core's words stand.
+        return None
+    wanted = report.status(shim.provider)
+    before = current.get("status") or {}
+    if await status.write(
+        shim.client, shim.deployments, MODEL_DEPLOYMENTS, current, wanted, manager=shim.manager
+    ):
+        for kind, reason, note in transitions(before, wanted):
+            shim.recorder.event(current, kind, reason, note)
+    return retry
+
+
+async def _write(shim: Shim, live: Object, report: Report) -> float | None:
+    """Steps 5 to 14. Fills the report; seconds until another turn is due, or None."""
+    generation = live["metadata"]["generation"]
+    # 5. Validated for this very generation.
+    if not conditions.is_true(
+        (live.get("status") or {}).get("conditions"), reasons.VALIDATED, generation=generation
+    ):
+        _keep(shim, live, report)
+        return None
+    try:
+        deployment = read(live)
+    except ValidationError as error:
+        report.stop = Stop(
+            reasons.PROVIDER_COMPATIBLE, "Unsupported", f"The spec cannot be read: {error}", failed=True
+        )
+        return None
+
+    # 6. Another provider's finalizer is on it (hand-over): to come with provider changes, in one piece.
+
+    # 7. Compatible?
+    schema = shim.upstream.schema
+    known = None if isinstance(schema, UnsupportedSchema) else schema
+    found = compatibility.check(shim.provider, deployment, known)
+    report.override_warning = found.warning
+    if found.problems:
+        reason = "InvalidOverrides" if found.invalid_overrides else "Unsupported"
+        report.stop = Stop(reasons.PROVIDER_COMPATIBLE, reason, "; ".join(found.problems), failed=True)
+        return None
+    report.compatible = f"Configuration compatible with {shim.provider.title}"
+
+    # 8. The upstream kind, and how to write it.
+    kind = shim.upstream.kind
+    if known is None or kind is None:
+        report.stop = _no_schema(shim.provider, schema)
+        return None
+
+    # 9. Render.
+    rendered = shim.provider.render(deployment, known)
+    report.notes.extend(rendered.notes)
+    main = manifest.dress(rendered.main, deployment, shim.provider.name)
+    helpers = [manifest.dress(obj, deployment, shim.provider.name) for obj in rendered.helpers]
+
+    # 10. Whose object is it that stands there?
+    if stop := _obstacle(shim, deployment, [main, *helpers]):
+        report.stop = stop
+        return None
+
+    # 11. Dry run (annotation): to come with drift. 13. Recreate: to come with changes.
+
+    key = (deployment.namespace, deployment.name)
+    loop = asyncio.get_running_loop()
+    digest = apply.digest([main, *helpers])
+    if standing := shim.refusals.standing(key, digest, loop.time()):
+        report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyRejected", standing[0], failed=True)
+        return standing[1]
+
+    # 12. Our finalizer, before anything exists that it must protect.
+    if not finalizer.has(live, shim.provider.name):
+        await finalizer.add(shim.client, shim.deployments, live, shim.provider.name)
+
+    # 14. Apply.
+    try:
+        _, made = await apply.write(
+            shim.client, kind, shim.upstream.objects, shim.helpers, main, helpers, manager=shim.manager
+        )
+        if shim.helpers is not None:
+            await apply.prune(shim.client, shim.helpers, deployment.uid, helpers)
+    except apply.Refused as refused:
+        shim.refusals.remember(key, digest, loop.time(), str(refused))
+        report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyRejected", str(refused), failed=True)
+        return apply.RETRY
+    except apply.NameTaken as taken:
+        report.stop = _name_conflict(str(taken))
+        return None
+    shim.refusals.forget(key)
+    if made:
+        log.info("created %s %s/%s", kind.kind, deployment.namespace, deployment.name)
+    report.created = f"Created {kind.kind} '{deployment.name}'"
+    return None
+
+
+def _keep(shim: Shim, live: Object, report: Report) -> None:
+    """Stopped at step 5: what an earlier generation found out stands while its object does."""
+    before_status = live.get("status") or {}
+    current = before_status.get("conditions")
+    for type_, attribute in (
+        (reasons.PROVIDER_COMPATIBLE, "compatible"),
+        (reasons.RESOURCE_CREATED, "created"),
+    ):
+        before = conditions.find(current, type_)
+        if before and before.get("status") == "True":
+            setattr(report, attribute, before["message"])
+    verdict = conditions.find(current, reasons.VALIDATED) or {}
+    if verdict.get("observedGeneration") != report.generation:
+        # Core has not looked yet, so nothing is said of this generation.
+        report.generation = before_status.get("observedGeneration", report.generation)
+    elif report.compatible:
+        report.stop = Stop(reasons.VALIDATED, verdict["reason"], verdict["message"], failed=False)
+
+
+def _observe(shim: Shim, live: Object, report: Report) -> None:
+    meta = live["metadata"]
+    upstream = shim.upstream.objects.get((meta["namespace"], meta["name"]))
+    if upstream is None or manifest.ownership(upstream, name=meta["name"], uid=meta["uid"]) != "ours":
+        return
+    try:
+        deployment = read(live)
+    except ValidationError:
+        return
+    report.live = upstream
+    report.observation = shim.provider.observe(deployment, upstream)
+
+
+def _obstacle(shim: Shim, deployment: Deployment, wanted: list[Object]) -> Stop | None:
+    """A live object of a wanted name that is not ours to write."""
+    for obj in wanted:
+        store = shim.upstream.objects if obj is wanted[0] else shim.helpers
+        live = store.get((deployment.namespace, obj["metadata"]["name"])) if store else None
+        if live is None:
+            continue
+        named = f"{obj['kind']} '{obj['metadata']['name']}'"
+        match manifest.ownership(live, name=deployment.name, uid=deployment.uid):
+            case "foreign":
+                return _name_conflict(named)
+            case "leaving":
+                message = (
+                    f"{named} of an earlier deployment is being deleted; it is made anew once it is gone"
+                )
+                return Stop(reasons.RESOURCE_CREATED, "WaitingForCleanup", message, failed=False)
+            case "ours":
+                pass
+    return None
+
+
+def _name_conflict(named: str) -> Stop:
+    message = (
+        f"{named} exists and was not made for this ModelDeployment; it is left alone: "
+        "delete it or choose another name"
+    )
+    return Stop(reasons.RESOURCE_CREATED, "NameConflict", message, failed=True)
+
+
+def _no_schema(provider: Provider, schema: object) -> Stop:
+    if isinstance(schema, UnsupportedSchema):
+        message = (
+            f"CRD {provider.upstream.crd} lacks {', '.join(schema.missing)}; "
+            f"install a {provider.title} version that this shim supports"
+        )
+        return Stop(reasons.RESOURCE_CREATED, "UnsupportedSchema", message, failed=False)
+    message = (
+        f"Provider '{provider.name}' CRD not installed in cluster; install the {provider.title} operator"
+    )
+    return Stop(reasons.RESOURCE_CREATED, "CRDNotInstalled", message, failed=False)

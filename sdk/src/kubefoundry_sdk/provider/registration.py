@@ -1,0 +1,168 @@
+"""The provider's InferenceProviderConfig: registered at start, kept alive by a heartbeat (003 §3.9, contract §5)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.conditions import Condition, rfc3339
+from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS, Object
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.provider.contract import Provider, Schema
+from kubefoundry_sdk.provider.upstream import Upstream
+
+log = logging.getLogger(__name__)
+
+HEARTBEAT: Final = 60.0
+"""Seconds between heartbeats: a third of the time after which readers call a provider lost (contract §5)."""
+
+UPSTREAM_READY: Final = "UpstreamReady"
+RULES_APPLIED: Final = "RulesApplied"
+
+
+class Registration:
+    """Registers and reports until cancelled. `poke` asks for a report now."""
+
+    def __init__(self, client: Client, provider: Provider, upstream: Upstream) -> None:
+        self._client = client
+        self._provider = provider
+        self._upstream = upstream
+        self._manager = names.provider_manager(provider.name)
+        self._poked = asyncio.Event()
+        self._rules_are_ours = True
+        self._conditions: dict[str, Condition] = {}
+
+    def poke(self) -> None:
+        self._poked.set()
+
+    async def run(self) -> None:
+        registered = False
+        delay = 0.2
+        while True:
+            self._poked.clear()
+            try:
+                if not registered:
+                    await self._register()
+                    registered = True
+                if self._upstream.listed:
+                    await self._report()
+                wait, delay = HEARTBEAT, 0.2
+            except ApiError as error:
+                # Deleted by an admin: a shim that runs is registered.
+                registered = registered and not error.not_found
+                wait, delay = (error.retry_after or delay), min(delay * 2, 30.0)
+                log.warning("registering provider %s failed: %s", self._provider.name, error)
+            except Unreachable as error:
+                wait, delay = delay, min(delay * 2, 30.0)
+                log.warning("registering provider %s failed: %s", self._provider.name, error)
+            try:
+                async with asyncio.timeout(wait):
+                    await self._poked.wait()
+            except TimeoutError:
+                pass
+
+    async def _register(self) -> None:
+        """Everything without force first: an admin's selection rules stay the admin's."""
+        body = registration(self._provider)
+        try:
+            live = await self._client.apply(PROVIDER_CONFIGS, body, manager=self._manager, force=False)
+            self._rules_are_ours = True
+        except ApiError as error:
+            if not error.conflict:
+                raise
+            self._rules_are_ours = "selectionRules" not in error.message
+            if not self._rules_are_ours:
+                del body["spec"]["selectionRules"]
+                log.info("selection rules of %s are managed by someone else and stay so", self._provider.name)
+            live = await self._client.apply(PROVIDER_CONFIGS, body, manager=self._manager, force=True)
+        # A restart is no transition: the times that stand there are kept.
+        for item in (live.get("status") or {}).get("conditions") or ():
+            self._conditions.setdefault(item["type"], item)
+
+    async def _report(self) -> None:
+        now = datetime.now(UTC)
+        conditions = [upstream_condition(self._provider, self._upstream.schema)]
+        if not self._rules_are_ours:
+            conditions.append(
+                {
+                    "type": RULES_APPLIED,
+                    "status": "False",
+                    "reason": "ManagedByOthers",
+                    "message": "spec.selectionRules is managed by someone else: the provider's own are not applied",
+                }
+            )
+        schema = self._upstream.schema
+        status: dict[str, Any] = {
+            "ready": isinstance(schema, Schema),
+            "version": f"{names.provider_manager(self._provider.name)}:{self._provider.version}",
+            "lastHeartbeat": rfc3339(now),
+            "conditions": [self._stamped(item, now) for item in conditions],
+        }
+        if isinstance(schema, Schema):
+            status["upstreamCRDVersion"] = schema.api_version
+            status["upstreamSchemaHash"] = self._upstream.digest or ""
+        body = {**_head(self._provider), "status": status}
+        await self._client.apply_status(PROVIDER_CONFIGS, body, manager=self._manager)
+
+    def _stamped(self, item: Condition, now: datetime) -> Condition:
+        before = self._conditions.get(item["type"], {})
+        kept = before.get("lastTransitionTime") if before.get("status") == item["status"] else None
+        self._conditions[item["type"]] = {**item, "lastTransitionTime": kept or rfc3339(now)}
+        return self._conditions[item["type"]]
+
+
+def registration(provider: Provider) -> Object:
+    """The InferenceProviderConfig as the provider wants it."""
+    return {
+        **_head(provider),
+        "spec": {
+            "capabilities": {
+                "engines": list(provider.capabilities.engines),
+                "servingModes": list(provider.capabilities.serving_modes),
+                "cpuSupport": provider.capabilities.cpu_support,
+                "gpuSupport": provider.capabilities.gpu_support,
+            },
+            "selectionRules": [
+                {
+                    "condition": rule.condition,
+                    "priority": rule.priority,
+                    **({"reason": rule.reason} if rule.reason else {}),
+                }
+                for rule in provider.selection_rules
+            ],
+            "documentation": provider.documentation,
+        },
+    }
+
+
+def upstream_condition(provider: Provider, schema: Any) -> Condition:
+    """`UpstreamReady`: whether the upstream CRD is there in a form that the shim can write."""
+    crd = provider.upstream.crd
+    if isinstance(schema, Schema):
+        return _upstream("True", "SchemaSupported", f"CRD {crd} is installed, {schema.api_version} is used")
+    if schema is None:
+        return _upstream(
+            "False", "CRDNotInstalled", f"CRD {crd} is not installed; install the {provider.title} operator"
+        )
+    missing = ", ".join(schema.missing)
+    return _upstream(
+        "False",
+        "UnsupportedSchema",
+        f"CRD {crd} lacks {missing}; install a {provider.title} version that this shim supports",
+    )
+
+
+def _upstream(status: str, reason: str, message: str) -> Condition:
+    return {"type": UPSTREAM_READY, "status": status, "reason": reason, "message": message}
+
+
+def _head(provider: Provider) -> Object:
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": names.PROVIDER_CONFIG,
+        "metadata": {"name": provider.name},
+    }

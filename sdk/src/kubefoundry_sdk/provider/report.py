@@ -1,0 +1,133 @@
+"""What a shim writes into a ModelDeployment's status (contract §3), made from what a reconcile found out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from kubefoundry_sdk.api import reasons
+from kubefoundry_sdk.api.conditions import Condition, condition
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider.contract import Observation, Provider
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why nothing (more) is written upstream. `failed`: the user has to change something.
+
+    retry: seconds after which it is worth trying again though nothing has changed; None to wait for an event.
+    """
+
+    type: str
+    reason: str
+    message: str
+    failed: bool
+    retry: float | None = None
+
+
+@dataclass(slots=True)
+class Report:
+    """Filled step by step by a reconcile; `status` makes the owned status fields of it."""
+
+    generation: int
+    compatible: str | None = None
+    """Message of a True `ProviderCompatible`."""
+    created: str | None = None
+    """Message of a True `ResourceCreated`."""
+    override_warning: str | None = None
+    stop: Stop | None = None
+    observation: Observation | None = None
+    live: Object | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def status(self, provider: Provider) -> dict[str, Any]:
+        """The status fields of contract §3 that belong to the shim of `status.provider.name`."""
+        phase, reason, message = self._outcome()
+        status: dict[str, Any] = {
+            "phase": phase,
+            "message": message,
+            "observedGeneration": self.generation,
+            "conditions": [*self._conditions(), self._ready(phase, reason, message)],
+        }
+        if self.live is not None:
+            status["provider"] = {
+                "resourceName": self.live["metadata"]["name"],
+                "resourceKind": provider.upstream.kind,
+                "resourceAPIVersion": self.live["apiVersion"],
+            }
+        if self.observation is not None:
+            counts = self.observation.replicas
+            status["replicas"] = {
+                "desired": counts.desired,
+                "ready": counts.ready,
+                "available": counts.available,
+            }
+            if phase == "Running":
+                endpoint = self.observation.endpoint
+                status["endpoint"] = {"service": endpoint.service, "port": endpoint.port}
+        return status
+
+    def _outcome(self) -> tuple[str, str, str]:
+        """Phase, reason of `Ready`, and the one line for the user.
+
+        A model that serves stays Running whatever stands against its newest spec; the message tells both.
+        """
+        seen, stop = self.observation, self.stop
+        if seen is not None and seen.phase == "Running":
+            told = f"{stop.message}; the last good version keeps serving" if stop else seen.message
+            return "Running", "DeploymentReady", told
+        if stop is not None:
+            failed = stop.failed or (seen is not None and seen.phase == "Failed")
+            return ("Failed", "Failed", stop.message) if failed else ("Pending", "Progressing", stop.message)
+        if seen is not None:
+            return seen.phase, seen.reason, seen.message
+        return "Pending", "Progressing", "Waiting for the upstream object"
+
+    def _conditions(self) -> list[Condition]:
+        found = []
+        stop = self.stop
+        if stop is not None and stop.type == reasons.PROVIDER_COMPATIBLE:
+            found.append(self._condition(stop.type, False, stop.reason, stop.message))
+        elif self.compatible is not None:
+            told = ". ".join([self.compatible, *self.notes])
+            found.append(self._condition(reasons.PROVIDER_COMPATIBLE, True, "CompatibilityVerified", told))
+        if stop is not None and stop.type == reasons.RESOURCE_CREATED:
+            found.append(self._condition(stop.type, False, stop.reason, stop.message))
+        elif self.created is not None:
+            found.append(self._condition(reasons.RESOURCE_CREATED, True, "ResourceCreated", self.created))
+        if self.override_warning:
+            found.append(
+                self._condition(reasons.OVERRIDES_VALID, False, "UnknownKeys", self.override_warning)
+            )
+        return found
+
+    def _ready(self, phase: str, reason: str, message: str) -> Condition:
+        return self._condition(reasons.READY, phase == "Running", reason, message)
+
+    def _condition(self, type_: str, status: bool, reason: str, message: str) -> Condition:
+        return condition(type_, status, reason, message, generation=self.generation)
+
+
+Told = tuple[Literal["Normal", "Warning"], str, str]
+
+
+def transitions(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Told]:
+    """Events (type, reason, note) for what changed between two statuses, one for each transition (003 §9)."""
+    told: list[Told] = []
+    old = {item["type"]: item for item in before.get("conditions") or ()}
+    for item in after.get("conditions") or ():
+        was = old.get(item["type"], {})
+        if (was.get("status"), was.get("reason")) == (item["status"], item["reason"]):
+            continue
+        if item["type"] == reasons.RESOURCE_CREATED and item["status"] == "True":
+            told.append(("Normal", item["reason"], item["message"]))
+        elif item["type"] in (reasons.RESOURCE_CREATED, reasons.PROVIDER_COMPATIBLE, reasons.OVERRIDES_VALID):
+            if item["status"] == "False":
+                told.append(("Warning", item["reason"], item["message"]))
+        elif item["type"] == reasons.READY and item["status"] == "True":
+            told.append(("Normal", item["reason"], item["message"]))
+    failed = after.get("phase") == "Failed" and before.get("phase") != "Failed"
+    if failed and not any(kind == "Warning" for kind, _, _ in told):
+        told.append(("Warning", "ProviderError", f"Provider resource in error state: {after.get('message')}"))
+    return told

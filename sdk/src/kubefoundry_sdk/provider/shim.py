@@ -1,0 +1,123 @@
+"""`run`: a provider as a process. All that a shim's console script has to call."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.provider import finalizer, manifest
+from kubefoundry_sdk.provider.context import Shim
+from kubefoundry_sdk.provider.contract import Provider
+from kubefoundry_sdk.provider.reconcile import reconcile
+from kubefoundry_sdk.provider.registration import Registration
+from kubefoundry_sdk.provider.upstream import Upstream
+from kubefoundry_sdk.runtime import options, process
+from kubefoundry_sdk.runtime.process import Process
+from kubefoundry_sdk.runtime.store import Key
+
+
+def run(
+    name: str,
+    build: Callable[[argparse.Namespace], Provider],
+    add_arguments: Callable[[argparse.ArgumentParser], None] | None = None,
+    arguments: Sequence[str] | None = None,
+) -> int:
+    """Runs the shim `kubefoundry-provider-NAME`; the process's exit code.
+
+    build: the provider from the parsed flags; `default_images` maps engines to images (`--default-image`). It may
+    raise ValueError, whose text becomes the one line of a refused start.
+    """
+    program = f"kubefoundry-provider-{name}"
+    parser = options.parser(program, f"Deploys ModelDeployments on {name}.")
+    options.flag(
+        parser,
+        "--default-image",
+        "ENGINE=IMAGE used where a ModelDeployment names no image; several apart by commas",
+        default="",
+        read=images,
+        action="append",
+    )
+    if add_arguments:
+        add_arguments(parser)
+    parsed = parser.parse_args(arguments)
+    given = parsed.default_image
+    pairs = given if isinstance(given, list) else [images(given)]
+    parsed.default_images = {engine: image for pair in pairs for engine, image in pair.items()}
+    try:
+        provider = build(parsed)
+    except ValueError as error:
+        parser.error(str(error))
+    return process.run(program, parsed, lambda running: set_up(running, provider))
+
+
+def images(text: str) -> dict[str, str]:
+    """`vllm=repo/image:tag,sglang=…`. Raises ArgumentTypeError for anything else."""
+    found = {}
+    for pair in filter(None, text.split(",")):
+        engine, separator, image = pair.partition("=")
+        if not (engine and separator and image):
+            raise argparse.ArgumentTypeError(f"{pair!r} is not ENGINE=IMAGE")
+        found[engine] = image
+    return found
+
+
+def set_up(running: Process, provider: Provider) -> None:
+    """Wires watches, queue and registration of a provider."""
+    manager = names.provider_manager(provider.name)
+    deployments = running.watch(
+        MODEL_DEPLOYMENTS, managers=frozenset({manager}), trim=lambda obj: trim(obj, provider.name)
+    )
+    helpers = None
+    if provider.helper_kinds:
+        made_here = f"{names.MANAGED_BY_LABEL}={names.MANAGED_BY},{manifest.PROVIDER_LABEL}={provider.name}"
+        helpers = running.watch(
+            CONFIG_MAPS,
+            selector={"labelSelector": made_here},
+            managers=frozenset({manager}),
+            index=manifest.owner_uid,
+        )
+
+    def upstream_changed() -> None:
+        registration.poke()
+        for key in deployments.keys():  # noqa: SIM118 (a Store is no dict)
+            queue.add(key)
+
+    def helper_changed(key: Key, obj: Object | None) -> None:
+        owner = manifest.owner_name(obj) if obj else None
+        if owner:
+            queue.add((key[0], owner))
+
+    upstream = Upstream(running, provider, manager, upstream_changed)
+    registration = Registration(running.client, provider, upstream)
+    shim = Shim(provider, running.client, running.recorder, deployments, upstream, helpers)
+    queue = running.queue(provider.name, lambda key: reconcile(shim, key))
+    deployments.subscribe(lambda key, obj: queue.add(key))
+    # The upstream object has the name of its ModelDeployment, so its key is the key.
+    upstream.objects.subscribe(lambda key, obj: queue.add(key))
+    if helpers is not None:
+        helpers.subscribe(helper_changed)
+
+    async def register() -> None:
+        await running.leading.wait()
+        await registration.run()
+
+    running.background(upstream.run())
+    running.background(register())
+    running.ready_when(lambda: None if upstream.listed else f"CRD {provider.upstream.crd} not looked for yet")
+
+
+def trim(obj: Object, provider: str) -> Object:
+    """Of other providers' ModelDeployments only what tells that they are others'."""
+    named = ((obj.get("status") or {}).get("provider") or {}).get("name")
+    meta = obj["metadata"]
+    ours = any(
+        entry.get("manager") == names.provider_manager(provider) for entry in meta.get("managedFields", ())
+    )
+    if named == provider or ours or finalizer.has(obj, provider):
+        return obj
+    return {
+        "metadata": {key: meta[key] for key in ("name", "namespace", "uid", "resourceVersion", "generation")},
+        "status": {"provider": {"name": named}} if named else {},
+    }
