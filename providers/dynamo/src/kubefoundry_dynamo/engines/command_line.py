@@ -1,0 +1,66 @@
+"""What the engines' command lines have in common: a worker, and flags from the fields and from `engine.args`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from kubefoundry_dynamo.versions import Version
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+
+Role = Literal["worker", "prefill", "decode"]
+
+Flags = dict[str, str | None]
+"""Flags without their dashes, in the order of the command line; None is a bare one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """One kind of worker pod. gpus: GPUs a pod. kv_events: whether it must tell the router of its cache."""
+
+    role: Role
+    gpus: int
+    runtime: Version
+    kv_events: bool
+
+
+def model_flags(spec: ModelDeploymentSpec, model_flag: str) -> Flags:
+    """Model and served name; nothing for `source: custom`, where the image states both."""
+    if spec.model.source == "custom" or not spec.model.id:
+        return {}
+    flags: Flags = {model_flag: spec.model.id}
+    if spec.served_name:
+        flags["served-model-name"] = spec.served_name
+    return flags
+
+
+def command_line(derived: Flags, args: Mapping[str, str]) -> list[str]:
+    """argv of the derived flags and then, sorted, of `engine.args`; an arg takes the place of the same flag.
+
+    Of an arg `""` and `"true"` give the bare flag, `"false"` gives `--no-FLAG`, anything else `--FLAG value`
+    (contract §2).
+    """
+    repeated = {_canonical(name) for name in args}
+    argv: list[str] = []
+    for name, value in derived.items():
+        if name not in repeated:
+            argv += [f"--{name}"] if value is None else [f"--{name}", value]
+    for name, text in sorted(args.items()):
+        if text in ("", "true"):
+            argv.append(f"--{name}")
+        elif text == "false":
+            argv.append(f"--no-{name}")
+        else:
+            argv += [f"--{name}", text]
+    return argv
+
+
+def states_any(args: Mapping[str, str], names: Iterable[str]) -> bool:
+    """Whether `engine.args` has one of the flags, dashed or underscored."""
+    stated = {_canonical(name) for name in args}
+    return any(name in stated for name in names)
+
+
+def _canonical(name: str) -> str:
+    return name.replace("_", "-")

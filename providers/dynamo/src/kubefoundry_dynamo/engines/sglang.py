@@ -1,0 +1,40 @@
+"""The command line of `dynamo.sglang` (upstreams.md §2.7, §4.1, §4.3)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubefoundry_dynamo.engines.command_line import Worker, command_line, model_flags, states_any
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+
+PARALLEL_SIZES: Final = (
+    "tensor-parallel-size",
+    "tp-size",
+    "tp",
+    "pipeline-parallel-size",
+    "pp-size",
+    "data-parallel-size",
+    "dp-size",
+)
+ROLE_FLAGS: Final = ("disaggregation-mode",)
+KV_EVENTS: Final = '{"publisher":"zmq","topic":"kv-events","endpoint":"tcp://*:5557"}'
+
+
+def arguments(spec: ModelDeploymentSpec, worker: Worker) -> list[str]:
+    flags = model_flags(spec, "model-path")
+    if spec.engine.context_length is not None:
+        flags["context-length"] = str(spec.engine.context_length)
+    if spec.engine.trust_remote_code:
+        flags["trust-remote-code"] = None
+    if not states_any(spec.engine.args, PARALLEL_SIZES):
+        flags["tp-size"] = str(worker.gpus)
+    if worker.role != "worker":
+        flags |= {
+            "disaggregation-mode": worker.role,
+            "disaggregation-transfer-backend": "nixl",
+            "disaggregation-bootstrap-port": "12345",
+            "host": "0.0.0.0",
+        }
+    if worker.kv_events:
+        flags["kv-events-config"] = KV_EVENTS
+    return command_line(flags, spec.engine.args)

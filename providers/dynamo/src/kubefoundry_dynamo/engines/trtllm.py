@@ -1,0 +1,62 @@
+"""The command line of `dynamo.trtllm` (upstreams.md §2.7, §4.1, §4.4, §5.11).
+
+An `engine.args` name with a dash is a flag of `dynamo.trtllm`; any other is a key of TensorRT-LLM's engine
+configuration (003 §4.1: `enable_block_reuse`, `kv_cache_config`), and those go into one `--override-engine-args`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from kubefoundry_dynamo.engines.command_line import Worker, command_line, model_flags, states_any
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+
+PARALLEL_SIZES: Final = ("tensor-parallel-size", "pipeline-parallel-size")
+ROLE_FLAGS: Final = ("disaggregation-mode", "disaggregation-strategy")
+OVERRIDE_FLAGS: Final = ("override-engine-args",)
+
+
+def arguments(spec: ModelDeploymentSpec, worker: Worker) -> list[str]:
+    flags = model_flags(spec, "model-path")
+    if spec.engine.context_length is not None:
+        flags["max-seq-len"] = str(spec.engine.context_length)
+    if not states_any(spec.engine.args, PARALLEL_SIZES):
+        flags["tensor-parallel-size"] = str(worker.gpus)
+    if worker.role != "worker":
+        flags["disaggregation-mode"] = worker.role
+    if worker.kv_events:
+        newer = worker.runtime >= (1, 4)
+        flags["publish-kv-events" if newer else "publish-events-and-metrics"] = None
+    configuration = _configuration(spec, worker)
+    if configuration:
+        flags["override-engine-args"] = json.dumps(configuration, sort_keys=True, separators=(",", ":"))
+    return command_line(flags, {name: value for name, value in spec.engine.args.items() if "-" in name})
+
+
+def _configuration(spec: ModelDeploymentSpec, worker: Worker) -> dict[str, Any]:
+    configuration: dict[str, Any] = {}
+    if spec.engine.trust_remote_code:
+        configuration["trust_remote_code"] = True
+    if worker.role != "worker":
+        configuration["cache_transceiver_config"] = {"backend": "DEFAULT"}
+    if worker.role == "prefill":
+        configuration["disable_overlap_scheduler"] = True
+    for name, value in spec.engine.args.items():
+        if "-" not in name:
+            configuration[name] = _typed(value)
+    return configuration
+
+
+def _typed(value: str) -> Any:
+    """The JSON value that the text is, else the text; `""` is true, as it is for a flag."""
+    if value == "":
+        return True
+    try:
+        return json.loads(value, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return value
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")

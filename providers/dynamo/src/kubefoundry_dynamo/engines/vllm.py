@@ -1,0 +1,46 @@
+"""The command line of `dynamo.vllm` (upstreams.md §2.7, §4.1, §4.2)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubefoundry_dynamo.engines.command_line import Flags, Worker, command_line, model_flags, states_any
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+
+PARALLEL_SIZES: Final = (
+    "tensor-parallel-size",
+    "tp",
+    "pipeline-parallel-size",
+    "pp",
+    "data-parallel-size",
+    "dp",
+)
+ROLE_FLAGS: Final = ("disaggregation-mode", "is-prefill-worker", "is-decode-worker")
+KV_TRANSFER: Final = '{"kv_connector":"NixlConnector","kv_role":"kv_both"}'
+KV_EVENTS: Final = (
+    '{"publisher":"zmq","topic":"kv-events","endpoint":"tcp://*:20080","enable_kv_cache_events":true}'
+)
+
+
+def arguments(spec: ModelDeploymentSpec, worker: Worker) -> list[str]:
+    flags = model_flags(spec, "model")
+    if spec.engine.context_length is not None:
+        flags["max-model-len"] = str(spec.engine.context_length)
+    if spec.engine.trust_remote_code:
+        flags["trust-remote-code"] = None
+    if not states_any(spec.engine.args, PARALLEL_SIZES):
+        flags["tensor-parallel-size"] = str(worker.gpus)
+    flags |= _role(worker)
+    if worker.kv_events:
+        flags["kv-events-config"] = KV_EVENTS
+    return command_line(flags, spec.engine.args)
+
+
+def _role(worker: Worker) -> Flags:
+    if worker.role == "worker":
+        return {}
+    if worker.runtime >= (1, 0):
+        return {"disaggregation-mode": worker.role, "kv-transfer-config": KV_TRANSFER}
+    if worker.role == "prefill":
+        return {"is-prefill-worker": None}
+    return {"is-decode-worker": None} if worker.runtime >= (0, 6) else {}

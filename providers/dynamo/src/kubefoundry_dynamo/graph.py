@@ -1,0 +1,155 @@
+"""A deployment as a graph of components, before it is written in a version of the CRD."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from kubefoundry_dynamo.engines import sglang, trtllm, vllm
+from kubefoundry_dynamo.engines.command_line import Role, Worker
+from kubefoundry_dynamo.overrides import ROUTER_MODE_ENV, DynamoOverrides, overrides_of, router_mode
+from kubefoundry_dynamo.versions import Runtime
+from kubefoundry_sdk.api.fields import Quantity
+from kubefoundry_sdk.api.modeldeployment import ComponentScaling, GpuSpec, ModelDeploymentSpec
+from kubefoundry_sdk.provider.contract import Deployment
+
+FRONTEND: Final = "Frontend"
+"""Service key or component name that makes the Service `<name>-frontend` (upstreams.md §2.4)."""
+
+ARGUMENTS: Final[Mapping[str, Callable[[ModelDeploymentSpec, Worker], list[str]]]] = {
+    "vllm": vllm.arguments,
+    "sglang": sglang.arguments,
+    "trtllm": trtllm.arguments,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """One kind of worker as the spec asks for it: how many, and what each gets."""
+
+    name: str
+    role: Role
+    replicas: int
+    gpu: GpuSpec
+    memory: Quantity | None
+    cpu: Quantity | None
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A Dynamo component; None and empty stand for what is left to the operator."""
+
+    name: str
+    role: Literal["frontend"] | Role
+    replicas: int
+    image: str
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    env: tuple[dict[str, Any], ...] = ()
+    requests: Mapping[str, str] = field(default_factory=dict)
+    limits: Mapping[str, str] = field(default_factory=dict)
+    gpu: GpuSpec | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """The components, and what all of their pods share."""
+
+    name: str
+    namespace: str
+    backend: str
+    components: tuple[Component, ...]
+    runtime: Runtime
+    secret: str | None
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    node_selector: Mapping[str, str]
+    tolerations: tuple[dict[str, Any], ...]
+
+
+def pools(spec: ModelDeploymentSpec) -> tuple[Pool, ...]:
+    """The workers that serve the model: one kind, or prefill and decode."""
+    if spec.serving.mode == "aggregated":
+        gpu = spec.resources.gpu or GpuSpec()
+        return (_pool(spec, "worker", spec.scaling.replicas, gpu, spec.resources.memory, spec.resources.cpu),)
+    prefill, decode = spec.scaling.prefill or ComponentScaling(), spec.scaling.decode or ComponentScaling()
+    return (
+        _pool(spec, "prefill", prefill.replicas, prefill.gpu or GpuSpec(), prefill.memory),
+        _pool(spec, "decode", decode.replicas, decode.gpu or GpuSpec(), decode.memory),
+    )
+
+
+def _pool(
+    spec: ModelDeploymentSpec,
+    role: Role,
+    replicas: int,
+    gpu: GpuSpec,
+    memory: Quantity | None,
+    cpu: Quantity | None = None,
+) -> Pool:
+    """Named like `VllmWorker` and `VllmPrefillWorker` (003 §4.2)."""
+    part = "" if role == "worker" else role.capitalize()
+    return Pool(f"{(spec.engine.type or '').capitalize()}{part}Worker", role, replicas, gpu, memory, cpu)
+
+
+def graph(deployment: Deployment, image: str, runtime: Runtime) -> Graph:
+    spec = deployment.spec
+    engine = spec.engine.type or ""
+    mode = router_mode(spec)
+    workers = (_worker(spec, pool, image, runtime, mode) for pool in pools(spec))
+    return Graph(
+        name=deployment.name,
+        namespace=deployment.namespace,
+        backend=engine,
+        components=(_frontend(spec, overrides_of(spec), image, mode), *workers),
+        runtime=runtime,
+        secret=spec.secrets.hugging_face_token or None,
+        labels=spec.pod_template.metadata.labels,
+        annotations=spec.pod_template.metadata.annotations,
+        node_selector=spec.node_selector,
+        tolerations=tuple(spec.tolerations),
+    )
+
+
+def _frontend(
+    spec: ModelDeploymentSpec, overrides: DynamoOverrides, image: str, mode: str | None
+) -> Component:
+    """Without a command: the operator's own starts `dynamo.frontend` on port 8000 (upstreams.md §2.2)."""
+    others = tuple(variable for variable in spec.env if variable.get("name") != ROUTER_MODE_ENV)
+    resources = overrides.frontend.resources
+    return Component(
+        name=FRONTEND,
+        role="frontend",
+        replicas=overrides.frontend.replicas,
+        image=image,
+        env=(*others, {"name": ROUTER_MODE_ENV, "value": mode}) if mode is not None else tuple(spec.env),
+        requests={"cpu": str(resources.cpu), "memory": str(resources.memory)},
+    )
+
+
+def _worker(
+    spec: ModelDeploymentSpec, pool: Pool, image: str, runtime: Runtime, mode: str | None
+) -> Component:
+    engine = spec.engine.type or ""
+    # a decode worker holds no prefix that a router could aim at (upstreams.md §2.7: aggregated and prefill)
+    worker = Worker(
+        pool.role, pool.gpu.count, runtime.version, kv_events=mode == "kv" and pool.role != "decode"
+    )
+    own_command = spec.model.source == "custom"
+    return Component(
+        name=pool.name,
+        role=pool.role,
+        replicas=pool.replicas,
+        image=image,
+        command=() if own_command else ("python3", "-m", f"dynamo.{engine}"),
+        args=tuple(ARGUMENTS[engine](spec, worker)),
+        env=tuple(spec.env),
+        requests=_stated(cpu=pool.cpu, memory=pool.memory),
+        limits=_stated(memory=pool.memory),
+        gpu=pool.gpu if pool.gpu.count else None,
+    )
+
+
+def _stated(**quantities: Quantity | None) -> dict[str, str]:
+    return {name: str(quantity) for name, quantity in quantities.items() if quantity is not None}

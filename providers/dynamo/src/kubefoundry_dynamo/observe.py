@@ -1,0 +1,161 @@
+"""The status of a DynamoGraphDeployment in our terms (upstreams.md §2.5; 0.4 to the 1.5 line).
+
+Running means that it serves now. From 0.8 on the counts of pods prove that, whatever the operator is doing
+besides; before, `state: successful` is all there is to see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from kubefoundry_dynamo.graph import FRONTEND, Pool, pools
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider.contract import (
+    Deployment,
+    Endpoint,
+    Observation,
+    ObservedPhase,
+    ReadyReason,
+    Replicas,
+)
+
+PORT: Final = 8000
+STATES: Final = frozenset({"", "initializing", "pending", "successful", "failed"})
+"""Values of `status.state`; up to 0.9 it is empty before the first reconcile."""
+ROLLOUT_FAILED: Final = "rolling_update_failed"
+
+
+class Count(NamedTuple):
+    """Pods of one component. A PodCliqueScalingGroup states no ready ones, only available."""
+
+    replicas: int
+    ready: int
+    available: int
+
+
+class Status(NamedTuple):
+    """What is used of `status`, whatever was there; words: the operator's own."""
+
+    state: Any
+    reason: str
+    words: str
+    counts: Mapping[str, Count]
+    fresh: bool
+
+
+def observe(deployment: Deployment, live: Object) -> Observation:
+    status = _read(live)
+    workers = pools(deployment.spec)
+    phase, reason, message = _phase(live, status, workers)
+    failed = status.state == "failed" or status.reason == ROLLOUT_FAILED
+    return Observation(
+        phase=phase,
+        reason=reason,
+        message=message,
+        replicas=_replicas(status, workers, serving=phase == "Running"),
+        endpoint=Endpoint(f"{deployment.name}-{FRONTEND.lower()}", PORT),
+        update_failed=phase == "Running" and status.fresh and failed,
+    )
+
+
+def _phase(live: Object, status: Status, workers: Sequence[Pool]) -> tuple[ObservedPhase, ReadyReason, str]:
+    if _mapping(live.get("metadata")).get("deletionTimestamp"):
+        return "Deploying", "Progressing", "the DynamoGraphDeployment is being deleted"
+    if not isinstance(status.state, str) or status.state not in STATES:
+        return (
+            "Deploying",
+            "Unknown",
+            f"unknown state {status.state!r} of the DynamoGraphDeployment: {status.words}",
+        )
+    if not any(pool.replicas for pool in workers):
+        if _gone(status, workers):
+            return "Pending", "ScaledToZero", "scaled to zero replicas"
+    elif _serves(status, workers):
+        return "Running", "DeploymentReady", _running_message(status, workers)
+    failed = status.state == "failed" or status.reason == ROLLOUT_FAILED
+    if failed and status.fresh:
+        return "Failed", "Failed", status.words
+    return "Deploying", "Progressing", _with_freshness(status, status.words)
+
+
+def _serves(status: Status, workers: Sequence[Pool]) -> bool:
+    """Whether every component that is to run has a ready pod; one without a count is as good as the state."""
+    successful = status.state == "successful" and status.fresh
+    needed = [FRONTEND, *(pool.name for pool in workers if pool.replicas)]
+    return all(status.counts[name].ready > 0 if name in status.counts else successful for name in needed)
+
+
+def _gone(status: Status, workers: Sequence[Pool]) -> bool:
+    if not status.counts:
+        return status.state == "successful" and status.fresh
+    counts = [status.counts[pool.name] for pool in workers if pool.name in status.counts]
+    return all(count.replicas == count.ready == 0 for count in counts)
+
+
+def _replicas(status: Status, workers: Sequence[Pool], *, serving: bool) -> Replicas:
+    """Sums over the workers; where the operator counts none, a serving graph has what was asked for."""
+    desired = sum(pool.replicas for pool in workers)
+    if not status.counts:
+        seen = desired if serving else 0
+        return Replicas(desired, seen, seen)
+    counts = [status.counts[pool.name] for pool in workers if pool.name in status.counts]
+    return Replicas(desired, sum(count.ready for count in counts), sum(count.available for count in counts))
+
+
+def _running_message(status: Status, workers: Sequence[Pool]) -> str:
+    if status.state == "successful" and status.fresh:
+        return status.words
+    replicas = _replicas(status, workers, serving=True)
+    return _with_freshness(status, f"{replicas.ready} of {replicas.desired} replicas ready: {status.words}")
+
+
+def _with_freshness(status: Status, message: str) -> str:
+    return (
+        message if status.fresh else f"the Dynamo operator has not seen the newest generation yet; {message}"
+    )
+
+
+def _read(live: Object) -> Status:
+    """Never raises, whatever a newer operator writes."""
+    status = _mapping(live.get("status"))
+    conditions = status.get("conditions")
+    ready: Mapping[str, Any] = {}
+    for item in conditions if isinstance(conditions, list) else ():
+        if isinstance(item, Mapping) and item.get("type") == "Ready":
+            ready = item
+    state = status.get("state", "")
+    reason = _text(ready.get("reason"))
+    words = _text(ready.get("message")) or reason or (f"state {state}" if state else "nothing reported yet")
+    seen, generation = status.get("observedGeneration"), _mapping(live.get("metadata")).get("generation")
+    stale = isinstance(seen, int) and isinstance(generation, int) and seen < generation
+    return Status(state, reason, words, _counts(status), fresh=not stale)
+
+
+def _counts(status: Mapping[str, Any]) -> dict[str, Count]:
+    """`services` (v1alpha1, from 0.8) or `components` (v1beta1) by the name that was rendered."""
+    stated = _mapping(status.get("services")) or _mapping(status.get("components"))
+    return {name: _count(value) for name, value in stated.items() if isinstance(value, Mapping)}
+
+
+def _count(value: Mapping[str, Any]) -> Count:
+    available = _number(value.get("availableReplicas"))
+    ready = _number(value.get("readyReplicas"))
+    only_available = ready is None
+    return Count(
+        replicas=_number(value.get("replicas")) or 0,
+        ready=(available if only_available else ready) or 0,
+        available=(ready if available is None else available) or 0,
+    )
+
+
+def _number(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,59 @@
+"""`spec.provider.overrides` of Dynamo (003 §4.15)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from pydantic import ConfigDict, Field
+
+from kubefoundry_sdk.api.fields import ApiModel, Quantity
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+
+ROUTER_MODE_ENV: Final = "DYN_ROUTER_MODE"
+"""Environment variable of the Frontend that chooses the router mode (upstreams.md §2.7)."""
+
+
+class StrictModel(ApiModel):
+    """No conversion between types: `replicas: "2"` is a mistake that the user is told about."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class FrontendResources(StrictModel):
+    cpu: Quantity = "2"
+    """CPU request of a frontend pod."""
+    memory: Quantity = "4Gi"
+    """Memory request of a frontend pod."""
+
+
+class FrontendOverrides(StrictModel):
+    replicas: Annotated[int, Field(ge=1)] = 1
+    """Number of frontend pods."""
+    resources: FrontendResources = FrontendResources()
+
+
+class DynamoOverrides(StrictModel):
+    router_mode: Literal["kv", "round-robin", "none"] | None = None
+    """How requests are routed; `round-robin` where nothing is said. `none` leaves it to Dynamo, which knows no such
+    mode (upstreams.md §0 row 9)."""
+    frontend: FrontendOverrides = FrontendOverrides()
+
+
+def overrides_of(spec: ModelDeploymentSpec) -> DynamoOverrides:
+    """Raises pydantic's ValidationError for wrong types."""
+    stated = spec.provider.overrides if spec.provider else None
+    return DynamoOverrides.model_validate(stated or {})
+
+
+def router_mode(spec: ModelDeploymentSpec) -> str | None:
+    """The mode that the frontend is told: the override, else the user's own variable, else `round-robin`.
+
+    None: it is told nothing.
+    """
+    stated = overrides_of(spec).router_mode
+    if stated is not None:
+        return None if stated == "none" else stated
+    for variable in spec.env:
+        if variable.get("name") == ROUTER_MODE_ENV:
+            return variable.get("value")
+    return "round-robin"

@@ -1,0 +1,65 @@
+"""The Dynamo shim as the SDK's runtime takes it."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from importlib.metadata import version
+from typing import Final
+
+from kubefoundry_dynamo.observe import observe
+from kubefoundry_dynamo.overrides import DynamoOverrides
+from kubefoundry_dynamo.probe import UPSTREAM, probe
+from kubefoundry_dynamo.render import render
+from kubefoundry_dynamo.settings import Settings, from_arguments
+from kubefoundry_dynamo.supports import supports
+from kubefoundry_sdk.provider.contract import Capabilities, Provider, SelectionRule
+
+NAME: Final = "dynamo"
+
+CAPABILITIES: Final = Capabilities(
+    engines=("vllm", "sglang", "trtllm"),
+    serving_modes=("aggregated", "disaggregated"),
+    cpu_support=False,
+    gpu_support=True,
+)
+
+SELECTION_RULES: Final = (
+    *(
+        SelectionRule(
+            f"spec.engine.type == '{engine}'", 90, f"engine={engine} → dynamo (only {engine} provider)"
+        )
+        for engine in ("sglang", "trtllm")
+    ),
+    SelectionRule(
+        "spec.serving.mode == 'disaggregated'", 80, "mode=disaggregated → dynamo (best disaggregated support)"
+    ),
+    SelectionRule(
+        "has(spec.resources.gpu) && spec.resources.gpu.count > 0",
+        50,
+        "default → dynamo (GPU inference default)",
+    ),
+)
+"""003 §4.4, in its order."""
+
+
+def build(arguments: argparse.Namespace) -> Provider:
+    """Raises ValueError for settings that Dynamo cannot have."""
+    return provider(from_arguments(arguments))
+
+
+def provider(settings: Settings) -> Provider:
+    return Provider(
+        name=NAME,
+        title="Dynamo",
+        version=f"dynamo-provider:v{version('kubefoundry-provider-dynamo')}",
+        documentation="https://docs.nvidia.com/dynamo",
+        capabilities=CAPABILITIES,
+        upstream=UPSTREAM,
+        probe=probe,
+        supports=partial(supports, settings),
+        render=partial(render, settings),
+        observe=observe,
+        selection_rules=SELECTION_RULES,
+        overrides=DynamoOverrides,
+    )

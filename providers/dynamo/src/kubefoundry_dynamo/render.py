@@ -1,0 +1,43 @@
+"""A deployment as a DynamoGraphDeployment, in the version that is installed."""
+
+from __future__ import annotations
+
+from kubefoundry_dynamo import v1alpha1, v1beta1
+from kubefoundry_dynamo.graph import graph
+from kubefoundry_dynamo.overrides import overrides_of
+from kubefoundry_dynamo.probe import UPSTREAM
+from kubefoundry_dynamo.settings import Settings
+from kubefoundry_dynamo.versions import Runtime, release_line, runtime_of
+from kubefoundry_sdk.provider.contract import Deployment, Rendered, Schema
+
+TRANSFORMERS = {"v1alpha1": v1alpha1.spec_of, "v1beta1": v1beta1.spec_of}
+
+
+def render(settings: Settings, deployment: Deployment, schema: Schema) -> Rendered:
+    image, runtime = image_and_runtime(settings, deployment, schema)
+    transform = TRANSFORMERS[schema.api_version.rpartition("/")[2]]
+    main = {
+        "apiVersion": schema.api_version,
+        "kind": UPSTREAM.kind,
+        "metadata": {"name": deployment.name},
+        "spec": transform(graph(deployment, image, runtime), schema),
+    }
+    return Rendered(main, notes=_notes(deployment, image, runtime))
+
+
+def image_and_runtime(settings: Settings, deployment: Deployment, schema: Schema) -> tuple[str, Runtime]:
+    """The image of all components, and the Dynamo version inside it."""
+    line = release_line(schema)
+    image = deployment.spec.image or settings.default_image(deployment.spec.engine.type or "", line)
+    return image, runtime_of(image, settings.runtime_version or line)
+
+
+def _notes(deployment: Deployment, image: str, runtime: Runtime) -> tuple[str, ...]:
+    notes = []
+    if not runtime.from_tag:
+        notes.append(
+            f"image {image} has no plain semantic version as its tag: treated as Dynamo {runtime.version}"
+        )
+    if overrides_of(deployment.spec).router_mode == "none":
+        notes.append('Dynamo has no router mode "none": its own default applies')
+    return tuple(notes)

@@ -1,0 +1,60 @@
+"""What an administrator can set: the default images and the Dynamo version of images whose tag names none."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from kubefoundry_dynamo import versions
+from kubefoundry_dynamo.versions import Version
+
+REPOSITORIES: Final[Mapping[str, str]] = {
+    "vllm": "nvcr.io/nvidia/ai-dynamo/vllm-runtime",
+    "sglang": "nvcr.io/nvidia/ai-dynamo/sglang-runtime",
+    "trtllm": "nvcr.io/nvidia/ai-dynamo/tensorrtllm-runtime",
+}
+"""Repositories of the default images by engine (upstreams.md §2.8); the tag is the operator's release line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """default_images: engine -> whole image reference, in place of the table's.
+
+    runtime_version: the Dynamo version of images whose tag names none; None takes the operator's release line.
+    """
+
+    default_images: Mapping[str, str] = field(default_factory=dict)
+    runtime_version: Version | None = None
+
+    def default_image(self, engine: str, line: Version) -> str:
+        """The image of `engine` where a ModelDeployment names none, for an operator of release line `line`.
+
+        Runtime and operator should be of one minor version (upstreams.md §2.8).
+        """
+        return self.default_images.get(engine) or f"{REPOSITORIES[engine]}:{line}"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--runtime-version",
+        type=_version,
+        metavar="MAJOR.MINOR.PATCH",
+        help="Dynamo version of images whose tag names none (default: the release line of the installed CRD)",
+    )
+
+
+def from_arguments(arguments: argparse.Namespace) -> Settings:
+    """Raises ValueError when --default-image names an engine that Dynamo does not run."""
+    for engine in arguments.default_images:
+        if engine not in REPOSITORIES:
+            raise ValueError(f"--default-image {engine}: Dynamo runs {', '.join(sorted(REPOSITORIES))} only")
+    return Settings(arguments.default_images, arguments.runtime_version)
+
+
+def _version(text: str) -> Version:
+    try:
+        return versions.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

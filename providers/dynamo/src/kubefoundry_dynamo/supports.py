@@ -1,0 +1,116 @@
+"""What Dynamo cannot do with a deployment, beyond engine, mode and CPU (which the runtime checks)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from kubefoundry_dynamo.engines import sglang, trtllm, vllm
+from kubefoundry_dynamo.engines.command_line import states_any
+from kubefoundry_dynamo.graph import FRONTEND, pools
+from kubefoundry_dynamo.overrides import ROUTER_MODE_ENV
+from kubefoundry_dynamo.render import image_and_runtime
+from kubefoundry_dynamo.settings import REPOSITORIES, Settings
+from kubefoundry_dynamo.versions import OLDEST_RUNTIME, Version, release_line
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.provider.contract import Deployment, Schema
+
+MAX_LABEL: Final = 63
+"""Longest Service name and longest label value of Kubernetes."""
+MAX_WITH_COMPONENT: Final = 45
+"""Longest name and component name together on 1.0 and 1.1, whether or not Grove is there (upstreams.md §2.3)."""
+
+ROLE_FLAGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "vllm": vllm.ROLE_FLAGS,
+    "sglang": sglang.ROLE_FLAGS,
+    "trtllm": trtllm.ROLE_FLAGS,
+}
+
+
+def supports(settings: Settings, deployment: Deployment, schema: Schema | None) -> list[str]:
+    """A sentence for each problem; those of one release line only where the schema is known."""
+    spec = deployment.spec
+    problems = [*_name(deployment), *_engine_args(spec), *_router(spec), *_resources(spec)]
+    if schema is not None:
+        problems += _name_on(release_line(schema), deployment)
+        problems += _runtime(settings, deployment, schema)
+    return problems
+
+
+def _name(deployment: Deployment) -> Iterator[str]:
+    name, namespace = deployment.name, deployment.namespace
+    if not re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", name):
+        yield (
+            f"name {name} cannot be the beginning of a Service's name, as Dynamo needs it: "
+            "use lower-case letters, digits and inner dashes, a letter first"
+        )
+    longest = _longest_component(deployment.spec)
+    if len(name) + 1 + len(longest) > MAX_LABEL:
+        yield (
+            f"name {name} is too long: Dynamo names a Service {name}-{longest.lower()}, "
+            f"and a Service's name has {MAX_LABEL} characters at most; use at most {MAX_LABEL - 1 - len(longest)}"
+        )
+    if len(namespace) + 1 + len(name) > MAX_LABEL:
+        yield (
+            f"name {name} is too long for namespace {namespace}: Dynamo uses {namespace}-{name} as a label value, "
+            f"which has {MAX_LABEL} characters at most; use at most {max(MAX_LABEL - 1 - len(namespace), 0)}"
+        )
+
+
+def _name_on(line: Version, deployment: Deployment) -> Iterator[str]:
+    longest = _longest_component(deployment.spec)
+    if (1, 0) <= line < (1, 2) and len(deployment.name) + len(longest) > MAX_WITH_COMPONENT:
+        yield (
+            f"name {deployment.name} is too long for Dynamo {line.major}.{line.minor}, which allows "
+            f"{MAX_WITH_COMPONENT} characters for it and {longest} together: "
+            f"use at most {MAX_WITH_COMPONENT - len(longest)}"
+        )
+
+
+def _longest_component(spec: ModelDeploymentSpec) -> str:
+    return max((FRONTEND, *(pool.name for pool in pools(spec))), key=len)
+
+
+def _engine_args(spec: ModelDeploymentSpec) -> Iterator[str]:
+    engine = spec.engine.type or ""
+    for name in sorted(spec.engine.args):
+        if states_any({name: ""}, ROLE_FLAGS.get(engine, ())):
+            yield f"engine.args.{name} is Dynamo's to set: it follows serving.mode; remove it"
+        elif engine == "trtllm" and states_any({name: ""}, trtllm.OVERRIDE_FLAGS):
+            yield f"engine.args.{name} is Dynamo's to set: give its keys as engine.args instead"
+        elif engine == "trtllm" and name.startswith("trtllm."):
+            yield (
+                f"engine.args.{name} excludes --override-engine-args, which the other keys need: "
+                "give the key of the engine configuration as engine.args instead"
+            )
+
+
+def _router(spec: ModelDeploymentSpec) -> Iterator[str]:
+    overrides = (spec.provider.overrides if spec.provider else None) or {}
+    in_env = any(variable.get("name") == ROUTER_MODE_ENV for variable in spec.env)
+    if in_env and overrides.get("routerMode") is not None:
+        yield f"provider.overrides.routerMode and env {ROUTER_MODE_ENV} both choose the router mode; remove one"
+
+
+def _resources(spec: ModelDeploymentSpec) -> Iterator[str]:
+    if spec.serving.mode == "aggregated":
+        return
+    for name in ("memory", "cpu"):
+        if getattr(spec.resources, name) is not None:
+            yield (
+                f"resources.{name} has no meaning in disaggregated mode; remove it "
+                "(memory is scaling.prefill.memory and scaling.decode.memory)"
+            )
+
+
+def _runtime(settings: Settings, deployment: Deployment, schema: Schema) -> Iterator[str]:
+    if deployment.spec.engine.type not in REPOSITORIES:
+        return
+    image, runtime = image_and_runtime(settings, deployment, schema)
+    if runtime.version < OLDEST_RUNTIME:
+        yield (
+            f"image {image} holds Dynamo {runtime.version}; the worker flags of versions before "
+            f"{OLDEST_RUNTIME.major}.{OLDEST_RUNTIME.minor} are not known here: "
+            "use a newer image, or a tag that is no version for one that holds something else"
+        )

@@ -1,0 +1,67 @@
+"""A graph as `nvidia.com/v1alpha1`: a map of services (upstreams.md §2.2)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kubefoundry_dynamo.graph import Component, Graph
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider.contract import Schema
+
+NVIDIA_GPU: Final = "nvidia.com/gpu"
+"""The resource that the CRD's `gpu` means where nothing else is said."""
+
+
+def spec_of(graph: Graph, schema: Schema) -> Object:
+    return {
+        "backendFramework": graph.backend,
+        "services": {component.name: _service(graph, component, schema) for component in graph.components},
+    }
+
+
+def _service(graph: Graph, component: Component, schema: Schema) -> Object:
+    service: Object = {
+        "componentType": "frontend" if component.role == "frontend" else "worker",
+        "replicas": component.replicas,
+        "extraPodSpec": _pod_spec(graph, component),
+    }
+    if component.role in ("prefill", "decode") and "subComponentType" in schema.features:
+        service["subComponentType"] = component.role
+    if "globalDynamoNamespace" not in schema.features:
+        # up to 0.6 all services must share one, and it is not of a Kubernetes namespace (upstreams.md §2.2);
+        # the value is the one that later operators form themselves
+        service["dynamoNamespace"] = f"{graph.namespace}-{graph.name}"
+    if not graph.runtime.from_tag and "runtimeVersionOverride" in schema.features:
+        service["runtimeVersionOverride"] = str(graph.runtime.version)
+    metadata = _nonempty(labels=dict(graph.labels), annotations=dict(graph.annotations))
+    limits = {**component.limits, **_gpu_limits(component, schema)}
+    return service | _nonempty(
+        envFromSecret=graph.secret,
+        envs=list(component.env),
+        resources=_nonempty(requests=dict(component.requests), limits=limits),
+        extraPodMetadata=metadata,
+    )
+
+
+def _pod_spec(graph: Graph, component: Component) -> Object:
+    container = {"image": component.image} | _nonempty(
+        command=list(component.command), args=list(component.args)
+    )
+    return {"mainContainer": container} | _nonempty(
+        nodeSelector=dict(graph.node_selector), tolerations=list(graph.tolerations)
+    )
+
+
+def _gpu_limits(component: Component, schema: Schema) -> Object:
+    if component.gpu is None:
+        return {}
+    count = str(component.gpu.count)
+    if component.gpu.type == NVIDIA_GPU:
+        return {"gpu": count}
+    if "gpuType" in schema.features:
+        return {"gpu": count, "gpuType": component.gpu.type}
+    return {"custom": {component.gpu.type: count}}
+
+
+def _nonempty(**fields: Any) -> Object:
+    return {name: value for name, value in fields.items() if value}

@@ -1,0 +1,49 @@
+"""A graph as `nvidia.com/v1beta1`: a list of components, each with a pod template (upstreams.md §2.2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubefoundry_dynamo.graph import Component, Graph
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider.contract import Schema
+
+
+def spec_of(graph: Graph, schema: Schema) -> Object:
+    return {
+        "backendFramework": graph.backend,
+        "components": [_component(graph, component, schema) for component in graph.components],
+    }
+
+
+def _component(graph: Graph, component: Component, schema: Schema) -> Object:
+    metadata = _nonempty(labels=dict(graph.labels), annotations=dict(graph.annotations))
+    pod: Object = {"containers": [_main_container(graph, component)]}
+    pod |= _nonempty(nodeSelector=dict(graph.node_selector), tolerations=list(graph.tolerations))
+    rendered: Object = {
+        "name": component.name,
+        "type": component.role,
+        "replicas": component.replicas,
+        "podTemplate": _nonempty(metadata=metadata, spec=pod),
+    }
+    if not graph.runtime.from_tag and "runtimeVersionOverride" in schema.features:
+        rendered["runtimeVersionOverride"] = str(graph.runtime.version)
+    return rendered
+
+
+def _main_container(graph: Graph, component: Component) -> Object:
+    limits = dict(component.limits)
+    if component.gpu is not None:
+        limits[component.gpu.type] = str(component.gpu.count)
+    secret = [{"secretRef": {"name": graph.secret}}] if graph.secret else []
+    return {"name": "main", "image": component.image} | _nonempty(
+        command=list(component.command),
+        args=list(component.args),
+        env=list(component.env),
+        envFrom=secret,
+        resources=_nonempty(requests=dict(component.requests), limits=limits),
+    )
+
+
+def _nonempty(**fields: Any) -> Object:
+    return {name: value for name, value in fields.items() if value}

@@ -1,0 +1,82 @@
+"""Dynamo versions: read from image tags and from what the installed CRD has.
+
+The CRD tells the operator's release line, the image tag the runtime's; they are told apart because worker flags
+follow the runtime (upstreams.md §2.8, §5.2).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from kubefoundry_sdk.provider.contract import Schema
+
+
+class Version(NamedTuple):
+    major: int
+    minor: int
+    patch: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}.{self.patch}"
+
+
+class Runtime(NamedTuple):
+    """The Dynamo version inside an image. `from_tag` is False where the operator cannot read it off the tag."""
+
+    version: Version
+    from_tag: bool
+
+
+OLDEST_RUNTIME: Final = Version(0, 4)
+"""The oldest runtime whose worker flags are known here (upstreams.md §4.2)."""
+
+RELEASE_LINES: Final[tuple[tuple[str, Version], ...]] = (
+    ("runtimeVersionOverride", Version(1, 4, 0)),
+    ("priorityClassName", Version(1, 3, 0)),
+    ("v1beta1", Version(1, 2, 0)),
+    ("annotations", Version(1, 1, 0)),
+    ("observedGeneration", Version(1, 0, 1)),
+    ("restart", Version(0, 9, 1)),
+    ("gpuType", Version(0, 8, 1)),
+    ("globalDynamoNamespace", Version(0, 7, 1)),
+    ("subComponentType", Version(0, 6, 1)),
+)
+"""Newest first: a feature of the v1alpha1 CRD and a published release of the line that brought it
+(upstreams.md §2.1, §2.8; the CRDs of v0.4.1 to main of 2026-08)."""
+STORAGE_V1BETA1_LINE: Final = Version(1, 5, 0)
+OLDEST_LINE: Final = Version(0, 4, 1)
+
+_SEMVER = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
+_LEADING = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?![\d])")
+
+
+def release_line(schema: Schema) -> Version:
+    """A published release of the operator's line, as the installed CRD shows it."""
+    if schema.api_version.endswith("/v1beta1"):
+        return STORAGE_V1BETA1_LINE
+    for feature, release in RELEASE_LINES:
+        if feature in schema.features:
+            return release
+    return OLDEST_LINE
+
+
+def runtime_of(image: str, assumed: Version) -> Runtime:
+    """The runtime in `image`: its tag where that says one (`1.0.1`, `v0.7.1-cuda12`), else `assumed`.
+
+    The operator reads strict semantic versions only and none beside a digest (upstreams.md §0 row 11).
+    """
+    reference, _, digest = image.partition("@")
+    _, _, tag = reference.rpartition("/")[2].partition(":")
+    found = _LEADING.match(tag)
+    if found is None:
+        return Runtime(assumed, from_tag=False)
+    version = Version(int(found[1]), int(found[2]), int(found[3] or 0))
+    return Runtime(version, from_tag=not digest and _SEMVER.fullmatch(tag) is not None)
+
+
+def parse(text: str) -> Version:
+    """`MAJOR.MINOR.PATCH`. Raises ValueError for anything else."""
+    if not re.fullmatch(r"(0|[1-9]\d{0,3})(\.(0|[1-9]\d{0,3})){2}", text):
+        raise ValueError(f"{text!r} is no MAJOR.MINOR.PATCH version")
+    return Version(*(int(part) for part in text.split(".")))
