@@ -1,4 +1,4 @@
-"""Conditions: made, compared and merged so that `lastTransitionTime` moves only with `status` (contract §3)."""
+"""Conditions: made and merged so that `lastTransitionTime` moves only with `status` (contract §3)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def find(conditions: Iterable[Mapping[str, Any]] | None, type_: str) -> Conditio
     return None
 
 
-def is_true(conditions: Iterable[Mapping[str, Any]] | None, type_: str, *, generation: int | None = None) -> bool:
+def is_true(
+    conditions: Iterable[Mapping[str, Any]] | None, type_: str, *, generation: int | None = None
+) -> bool:
     """Whether the condition is True, and for `generation` where one is given."""
     found = find(conditions, type_)
     if found is None or found.get("status") != "True":
@@ -59,7 +61,11 @@ def stamp(
     for item in wanted:
         before = known.get(item["type"])
         same = before is not None and before.get("status") == item["status"]
-        time = before["lastTransitionTime"] if same and before and before.get("lastTransitionTime") else rfc3339(now)
+        time = (
+            before["lastTransitionTime"]
+            if same and before and before.get("lastTransitionTime")
+            else rfc3339(now)
+        )
         stamped.append({**item, "lastTransitionTime": time})
     return stamped
 

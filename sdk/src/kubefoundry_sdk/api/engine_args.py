@@ -51,14 +51,12 @@ def problems(spec: dict[str, Any]) -> Iterator[Problem]:
     for name, value in args.items():
         path = f"spec.engine.args[{name}]"
         if not _FLAG.fullmatch(name):
-            yield Problem(path, f'engine.args has "{name}": a key must be {MEANINGS[FLAG]}')
+            yield Problem(path, f"the key must be {MEANINGS[FLAG]}")
             continue
         field = fields.get(name.replace("_", "-"))
         wanted = stated.get(field) if field else None
         if wanted is not None and _meaning(value, wanted) != wanted:
-            yield Problem(
-                path, f'engine.args {name} is "{value}" but {field} is "{wanted}": set only {field}'
-            )
+            yield Problem(path, f'is "{value}" but {field} is "{wanted}": set only {field}')
 
 
 def _stated(spec: dict[str, Any]) -> dict[str, str | None]:

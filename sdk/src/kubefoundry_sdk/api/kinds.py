@@ -31,9 +31,7 @@ class Kind:
         return f"{self.plural}.{self.group}"
 
 
-MODEL_DEPLOYMENTS: Final = Kind(
-    names.GROUP, names.VERSION, names.MODEL_DEPLOYMENTS, names.MODEL_DEPLOYMENT
-)
+MODEL_DEPLOYMENTS: Final = Kind(names.GROUP, names.VERSION, names.MODEL_DEPLOYMENTS, names.MODEL_DEPLOYMENT)
 PROVIDER_CONFIGS: Final = Kind(
     names.GROUP, names.VERSION, names.PROVIDER_CONFIGS, names.PROVIDER_CONFIG, namespaced=False
 )

@@ -21,7 +21,7 @@ from kubefoundry_sdk.api.schema import Schema
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """path: the field, from `spec`. message: what is wrong with it, a sentence that needs no path to be read."""
+    """path: the field, from `spec`. message: what is wrong with it, to be read after the path."""
 
     path: str
     message: str
@@ -48,7 +48,7 @@ def problems(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
     """What of `value` the schema refuses; nothing below a value of the wrong type."""
     wrong = _wrong_type(value, schema)
     if wrong:
-        yield Problem(path, f"{path} must be {wrong}, not {_shown(value)}")
+        yield Problem(path, f"must be {wrong}, not {_shown(value)}")
     elif isinstance(value, dict):
         yield from _object_problems(value, schema, path)
     elif isinstance(value, list):
@@ -57,9 +57,9 @@ def problems(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
         yield from _text_problems(value, schema, path)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         if value < schema.get("minimum", value):
-            yield Problem(path, f"{path} must be at least {schema['minimum']}, not {_shown(value)}")
+            yield Problem(path, f"must be at least {schema['minimum']}, not {_shown(value)}")
         if value > schema.get("maximum", value):
-            yield Problem(path, f"{path} must be at most {schema['maximum']}, not {_shown(value)}")
+            yield Problem(path, f"must be at most {schema['maximum']}, not {_shown(value)}")
 
 
 def _wrong_type(value: Any, schema: Schema) -> str | None:
@@ -85,7 +85,7 @@ def _wrong_type(value: Any, schema: Schema) -> str | None:
 def _object_problems(value: dict[str, Any], schema: Schema, path: str) -> Iterator[Problem]:
     for key in schema.get("required", ()):
         if key not in value:
-            yield Problem(f"{path}.{key}", f"{path}.{key} is required")
+            yield Problem(f"{path}.{key}", "is required")
     yield from _count_problems(len(value), schema.get("maxProperties"), path)
     fields, others = schema.get("properties", {}), schema.get("additionalProperties")
     for key, child in value.items():
@@ -103,26 +103,24 @@ def _list_problems(value: list[Any], schema: Schema, path: str) -> Iterator[Prob
         yield from problems(item, schema.get("items", {}), f"{path}[{index}]")
         identity = [item.get(key) for key in keys] if isinstance(item, dict) else []
         if identity and identity in seen:
-            yield Problem(
-                f"{path}[{index}]", f"{path} has {', '.join(keys)} {_shown(*identity)} twice; once is allowed"
-            )
+            yield Problem(f"{path}[{index}]", f"repeats {', '.join(keys)} {_shown(*identity)}")
         seen.append(identity)
 
 
 def _count_problems(count: int, most: int | None, path: str) -> Iterator[Problem]:
     if most is not None and count > most:
-        yield Problem(path, f"{path} may have {most} entries at most, not {count}")
+        yield Problem(path, f"may have {most} entries at most, not {count}")
 
 
 def _text_problems(value: str, schema: Schema, path: str) -> Iterator[Problem]:
     if "enum" in schema and value not in schema["enum"]:
-        yield Problem(path, f"{path} must be one of {', '.join(schema['enum'])}, not {_shown(value)}")
+        yield Problem(path, f"must be one of {', '.join(schema['enum'])}, not {_shown(value)}")
     if len(value) > schema.get("maxLength", len(value)):
-        yield Problem(path, f"{path} may have {schema['maxLength']} characters at most, not {len(value)}")
+        yield Problem(path, f"may have {schema['maxLength']} characters at most, not {len(value)}")
     elif len(value) < schema.get("minLength", 0):
-        yield Problem(path, f"{path} must not be empty")
+        yield Problem(path, "must not be empty")
     elif "pattern" in schema and not _pattern(schema["pattern"]).fullmatch(value):
-        yield Problem(path, f"{path} must be {MEANINGS[schema['pattern']]}, not {_shown(value)}")
+        yield Problem(path, f"must be {MEANINGS[schema['pattern']]}, not {_shown(value)}")
 
 
 @lru_cache

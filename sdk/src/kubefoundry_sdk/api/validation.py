@@ -95,6 +95,4 @@ def _keys(spec: Spec) -> Iterator[Problem]:
     ):
         for key in keys:
             if not _KEY.fullmatch(key):
-                yield Problem(
-                    f"{path}[{key}]", f'{path} has "{key}": a key must be {MEANINGS[QUALIFIED_NAME]}'
-                )
+                yield Problem(f"{path}[{key}]", f"the key must be {MEANINGS[QUALIFIED_NAME]}")
