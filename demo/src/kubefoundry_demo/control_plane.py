@@ -1,0 +1,122 @@
+"""A real control plane on this machine: our devcluster, or the one that the environment names.
+
+`KUBEFOUNDRY_TEST_KUBECONFIG`: a running cluster to use as it is. `KUBEBUILDER_ASSETS`: binaries to run instead of
+building ours (devcluster reads it).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[3]
+"""The checkout: manifests, CRDs and devcluster lie there."""
+
+BUILD: Final = ROOT / "devcluster" / "build"
+
+
+class CannotRun(Exception):
+    """One line: what is missing or failed, and what to do."""
+
+
+@dataclass(slots=True)
+class ControlPlane:
+    """kubeconfig: an administrator's. audit_log: JSON lines of all requests, where the server is ours."""
+
+    kubeconfig: Path
+    server: str
+    audit_log: Path | None
+    binary: Path | None
+    process: subprocess.Popen[str] | None
+
+    def kubectl(
+        self, *arguments: str, input: str | None = None, check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs kubectl as administrator. Raises CannotRun with its words when it fails and `check` is set."""
+        program = [str(self.binary), "kubectl"] if self.binary else ["kubectl"]
+        done = subprocess.run(
+            [*program, "--kubeconfig", str(self.kubeconfig), *arguments],
+            input=input,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if check and done.returncode:
+            raise CannotRun(
+                f"kubectl {' '.join(arguments[:4])}: {done.stderr.strip() or done.stdout.strip()}"
+            )
+        return done
+
+    def restart_api_server(self) -> None:
+        """Ends kube-apiserver and waits until a new one answers at the same address; ours only."""
+        if self.process is None or self.process.stdout is None:
+            raise CannotRun("the API server of a cluster that is not ours is not restarted")
+        self.process.send_signal(signal.SIGHUP)
+        for line in self.process.stdout:
+            if line.startswith("{") and json.loads(line).get("event") == "apiserver-ready":
+                return
+        raise CannotRun("the control plane ended during the restart of its API server")
+
+
+def build() -> Path:
+    """The devcluster binary, built if its sources changed (minutes when cold; progress goes to stderr)."""
+    done = subprocess.run([str(BUILD)], stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise CannotRun(f"{BUILD} failed: its last lines say why")
+    return Path(done.stdout.strip().splitlines()[-1])
+
+
+@contextmanager
+def control_plane(folder: Path, flags: Sequence[str] = ()) -> Iterator[ControlPlane]:
+    """A control plane whose data lie in `folder`; it ends with the block (one from the environment stays)."""
+    if given := os.environ.get("KUBEFOUNDRY_TEST_KUBECONFIG"):
+        yield existing(Path(given))
+        return
+    binary = build()
+    process = subprocess.Popen(
+        [str(binary), "up", "--dir", str(folder), *flags],
+        stdout=subprocess.PIPE,
+        stderr=sys.stderr if sys.stderr.isatty() else subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        yield _ready(process, binary, folder)
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def existing(kubeconfig: Path) -> ControlPlane:
+    """A cluster that runs already. Raises CannotRun without a kubectl to reach it."""
+    if shutil.which("kubectl") is None:
+        raise CannotRun("KUBEFOUNDRY_TEST_KUBECONFIG needs kubectl on PATH")
+    plane = ControlPlane(kubeconfig, "", None, None, None)
+    plane.server = plane.kubectl(
+        "config", "view", "--minify", "-o", "jsonpath={.clusters[0].cluster.server}"
+    ).stdout.strip()
+    return plane
+
+
+def _ready(process: subprocess.Popen[str], binary: Path, folder: Path) -> ControlPlane:
+    assert process.stdout is not None
+    # One JSON line when ready; end of file when it could not start.
+    for line in process.stdout:
+        if line.startswith("{"):
+            told = json.loads(line)
+            return ControlPlane(
+                Path(told["kubeconfig"]), told["server"], Path(told["auditLog"]), binary, process
+            )
+    raise CannotRun(f"the control plane did not start: see {folder / 'logs'}")

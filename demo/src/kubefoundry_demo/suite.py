@@ -1,0 +1,208 @@
+"""Our processes on this machine, as the Deployments of `manifests/` state them.
+
+Command, arguments and environment come from the manifest; each process has the token of its own ServiceAccount and
+reaches the API server the way a pod does. What a machine is not: the ports (one address for all, so each gets free
+ones) and the Service of the webhooks (no kube-proxy, so their configurations name a loopback URL).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import yaml
+
+from kubefoundry_demo.control_plane import ROOT, ControlPlane
+
+COMPONENTS: Final = {
+    "core": "core.yaml",
+    "selector": "selector.yaml",
+    "kaito": "providers/kaito.yaml",
+    "dynamo": "providers/dynamo.yaml",
+    "kuberay": "providers/kuberay.yaml",
+}
+"""Component and its manifest under `manifests/`."""
+
+NAMESPACE: Final = "kubefoundry-system"
+STOP: Final = 5.0
+"""Seconds within which a component has to end on SIGTERM (contract §6)."""
+
+
+@dataclass(slots=True)
+class Component:
+    """One of our processes. `log`: what it wrote to stderr. `health_port`: of /healthz and /readyz."""
+
+    name: str
+    command: list[str]
+    environment: dict[str, str]
+    log: Path
+    health_port: int
+    metrics_port: int
+    process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                self.command, env=self.environment, stdout=log, stderr=log, start_new_session=True
+            )
+
+    def stop(self) -> int:
+        """SIGTERM, and its exit code. Raises TimeoutExpired when it does not end in time (it is killed then)."""
+        assert self.process is not None
+        self.process.terminate()
+        try:
+            return self.process.wait(STOP)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise
+        finally:
+            self.process = None
+
+    def kill(self) -> None:
+        """SIGKILL: a crash."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        self.process = None
+
+    @property
+    def running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+
+@dataclass(slots=True)
+class Suite:
+    """What is installed on a control plane, and the processes that run against it."""
+
+    plane: ControlPlane
+    folder: Path
+    components: dict[str, Component] = field(default_factory=dict)
+
+    def install_ground(self) -> None:
+        """Namespace, CRDs and user roles; waits until both kinds are served."""
+        self.plane.kubectl("apply", "-f", str(ROOT / "manifests" / "namespace.yaml"))
+        self.plane.kubectl("apply", "-k", str(ROOT / "crds"))
+        self.plane.kubectl("apply", "-f", str(ROOT / "manifests" / "users.yaml"))
+        crds = [f"crd/{plural}.kubefoundry.ai" for plural in ("modeldeployments", "inferenceproviderconfigs")]
+        self.plane.kubectl("wait", "--for=condition=Established", *crds)
+
+    def install(self, name: str, *, environment: Mapping[str, str] | None = None) -> Component:
+        """Applies the component's manifest and prepares its process (not started)."""
+        documents = manifest(name)
+        web = free_port() if name == "core" else 0
+        applied = [
+            local_webhooks(document, web) for document in documents if document["kind"] != "Deployment"
+        ]
+        self.plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(applied))
+        [deployment] = [document for document in documents if document["kind"] == "Deployment"]
+        pod = deployment["spec"]["template"]["spec"]
+        [container] = pod["containers"]
+        folder = self.folder / name
+        folder.mkdir(parents=True, exist_ok=True)
+        health, metrics = free_port(), free_port()
+        variables = {
+            "PATH": os.environ["PATH"],
+            **pod_environment(container),
+            **self._in_cluster(pod["serviceAccountName"], folder),
+            "KUBEFOUNDRY_HEALTH_PORT": str(health),
+            "KUBEFOUNDRY_METRICS_PORT": str(metrics),
+            **(
+                {"KUBEFOUNDRY_WEBHOOK_PORT": str(web), "KUBEFOUNDRY_WEBHOOK_HOST": "127.0.0.1"} if web else {}
+            ),
+            **(environment or {}),
+        }
+        command = [str(Path(sys.executable).parent / container["command"][0]), *container.get("args", ())]
+        component = Component(name, command, variables, folder / "log", health, metrics)
+        self.components[name] = component
+        return component
+
+    def uninstall(self, name: str) -> None:
+        """Ends the process and deletes what its manifest installed."""
+        component = self.components.pop(name)
+        if component.running:
+            component.stop()
+        self.plane.kubectl("delete", "--ignore-not-found", "-f", str(ROOT / "manifests" / COMPONENTS[name]))
+
+    def start(self, *names: str) -> None:
+        """Installs and starts these components, all where none is named."""
+        for name in names or COMPONENTS:
+            if name not in self.components:
+                self.install(name)
+        for name in names or COMPONENTS:
+            if not self.components[name].running:
+                self.components[name].start()
+
+    def stop(self) -> None:
+        for component in self.components.values():
+            if component.process is not None:
+                component.process.terminate()
+        for component in self.components.values():
+            if component.process is not None:
+                component.stop()
+
+    def _in_cluster(self, account: str, folder: Path) -> dict[str, str]:
+        """Files and variables that a kubelet would give a pod of that ServiceAccount."""
+        token = self.plane.kubectl(
+            "create", "token", account, "-n", NAMESPACE, "--duration", "24h"
+        ).stdout.strip()
+        config = json.loads(self.plane.kubectl("config", "view", "--raw", "--minify", "-o", "json").stdout)
+        authority = base64.b64decode(config["clusters"][0]["cluster"]["certificate-authority-data"])
+        (folder / "token").write_text(token)
+        (folder / "token").chmod(0o600)
+        (folder / "ca.crt").write_bytes(authority)
+        address = urlsplit(self.plane.server)
+        return {
+            "KUBERNETES_SERVICE_HOST": address.hostname or "",
+            "KUBERNETES_SERVICE_PORT": str(address.port or 443),
+            "KUBEFOUNDRY_SERVICE_ACCOUNT_DIR": str(folder),
+        }
+
+
+def manifest(name: str) -> list[dict[str, Any]]:
+    """The documents of a component's manifest."""
+    text = (ROOT / "manifests" / COMPONENTS[name]).read_text()
+    return [document for document in yaml.safe_load_all(text) if document]
+
+
+def pod_environment(container: Mapping[str, Any]) -> dict[str, str]:
+    """The container's variables; what the kubelet would fill in (the pod's uid) is made up."""
+    made: dict[str, str] = {}
+    for variable in container.get("env", ()):
+        made[variable["name"]] = variable.get("value") or str(uuid.uuid4())
+    return made
+
+
+def local_webhooks(document: dict[str, Any], port: int) -> dict[str, Any]:
+    """Webhook configurations that name a loopback URL instead of a Service; anything else as it is."""
+    for webhook in document.get("webhooks", ()) if "WebhookConfiguration" in document["kind"] else ():
+        path = webhook["clientConfig"]["service"]["path"]
+        webhook["clientConfig"] = {"url": f"https://127.0.0.1:{port}{path}"}
+    return document
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def requests_by_user(audit_log: Path, start: int = 0) -> Iterator[dict[str, Any]]:
+    """The audit log's entries from the byte `start` on."""
+    with audit_log.open("rb") as log:
+        log.seek(start)
+        for line in log:
+            if line.endswith(b"\n"):
+                yield json.loads(line)
