@@ -143,6 +143,8 @@ class NoOverrides(BaseModel):
 class Provider:
     """A shim. `name` is its InferenceProviderConfig's name, `title` how messages call it (003 §8).
 
+    version: of the shim's package, as `importlib.metadata` tells it (`0.1.0`).
+
     overrides: the typed form of `spec.provider.overrides`; wrong types make `ProviderCompatible` False, unknown
         keys at any depth are warned about (003 §4.15).
     probe: the installed CRD (JSON) -> how to write it, or what is missing.

@@ -98,7 +98,7 @@ class Registration:
         schema = self._upstream.schema
         status: dict[str, Any] = {
             "ready": isinstance(schema, Schema),
-            "version": f"{names.provider_manager(self._provider.name)}:{self._provider.version}",
+            "version": f"{names.provider_manager(self._provider.name)}:v{self._provider.version}",
             "lastHeartbeat": rfc3339(now),
             "conditions": [self._stamped(item, now) for item in conditions],
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
@@ -37,19 +38,30 @@ def run(
         "ENGINE=IMAGE used where a ModelDeployment names no image; several apart by commas",
         default="",
         read=images,
-        action="append",
+        action=_Merge,
+        dest="default_images",
     )
     if add_arguments:
         add_arguments(parser)
     parsed = parser.parse_args(arguments)
-    given = parsed.default_image
-    pairs = given if isinstance(given, list) else [images(given)]
-    parsed.default_images = {engine: image for pair in pairs for engine, image in pair.items()}
     try:
         provider = build(parsed)
     except ValueError as error:
         parser.error(str(error))
     return process.run(program, parsed, lambda running: set_up(running, provider))
+
+
+class _Merge(argparse.Action):
+    """Every occurrence adds to the map; the later one wins."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option: str | None = None,
+    ) -> None:
+        setattr(namespace, self.dest, {**getattr(namespace, self.dest), **values})
 
 
 def images(text: str) -> dict[str, str]:

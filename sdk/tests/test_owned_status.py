@@ -1,0 +1,88 @@
+"""What a manager owns in a status, and when a write is needed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_sdk.api import managed_fields
+from kubefoundry_sdk.runtime.status import same
+
+READY = {
+    "type": "Ready",
+    "status": "True",
+    "reason": "DeploymentReady",
+    "message": "m",
+    "observedGeneration": 1,
+}
+FIELDS = {
+    "f:status": {
+        "f:phase": {},
+        "f:provider": {"f:resourceName": {}},
+        "f:conditions": {
+            'k:{"type":"Ready"}': {
+                ".": {},
+                "f:type": {},
+                "f:status": {},
+                "f:reason": {},
+                "f:message": {},
+                "f:observedGeneration": {},
+            }
+        },
+    }
+}
+OWNED = {"phase": "Running", "provider": {"resourceName": "m"}, "conditions": [READY]}
+
+
+def live(
+    status: dict[str, Any], fields: dict[str, Any] | None = None, operation: str = "Apply"
+) -> dict[str, Any]:
+    entry = {"manager": "me", "operation": operation, "subresource": "status", "fieldsV1": fields or FIELDS}
+    others = {"manager": "other", "operation": "Apply", "subresource": "status", "fieldsV1": {}}
+    return {"metadata": {"managedFields": [others, entry]}, "status": status}
+
+
+STATUS = {
+    "phase": "Running",
+    "provider": {"name": "theirs", "resourceName": "m"},
+    "conditions": [{"type": "Validated", "status": "True"}, READY],
+}
+
+
+@pytest.mark.parametrize(
+    ("obj", "wanted", "expected"),
+    [
+        pytest.param(live(STATUS), OWNED, True, id="all as wanted"),
+        pytest.param(live({**STATUS, "phase": "Failed"}), OWNED, False, id="a value differs"),
+        pytest.param(live(STATUS), {**OWNED, "message": "new"}, False, id="a field more"),
+        pytest.param(
+            live(STATUS), {"phase": "Running", "conditions": [READY]}, False, id="a field to release"
+        ),
+        pytest.param(live(STATUS), {}, False, id="all to release"),
+        pytest.param(live(STATUS, operation="Update"), OWNED, False, id="not applied but updated"),
+        pytest.param({"metadata": {}, "status": STATUS}, {}, True, id="nothing owned, nothing wanted"),
+        pytest.param(
+            live({**STATUS, "conditions": [{**READY, "message": "theirs now"}]}),
+            OWNED,
+            False,
+            id="a condition differs",
+        ),
+    ],
+)
+def test_a_write_is_needed_only_where_the_owned_fields_differ(
+    obj: dict[str, Any], wanted: dict[str, Any], expected: bool
+) -> None:
+    assert same(obj, wanted, "me") is expected
+
+
+def test_compaction_keeps_ones_own_fields_and_the_others_names() -> None:
+    managed = live(STATUS)["metadata"]["managedFields"]
+
+    kept = managed_fields.compact(managed, frozenset({"me"}))
+
+    assert kept == [
+        {"manager": "other", "operation": "Apply", "subresource": "status"},
+        {"manager": "me", "operation": "Apply", "subresource": "status", "fieldsV1": FIELDS},
+    ]
+    assert managed_fields.managers({"metadata": {"managedFields": kept}}, "status") == {"me", "other"}

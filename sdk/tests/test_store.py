@@ -1,0 +1,104 @@
+"""The store: newest version wins, deletions in gaps are told, ghosts do not come back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_sdk.runtime.store import Key, Store
+
+
+def obj(name: str, version: int, **more: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": "n", "resourceVersion": str(version)}, **more}
+
+
+@pytest.fixture
+def told() -> list[tuple[Key, Any]]:
+    return []
+
+
+@pytest.fixture
+def store(told: list[tuple[Key, Any]]) -> Store:
+    made = Store(index=lambda item: item.get("owner"))
+    made.subscribe(lambda key, item: told.append((key, item and item["metadata"]["resourceVersion"])))
+    return made
+
+
+def test_a_late_answer_does_not_overwrite_a_newer_event(store: Store, told: list[Any]) -> None:
+    store.put(obj("a", 5, spec="new"))
+    store.put(obj("a", 4, spec="old"))
+    store.put(obj("a", 5, spec="same version"))
+
+    assert store.get(("n", "a")) == obj("a", 5, spec="new")
+    assert told == [(("n", "a"), "5")]
+
+
+def test_what_vanished_in_a_gap_is_told_as_deleted(store: Store, told: list[Any]) -> None:
+    store.put(obj("a", 1))
+    store.put(obj("b", 2))
+    told.clear()
+
+    store.replace([obj("b", 2), obj("c", 7)], "9")
+
+    assert told == [(("n", "c"), "7"), (("n", "a"), None)]
+    assert store.synced.is_set()
+
+
+def test_an_answer_newer_than_the_listing_survives_it(store: Store) -> None:
+    store.put(obj("a", 12))
+
+    store.replace([], "10")
+
+    assert store.get(("n", "a")) is not None
+
+
+def test_a_late_answer_does_not_bring_a_deleted_object_back(store: Store) -> None:
+    store.put(obj("a", 1))
+    store.remove(obj("a", 5))
+
+    store.put(obj("a", 4))
+    assert store.get(("n", "a")) is None
+
+    store.put(obj("a", 6))
+    assert store.get(("n", "a")) is not None
+
+
+def test_the_deletion_of_an_older_object_leaves_the_one_made_anew(store: Store) -> None:
+    store.put(obj("a", 9))
+
+    store.remove(obj("a", 8))
+
+    assert store.get(("n", "a")) is not None
+
+
+def test_what_a_reader_gets_is_its_own(store: Store) -> None:
+    store.put(obj("a", 1, spec={"x": 1}))
+
+    first = store.get(("n", "a"))
+    assert first is not None
+    first["spec"]["x"] = 2
+
+    assert store.get(("n", "a")) == obj("a", 1, spec={"x": 1})
+
+
+def test_the_index_follows_changes_and_deletions(store: Store) -> None:
+    store.put(obj("a", 1, owner="u1"))
+    store.put(obj("b", 2, owner="u1"))
+    store.put(obj("a", 3, owner="u2"))
+
+    assert [item["metadata"]["name"] for item in store.indexed("u1")] == ["b"]
+    assert [item["metadata"]["name"] for item in store.indexed("u2")] == ["a"]
+
+    store.remove(obj("b", 4))
+    assert store.indexed("u1") == []
+
+
+def test_a_kind_that_is_no_longer_served_is_gone_as_a_whole(store: Store, told: list[Any]) -> None:
+    store.replace([obj("a", 1)], "2")
+    told.clear()
+
+    store.clear()
+
+    assert told == [(("n", "a"), None)]
+    assert not store.synced.is_set()

@@ -1,0 +1,170 @@
+"""The work queue: one turn at a time for a key, none lost, failures back off alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.runtime import workqueue
+from kubefoundry_sdk.runtime.store import Key
+from kubefoundry_sdk.runtime.workqueue import WorkQueue
+
+A: Key = ("n", "a")
+B: Key = ("n", "b")
+
+
+async def working(queue: WorkQueue, until: Awaitable[object], workers: int = 2) -> None:
+    """Runs the queue until something has happened."""
+    task = asyncio.create_task(queue.run(workers))
+    try:
+        async with asyncio.timeout(5):
+            await until
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_changes_while_a_key_waits_make_one_turn() -> None:
+    turns: list[Key] = []
+    done = asyncio.Event()
+
+    async def reconcile(key: Key) -> None:
+        turns.append(key)
+        if key == B:
+            done.set()
+
+    queue = WorkQueue("t", reconcile)
+    for key in (A, A, A, B):
+        queue.add(key)
+    await working(queue, done.wait(), workers=1)
+
+    assert turns == [A, B]
+
+
+async def test_a_change_during_a_turn_makes_one_more_and_never_two_at_once() -> None:
+    inside = 0
+    most = 0
+    turns = 0
+    done = asyncio.Event()
+
+    async def reconcile(key: Key) -> None:
+        nonlocal inside, most, turns
+        inside += 1
+        most = max(most, inside)
+        turns += 1
+        if turns == 1:
+            queue.add(A)
+            queue.add(A)
+        await asyncio.sleep(0)
+        inside -= 1
+        if turns == 2:
+            done.set()
+
+    queue = WorkQueue("t", reconcile)
+    queue.add(A)
+    await working(queue, done.wait(), workers=4)
+
+    assert (turns, most) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("failure", "least", "most"),
+    [
+        (ApiError(500, "InternalError", "boom"), 0.15, 0.25),
+        (Unreachable("no answer"), 0.15, 0.25),
+        (RuntimeError("our fault"), 0.15, 0.25),
+        (ApiError(429, "TooManyRequests", "later", retry_after=3.0), 3.0, 3.0),
+    ],
+    ids=["server error", "unreachable", "our fault", "retry after"],
+)
+async def test_a_failure_is_tried_again_later(
+    failure: Exception, least: float, most: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: asyncio.Queue[float] = asyncio.Queue()
+    queue = WorkQueue("t", _raising(failure))
+    monkeypatch.setattr(queue, "add_after", lambda key, delay: waits.put_nowait(delay))
+    queue.add(A)
+    waited = asyncio.ensure_future(waits.get())
+    await working(queue, waited)
+
+    assert least <= waited.result() <= most
+
+
+async def test_back_off_doubles_for_the_failing_key_and_is_forgotten_after_success(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(workqueue.random, "uniform", lambda a, b: 1.0)
+    waits: list[float] = []
+    done = asyncio.Event()
+    answers: list[Exception | None] = [
+        Unreachable(""),
+        Unreachable(""),
+        Unreachable(""),
+        None,
+        Unreachable(""),
+    ]
+
+    async def reconcile(key: Key) -> None:
+        if answer := answers.pop(0):
+            raise answer
+        queue.add(A)
+
+    queue = WorkQueue("t", reconcile)
+
+    def at_once(key: Key, delay: float) -> None:
+        waits.append(delay)
+        if answers:
+            queue.add(key)
+        else:
+            done.set()
+
+    monkeypatch.setattr(queue, "add_after", at_once)
+    queue.add(A)
+    await working(queue, done.wait())
+
+    assert waits == [0.2, 0.4, 0.8, 0.2]
+
+
+async def test_a_conflict_waits_for_the_event_that_is_on_its_way() -> None:
+    waits: list[float] = []
+    turns: list[Key] = []
+    done = asyncio.Event()
+
+    async def reconcile(key: Key) -> None:
+        turns.append(key)
+        if key == B:
+            done.set()
+        if key == A:
+            raise ApiError(409, "Conflict", "the object has been modified")
+
+    queue = WorkQueue("t", reconcile)
+    queue.add_after = lambda key, delay: waits.append(delay)  # type: ignore[method-assign]
+    queue.add(A)
+    queue.add(B)
+    await working(queue, done.wait(), workers=1)
+
+    assert (turns, waits) == ([A, B], [])
+
+
+async def test_the_earlier_of_two_wishes_stands() -> None:
+    done = asyncio.Event()
+
+    async def reconcile(key: Key) -> None:
+        done.set()
+
+    queue = WorkQueue("t", reconcile)
+    queue.add_after(A, 0.05)
+    queue.add_after(A, 30)
+    await working(queue, done.wait())
+
+    assert done.is_set()
+
+
+def _raising(failure: Exception) -> Callable[[Key], Awaitable[None]]:
+    async def reconcile(key: Key) -> None:
+        raise failure
+
+    return reconcile
