@@ -1,0 +1,117 @@
+"""`spec.rayClusterConfig`: the head, and a group of workers for each role (facts/upstreams.md §3.2, §3.6).
+
+Ray's own autoscaler is on from the start, because KubeRay ignores a change of a group's `replicas` (its hash
+leaves them out): a new count reaches Serve through `serveConfigV2`, and Ray then adds or removes workers in the
+running cluster. Any other way makes a second RayCluster with all its GPUs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from typing import Any, Final
+
+from kubefoundry_kuberay.overrides import Head
+from kubefoundry_kuberay.roles import Role, roles
+from kubefoundry_sdk.api import quantity
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.api.names import PREFIX
+
+MAX_WORKERS: Final = 1000
+"""Most workers of a group: constant, because KubeRay does not pass a change of it on either."""
+
+SERVE_CPUS: Final = 2
+"""Ray CPUs that a worker needs beside one for each engine: Serve's ingress, and the proxy of older Rays' P/D."""
+
+TOLERATIONS_ANNOTATION: Final = f"{PREFIX}tolerations"
+"""Digest of the tolerations on the pod templates: KubeRay 1.6 and later leave tolerations out of their hash."""
+
+_HEAD_PORTS: Final = (("gcs-server", 6379), ("dashboard", 8265), ("client", 10001), ("serve", 8000))
+"""Without a port called `serve` KubeRay makes no Serve Service (facts/upstreams.md §3.2)."""
+
+
+def ray_cluster(spec: ModelDeploymentSpec, head: Head, image: str, ray_version: str | None) -> dict[str, Any]:
+    cluster: dict[str, Any] = {
+        "enableInTreeAutoscaling": True,
+        "headGroupSpec": _head_group(spec, head, image),
+        "workerGroupSpecs": [_worker_group(spec, role, image) for role in roles(spec)],
+    }
+    if ray_version:
+        cluster["rayVersion"] = ray_version
+    return cluster
+
+
+def _head_group(spec: ModelDeploymentSpec, head: Head, image: str) -> dict[str, Any]:
+    asked = {"cpu": head.resources.cpu, "memory": head.resources.memory}
+    container = {
+        "name": "ray-head",
+        "image": image,
+        "ports": [{"name": name, "containerPort": port} for name, port in _HEAD_PORTS],
+        "resources": {"requests": asked, "limits": {"memory": head.resources.memory}},
+    }
+    return {
+        # no Ray CPUs: else Serve puts replicas on the head
+        "rayStartParams": {"num-cpus": "0"} | head.ray_start_params,
+        "template": _pod_template(spec, container),
+    }
+
+
+def _worker_group(spec: ModelDeploymentSpec, role: Role, image: str) -> dict[str, Any]:
+    workers = max(1, role.replicas)
+    return {
+        "groupName": role.name,
+        "replicas": workers,
+        "minReplicas": 0,
+        "maxReplicas": MAX_WORKERS,
+        "rayStartParams": _worker_start_params(role),
+        "template": _pod_template(
+            spec, {"name": "ray-worker", "image": image, "resources": _worker_resources(role)}
+        ),
+    }
+
+
+def _worker_start_params(role: Role) -> dict[str, str]:
+    """Ray CPUs only count what is placed; the autoscaler refuses a group that states none."""
+    cores = math.ceil(quantity.parse(role.cpu)) if role.cpu is not None else 0
+    params = {"num-cpus": str(max(cores, role.gpus + SERVE_CPUS)), "num-gpus": str(role.gpus)}
+    if role.exclusive:
+        # in double quotes of its own, the inner ones escaped: KubeRay puts it on a shell's command line, and
+        # Ray's autoscaler reads no other form (ray/autoscaler/_private/kuberay/autoscaling_config.py)
+        escaped = json.dumps({role.name: role.gpus}).replace('"', '\\"')
+        params["resources"] = f'"{escaped}"'
+    return params
+
+
+def _worker_resources(role: Role) -> dict[str, Any]:
+    """Memory is request and limit, CPU a request, GPUs a limit (contract §2)."""
+    requests: dict[str, Any] = {}
+    limits: dict[str, Any] = {role.gpu_type: str(role.gpus)}
+    if role.cpu is not None:
+        requests["cpu"] = role.cpu
+    if role.memory is not None:
+        requests["memory"] = limits["memory"] = role.memory
+    return {"requests": requests, "limits": limits} if requests else {"limits": limits}
+
+
+def _pod_template(spec: ModelDeploymentSpec, container: dict[str, Any]) -> dict[str, Any]:
+    """Head and workers alike: the head builds the application, the workers run it."""
+    if spec.env:
+        container["env"] = spec.env
+    if spec.secrets.hugging_face_token:
+        container["envFrom"] = [{"secretRef": {"name": spec.secrets.hugging_face_token}}]
+    pod: dict[str, Any] = {"containers": [container]}
+    annotations = dict(spec.pod_template.metadata.annotations)
+    if spec.node_selector:
+        pod["nodeSelector"] = dict(spec.node_selector)
+    if spec.tolerations:
+        pod["tolerations"] = spec.tolerations
+        annotations[TOLERATIONS_ANNOTATION] = _digest(spec.tolerations)
+    stated = {"labels": dict(spec.pod_template.metadata.labels), "annotations": annotations}
+    metadata = {name: values for name, values in stated.items() if values}
+    return {"metadata": metadata, "spec": pod} if metadata else {"spec": pod}
+
+
+def _digest(tolerations: list[dict[str, Any]]) -> str:
+    each = sorted(json.dumps(toleration, sort_keys=True) for toleration in tolerations)
+    return hashlib.sha256("\n".join(each).encode()).hexdigest()[:16]

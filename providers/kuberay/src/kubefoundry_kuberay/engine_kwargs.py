@@ -1,0 +1,158 @@
+"""vLLM's keyword arguments from the spec: `engine.args` typed, the fields, and the parallel sizes.
+
+`ray.serve.llm` hands `engine_kwargs` to vLLM's engine arguments as they are: underscore names, and numbers and
+booleans as such, not as text (facts/upstreams.md §4.5).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from kubefoundry_kuberay.roles import Role, roles
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+
+Kwargs = dict[str, Any]
+
+KV_TRANSFER: Final = {"kv_connector": "NixlConnector", "kv_role": "kv_both"}
+"""How prefill hands its cache to decode, where engine.args do not say (facts/upstreams.md §4.5)."""
+
+OWNED: Final = {
+    "host": "Ray Serve listens for requests itself",
+    "port": "Ray Serve listens for requests itself, on port 8000",
+    "data_parallel_size": "KubeRay runs one engine a replica; use scaling.replicas",
+}
+"""Arguments that cannot be the user's here, and why."""
+
+TEXTS: Final = frozenset({"revision", "code_revision", "tokenizer_revision", "served_model_name", "model"})
+"""Arguments whose value stays text, even where it reads as a number (a commit may be all digits)."""
+
+_INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
+_FLOAT: Final = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,2})?")
+
+
+def kwargs(spec: ModelDeploymentSpec, role: Role) -> Kwargs:
+    """Of a role's engine, sorted by name. Called for specs in which `problems` found nothing."""
+    found = arguments(spec)
+    fields = _fields(spec)
+    made = {name: value for name, value in found.items() if name not in ("model", "served_model_name")}
+    if fields["max_model_len"] is not None:
+        made["max_model_len"] = fields["max_model_len"]
+    if fields["trust_remote_code"]:
+        made["trust_remote_code"] = True
+    made["tensor_parallel_size"], _ = parallel_sizes(spec, role)
+    if role.exclusive:
+        made.setdefault("kv_transfer_config", dict(KV_TRANSFER))
+    return dict(sorted(made.items()))
+
+
+def parallel_sizes(spec: ModelDeploymentSpec, role: Role) -> tuple[int, int]:
+    """Tensor and pipeline parallel size: from engine.args, else all GPUs of the replica are used (contract §2)."""
+    given = arguments(spec)
+    pipeline = given.get("pipeline_parallel_size", 1)
+    return given.get("tensor_parallel_size", max(1, role.gpus // pipeline)), pipeline
+
+
+def arguments(spec: ModelDeploymentSpec) -> Kwargs:
+    """`engine.args` with vLLM's names and typed values."""
+    return {_name(flag): _typed(_name(flag), text) for flag, text in spec.engine.args.items()}
+
+
+def problems(spec: ModelDeploymentSpec) -> list[str]:
+    """What is wrong with engine.args, a sentence each."""
+    return [*_repeated(spec), *_contradictions(spec), *_owned(spec), *_parallelism(spec)]
+
+
+def _repeated(spec: ModelDeploymentSpec) -> Iterator[str]:
+    flags = sorted(spec.engine.args)
+    for index, flag in enumerate(flags):
+        for other in flags[index + 1 :]:
+            if _name(flag) == _name(other):
+                yield f"engine.args names one argument twice, as {flag} and as {other}: remove one"
+
+
+def _contradictions(spec: ModelDeploymentSpec) -> Iterator[str]:
+    """An arg that repeats a field with another value is refused (contract §2)."""
+    paths = {
+        "model": "model.id",
+        "served_model_name": "model.servedName",
+        "max_model_len": "engine.contextLength",
+        "trust_remote_code": "engine.trustRemoteCode",
+    }
+    fields = _fields(spec)
+    for flag, text in sorted(spec.engine.args.items()):
+        name = _name(flag)
+        field = fields.get(name)
+        if field is not None and _typed(name, text) != field:
+            yield (
+                f"engine.args {flag} is {text!r}, but {paths[name]} is {json.dumps(field)}: "
+                f"state it in {paths[name]} only"
+            )
+
+
+def _owned(spec: ModelDeploymentSpec) -> Iterator[str]:
+    for flag, text in sorted(spec.engine.args.items()):
+        name = _name(flag)
+        if name in OWNED and (name, text) != ("data_parallel_size", "1"):
+            yield f"KubeRay does not support engine.args {flag}: {OWNED[name]}"
+        if name == "distributed_executor_backend" and text != "ray":
+            yield f"KubeRay does not support engine.args {flag} {text!r}: engines run on Ray; remove it"
+
+
+def _parallelism(spec: ModelDeploymentSpec) -> Iterator[str]:
+    given = arguments(spec)
+    malformed = [
+        name
+        for name in ("tensor_parallel_size", "pipeline_parallel_size")
+        if name in given and (type(given[name]) is not int or given[name] < 1)
+    ]
+    for name in malformed:
+        flag = name.replace("_", "-")
+        yield f"engine.args {flag} must be a whole number from 1 up, is {json.dumps(given[name])}"
+    if malformed:
+        return
+    for role in roles(spec):
+        tensor, pipeline = parallel_sizes(spec, role)
+        field = f"scaling.{role.name}.gpu.count" if role.exclusive else "resources.gpu.count"
+        if role.gpus and tensor * pipeline > role.gpus:
+            yield (
+                f"engine.args ask for {tensor * pipeline} GPUs a replica "
+                f"(tensor-parallel-size {tensor} × pipeline-parallel-size {pipeline}), but {field} is "
+                f"{role.gpus}: raise it, or lower the sizes"
+            )
+
+
+def _fields(spec: ModelDeploymentSpec) -> Kwargs:
+    """The fields that are engine arguments too; None where a field says nothing."""
+    return {
+        "model": spec.model.id,
+        "served_model_name": spec.served_name,
+        "max_model_len": spec.engine.context_length,
+        "trust_remote_code": spec.engine.trust_remote_code,
+    }
+
+
+def _name(flag: str) -> str:
+    return flag.replace("-", "_")
+
+
+def _typed(name: str, text: str) -> Any:
+    """`""` and `"true"` are true, `"false"` is false; numbers, JSON mappings and lists are read as such."""
+    if name in TEXTS:
+        return text
+    if text in ("", "true"):
+        return True
+    if text == "false":
+        return False
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _FLOAT.fullmatch(text):
+        return float(text)
+    if text.startswith(("{", "[")):
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+    return text

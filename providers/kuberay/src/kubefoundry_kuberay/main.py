@@ -1,0 +1,11 @@
+"""The process `kubefoundry-provider-kuberay`."""
+
+from __future__ import annotations
+
+from kubefoundry_kuberay.provider import NAME, build
+from kubefoundry_kuberay.settings import add_arguments
+from kubefoundry_sdk.provider import shim
+
+
+def main() -> None:
+    shim.run(NAME, build=build, add_arguments=add_arguments)

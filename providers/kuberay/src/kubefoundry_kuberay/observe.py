@@ -1,0 +1,139 @@
+"""The status of a RayService in our terms (facts/upstream-operators.md; facts/upstreams.md §3.5).
+
+Running means that endpoints serve. KubeRay leaves Ready=True while an update fails, and says ValidationFailed
+while the old spec goes on serving: both are Running with the failure in the message.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubefoundry_kuberay.roles import roles, scaled_to_zero
+from kubefoundry_kuberay.status import (
+    FAILED_APPLICATION,
+    KNOWN_APPLICATION,
+    KNOWN_READY,
+    KNOWN_SERVICE,
+    Application,
+    Status,
+    read,
+)
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider.contract import (
+    Deployment,
+    Endpoint,
+    Observation,
+    ObservedPhase,
+    ReadyReason,
+    Replicas,
+)
+
+PORT: Final = 8000
+
+Verdict = tuple[ObservedPhase, ReadyReason, str]
+
+
+def observe(deployment: Deployment, live: Object) -> Observation:
+    status = read(live)
+    desired = sum(role.replicas for role in roles(deployment.spec))
+    serving = _serving(status)
+    ready = _ready(status, desired) if serving else 0
+    failure = _failure(status)
+    if serving:
+        phase, reason, message = _running(status, failure, ready, desired)
+    else:
+        phase, reason, message = _not_serving(status, failure, zero=scaled_to_zero(deployment.spec))
+    return Observation(
+        phase=phase,
+        reason=reason,
+        message=message,
+        replicas=Replicas(desired, ready, ready),
+        endpoint=Endpoint(f"{deployment.name}-serve-svc", PORT),
+        update_failed=serving and failure is not None,
+    )
+
+
+def _serving(status: Status) -> bool:
+    """`serviceStatus` stays Running where an invalid edit turns Ready to False, and is all there is up to 1.2."""
+    says_so = status.condition("Ready").status == "True" or status.service == "Running"
+    return says_so and status.endpoints > 0
+
+
+def _ready(status: Status, desired: int) -> int:
+    """Serving replicas. `numServeEndpoints` does not tell: it counts the head.
+
+    Each engine fills a worker, so there are no more engines than ready workers; and while Serve does not call
+    its application RUNNING, at least one of those asked for is missing.
+    """
+    most = desired if status.workers is None else min(desired, status.workers)
+    if any(application.status != "RUNNING" for application in status.active):
+        most = min(most, desired - 1)
+    return max(1, most)
+
+
+def _failure(status: Status) -> str | None:
+    """What failed, in the upstream's words, or None."""
+    ready = status.condition("Ready")
+    if ready.reason == "InitializingTimeout":
+        return f"KubeRay gave up, delete and create the ModelDeployment: {ready.message or ready.reason}"
+    # a ValidationFailed outlives the fix until endpoints exist; then the operator has taken the spec up
+    if ready.reason == "ValidationFailed" and ready.status != "True" and status.unseen:
+        return f"KubeRay refuses the RayService: {ready.message or ready.reason}"
+    for application in (*status.pending, *status.active):
+        if application.status in FAILED_APPLICATION:
+            return _said(application)
+    rollback = status.condition("RollbackInProgress")
+    if rollback.status == "True":
+        return f"KubeRay rolls the update back: {rollback.message or rollback.reason}"
+    if status.service.startswith("FailedTo"):
+        return f"RayService is {status.service}"
+    return None
+
+
+def _running(status: Status, failure: str | None, ready: int, desired: int) -> Verdict:
+    message = f"{ready} of {desired} replicas serve"
+    upgrade = status.condition("UpgradeInProgress")
+    if failure:
+        message += f", the latest change failed: {failure}"
+    elif upgrade.status == "True":
+        message += f", an update is in progress: {upgrade.message or upgrade.reason}"
+    elif any(application.status != "RUNNING" for application in status.active):
+        message += f", an update is in progress: {'; '.join(map(_said, status.active))}"
+    return "Running", "DeploymentReady", message
+
+
+def _not_serving(status: Status, failure: str | None, *, zero: bool) -> Verdict:
+    ready = status.condition("Ready")
+    suspended = status.condition("Suspended")
+    if status.empty:
+        return "Pending", "Progressing", "waiting for the KubeRay operator to take up the RayService"
+    if suspended.status == "True" or ready.reason == "SuspendComplete":
+        words = suspended.message or ready.message or "RayService is suspended"
+        if zero:
+            return "Pending", "ScaledToZero", f"scaled to zero: {words}"
+        return "Deploying", "Progressing", f"replicas are asked for, but RayService is suspended: {words}"
+    if failure:
+        return "Failed", "Failed", failure
+    reason: ReadyReason = "Progressing" if _known(status) else "Unknown"
+    return "Deploying", reason, _progress(status)
+
+
+def _progress(status: Status) -> str:
+    ready = status.condition("Ready")
+    # outlived the fix, see _failure
+    condition = "" if ready.reason == "ValidationFailed" else ready.message or ready.reason
+    applications = "; ".join(_said(application) for application in (*status.pending, *status.active))
+    return applications or condition or f"RayService is being set up ({status.service or 'no status yet'})"
+
+
+def _said(application: Application) -> str:
+    words = f": {application.words}" if application.words else ""
+    return f"Serve application {application.name} is {application.status or 'without a status'}{words}"
+
+
+def _known(status: Status) -> bool:
+    return (
+        status.service in KNOWN_SERVICE
+        and status.condition("Ready").reason in KNOWN_READY
+        and all(a.status in KNOWN_APPLICATION for a in (*status.pending, *status.active))
+    )

@@ -1,0 +1,35 @@
+"""`spec.provider.overrides` of this provider (003 §4.15)."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+
+
+class _Strict(BaseModel):
+    """Wrong types are errors; unknown keys are the runtime's to warn about."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="ignore", alias_generator=to_camel)
+
+
+class HeadResources(_Strict):
+    """Requests of the Ray head's pod; memory is its limit as well."""
+
+    cpu: str = "2"
+    memory: str = "4Gi"
+
+
+class Head(_Strict):
+    resources: HeadResources = Field(default_factory=HeadResources)
+    ray_start_params: dict[str, str] = Field(default_factory=dict)
+
+
+class Overrides(_Strict):
+    head: Head = Field(default_factory=Head)
+
+
+def overrides_of(spec: ModelDeploymentSpec) -> Overrides:
+    """Raises pydantic's ValidationError for wrong types."""
+    return Overrides.model_validate((spec.provider and spec.provider.overrides) or {})

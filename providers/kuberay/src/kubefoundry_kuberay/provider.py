@@ -1,0 +1,44 @@
+"""The KubeRay shim as the SDK's runtime takes it."""
+
+from __future__ import annotations
+
+import argparse
+from importlib.metadata import version
+from typing import Final
+
+from kubefoundry_kuberay.observe import observe
+from kubefoundry_kuberay.overrides import Overrides
+from kubefoundry_kuberay.probe import probe
+from kubefoundry_kuberay.render import render
+from kubefoundry_kuberay.settings import Settings, from_arguments
+from kubefoundry_kuberay.supports import supports
+from kubefoundry_sdk.provider.contract import Capabilities, Provider, UpstreamKind
+
+NAME: Final = "kuberay"
+
+
+def build(arguments: argparse.Namespace) -> Provider:
+    """Raises ValueError for settings that KubeRay cannot have."""
+    return provider(from_arguments(arguments))
+
+
+def provider(settings: Settings) -> Provider:
+    """Without selection rules: KubeRay is taken only where `spec.provider.name` says so (contract §5)."""
+    return Provider(
+        name=NAME,
+        title="KubeRay",
+        version=f"v{version('kubefoundry-provider-kuberay')}",
+        documentation="https://docs.ray.io/en/latest/serve/llm/index.html",
+        capabilities=Capabilities(
+            engines=("vllm",),
+            serving_modes=("aggregated", "disaggregated"),
+            cpu_support=False,
+            gpu_support=True,
+        ),
+        upstream=UpstreamKind("ray.io", "rayservices", "RayService"),
+        probe=probe,
+        supports=lambda deployment, schema: supports(deployment, schema, settings),
+        render=lambda deployment, schema: render(deployment, schema, settings),
+        observe=observe,
+        overrides=Overrides,
+    )

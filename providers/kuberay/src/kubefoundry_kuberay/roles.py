@@ -1,0 +1,65 @@
+"""The parts of a deployment that run engines: one in aggregated mode, prefill and decode in disaggregated mode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kubefoundry_sdk.api.modeldeployment import ComponentScaling, GpuSpec, ModelDeploymentSpec, Quantity
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """name: of the worker group. prefix: of the Serve deployment's name, before its colon. replicas: engines.
+
+    gpus, gpu_type, cpu, memory: of one replica, which is one worker pod. exclusive: whether only its own worker
+    group may run it.
+    """
+
+    name: str
+    prefix: str
+    replicas: int
+    gpus: int
+    gpu_type: str
+    cpu: Quantity | None
+    memory: Quantity | None
+    exclusive: bool
+
+
+def roles(spec: ModelDeploymentSpec) -> tuple[Role, ...]:
+    """In the order of their worker groups."""
+    if spec.serving.mode == "disaggregated":
+        return (
+            _component("prefill", "Prefill", spec.scaling.prefill or ComponentScaling()),
+            _component("decode", "Decode", spec.scaling.decode or ComponentScaling()),
+        )
+    gpu = spec.resources.gpu or GpuSpec()
+    return (
+        Role(
+            name="gpu",
+            prefix="LLMServer",
+            replicas=spec.scaling.replicas,
+            gpus=gpu.count,
+            gpu_type=gpu.type,
+            cpu=spec.resources.cpu,
+            memory=spec.resources.memory,
+            exclusive=False,
+        ),
+    )
+
+
+def scaled_to_zero(spec: ModelDeploymentSpec) -> bool:
+    return all(role.replicas == 0 for role in roles(spec))
+
+
+def _component(name: str, prefix: str, scaling: ComponentScaling) -> Role:
+    gpu = scaling.gpu or GpuSpec()
+    return Role(
+        name=name,
+        prefix=prefix,
+        replicas=scaling.replicas,
+        gpus=gpu.count,
+        gpu_type=gpu.type,
+        cpu=None,
+        memory=scaling.memory,
+        exclusive=True,
+    )

@@ -1,0 +1,86 @@
+"""`spec.serveConfigV2`: the Ray Serve application, as YAML (facts/upstreams.md §4.5).
+
+Replica counts stand under `deployments`, not among the application's `args`: Serve takes a change of `args` for
+new code and replaces every replica, and only scales where `deployments[].num_replicas` changes
+(ray/serve/_private/deploy_utils.py `get_app_code_version`, Ray 2.60; seen running). `num_replicas: 1` in the
+args never changes; without it `ray.serve.llm` switches Serve's own autoscaling on, which overrules the count.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import yaml
+
+from kubefoundry_kuberay.engine_kwargs import kwargs, parallel_sizes
+from kubefoundry_kuberay.roles import Role, roles
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+
+APPLICATION: Final = "llm"
+"""Name of the Serve application."""
+
+_PLAIN: Final = re.compile(r"[a-z][a-z_]+[a-z]")
+
+
+def serve_config(spec: ModelDeploymentSpec) -> str:
+    return _as_yaml({"applications": [_application(spec)]})
+
+
+def _application(spec: ModelDeploymentSpec) -> dict[str, Any]:
+    parts = roles(spec)
+    if spec.serving.mode == "disaggregated":
+        builder = "build_pd_openai_app"
+        args: dict[str, Any] = {f"{role.name}_config": _llm_config(spec, role) for role in parts}
+    else:
+        builder = "build_openai_app"
+        args = {"llm_configs": [_llm_config(spec, role) for role in parts]}
+    return {
+        "name": APPLICATION,
+        "route_prefix": "/",
+        "import_path": f"ray.serve.llm:{builder}",
+        "args": args,
+        "deployments": [
+            {"name": _deployment_name(spec, role), "num_replicas": max(1, role.replicas)} for role in parts
+        ],
+    }
+
+
+def _llm_config(spec: ModelDeploymentSpec, role: Role) -> dict[str, Any]:
+    config: dict[str, Any] = {
+        "model_loading_config": {"model_id": spec.served_name, "model_source": spec.model.id},
+        "engine_kwargs": kwargs(spec, role),
+        "deployment_config": {"num_replicas": 1},
+    }
+    if role.exclusive:
+        tensor, pipeline = parallel_sizes(spec, role)
+        bundle = {"GPU": 1, role.name: 1}
+        config["placement_group_config"] = {"bundles": [dict(bundle) for _ in range(tensor * pipeline)]}
+    return config
+
+
+def _deployment_name(spec: ModelDeploymentSpec, role: Role) -> str:
+    """As `ray.serve.llm` names it (ray/llm/_internal/serve/core/server/builder.py, Ray 2.52 to 2.60)."""
+    model = (spec.served_name or "").replace("/", "--").replace(".", "_")
+    return f"{role.prefix}:{model}"
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes every text but plain words: Go's YAML reads `1e5`, `y` and `0o7` differently from Python's."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    style = None if _PLAIN.fullmatch(text) else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
+def _as_yaml(content: dict[str, Any]) -> str:
+    # no line is ever folded: a fold inside a quoted text is hard to read in `kubectl get -o yaml`
+    text: str = yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=2**31)
+    return text

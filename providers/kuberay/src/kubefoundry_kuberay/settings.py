@@ -1,0 +1,69 @@
+"""What an operator of KubeFoundry sets for this shim: images, and the Ray version inside them."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import dataclass
+from typing import Final
+
+DEFAULT_IMAGE: Final = "rayproject/ray-llm:2.56.0-py312-cu130"
+"""Ray with vLLM for engine `vllm` (facts/upstreams.md §4.5: the newest that KubeRay's samples name)."""
+
+OLDEST_RAY: Final = (2, 52)
+"""First Ray release whose `ray.serve.llm` takes what is rendered here under the names that are rendered here.
+
+Read from ray/llm/_internal/serve of Ray 2.46, 2.49, 2.52, 2.54, 2.56 and 2.60.
+"""
+
+Version = tuple[int, ...]
+
+_RAY_IMAGE: Final = re.compile(r"(^|/)ray(-[a-z0-9-]+)?:(?P<version>\d+\.\d+\.\d+)(?![0-9])")
+_VERSION: Final = re.compile(r"\d+\.\d+\.\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """default_image: used where `spec.image` is empty.
+
+    ray_version: of images whose tag does not say it; None means unknown.
+    """
+
+    default_image: str = DEFAULT_IMAGE
+    ray_version: str | None = None
+
+    def image(self, stated: str | None) -> str:
+        return stated or self.default_image
+
+    def ray_version_of(self, image: str) -> str | None:
+        """From the tag where the repository is called ray or ray-…, as rayproject's are; else as set."""
+        match = _RAY_IMAGE.search(image)
+        return match["version"] if match else self.ray_version
+
+
+def as_version(text: str) -> Version:
+    """`2.56.0` as (2, 56, 0)."""
+    return tuple(int(part) for part in text.split("."))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--ray-version",
+        type=_ray_version,
+        help="Ray version, as 2.56.0, of images whose tag does not say it (default: unknown)",
+    )
+
+
+def from_arguments(namespace: argparse.Namespace) -> Settings:
+    """Settings from parsed flags. Raises ValueError for an engine that KubeRay does not run."""
+    images: dict[str, str] = namespace.default_images
+    unknown = sorted(set(images) - {"vllm"})
+    if unknown:
+        raise ValueError(f"--default-image {unknown[0]}=…: KubeRay runs engine vllm only; remove the flag")
+    return Settings(images.get("vllm", DEFAULT_IMAGE), namespace.ray_version)
+
+
+def _ray_version(text: str) -> str:
+    if not _VERSION.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no Ray version such as 2.56.0")
+    return text

@@ -1,0 +1,132 @@
+"""What a RayService's status says, read without trust: whatever is there, reading never raises.
+
+Fields and values: facts/upstreams.md §3.5 (KubeRay 1.1 to 1.7), facts/upstream-operators.md (seen running).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from kubefoundry_sdk.api.kinds import Object
+
+FAILED_APPLICATION: Final = frozenset({"DEPLOY_FAILED", "UNHEALTHY"})
+KNOWN_APPLICATION: Final = FAILED_APPLICATION | {"NOT_STARTED", "DEPLOYING", "RUNNING", "DELETING"}
+KNOWN_SERVICE: Final = frozenset(
+    {
+        "",
+        "Running",
+        "Restarting",
+        "WaitForServeDeploymentReady",
+        "FailedToGetOrCreateRayCluster",
+        "FailedToGetServeDeploymentStatus",
+        "FailedToUpdateServingPodLabel",
+        "FailedToUpdateService",
+    }
+)
+"""`serviceStatus`: the first two of KubeRay 1.3 and later, all of them of 1.2 and earlier."""
+KNOWN_READY: Final = frozenset(
+    {
+        "",
+        "Initializing",
+        "InitializingTimeout",
+        "NonZeroServeEndpoints",
+        "SuspendComplete",
+        "SuspendInProgress",
+        "ValidationFailed",
+        "ZeroServeEndpoints",
+    }
+)
+"""Reasons of condition Ready."""
+
+
+class Condition(NamedTuple):
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class Application(NamedTuple):
+    """A Serve application; words: its own message, else those of its deployments."""
+
+    name: str
+    status: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """endpoints: pods behind the Serve Service, the head among them. workers: ready ones of the active cluster.
+
+    unseen: whether the operator has not taken up this generation. active, pending: applications there.
+    """
+
+    empty: bool
+    unseen: bool
+    service: str
+    endpoints: int
+    workers: int | None
+    active: tuple[Application, ...]
+    pending: tuple[Application, ...]
+    conditions: Mapping[str, Condition]
+
+    def condition(self, type_: str) -> Condition:
+        return self.conditions.get(type_, Condition())
+
+
+def read(live: Object) -> Status:
+    status = _mapping(live.get("status"))
+    active = _mapping(status.get("activeServiceStatus"))
+    cluster = _mapping(active.get("rayClusterStatus"))
+    workers = _count(cluster.get("readyWorkerReplicas"))
+    return Status(
+        empty=not status,
+        unseen=status.get("observedGeneration") != _mapping(live.get("metadata")).get("generation"),
+        service=_text(status.get("serviceStatus")),
+        endpoints=_count(status.get("numServeEndpoints")) or 0,
+        workers=_count(cluster.get("availableWorkerReplicas")) if workers is None else workers,
+        active=_applications(active),
+        pending=_applications(_mapping(status.get("pendingServiceStatus"))),
+        conditions=_conditions(status.get("conditions")),
+    )
+
+
+def _applications(cluster: Mapping[str, Any]) -> tuple[Application, ...]:
+    stated = _mapping(cluster.get("applicationStatuses"))
+    return tuple(
+        Application(str(name), _text(value.get("status")), _words(value))
+        for name, value in stated.items()
+        if isinstance(value, Mapping)
+    )
+
+
+def _words(application: Mapping[str, Any]) -> str:
+    own = _text(application.get("message"))
+    if own:
+        return own
+    deployments = _mapping(application.get("serveDeploymentStatuses")).values()
+    said = [_text(_mapping(deployment).get("message")) for deployment in deployments]
+    return "; ".join(dict.fromkeys(text for text in said if text))
+
+
+def _conditions(stated: Any) -> dict[str, Condition]:
+    found = {}
+    for item in stated if isinstance(stated, list) else ():
+        if isinstance(item, Mapping):
+            found[_text(item.get("type"))] = Condition(
+                _text(item.get("status")), _text(item.get("reason")), _text(item.get("message"))
+            )
+    return found
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

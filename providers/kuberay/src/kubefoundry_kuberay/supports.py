@@ -1,0 +1,103 @@
+"""What KubeRay cannot deploy, beyond engine, mode and CPU/GPU (003 §8; facts/upstreams.md §3.3)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from kubefoundry_kuberay import engine_kwargs
+from kubefoundry_kuberay.cluster import MAX_WORKERS
+from kubefoundry_kuberay.overrides import overrides_of
+from kubefoundry_kuberay.probe import SUSPEND
+from kubefoundry_kuberay.roles import roles, scaled_to_zero
+from kubefoundry_kuberay.settings import OLDEST_RAY, Settings, as_version
+from kubefoundry_sdk.api import quantity
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.provider.contract import Deployment, Schema
+
+MAX_NAME: Final = 47
+"""Characters of a RayService's name (facts/upstreams.md §3.3, KubeRay 1.4 and later)."""
+
+_DNS_1035: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+
+
+def supports(deployment: Deployment, schema: Schema | None, settings: Settings) -> list[str]:
+    """The problems, a sentence each. Raises pydantic's ValidationError where overrides have wrong types."""
+    spec = deployment.spec
+    return [
+        *_name(deployment.name),
+        *_model(spec),
+        *_gpus(spec),
+        *_replicas(spec, schema),
+        *engine_kwargs.problems(spec),
+        *_image(spec, settings),
+        *_labels(spec),
+        *_head(spec),
+    ]
+
+
+def _name(name: str) -> Iterator[str]:
+    if len(name) > MAX_NAME:
+        yield (
+            f"KubeRay names have at most {MAX_NAME} characters, {name} has {len(name)}: "
+            "create the ModelDeployment under a shorter name"
+        )
+    if not _DNS_1035.fullmatch(name):
+        yield (
+            f"KubeRay names begin with a letter and hold lower-case letters, digits and inner dashes only, "
+            f"{name} does not: create the ModelDeployment under another name"
+        )
+
+
+def _model(spec: ModelDeploymentSpec) -> Iterator[str]:
+    if spec.model.source == "custom":
+        yield (
+            "KubeRay does not support model.source custom: Ray Serve must be told what to load; "
+            "use source huggingface, where model.id may be a path inside the image"
+        )
+
+
+def _gpus(spec: ModelDeploymentSpec) -> Iterator[str]:
+    for role in roles(spec):
+        if role.exclusive and role.gpus == 0:
+            yield f"KubeRay requires GPU (set scaling.{role.name}.gpu.count > 0)"
+
+
+def _replicas(spec: ModelDeploymentSpec, schema: Schema | None) -> Iterator[str]:
+    for role in roles(spec):
+        field = f"scaling.{role.name}.replicas" if role.exclusive else "scaling.replicas"
+        if role.replicas > MAX_WORKERS:
+            yield f"KubeRay supports at most {MAX_WORKERS} replicas here, {field} is {role.replicas}: lower it"
+        if role.replicas == 0 and not scaled_to_zero(spec):
+            yield (
+                f"KubeRay does not support {field} 0 alone: Ray Serve runs at least one replica of each role; "
+                "set it to 1 or more, or both roles to 0"
+            )
+    if scaled_to_zero(spec) and schema is not None and SUSPEND not in schema.features:
+        yield (
+            "KubeRay cannot scale to zero here: the installed RayService CRD has no spec.suspend; "
+            "install KubeRay 1.7 or newer, or ask for 1 replica or more"
+        )
+
+
+def _image(spec: ModelDeploymentSpec, settings: Settings) -> Iterator[str]:
+    image = settings.image(spec.image)
+    version = settings.ray_version_of(image)
+    if version and as_version(version)[:2] < OLDEST_RAY:
+        oldest = ".".join(map(str, OLDEST_RAY))
+        yield f"KubeRay needs an image with Ray {oldest} or newer, {image} has Ray {version}: use a newer image"
+
+
+def _labels(spec: ModelDeploymentSpec) -> Iterator[str]:
+    for key in sorted(spec.pod_template.metadata.labels):
+        if key.startswith("ray.io/"):
+            yield f"KubeRay sets pod labels under ray.io/ itself: remove {key} from podTemplate.metadata.labels"
+
+
+def _head(spec: ModelDeploymentSpec) -> Iterator[str]:
+    for field, amount in overrides_of(spec).head.resources.model_dump().items():
+        try:
+            quantity.parse(amount)
+        except ValueError as error:
+            yield f"provider.overrides head.resources.{field}: {error}"

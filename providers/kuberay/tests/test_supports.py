@@ -1,0 +1,215 @@
+"""What KubeRay refuses, word for word."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_kuberay.provider import provider
+from kubefoundry_kuberay.settings import Settings
+from kubefoundry_sdk.provider.compatibility import check
+from kubefoundry_sdk.provider.contract import Schema
+from support.corpus import deployment
+
+Spec = dict[str, Any]
+
+NEW = Schema("ray.io/v1", frozenset({"suspend"}))
+OLD = Schema("ray.io/v1")
+KUBERAY = provider(Settings())
+
+
+def spec(gpus: int = 1, **fields: Any) -> Spec:
+    return {
+        "model": {"id": "org/model"},
+        "engine": {"type": "vllm"},
+        "resources": {"gpu": {"count": gpus}},
+    } | fields
+
+
+def with_args(gpus: int = 1, engine: Spec | None = None, **args: str) -> Spec:
+    return spec(gpus, engine={"type": "vllm", **(engine or {}), "args": args})
+
+
+def roles(prefill: Spec | None = None, decode: Spec | None = None, **fields: Any) -> Spec:
+    role = {"gpu": {"count": 1}, "memory": "1Gi"}
+    return {
+        "model": {"id": "org/model"},
+        "engine": {"type": "vllm"},
+        "serving": {"mode": "disaggregated"},
+        "scaling": {"prefill": role | (prefill or {}), "decode": role | (decode or {})},
+    } | fields
+
+
+def problems(given: Spec, name: str = "m", schema: Schema | None = NEW) -> tuple[str, ...]:
+    return check(KUBERAY, deployment(given, name), schema).problems
+
+
+@pytest.mark.parametrize("name", ["m", "a-b", "m1", "a" * 47])
+def test_names_that_kuberay_takes(name: str) -> None:
+    assert problems(spec(), name) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "a" * 48,
+            f"KubeRay names have at most 47 characters, {'a' * 48} has 48: create the ModelDeployment under a "
+            "shorter name",
+        ),
+        (
+            "1m",
+            "KubeRay names begin with a letter and hold lower-case letters, digits and inner dashes only, 1m does "
+            "not: create the ModelDeployment under another name",
+        ),
+        (
+            "a.b",
+            "KubeRay names begin with a letter and hold lower-case letters, digits and inner dashes only, a.b "
+            "does not: create the ModelDeployment under another name",
+        ),
+    ],
+)
+def test_names_that_kuberay_does_not_take(name: str, text: str) -> None:
+    assert problems(spec(), name) == (text,)
+
+
+ZERO = (
+    "KubeRay cannot scale to zero here: the installed RayService CRD has no spec.suspend; install KubeRay 1.7 "
+    "or newer, or ask for 1 replica or more"
+)
+
+
+@pytest.mark.parametrize("given", [spec(scaling={"replicas": 0}), roles({"replicas": 0}, {"replicas": 0})])
+@pytest.mark.parametrize(("schema", "expected"), [(NEW, ()), (OLD, (ZERO,)), (None, ())])
+def test_zero_replicas_need_suspend(given: Spec, schema: Schema | None, expected: tuple[str, ...]) -> None:
+    assert problems(given, schema=schema) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (
+            with_args(host="0.0.0.0"),
+            "KubeRay does not support engine.args host: Ray Serve listens for requests itself",
+        ),
+        (
+            with_args(port="80"),
+            "KubeRay does not support engine.args port: Ray Serve listens for requests itself, on port 8000",
+        ),
+        (
+            with_args(**{"data-parallel-size": "2"}),
+            "KubeRay does not support engine.args data-parallel-size: KubeRay runs one engine a replica; use "
+            "scaling.replicas",
+        ),
+        (
+            with_args(**{"distributed-executor-backend": "mp"}),
+            "KubeRay does not support engine.args distributed-executor-backend 'mp': engines run on Ray; remove it",
+        ),
+        (
+            with_args(engine={"contextLength": 8192}, **{"max-model-len": "4096"}),
+            "engine.args max-model-len is '4096', but engine.contextLength is 8192: state it in "
+            "engine.contextLength only",
+        ),
+        (
+            with_args(**{"trust-remote-code": ""}),
+            "engine.args trust-remote-code is '', but engine.trustRemoteCode is false: state it in "
+            "engine.trustRemoteCode only",
+        ),
+        (
+            with_args(**{"served-model-name": "other"}),
+            "engine.args served-model-name is 'other', but model.servedName is \"model\": state it in "
+            "model.servedName only",
+        ),
+        (
+            with_args(model="org/other"),
+            "engine.args model is 'org/other', but model.id is \"org/model\": state it in model.id only",
+        ),
+        (
+            with_args(**{"max-num-seqs": "1", "max_num_seqs": "1"}),
+            "engine.args names one argument twice, as max-num-seqs and as max_num_seqs: remove one",
+        ),
+        (
+            with_args(4, **{"tensor-parallel-size": "8"}),
+            "engine.args ask for 8 GPUs a replica (tensor-parallel-size 8 × pipeline-parallel-size 1), but "
+            "resources.gpu.count is 4: raise it, or lower the sizes",
+        ),
+        (
+            with_args(2, **{"pipeline-parallel-size": "4"}),
+            "engine.args ask for 4 GPUs a replica (tensor-parallel-size 1 × pipeline-parallel-size 4), but "
+            "resources.gpu.count is 2: raise it, or lower the sizes",
+        ),
+        (
+            roles(
+                decode={"gpu": {"count": 2}}, engine={"type": "vllm", "args": {"tensor-parallel-size": "2"}}
+            ),
+            "engine.args ask for 2 GPUs a replica (tensor-parallel-size 2 × pipeline-parallel-size 1), but "
+            "scaling.prefill.gpu.count is 1: raise it, or lower the sizes",
+        ),
+        (
+            with_args(**{"tensor-parallel-size": "true"}),
+            "engine.args tensor-parallel-size must be a whole number from 1 up, is true",
+        ),
+        (
+            with_args(**{"pipeline-parallel-size": "0"}),
+            "engine.args pipeline-parallel-size must be a whole number from 1 up, is 0",
+        ),
+        (
+            spec(image="rayproject/ray-llm:2.46.0-py311-cu124"),
+            "KubeRay needs an image with Ray 2.52 or newer, rayproject/ray-llm:2.46.0-py311-cu124 has Ray "
+            "2.46.0: use a newer image",
+        ),
+        (
+            spec(podTemplate={"metadata": {"labels": {"ray.io/cluster": "x"}}}),
+            "KubeRay sets pod labels under ray.io/ itself: remove ray.io/cluster from podTemplate.metadata.labels",
+        ),
+        (
+            spec(scaling={"replicas": 1001}),
+            "KubeRay supports at most 1000 replicas here, scaling.replicas is 1001: lower it",
+        ),
+        (
+            spec(provider={"name": "kuberay", "overrides": {"head": {"resources": {"cpu": "two"}}}}),
+            'provider.overrides head.resources.cpu: \'two\' is no quantity: write it like "16Gi", "500m" or 4',
+        ),
+        (
+            spec(provider={"name": "kuberay", "overrides": {"head": {"resources": {"cpu": 4}}}}),
+            "overrides.head.resources.cpu: Input should be a valid string",
+        ),
+        (
+            spec(provider={"name": "kuberay", "overrides": {"head": {"rayStartParams": {"num-cpus": 0}}}}),
+            "overrides.head.rayStartParams.num-cpus: Input should be a valid string",
+        ),
+    ],
+)
+def test_refusals(given: Spec, text: str) -> None:
+    assert problems(given) == (text,)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        with_args(engine={"contextLength": 8192}, **{"max-model-len": "8192"}),
+        with_args(**{"max-model-len": "4096"}),
+        with_args(engine={"trustRemoteCode": True}, **{"trust-remote-code": ""}),
+        with_args(**{"trust-remote-code": "false"}),
+        with_args(model="org/model", **{"served-model-name": "model"}),
+        with_args(**{"distributed-executor-backend": "ray", "data-parallel-size": "1"}),
+        with_args(8, **{"tensor-parallel-size": "2", "pipeline-parallel-size": "2"}),
+        spec(image="team/engine:1.0.0"),
+        roles(),
+    ],
+)
+def test_what_repeats_a_field_or_fits_is_accepted(given: Spec) -> None:
+    assert problems(given) == ()
+
+
+def test_unknown_override_keys_are_warned_about_at_every_depth() -> None:
+    overrides = {"head": {"resources": {"cpus": "4"}, "rayStartParams": {"any-key": "x"}}, "haed": {}}
+
+    found = check(KUBERAY, deployment(spec(provider={"name": "kuberay", "overrides": overrides})), NEW)
+
+    assert found.problems == ()
+    assert found.warning == (
+        "Ignored unknown provider.overrides: head.resources.cpus, haed; "
+        "KubeRay knows head.resources.cpu, head.resources.memory, head.rayStartParams"
+    )
