@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_dynamo.engines import sglang, trtllm, vllm
+from kubefoundry_dynamo.engines import vllm
 from kubefoundry_dynamo.engines.command_line import Role, Worker
+from kubefoundry_dynamo.graph import ARGUMENTS
 from kubefoundry_dynamo.versions import Version
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-
-MODULES = {"vllm": vllm, "sglang": sglang, "trtllm": trtllm}
 
 
 def argv(
@@ -28,7 +27,7 @@ def argv(
     spec = ModelDeploymentSpec.model_validate(
         {"model": model or {"id": "org/m"}, "engine": {"type": engine, **fields}}
     )
-    return MODULES[engine].arguments(spec, Worker(role, gpus, Version(*runtime), kv_events))
+    return ARGUMENTS[engine](spec, Worker(role, gpus, Version(*runtime), kv_events))
 
 
 def after(argv: list[str], flag: str) -> str:
@@ -158,7 +157,7 @@ def test_a_served_name_is_never_read_as_a_switch(name: str) -> None:
     assert after(argv("vllm", model={"id": "org/m", "servedName": name}), "--served-model-name") == name
 
 
-@pytest.mark.parametrize("engine", sorted(MODULES))
+@pytest.mark.parametrize("engine", sorted(ARGUMENTS))
 def test_a_custom_image_states_the_model_itself(engine: str) -> None:
     line = argv(engine, model={"source": "custom", "id": "org/m", "servedName": "x"})
 

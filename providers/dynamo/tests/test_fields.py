@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from kubefoundry_dynamo.render import render
 from kubefoundry_dynamo.settings import Settings
 from kubefoundry_dynamo.supports import supports
-from kubefoundry_sdk.provider.contract import Schema
+from kubefoundry_sdk.provider.contract import Rendered, Schema
 from support.corpus import deployment
 from support.fieldtable import Row, Sample, broken_promise, gaps, read
 
@@ -90,6 +91,14 @@ def with_value(spec: Mapping[str, Any], path: str, value: Any) -> Spec:
     return changed
 
 
+def problems_with(schema: Schema, spec: Mapping[str, Any]) -> Sequence[str]:
+    return supports(Settings(), deployment(spec), schema)
+
+
+def rendered_for(schema: Schema, spec: Mapping[str, Any]) -> Rendered:
+    return render(Settings(), deployment(spec), schema)
+
+
 def samples(row: Row, mode: str, engine: str) -> list[Sample]:
     """Both ways, so that setting a default shows as well as leaving it."""
     if row.field == "serving.mode":
@@ -119,7 +128,7 @@ def test_the_code_keeps_what_the_row_says(row: Row, engine: str) -> None:
             broken = broken_promise(
                 row,
                 sample,
-                lambda spec, schema=schema: supports(Settings(), deployment(spec), schema),
-                lambda spec, schema=schema: render(Settings(), deployment(spec), schema),
+                partial(problems_with, schema),
+                partial(rendered_for, schema),
             )
             assert broken is None, f"{name}: {broken}"

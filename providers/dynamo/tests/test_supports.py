@@ -75,6 +75,7 @@ def test_name_and_namespace_are_one_label_value() -> None:
         ("trtllm", "disaggregation-strategy", True),
         ("trtllm", "override-engine-args", True),
         ("trtllm", "trtllm.kv_cache_config.max_tokens", True),
+        ("trtllm", "trust_remote_code", True),
         ("trtllm", "extra-engine-args", False),
         ("vllm", "kv-transfer-config", False),
     ],
@@ -108,7 +109,3 @@ def test_runtimes_with_unknown_flags(image: str, assumed: Version | None, refuse
     found = problems({**AGGREGATED, "image": image}, settings=Settings(runtime_version=assumed))
 
     assert [text.startswith(f"image {image} holds Dynamo 0.3.") for text in found] == [True] * refused
-
-
-def test_an_engine_of_others_is_left_to_the_capabilities() -> None:
-    assert problems({**AGGREGATED, "engine": {"type": "llamacpp"}}) == []

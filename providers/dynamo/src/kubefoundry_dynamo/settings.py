@@ -9,6 +9,7 @@ from typing import Final
 
 from kubefoundry_dynamo import versions
 from kubefoundry_dynamo.versions import Version
+from kubefoundry_sdk.runtime import options
 
 REPOSITORIES: Final[Mapping[str, str]] = {
     "vllm": "nvcr.io/nvidia/ai-dynamo/vllm-runtime",
@@ -37,11 +38,11 @@ class Settings:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    options.flag(
+        parser,
         "--runtime-version",
-        type=_version,
-        metavar="MAJOR.MINOR.PATCH",
-        help="Dynamo version of images whose tag names none (default: the release line of the installed CRD)",
+        "MAJOR.MINOR.PATCH of Dynamo in images whose tag names none; default: as the installed CRD",
+        read=_version,
     )
 
 
@@ -49,7 +50,9 @@ def from_arguments(arguments: argparse.Namespace) -> Settings:
     """Raises ValueError when --default-image names an engine that Dynamo does not run."""
     for engine in arguments.default_images:
         if engine not in REPOSITORIES:
-            raise ValueError(f"--default-image {engine}: Dynamo runs {', '.join(sorted(REPOSITORIES))} only")
+            raise ValueError(
+                f"--default-image {engine}=…: Dynamo runs {', '.join(sorted(REPOSITORIES))} only"
+            )
     return Settings(arguments.default_images, arguments.runtime_version)
 
 

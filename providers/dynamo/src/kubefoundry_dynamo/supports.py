@@ -1,4 +1,4 @@
-"""What Dynamo cannot do with a deployment, beyond engine, mode and CPU (which the runtime checks)."""
+"""What Dynamo cannot do with a deployment whose engine, mode and overrides are known to be right."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Final
 from kubefoundry_dynamo.engines import sglang, trtllm, vllm
 from kubefoundry_dynamo.engines.command_line import states_any
 from kubefoundry_dynamo.graph import FRONTEND, pools
-from kubefoundry_dynamo.overrides import ROUTER_MODE_ENV
+from kubefoundry_dynamo.overrides import ROUTER_MODE_ENV, overrides_of
 from kubefoundry_dynamo.render import image_and_runtime
-from kubefoundry_dynamo.settings import REPOSITORIES, Settings
+from kubefoundry_dynamo.settings import Settings
 from kubefoundry_dynamo.versions import OLDEST_RUNTIME, Version, release_line
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider.contract import Deployment, Schema
@@ -75,21 +75,27 @@ def _longest_component(spec: ModelDeploymentSpec) -> str:
 def _engine_args(spec: ModelDeploymentSpec) -> Iterator[str]:
     engine = spec.engine.type or ""
     for name in sorted(spec.engine.args):
-        if states_any({name: ""}, ROLE_FLAGS.get(engine, ())):
+        if states_any({name: ""}, ROLE_FLAGS[engine]):
             yield f"engine.args.{name} is Dynamo's to set: it follows serving.mode; remove it"
-        elif engine == "trtllm" and states_any({name: ""}, trtllm.OVERRIDE_FLAGS):
-            yield f"engine.args.{name} is Dynamo's to set: give its keys as engine.args instead"
-        elif engine == "trtllm" and name.startswith("trtllm."):
-            yield (
-                f"engine.args.{name} excludes --override-engine-args, which the other keys need: "
-                "give the key of the engine configuration as engine.args instead"
-            )
+        elif engine == "trtllm":
+            yield from _trtllm_arg(name)
+
+
+def _trtllm_arg(name: str) -> Iterator[str]:
+    if states_any({name: ""}, ("trust-remote-code",)):
+        yield f"engine.args.{name} repeats engine.trustRemoteCode: set only that"
+    elif states_any({name: ""}, ("override-engine-args",)):
+        yield f"engine.args.{name} is Dynamo's to set: give its keys as engine.args instead"
+    elif name.startswith("trtllm."):
+        yield (
+            f"engine.args.{name} excludes --override-engine-args, which other settings need: "
+            "give the key of the engine configuration as engine.args instead"
+        )
 
 
 def _router(spec: ModelDeploymentSpec) -> Iterator[str]:
-    overrides = (spec.provider.overrides if spec.provider else None) or {}
     in_env = any(variable.get("name") == ROUTER_MODE_ENV for variable in spec.env)
-    if in_env and overrides.get("routerMode") is not None:
+    if in_env and overrides_of(spec).router_mode is not None:
         yield f"provider.overrides.routerMode and env {ROUTER_MODE_ENV} both choose the router mode; remove one"
 
 
@@ -105,8 +111,6 @@ def _resources(spec: ModelDeploymentSpec) -> Iterator[str]:
 
 
 def _runtime(settings: Settings, deployment: Deployment, schema: Schema) -> Iterator[str]:
-    if deployment.spec.engine.type not in REPOSITORIES:
-        return
     image, runtime = image_and_runtime(settings, deployment, schema)
     if runtime.version < OLDEST_RUNTIME:
         yield (

@@ -14,7 +14,6 @@ from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 
 PARALLEL_SIZES: Final = ("tensor-parallel-size", "pipeline-parallel-size")
 ROLE_FLAGS: Final = ("disaggregation-mode", "disaggregation-strategy")
-OVERRIDE_FLAGS: Final = ("override-engine-args",)
 
 
 def arguments(spec: ModelDeploymentSpec, worker: Worker) -> list[str]:

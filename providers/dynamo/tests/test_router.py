@@ -1,0 +1,109 @@
+"""Overrides (003 §4.15), and what the router and the workers are told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_dynamo.overrides import DynamoOverrides
+from kubefoundry_dynamo.render import render
+from kubefoundry_dynamo.settings import Settings
+from kubefoundry_sdk.provider.contract import Rendered, Schema
+from kubefoundry_sdk.provider.overrides import unknown_keys, wrong_types
+from support.corpus import deployment
+
+V1_0 = Schema("nvidia.com/v1alpha1", frozenset({"globalDynamoNamespace", "observedGeneration"}))
+
+
+def rendered(overrides: dict[str, Any] | None, env: list[dict[str, Any]] | None = None) -> Rendered:
+    spec = {
+        "model": {"id": "org/m"},
+        "engine": {"type": "vllm"},
+        "serving": {"mode": "disaggregated"},
+        "scaling": {"prefill": {"gpu": {"count": 1}}, "decode": {"gpu": {"count": 1}}},
+        "provider": {"name": "dynamo", "overrides": overrides},
+        "env": env or [],
+    }
+    return render(Settings(), deployment(spec), V1_0)
+
+
+def told(rendered: Rendered) -> tuple[list[dict[str, Any]], list[str]]:
+    """The frontend's variables, and the services that publish cache events."""
+    services = rendered.main["spec"]["services"]
+    publishing = [
+        name
+        for name, service in services.items()
+        if "--kv-events-config" in service["extraPodSpec"]["mainContainer"].get("args", ())
+    ]
+    return services["Frontend"].get("envs", []), publishing
+
+
+@pytest.mark.parametrize(
+    ("overrides", "mode", "publishing"),
+    [
+        (None, "round-robin", []),
+        ({}, "round-robin", []),
+        ({"routerMode": "round-robin"}, "round-robin", []),
+        ({"routerMode": "kv"}, "kv", ["VllmPrefillWorker"]),
+    ],
+)
+def test_router_modes(overrides: dict[str, Any] | None, mode: str, publishing: list[str]) -> None:
+    made = rendered(overrides)
+
+    assert told(made) == ([{"name": "DYN_ROUTER_MODE", "value": mode}], publishing)
+    assert made.notes == ()
+
+
+def test_none_is_left_to_dynamo_and_said() -> None:
+    made = rendered({"routerMode": "none"})
+
+    assert told(made) == ([], [])
+    assert made.notes == ('Dynamo has no router mode "none": its own default applies',)
+
+
+@pytest.mark.parametrize(("value", "publishing"), [("kv", ["VllmPrefillWorker"]), ("random", [])])
+def test_the_users_own_variable_holds(value: str, publishing: list[str]) -> None:
+    own = {"name": "DYN_ROUTER_MODE", "value": value}
+
+    assert told(rendered(None, [own, {"name": "A", "value": "b"}])) == (
+        [{"name": "A", "value": "b"}, own],
+        publishing,
+    )
+
+
+def test_a_variable_from_elsewhere_is_passed_on() -> None:
+    own = {"name": "DYN_ROUTER_MODE", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "mode"}}}
+
+    assert told(rendered(None, [own])) == ([own], [])
+
+
+@pytest.mark.parametrize(
+    ("overrides", "field"),
+    [
+        ({"routerMode": "random"}, "overrides.routerMode"),
+        ({"routerMode": 1}, "overrides.routerMode"),
+        ({"frontend": {"replicas": "2"}}, "overrides.frontend.replicas"),
+        ({"frontend": {"replicas": 0}}, "overrides.frontend.replicas"),
+        ({"frontend": {"replicas": True}}, "overrides.frontend.replicas"),
+        ({"frontend": {"resources": {"cpu": "two"}}}, "overrides.frontend.resources.cpu"),
+        ({"frontend": {"resources": {"memory": 1.5}}}, "overrides.frontend.resources.memory"),
+        ({"frontend": []}, "overrides.frontend"),
+    ],
+)
+def test_wrong_types_are_named(overrides: dict[str, Any], field: str) -> None:
+    found = wrong_types(DynamoOverrides, overrides)
+
+    assert found
+    assert all(text.startswith(field) for text in found)
+
+
+def test_unknown_keys_are_named_at_every_depth() -> None:
+    stated = {"routermode": "kv", "frontend": {"replicsa": 2, "resources": {"gpu": 1}}}
+
+    assert wrong_types(DynamoOverrides, stated) == []
+    assert unknown_keys(DynamoOverrides, stated) == [
+        "routermode",
+        "frontend.replicsa",
+        "frontend.resources.gpu",
+    ]
