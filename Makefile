@@ -1,0 +1,65 @@
+# The project's commands. Needed: Python >= 3.11 with venv, make; everything else is brought here.
+SHELL := /bin/sh
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PACKAGES := sdk core selector providers/kaito providers/dynamo providers/kuberay simulators demo
+SOURCES := sdk/src core/src selector/src providers/kaito/src providers/dynamo/src providers/kuberay/src simulators/src demo/src
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-unit test-integration test-upstream test-ray lint bench crds manifests lock clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 26
+
+setup: $(STAMP) ## the virtual environment, from the lock
+
+$(STAMP): requirements/dev.txt $(PACKAGES:%=%/pyproject.toml)
+	@echo "setup: virtual environment and locked packages (a minute when nothing is cached)"
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation $(PACKAGES:%=-e ./%)
+	@touch $@
+
+demo: setup ## the whole suite on this machine, until Ctrl-C
+	@$(BIN)/kubefoundry-demo
+
+test: lint ## everything: static checks, unit, integration and upstream rungs
+	$(BIN)/pytest
+
+test-unit: setup ## pure functions only: no Go, under 30 s
+	$(BIN)/pytest -m "not integration and not upstream"
+
+test-integration: setup ## real processes against a real kube-apiserver
+	$(BIN)/pytest -m "integration and not upstream"
+
+test-upstream: setup ## rendered objects against the real upstream CRDs of ../shared
+	$(BIN)/pytest -m upstream
+
+test-ray: setup ## serveConfigV2 against Ray's own classes, in an environment of its own
+	$(PYTHON) -m venv build/ray
+	build/ray/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/ray.txt
+	build/ray/bin/python -m pip install --quiet --disable-pip-version-check --no-deps ./sdk ./providers/kuberay
+	build/ray/bin/python -m pytest -p no:cacheprovider -c /dev/null --rootdir . providers/kuberay/tests/test_ray_schema.py
+
+lint: setup ## ruff, mypy --strict, import boundaries
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy $(SOURCES)
+	$(BIN)/lint-imports
+
+bench: setup ## measures, and writes docs/benchmarks.md
+	$(BIN)/python -m benchmarks
+
+crds: setup ## writes crds/ from the typed models
+	$(BIN)/python -m kubefoundry_sdk.api.crd crds
+
+manifests: setup ## writes manifests/install.yaml from its parts
+	$(BIN)/python manifests/bundle.py
+
+lock: setup ## writes requirements/*.txt
+	PATH="$(abspath $(BIN)):$$PATH" requirements/lock
+
+clean: ## forgets environment and builds (the control plane stays cached)
+	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
