@@ -1,0 +1,54 @@
+"""Admission of InferenceProviderConfigs: warnings only (contract §2).
+
+A registration is never refused here: a provider that cannot register would be worse than one whose rule is skipped.
+Core does not read the rules' language; what the selector found out about the stored rules is passed on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import ValidationError
+
+from kubefoundry_core.admission.review import Request, Review, allowed, request_of
+from kubefoundry_sdk.api import reasons
+from kubefoundry_sdk.api.conditions import find
+from kubefoundry_sdk.api.providerconfig import ProviderConfigSpec
+
+
+def validate(review: Any) -> Review:
+    """Allows, and warns of what keeps the provider or a rule from being used. Raises Malformed."""
+    request = request_of(review)
+    if not request.decides_spec:
+        return allowed(request)
+    return allowed(request, _warnings(request))
+
+
+def _warnings(request: Request) -> list[str]:
+    raw = request.object.get("spec") or {}
+    try:
+        spec = ProviderConfigSpec.model_validate(raw)
+    except ValidationError as error:
+        return [f"spec{_path(item['loc'])}: {item['msg']}" for item in error.errors()]
+    found = []
+    capabilities = spec.capabilities
+    for field, empty, lack in (
+        ("engines", not capabilities.engines, "no engine"),
+        ("servingModes", not capabilities.serving_modes, "no serving mode"),
+        ("cpuSupport", not (capabilities.cpu_support or capabilities.gpu_support), "neither CPU nor GPU"),
+    ):
+        if empty:
+            found.append(
+                f"spec.capabilities.{field}: with {lack} this provider is never selected automatically"
+            )
+    stored = request.old or {}
+    rules = find((stored.get("status") or {}).get("conditions"), reasons.RULES_VALID) or {}
+    unchanged = (stored.get("spec") or {}).get("selectionRules") == raw.get("selectionRules")
+    if unchanged and rules.get("status") == "False":
+        found.append(f"spec.selectionRules: {rules.get('message', '')}")
+    return found
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    """A pydantic location as Kubernetes writes field paths."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)

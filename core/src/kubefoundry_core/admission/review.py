@@ -1,0 +1,104 @@
+"""AdmissionReview (admission.k8s.io/v1): what is asked, and the three answers there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.validation import Problem
+
+Review = dict[str, Any]
+"""An AdmissionReview as JSON."""
+
+
+class Malformed(ValueError):
+    """The body is no AdmissionReview request; says what is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """object: as the user wants it. old: as it is stored, None on create."""
+
+    uid: str
+    group: str
+    kind: str
+    name: str
+    object: Object
+    old: Object | None
+
+    @property
+    def decides_spec(self) -> bool:
+        """Whether rules apply: a new spec, of an object that is to stay.
+
+        An object that is being deleted, or whose spec stays as it is, is let through: otherwise a rule that came
+        after the object would keep its finalizers and labels from ever being changed.
+        """
+        if self.old is None:
+            return True
+        if self.object["metadata"].get("deletionTimestamp"):
+            return False
+        return self.object.get("spec") != self.old.get("spec")
+
+
+def request_of(review: Any) -> Request:
+    """Raises Malformed."""
+    try:
+        request = review["request"]
+        obj = request["object"]
+        meta = obj["metadata"]
+        return Request(
+            uid=request["uid"],
+            group=request["kind"]["group"],
+            kind=request["kind"]["kind"],
+            # The server has drawn no name yet for an object with generateName.
+            name=request.get("name") or meta.get("name") or meta.get("generateName", ""),
+            object=obj,
+            old=request.get("oldObject") or None,
+        )
+    except (TypeError, KeyError, AttributeError) as error:
+        raise Malformed(f"no AdmissionReview request with an object: {error!r}") from error
+
+
+def allowed(request: Request, warnings: Sequence[str] = ()) -> Review:
+    return _answer(request, {"allowed": True, **({"warnings": list(warnings)} if warnings else {})})
+
+
+def patched(request: Request, patch: bytes) -> Review:
+    """Allowed, with a base64 JSON patch."""
+    return _answer(request, {"allowed": True, "patchType": "JSONPatch", "patch": patch.decode("ascii")})
+
+
+def refused(request: Request, problems: Sequence[Problem]) -> Review:
+    """Refused with every problem, worded and coded as the API server does with its own (422 Invalid).
+
+    Source: k8s.io/apimachinery v0.36 api/errors NewInvalid and util/errors Aggregate: one problem stands alone,
+    several stand in brackets.
+    """
+    texts = [f"{problem.path}: {problem.message}" for problem in problems]
+    listing = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    status = {
+        "status": "Failure",
+        "code": 422,
+        "reason": "Invalid",
+        "message": f'{request.kind} "{request.name}" is invalid: {listing}',
+        "details": {
+            "name": request.name,
+            "group": request.group,
+            "kind": request.kind,
+            "causes": [
+                {"reason": "FieldValueInvalid", "field": problem.path, "message": problem.message}
+                for problem in problems
+            ],
+        },
+    }
+    return _answer(request, {"allowed": False, "status": status})
+
+
+def _answer(request: Request, response: dict[str, Any]) -> Review:
+    return {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "response": {"uid": request.uid, **response},
+    }

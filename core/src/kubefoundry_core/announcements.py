@@ -1,0 +1,34 @@
+"""The Events that core's decisions deserve: one a transition, none for what stays as it was (003 §9)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from kubefoundry_core.decision import EXPLICIT
+from kubefoundry_sdk.api import reasons
+from kubefoundry_sdk.api.conditions import find
+from kubefoundry_sdk.api.kinds import Object
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    type: Literal["Normal", "Warning"]
+    reason: str
+    note: str
+
+
+def announcements(live: Object, decided: Object) -> list[Announcement]:
+    """live: the status before. decided: what core now says (`decision.decide`)."""
+    told = []
+    for type_ in (reasons.VALIDATED, reasons.PROVIDER_SELECTED):
+        now = find(decided["conditions"], type_)
+        before = find(live.get("conditions"), type_) or {}
+        if now is None or (now["status"], now["reason"]) == (before.get("status"), before.get("reason")):
+            continue
+        if now["status"] == "False":
+            told.append(Announcement("Warning", now["reason"], now["message"]))
+        elif type_ == reasons.PROVIDER_SELECTED:
+            note = f"Selected provider '{decided['provider']['name']}': {EXPLICIT}"
+            told.append(Announcement("Normal", "ProviderSelected", note))
+    return told

@@ -1,0 +1,54 @@
+"""The Secret that all replicas serve from: certificate material in and out."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Final
+
+from kubefoundry_core.certificates import Material, Unusable, split_bundle
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import SECRETS, Object
+
+SECRET: Final = "kubefoundry-core-tls"
+
+
+def read(secret: Object) -> Material:
+    """Raises Unusable."""
+    data = secret.get("data") or {}
+    try:
+        bundle, authority_key, leaf, leaf_key = (
+            base64.b64decode(data[field], validate=True)
+            for field in ("ca.crt", "ca.key", "tls.crt", "tls.key")
+        )
+    except KeyError as error:
+        raise Unusable(f"Secret {SECRET} has no {error}") from error
+    except binascii.Error as error:
+        raise Unusable(f"Secret {SECRET} holds no base64: {error}") from error
+    return Material(split_bundle(bundle), authority_key, leaf, leaf_key)
+
+
+def filled(material: Material, live: Object | None, namespace: str) -> Object:
+    """The Secret to create or, where there is a live one, to replace it by at its resource version."""
+    data = {
+        "ca.crt": material.bundle,
+        "ca.key": material.authority_key,
+        "tls.crt": material.leaf,
+        "tls.key": material.leaf_key,
+    }
+    encoded = {field: base64.b64encode(value).decode() for field, value in data.items()}
+    if live is None:
+        return {
+            "apiVersion": SECRETS.api_version,
+            "kind": SECRETS.kind,
+            "metadata": {
+                "name": SECRET,
+                "namespace": namespace,
+                "labels": {names.MANAGED_BY_LABEL: names.MANAGED_BY},
+            },
+            "type": "kubernetes.io/tls",
+            "data": encoded,
+        }
+    # Left out of a replace, managedFields stay as they are.
+    metadata = {name: value for name, value in live["metadata"].items() if name != "managedFields"}
+    return {**live, "metadata": metadata, "data": encoded}

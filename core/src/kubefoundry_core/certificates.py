@@ -1,0 +1,257 @@
+"""The webhook's certificates: an authority of our own, a leaf it signs, and when each is replaced.
+
+Pure: the moment is always an argument. Everything here fits in one Secret (`certificate_store`), so that all
+replicas serve with the same leaf.
+
+An authority is replaced in two steps, because the API server must trust the new one before a leaf of it is
+served (the webhooks fail open, so a refused handshake would let a bad spec in): first the new authority joins
+the bundle and the leaf stays; `SETTLE` later the leaf is signed anew. The old authority leaves the bundle when
+it expires.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+AUTHORITY_LIFE: Final = timedelta(days=365)
+"""A year: a replacement every eight months is an ordinary event, not one that nobody has ever seen."""
+
+LEAF_LIFE: Final = timedelta(days=90)
+"""Replaced every sixty days. An authority signs until two thirds of its year, so a leaf never outlives it."""
+
+SETTLE: Final = timedelta(seconds=10)
+"""From an authority's making to the first leaf of it: time for every API server to see the new bundle."""
+
+CLOCK_SKEW: Final = timedelta(minutes=5)
+"""How far a certificate's validity begins before it is made: the API server's clock may be behind ours."""
+
+AUTHORITY_NAME: Final = "kubefoundry-core webhook authority"
+
+
+class Unusable(ValueError):
+    """What was read is no certificate material of ours; says which part and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """Certificates and keys, PEM.
+
+    authorities: newest first; the newest signs, the others are still trusted. authority_key: the newest
+    one's. leaf and leaf_key: what the server presents.
+    """
+
+    authorities: tuple[bytes, ...]
+    authority_key: bytes
+    leaf: bytes
+    leaf_key: bytes
+
+    @property
+    def bundle(self) -> bytes:
+        """All trusted authorities: what `caBundle` must hold."""
+        return b"".join(self.authorities)
+
+
+def renewed(
+    material: Material | None, hosts: Sequence[str], now: datetime, *, new_authority: bool = False
+) -> Material | None:
+    """The material that `material` has to become at `now`, or None when it is good as it is.
+
+    hosts: DNS names and IP addresses that the leaf must cover. new_authority: replace the authority whatever
+    its age. Raises Unusable when `material` is broken.
+    """
+    if material is None:
+        certificate, key = _authority(now)
+        return _signed(Material((certificate,), key, b"", b""), hosts, now)
+    authorities = [_certificate(pem) for pem in material.authorities]
+    if not authorities:
+        raise Unusable("the bundle holds no authority")
+    leaf = _certificate(material.leaf)
+    _check_pair(authorities[0], material.authority_key, "authority")
+    _check_pair(leaf, material.leaf_key, "leaf")
+
+    wanted = material
+    if new_authority or now >= _renewal(authorities[0]):
+        certificate, key = _authority(now)
+        wanted = replace(material, authorities=(certificate, *material.authorities), authority_key=key)
+        authorities.insert(0, _certificate(certificate))
+    trusted = [known for known in authorities if now < known.not_valid_after_utc]
+    wanted = replace(wanted, authorities=tuple(_pem(known) for known in trusted))
+
+    # A leaf that nobody trusts any more cannot be made worse by being early.
+    orphan = now >= leaf.not_valid_after_utc or not any(_signed_by(leaf, known) for known in trusted)
+    settled = now >= _made(authorities[0]) + SETTLE
+    stale = now >= _renewal(leaf) or not _covers(leaf, hosts) or not _signed_by(leaf, authorities[0])
+    if orphan or (settled and stale):
+        wanted = _signed(wanted, hosts, now)
+    return wanted if wanted != material else None
+
+
+def next_renewal(material: Material, now: datetime) -> datetime:
+    """When `renewed` will next have something to do for the same hosts; never before `now`."""
+    authorities = [_certificate(pem) for pem in material.authorities]
+    leaf = _certificate(material.leaf)
+    moments = [_renewal(authorities[0]), *(known.not_valid_after_utc for known in authorities[1:])]
+    settled = _made(authorities[0]) + SETTLE
+    moments.append(_renewal(leaf) if _signed_by(leaf, authorities[0]) else settled)
+    return max(now, min(moments))
+
+
+def trusted_by(material: Material, bundle: bytes, now: datetime) -> bool:
+    """Whether a client that trusts `bundle` (PEM) accepts the leaf at `now`, its host name apart.
+
+    False, too, for a bundle that is no PEM.
+    """
+    try:
+        authorities = x509.load_pem_x509_certificates(bundle)
+        leaf = _certificate(material.leaf)
+    except ValueError:
+        return False
+    return leaf.not_valid_before_utc <= now < leaf.not_valid_after_utc and any(
+        _signed_by(leaf, known) and now < known.not_valid_after_utc for known in authorities
+    )
+
+
+def split_bundle(bundle: bytes) -> tuple[bytes, ...]:
+    """The certificates of a PEM bundle, each as PEM, in their order. Raises Unusable."""
+    try:
+        return tuple(_pem(certificate) for certificate in x509.load_pem_x509_certificates(bundle))
+    except ValueError as error:
+        raise Unusable(f"the bundle cannot be read: {error}") from error
+
+
+def _authority(now: datetime) -> tuple[bytes, bytes]:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = _name(AUTHORITY_NAME)
+    certificate = (
+        _begun(name, name, key.public_key(), now, AUTHORITY_LIFE)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(signs_certificates=True), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    return _pem(certificate), _key_pem(key)
+
+
+def _signed(material: Material, hosts: Sequence[str], now: datetime) -> Material:
+    """`material` with a new leaf of its newest authority."""
+    authority = _certificate(material.authorities[0])
+    signing_key = _key(material.authority_key)
+    key = ec.generate_private_key(ec.SECP256R1())
+    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(signing_key.public_key())
+    certificate = (
+        _begun(_name("kubefoundry-core webhook"), authority.subject, key.public_key(), now, LEAF_LIFE)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs_certificates=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([_alternative(host) for host in hosts]), critical=False)
+        .add_extension(issuer, critical=False)
+        .sign(signing_key, hashes.SHA256())
+    )
+    return replace(material, leaf=_pem(certificate), leaf_key=_key_pem(key))
+
+
+def _begun(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime, life: timedelta
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now.astimezone(UTC) - CLOCK_SKEW)
+        .not_valid_after(now.astimezone(UTC) + life)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+    )
+
+
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _alternative(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _covers(leaf: x509.Certificate, hosts: Sequence[str]) -> bool:
+    try:
+        names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return False
+    return all(_alternative(host) in names for host in hosts)
+
+
+def _signed_by(leaf: x509.Certificate, authority: x509.Certificate) -> bool:
+    try:
+        leaf.verify_directly_issued_by(authority)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
+def _made(certificate: x509.Certificate) -> datetime:
+    return certificate.not_valid_before_utc + CLOCK_SKEW
+
+
+def _renewal(certificate: x509.Certificate) -> datetime:
+    """Two thirds of the certificate's life."""
+    made = _made(certificate)
+    return made + (certificate.not_valid_after_utc - made) * 2 / 3
+
+
+def _check_pair(certificate: x509.Certificate, key: bytes, what: str) -> None:
+    if certificate.public_key() != _key(key).public_key():
+        raise Unusable(f"the key of the {what} does not belong to its certificate")
+
+
+def _certificate(pem: bytes) -> x509.Certificate:
+    try:
+        return x509.load_pem_x509_certificate(pem)
+    except ValueError as error:
+        raise Unusable(f"a certificate cannot be read: {error}") from error
+
+
+def _key(pem: bytes) -> ec.EllipticCurvePrivateKey:
+    try:
+        key = serialization.load_pem_private_key(pem, password=None)
+    except (ValueError, TypeError) as error:
+        raise Unusable(f"a key cannot be read: {error}") from error
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise Unusable("a key is not an elliptic curve key")
+    return key
+
+
+def _name(common: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )

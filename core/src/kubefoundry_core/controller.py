@@ -1,0 +1,168 @@
+"""Core's half that reconciles: watches, decides (`decision`, `abandonment`), writes what differs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import UTC, datetime
+
+from kubefoundry_core.abandonment import CLEANUP, dead_managers, orphaned_finalizers, remaining
+from kubefoundry_core.announcements import announcements
+from kubefoundry_core.decision import Surroundings, decide
+from kubefoundry_sdk.api.kinds import LEASES, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
+from kubefoundry_sdk.api.names import CORE_MANAGER, SELECTOR_LEASE
+from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.runtime import status
+from kubefoundry_sdk.runtime.lease import DURATION, Expiry, expired
+from kubefoundry_sdk.runtime.process import Process
+from kubefoundry_sdk.runtime.store import Key
+
+log = logging.getLogger(__name__)
+
+
+class Controller:
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._clock = asyncio.get_running_loop().time
+        self._deployments = process.watch(MODEL_DEPLOYMENTS, managers=frozenset({CORE_MANAGER}))
+        self._configs = process.watch(PROVIDER_CONFIGS)
+        self._leases = process.watch(
+            LEASES,
+            namespace=process.namespace,
+            selector={"fieldSelector": f"metadata.name={SELECTOR_LEASE}"},
+        )
+        self._queue = process.queue("core", self._reconcile)
+        self._heartbeats: dict[str, Expiry] = {}
+        self._lease_expiry = Expiry(self._clock)
+        self._selector = False
+        self._lease_timer: asyncio.TimerHandle | None = None
+        self._deployments.subscribe(lambda key, obj: self._queue.add(key))
+        self._configs.subscribe(self._config_changed)
+        self._leases.subscribe(lambda key, obj: self._look_at_lease())
+
+    def registered(self) -> dict[str, Object]:
+        """The InferenceProviderConfigs by name."""
+        return {obj["metadata"]["name"]: obj for obj in self._configs.objects()}
+
+    async def _reconcile(self, key: Key) -> float | None:
+        if not self._deployments.get(key):
+            return None
+        try:
+            waits = [await self._remove_orphaned_finalizers(key), await self._release_dead_managers(key)]
+            await self._write_status(key)
+        except ApiError as error:
+            if not error.not_found:
+                raise
+            # Deleted meanwhile; its watch event is on the way.
+            return None
+        return min((wait for wait in waits if wait is not None), default=None)
+
+    async def _write_status(self, key: Key) -> None:
+        live = self._deployments.get(key)
+        if live is None:
+            return
+        decided = decide(live, Surroundings(set(self._heartbeats), self._selector))
+        client, store = self._process.client, self._deployments
+        if await status.write(client, store, MODEL_DEPLOYMENTS, live, decided, manager=CORE_MANAGER):
+            for told in announcements(live.get("status") or {}, decided):
+                self._process.recorder.event(live, told.type, told.reason, told.note)
+
+    async def _remove_orphaned_finalizers(self, key: Key) -> float | None:
+        """The last step of a deletion whose shim is gone; seconds until it may be due."""
+        live = self._deployments.get(key)
+        if live is None:
+            return None
+        orphaned = orphaned_finalizers(live, self._ages(), datetime.now(UTC))
+        if not orphaned.names:
+            return orphaned.again
+        meta = live["metadata"]
+        kept = [name for name in meta["finalizers"] if name not in orphaned.names]
+        left = remaining(live)
+        stored = await self._process.client.json_patch(
+            MODEL_DEPLOYMENTS,
+            meta["name"],
+            meta["namespace"],
+            [
+                {"op": "test", "path": "/metadata/uid", "value": meta["uid"]},
+                {"op": "test", "path": "/metadata/resourceVersion", "value": meta["resourceVersion"]},
+                {"op": "replace", "path": "/metadata/finalizers", "value": kept},
+            ],
+            manager=CORE_MANAGER,
+        )
+        log.warning(
+            "removed %s from %s/%s, being deleted for %d s without an answer of its controller; left behind: %s",
+            ", ".join(orphaned.names),
+            meta["namespace"],
+            meta["name"],
+            CLEANUP,
+            left,
+        )
+        self._process.recorder.event(
+            live,
+            "Warning",
+            "FinalizerTimeout",
+            f"Finalizer removed after timeout, provider resource may be orphaned: {left}",
+        )
+        if kept:
+            self._deployments.put(stored)
+        return orphaned.again
+
+    async def _release_dead_managers(self, key: Key) -> float | None:
+        """Empty applies under the names of providers that are gone; seconds until more may be due."""
+        live = self._deployments.get(key)
+        if live is None:
+            return None
+        dead = dead_managers(live, self._ages())
+        for manager in dead.names:
+            meta = live["metadata"]
+            body = {
+                "apiVersion": live["apiVersion"],
+                "kind": live["kind"],
+                "metadata": {name: meta[name] for name in ("name", "namespace", "uid", "resourceVersion")},
+            }
+            live = await self._process.client.apply_status(MODEL_DEPLOYMENTS, body, manager=manager)
+            self._deployments.put(live)
+            log.info("released what %s published on %s/%s", manager, meta["namespace"], meta["name"])
+        return dead.again
+
+    def _ages(self) -> dict[str, float]:
+        """Seconds since each registered provider's heartbeat was seen to change."""
+        return {
+            name: self._heartbeats[name].see(_heartbeat(config)) for name, config in self.registered().items()
+        }
+
+    def _config_changed(self, key: Key, config: Object | None) -> None:
+        name = key[1]
+        if config is None:
+            self._heartbeats.pop(name, None)
+            self._enqueue_all()
+        elif name not in self._heartbeats:
+            self._heartbeats[name] = Expiry(self._clock)
+            self._enqueue_all()
+        if config is not None:
+            self._heartbeats[name].see(_heartbeat(config))
+
+    def _look_at_lease(self) -> None:
+        """Whether a selector is there; looks again when the Lease will have run out."""
+        lease = self._leases.get((self._process.namespace, SELECTOR_LEASE))
+        spec = (lease or {}).get("spec") or {}
+        age = self._lease_expiry.see(spec)
+        present = not expired(lease, age)
+        if present != self._selector:
+            self._selector = present
+            self._enqueue_all()
+        if self._lease_timer:
+            self._lease_timer.cancel()
+            self._lease_timer = None
+        if present:
+            left = float(spec.get("leaseDurationSeconds") or DURATION) - age
+            self._lease_timer = asyncio.get_running_loop().call_later(left + 0.1, self._look_at_lease)
+
+    def _enqueue_all(self) -> None:
+        keys = self._deployments.keys()
+        for key in keys:
+            self._queue.add(key)
+
+
+def _heartbeat(config: Object) -> object:
+    return (config.get("status") or {}).get("lastHeartbeat")

@@ -1,0 +1,45 @@
+"""The process `kubefoundry-core`: admission webhooks, their certificates, and the controller."""
+
+from __future__ import annotations
+
+import socket
+import sys
+
+from kubefoundry_core.admission.application import application
+from kubefoundry_core.admission.listener import Listener, bind
+from kubefoundry_core.certificate_keeper import CertificateKeeper
+from kubefoundry_core.controller import Controller
+from kubefoundry_sdk.runtime import options
+from kubefoundry_sdk.runtime.process import Process, run
+
+PROGRAM = "kubefoundry-core"
+
+
+def main() -> None:
+    """Console script."""
+    parser = options.parser(
+        PROGRAM, "Admission webhooks and provider-independent status of ModelDeployments."
+    )
+    options.flag(parser, "--webhook-port", "port of the admission webhooks", default=9443, read=int)
+    options.flag(
+        parser,
+        "--webhook-host",
+        "further DNS names and addresses, separated by commas, that the webhook's certificate covers",
+        default="",
+    )
+    chosen = parser.parse_args()
+    try:
+        # Before anything else is set up: a taken port is a start that cannot succeed.
+        bound = bind(chosen.webhook_port)
+    except (OSError, OverflowError) as error:
+        parser.error(f"port {chosen.webhook_port} of the webhooks cannot be opened: {error}")
+    sys.exit(run(PROGRAM, chosen, lambda process: set_up(process, bound)))
+
+
+def set_up(process: Process, bound: socket.socket) -> None:
+    """Wires the two halves together."""
+    controller = Controller(process)
+    listener = Listener(application(controller.registered), bound)
+    hosts = [host for host in process.options.webhook_host.split(",") if host]
+    CertificateKeeper(process, listener, hosts)
+    process.background(listener.closed_at_end())
