@@ -61,7 +61,10 @@ class _Merge(argparse.Action):
         values: Any,
         option: str | None = None,
     ) -> None:
-        setattr(namespace, self.dest, {**getattr(namespace, self.dest), **values})
+        before = getattr(namespace, self.dest)
+        # argparse reads a default that is a text only after the flags
+        known = images(before) if isinstance(before, str) else before
+        setattr(namespace, self.dest, {**known, **values})
 
 
 def images(text: str) -> dict[str, str]:
