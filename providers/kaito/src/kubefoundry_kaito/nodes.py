@@ -1,0 +1,75 @@
+"""The `resource` section of a Workspace: which nodes it may use, or what nodes KAITO shall make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from kubefoundry_kaito.overrides import overrides_of
+from kubefoundry_kaito.probe import INSTANCE_TYPE_DEFAULT
+from kubefoundry_kaito.settings import Settings, is_preset
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.provider.contract import Deployment, Schema
+
+ANY_NODE: Final = {"kubernetes.io/os": "linux"}
+
+NVIDIA_NODE: Final = {**ANY_NODE, "nvidia.com/gpu.present": "true"}
+"""KAITO refuses a preset when a selected node lacks NVIDIA's GPU labels (GetGPUConfigFromNodeLabels @v0.12.0)."""
+
+NODE_OF: Final = f"{names.PREFIX}model-deployment"
+"""Label of nodes that KAITO makes: it puts the selector's labels on them, and none shall fit two models."""
+
+
+def resource(deployment: Deployment, settings: Settings) -> dict[str, Any]:
+    """The section. `count` is 1: it means nodes of one instance, and cannot be changed (facts of KAITO 0.12)."""
+    overrides = overrides_of(deployment.spec)
+    section: dict[str, Any] = {
+        "count": 1,
+        "labelSelector": {"matchLabels": _labels(deployment, settings)},
+    }
+    if settings.provisioning == "auto":
+        section["instanceType"] = instance_type(deployment.spec, settings)
+    if overrides.preferred_nodes:
+        section["preferredNodes"] = list(overrides.preferred_nodes)
+    return section
+
+
+def instance_type(spec: ModelDeploymentSpec, settings: Settings) -> str | None:
+    """The instance type in mode `auto`: the user's, else the administrator's for GPU or CPU models."""
+    by_default = settings.gpu_instance_type if spec.gpu_count else settings.cpu_instance_type
+    return overrides_of(spec).instance_type or by_default
+
+
+def problems(spec: ModelDeploymentSpec, schema: Schema | None, settings: Settings) -> Iterator[str]:
+    """Why KAITO could not get nodes for it: each provisioning mode refuses what the other needs."""
+    overrides = overrides_of(spec)
+    if settings.provisioning == "auto" and instance_type(spec, settings) is None:
+        flag = "--kaito-gpu-instance-type" if spec.gpu_count else "--kaito-cpu-instance-type"
+        yield (
+            "KAITO makes nodes in this cluster and needs an instance type: "
+            f"set provider.overrides.instanceType, or start the KAITO shim with {flag}"
+        )
+    if settings.provisioning == "byo" and overrides.instance_type is not None:
+        yield (
+            "KAITO makes no nodes in this cluster, so provider.overrides.instanceType cannot be met: "
+            "remove it and use nodeSelector"
+        )
+    if schema is None:
+        return
+    by_name = INSTANCE_TYPE_DEFAULT in schema.features
+    if settings.provisioning == "byo" and by_name and not overrides.preferred_nodes:
+        yield (
+            "KAITO before 0.8 takes existing nodes by name only: "
+            "set provider.overrides.preferredNodes, or upgrade KAITO"
+        )
+    if overrides.preferred_nodes and not by_name:
+        yield ("KAITO from 0.8 on ignores provider.overrides.preferredNodes: remove it and use nodeSelector")
+
+
+def _labels(deployment: Deployment, settings: Settings) -> dict[str, str]:
+    if deployment.spec.node_selector:
+        return dict(deployment.spec.node_selector)
+    if settings.provisioning == "auto":
+        return {NODE_OF: deployment.name}
+    return dict(NVIDIA_NODE if is_preset(deployment.spec, settings) else ANY_NODE)

@@ -1,0 +1,114 @@
+"""The state of a Workspace in KubeFoundry's terms, for every KAITO from 0.3 to 0.12.
+
+Status as its `api/v1beta1/condition_types.go` declares it and as KAITO 0.12 was seen to write it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kubefoundry_kaito.conditions import Reported, by_type
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider.contract import (
+    Deployment,
+    Endpoint,
+    Observation,
+    ObservedPhase,
+    ReadyReason,
+    Replicas,
+)
+
+SERVICE_PORT: Final = 80
+
+FAILURES: Final = frozenset(
+    {
+        "ImagePullError",
+        "ContainerCrashLoopBackOff",
+        "ContainerOOMKilled",
+        "ContainerStartError",
+        "SASTokenFetchFailed",
+        "WorkspaceInferenceStatusFailed",
+    }
+)
+"""Reasons of `InferenceReady` that no waiting mends. The last one is of KAITO up to 0.8, the others of 0.12."""
+
+STAGES: Final = (
+    "NodeClaimReady",
+    "MachineReady",
+    "NodesReady",
+    "ResourceReady",
+    "ModelMirrorReady",
+    "InferenceReady",
+    "WorkspaceSucceeded",
+)
+"""Conditions in the order in which KAITO comes to them: the first that is not True says what it waits for."""
+
+LAST_ERROR: Final = "last reconcile error"
+"""What KAITO appends to messages when its reconciling fails; that tells more than the stage does."""
+
+
+def observe(deployment: Deployment, workspace: Object) -> Observation:
+    """Running as soon as the inference workload is ready, whatever became of KAITO's benchmark.
+
+    A template edit is never rolled out by KAITO and never reported, so `update_failed` is never set.
+    """
+    status = workspace.get("status")
+    status = status if isinstance(status, Mapping) else {}
+    conditions = by_type(status)
+    state = status.get("state")
+    inference = conditions.get("InferenceReady")
+    if _deleting(workspace):
+        return _observation(deployment, "Deploying", "Progressing", "The Workspace is being deleted")
+    if inference is not None and inference.status == "True":
+        return _observation(deployment, "Running", "DeploymentReady", _while_running(inference, conditions))
+    if inference is not None and inference.status == "False" and inference.reason in FAILURES:
+        return _observation(deployment, "Failed", "Failed", inference.words())
+    if inference is None and state == "Ready":
+        return _observation(deployment, "Running", "DeploymentReady", "The Workspace is Ready")
+    if not conditions and not state:
+        return _observation(
+            deployment, "Pending", "Progressing", "KAITO has not reported on the Workspace yet"
+        )
+    understood = inference is None or inference.status == "False"
+    reason: ReadyReason = "Progressing" if understood and conditions else "Unknown"
+    return _observation(deployment, "Deploying", reason, _waiting_for(conditions, state))
+
+
+def _deleting(workspace: Object) -> bool:
+    metadata = workspace.get("metadata")
+    return isinstance(metadata, Mapping) and bool(metadata.get("deletionTimestamp"))
+
+
+def _while_running(inference: Reported, conditions: Mapping[str, Reported]) -> str:
+    """The workload's own words, and what is amiss beside it."""
+    amiss = {
+        (condition.reason, condition.message): condition.words()
+        for name in (*STAGES, "BenchmarkCompleted")
+        if (condition := conditions.get(name)) and condition.status == "False"
+    }
+    return "; ".join([inference.message or inference.words(), *amiss.values()])
+
+
+def _waiting_for(conditions: Mapping[str, Reported], state: Any) -> str:
+    open_ = [
+        condition for name in STAGES if (condition := conditions.get(name)) and condition.status != "True"
+    ]
+    if not open_:
+        return f"The Workspace is {state}" if state else "KAITO has not reported on inference yet"
+    telling = next((condition for condition in open_ if LAST_ERROR in condition.message), open_[0])
+    return telling.words()
+
+
+def _observation(
+    deployment: Deployment, phase: ObservedPhase, reason: ReadyReason, message: str
+) -> Observation:
+    # the status counts no pods: the one replica is ready when inference is
+    ready = 1 if phase == "Running" else 0
+    return Observation(
+        phase=phase,
+        reason=reason,
+        message=message,
+        replicas=Replicas(desired=deployment.spec.scaling.replicas, ready=ready, available=ready),
+        endpoint=Endpoint(service=deployment.name, port=SERVICE_PORT),
+    )

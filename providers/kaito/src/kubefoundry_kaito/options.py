@@ -1,0 +1,63 @@
+"""Engine options: those derived from fields of the spec, and `engine.args` beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """An option that a field gives. `source` is that field, as messages name it.
+
+    written False means that the engine does so without being told; the option then only rules out the contrary.
+    """
+
+    flag: str
+    value: str
+    source: str
+    written: bool = True
+
+
+def argv(derived: Iterable[Derived], args: Mapping[str, str]) -> list[str]:
+    """One command line of both, as separate entries; what `args` repeats stands in it once (contract §2)."""
+    derived = list(derived)
+    taken = {option.flag for option in derived}
+    return [
+        entry
+        for flag, value in (
+            *((option.flag, option.value) for option in derived if option.written),
+            *((flag, args[flag]) for flag in sorted(args) if _name(flag) not in taken),
+        )
+        for entry in _entries(flag, value)
+    ]
+
+
+def contradictions(derived: Iterable[Derived], args: Mapping[str, str]) -> list[str]:
+    """A sentence for each of `args` that gives a derived option another value (contract §2)."""
+    known = {option.flag: option for option in derived}
+    return [
+        f'engine.args "{flag}" is "{value}", but {option.source} makes it "{option.value}": remove it'
+        for flag, value in sorted(args.items())
+        if (option := known.get(_name(flag))) and _meaning(value) != _meaning(option.value)
+    ]
+
+
+def is_switch(value: str) -> bool:
+    """Whether the value of an engine arg means the bare flag, or its `--no-` form (contract §2)."""
+    return value in ("", "true", "false")
+
+
+def _entries(flag: str, value: str) -> list[str]:
+    if value == "false":
+        return [f"--no-{flag}"]
+    return [f"--{flag}"] if is_switch(value) else [f"--{flag}", value]
+
+
+def _name(flag: str) -> str:
+    # vLLM and llama.cpp read an underscore in a long option as a dash
+    return flag.replace("_", "-")
+
+
+def _meaning(value: str) -> str:
+    return value or "true"

@@ -1,0 +1,33 @@
+"""`spec.provider.overrides` for KAITO.
+
+003 §4.15 has none. These three stand for what KAITO needs and no field of the spec can say.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from kubefoundry_sdk.api.modeldeployment import ApiModel, ModelDeploymentSpec
+
+LlamaCppServer = Literal["aikit", "llama-server"]
+
+
+class KaitoOverrides(ApiModel):
+    instance_type: Annotated[str | None, Field(min_length=1)] = None
+    """Instance type of the nodes that KAITO makes; required by it in mode `auto`."""
+
+    preferred_nodes: Annotated[list[str], Field(max_length=64)] = Field(default_factory=list)
+    """Names of existing nodes; KAITO before 0.8 takes existing nodes in no other way."""
+
+    llamacpp_server: LlamaCppServer = "aikit"
+    """Which program the llamacpp image starts: AIKit (LocalAI) or llama.cpp's own `llama-server`.
+
+    Their command lines have no option in common.
+    """
+
+
+def overrides_of(spec: ModelDeploymentSpec) -> KaitoOverrides:
+    """The typed overrides. Raises pydantic's ValidationError for wrong types, which the runtime reports first."""
+    return KaitoOverrides.model_validate((spec.provider.overrides if spec.provider else None) or {})

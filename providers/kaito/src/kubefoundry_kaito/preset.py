@@ -1,0 +1,70 @@
+"""A preset Workspace: KAITO's own vLLM image and command for a model, options through a ConfigMap."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import yaml
+
+from kubefoundry_kaito import vllm
+from kubefoundry_kaito.preset_names import is_built_in, preset_name
+from kubefoundry_kaito.probe import ANY_MODEL
+from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Object
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.provider.contract import Deployment, Schema
+
+CONFIG_KEY: Final = "inference_config.yaml"
+"""The key that KAITO reads (api/v1beta1/inference_config_validation.go @v0.12.0)."""
+
+RUNTIME_ANNOTATIONS: Final = {"kaito.sh/runtime": "vllm"}
+"""Else the operator's default decides, which can be set to transformers."""
+
+CONFIGURABLE: Final = frozenset({"served-model-name", "max-model-len"})
+"""Options that fields give and KAITO leaves to the config; model, port and trust are its own."""
+
+
+def inference(deployment: Deployment, schema: Schema) -> dict[str, Any]:
+    """The `inference` section. The model id has a preset: `supports` saw to that."""
+    spec = deployment.spec
+    preset: dict[str, Any] = {
+        "name": preset_name(spec.model.id or "", any_model=ANY_MODEL in schema.features),
+    }
+    if spec.secrets.hugging_face_token:
+        preset["presetOptions"] = {"modelAccessSecret": spec.secrets.hugging_face_token}
+    return {"preset": preset, "config": config_name(deployment)}
+
+
+def config(deployment: Deployment) -> Object:
+    """The ConfigMap that `inference.config` names: KAITO appends each entry to vLLM's command as `--key value`,
+
+    after its own options, so that these win (presets/workspace/inference/vllm/inference_api.py @v0.12.0).
+    """
+    spec = deployment.spec
+    options = {option.flag: option.value for option in vllm.derived(spec) if option.flag in CONFIGURABLE}
+    stated = {flag: spec.engine.args[flag] for flag in sorted(spec.engine.args) if not _derived(flag, spec)}
+    return {
+        "apiVersion": CONFIG_MAPS.api_version,
+        "kind": CONFIG_MAPS.kind,
+        "metadata": {"name": config_name(deployment)},
+        "data": {
+            CONFIG_KEY: yaml.safe_dump({"vllm": {**options, **stated}}, sort_keys=False, allow_unicode=True)
+        },
+    }
+
+
+def config_name(deployment: Deployment) -> str:
+    return f"{deployment.name}-inference-config"
+
+
+def notes(spec: ModelDeploymentSpec) -> tuple[str, ...]:
+    """What of the spec KAITO decides by itself."""
+    said = ["A KAITO preset uses every GPU of its node, whatever resources.gpu.count says."]
+    if not spec.engine.trust_remote_code and is_built_in(spec.model.id or ""):
+        said.append(
+            "KAITO starts its presets with --trust-remote-code, whatever engine.trustRemoteCode says."
+        )
+    return tuple(said)
+
+
+def _derived(flag: str, spec: ModelDeploymentSpec) -> bool:
+    return flag.replace("_", "-") in {option.flag for option in vllm.derived(spec)}

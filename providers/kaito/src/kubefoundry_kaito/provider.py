@@ -1,0 +1,53 @@
+"""The KAITO shim as a whole: what it registers, and its functions bound to the settings."""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib.metadata import version
+from typing import Final
+
+from kubefoundry_kaito import render, supports
+from kubefoundry_kaito.observe import observe
+from kubefoundry_kaito.overrides import KaitoOverrides
+from kubefoundry_kaito.probe import WORKSPACES, probe
+from kubefoundry_kaito.settings import Settings
+from kubefoundry_sdk.provider.contract import Capabilities, Provider, SelectionRule
+
+NAME: Final = "kaito"
+
+CAPABILITIES: Final = Capabilities(
+    engines=("vllm", "llamacpp"), serving_modes=("aggregated",), cpu_support=True, gpu_support=True
+)
+
+SELECTION_RULES: Final = (
+    SelectionRule(
+        "(!has(spec.resources.gpu) || spec.resources.gpu.count == 0) && spec.serving.mode != 'disaggregated'",
+        priority=100,
+        reason="no GPU requested → kaito (only CPU provider)",
+    ),
+    SelectionRule(
+        "spec.engine.type == 'llamacpp'",
+        priority=100,
+        reason="engine=llamacpp → kaito (only llamacpp provider)",
+    ),
+)
+"""003 §4.4, in words and order. A disaggregated spec has no `resources.gpu` and is no CPU model (contract §5)."""
+
+
+def build(settings: Settings) -> Provider:
+    """The shim, ready for the SDK's runtime."""
+    return Provider(
+        name=NAME,
+        title="KAITO",
+        version=version("kubefoundry-provider-kaito"),
+        documentation="providers/kaito/README.md",
+        capabilities=CAPABILITIES,
+        upstream=WORKSPACES,
+        probe=probe,
+        supports=partial(supports.problems, settings=settings),
+        render=partial(render.render, settings=settings),
+        observe=observe,
+        selection_rules=SELECTION_RULES,
+        overrides=KaitoOverrides,
+        helper_kinds=("ConfigMap",),
+    )

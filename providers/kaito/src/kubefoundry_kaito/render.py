@@ -1,0 +1,26 @@
+"""A ModelDeployment as a Workspace. No `spec` in it: `resource` and `inference` are top-level fields of the kind."""
+
+from __future__ import annotations
+
+from kubefoundry_kaito import nodes, preset, template
+from kubefoundry_kaito.probe import WORKSPACES
+from kubefoundry_kaito.settings import Settings, is_preset
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider.contract import Deployment, Rendered, Schema
+
+
+def render(deployment: Deployment, schema: Schema, settings: Settings) -> Rendered:
+    """The Workspace, and for a preset its ConfigMap. Called when `supports.problems` found none."""
+    workspace: Object = {
+        "apiVersion": schema.api_version,
+        "kind": WORKSPACES.kind,
+        "metadata": {"name": deployment.name},
+        "resource": nodes.resource(deployment, settings),
+    }
+    spec = deployment.spec
+    if is_preset(spec, settings):
+        workspace["metadata"]["annotations"] = dict(preset.RUNTIME_ANNOTATIONS)
+        workspace["inference"] = preset.inference(deployment, schema)
+        return Rendered(workspace, helpers=(preset.config(deployment),), notes=preset.notes(spec))
+    workspace["inference"] = template.inference(spec, settings.image(spec) or "")
+    return Rendered(workspace, notes=template.notes(spec))

@@ -1,0 +1,74 @@
+"""What an administrator sets for this shim: how KAITO gets nodes, and images."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, cast, get_args
+
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.runtime import options
+
+Provisioning = Literal["byo", "auto"]
+"""byo: pods go to nodes that exist. auto: KAITO makes nodes of an instance type (its node auto-provisioning).
+
+An operator flag of KAITO that its CRD does not show (KAITO api/v1beta1/workspace_validation.go @v0.12.0), and each
+mode refuses what the other needs; so the shim must be told.
+"""
+
+DEFAULT_IMAGES: Final[Mapping[str, str]] = {}
+"""Engine -> image. Empty by design: vllm without an image is a KAITO preset, llamacpp has no default (003 §4.15)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The instance types are used in mode `auto`, where a ModelDeployment states none."""
+
+    provisioning: Provisioning = "byo"
+    gpu_instance_type: str | None = None
+    cpu_instance_type: str | None = None
+    images: Mapping[str, str] = field(default_factory=lambda: DEFAULT_IMAGES)
+
+    def image(self, spec: ModelDeploymentSpec) -> str | None:
+        """The image that the spec or the administrator states; None means a preset, for vllm."""
+        return spec.image or self.images.get(spec.engine.type or "")
+
+
+def is_preset(spec: ModelDeploymentSpec, settings: Settings) -> bool:
+    """Whether the deployment is a KAITO preset: vLLM without an image of its own. All else is a pod template."""
+    return spec.engine.type == "vllm" and settings.image(spec) is None
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The shim's own flags; `--default-image` and those of every process are the SDK's."""
+    options.flag(
+        parser,
+        "--kaito-provisioning",
+        "how KAITO gets nodes, as its operator is set up: byo (no node auto-provisioning) or auto",
+        default="byo",
+        read=_provisioning,
+    )
+    options.flag(
+        parser, "--kaito-gpu-instance-type", "instance type of GPU models that state none (mode auto)"
+    )
+    options.flag(
+        parser, "--kaito-cpu-instance-type", "instance type of CPU models that state none (mode auto)"
+    )
+
+
+def from_arguments(arguments: Namespace) -> Settings:
+    """The settings from parsed flags (`add_arguments`, and the SDK's `default_images`)."""
+    return Settings(
+        provisioning=arguments.kaito_provisioning,
+        gpu_instance_type=arguments.kaito_gpu_instance_type or None,
+        cpu_instance_type=arguments.kaito_cpu_instance_type or None,
+        images={**DEFAULT_IMAGES, **arguments.default_images},
+    )
+
+
+def _provisioning(text: str) -> Provisioning:
+    for mode in get_args(Provisioning):
+        if text == mode:
+            return cast(Provisioning, mode)
+    raise ArgumentTypeError(f"{text!r} is neither byo nor auto")

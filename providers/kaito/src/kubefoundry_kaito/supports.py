@@ -1,0 +1,118 @@
+"""What a Workspace cannot do for a ModelDeployment, a sentence each: what, why, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kubefoundry_kaito import llamacpp, nodes, vllm
+from kubefoundry_kaito.options import contradictions, is_switch
+from kubefoundry_kaito.overrides import overrides_of
+from kubefoundry_kaito.preset_names import is_built_in, preset_name
+from kubefoundry_kaito.probe import ACCESS_SECRET, ANY_MODEL, ENGINE_CONFIG
+from kubefoundry_kaito.settings import Settings, is_preset
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.provider.contract import Deployment, Schema
+
+LONGEST_NAME: Final = 54
+"""`<name>-headless` and the label of pod `<name>-0` must fit 63 (KAITO 0.12, seen: longer names hang for ever)."""
+
+NVIDIA_GPU: Final = "nvidia.com/gpu"
+
+
+def problems(deployment: Deployment, schema: Schema | None, settings: Settings) -> list[str]:
+    """Everything in the way; empty when it can be rendered. Without a schema, what any KAITO would refuse.
+
+    Engine, serving mode and CPU or GPU are not looked at: the provider's capabilities say those.
+    """
+    spec = deployment.spec
+    found = [
+        *_name(deployment.name),
+        *_replicas(spec.scaling.replicas),
+        *nodes.problems(spec, schema, settings),
+    ]
+    if is_preset(spec, settings):
+        found += [*_preset(spec), *(_preset_schema(spec, schema) if schema else ())]
+    else:
+        found += _template(spec, settings)
+    return found
+
+
+def _name(name: str) -> Iterator[str]:
+    if len(name) > LONGEST_NAME:
+        yield f'KAITO allows names of {LONGEST_NAME} characters, and "{name}" has {len(name)}: choose a shorter one'
+    if "." in name:
+        yield f'KAITO allows no dot in a name, and "{name}" has one: choose another'
+
+
+def _replicas(replicas: int) -> Iterator[str]:
+    if replicas == 0:
+        yield "KAITO cannot scale to 0 replicas: set scaling.replicas to 1, or delete the ModelDeployment"
+    elif replicas > 1:
+        yield (
+            f"KAITO serves 1 replica, not {replicas} (further pods of a Workspace get no requests): "
+            "set scaling.replicas to 1"
+        )
+
+
+def _preset(spec: ModelDeploymentSpec) -> Iterator[str]:
+    if spec.model.source == "custom":
+        yield "KAITO needs an image when model.source is custom: set image"
+        return
+    model = spec.model.id or ""
+    if not spec.engine.trust_remote_code and not is_built_in(model):
+        yield (
+            f'KAITO runs "{model}" with --trust-remote-code and cannot be told otherwise: '
+            "set engine.trustRemoteCode to true, or set image"
+        )
+    if spec.resources.gpu and spec.resources.gpu.type != NVIDIA_GPU:
+        yield (
+            f"KAITO presets run on {NVIDIA_GPU} only, not {spec.resources.gpu.type}: "
+            "remove resources.gpu.type, or set image"
+        )
+    for field, value in (
+        ("resources.memory", spec.resources.memory),
+        ("resources.cpu", spec.resources.cpu),
+        ("env", spec.env),
+        ("podTemplate.metadata.labels", spec.pod_template.metadata.labels),
+        ("podTemplate.metadata.annotations", spec.pod_template.metadata.annotations),
+        ("tolerations", spec.tolerations),
+    ):
+        if value not in (None, [], {}):
+            yield f"KAITO presets have no place for {field}: remove it, or set image"
+    yield from contradictions(vllm.derived(spec), spec.engine.args)
+    for flag, value in sorted(spec.engine.args.items()):
+        if is_switch(value):
+            yield (
+                f'KAITO presets pass engine.args with a value only, so "{flag}" cannot be a switch: '
+                "remove it, or set image"
+            )
+
+
+def _preset_schema(spec: ModelDeploymentSpec, schema: Schema) -> Iterator[str]:
+    if ENGINE_CONFIG not in schema.features:
+        yield "KAITO before 0.4.4 has no presets that are sure to be vLLM: upgrade KAITO, or set image"
+        return
+    model = spec.model.id or ""
+    if preset_name(model, any_model=ANY_MODEL in schema.features) is None:
+        yield f'KAITO before 0.9 has no preset for "{model}": upgrade KAITO, or set image'
+    if spec.secrets.hugging_face_token and ACCESS_SECRET not in schema.features:
+        yield (
+            "KAITO's v1alpha1 presets take no secrets.huggingFaceToken: "
+            "remove it, upgrade KAITO to 0.4.5 or later, or set image"
+        )
+
+
+def _template(spec: ModelDeploymentSpec, settings: Settings) -> Iterator[str]:
+    if settings.image(spec) is None:
+        yield f"KAITO has no default image for {spec.engine.type}: set image"
+    if spec.engine.type == "vllm":
+        yield from contradictions(vllm.derived(spec), spec.engine.args)
+        return
+    server = overrides_of(spec).llamacpp_server
+    yield from contradictions(llamacpp.derived(spec, server), spec.engine.args)
+    if server == "aikit" and spec.model.source == "huggingface" and spec.model.served_name is not None:
+        yield (
+            "AIKit names the model after its GGUF file, so model.servedName cannot be met: remove it, "
+            "or use an image of llama.cpp's server with provider.overrides.llamacppServer: llama-server"
+        )

@@ -1,0 +1,99 @@
+"""A template Workspace: the user's image in a pod of ours, which KAITO runs."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kubefoundry_kaito import llamacpp, vllm
+from kubefoundry_kaito.options import argv
+from kubefoundry_kaito.overrides import overrides_of
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+
+CONTAINER: Final = "model"
+
+SHARED_MEMORY: Final = "shared-memory"
+
+
+def inference(spec: ModelDeploymentSpec, image: str) -> dict[str, Any]:
+    """The `inference` section: `template` is a PodTemplateSpec that no schema checks."""
+    pod: dict[str, Any] = {"containers": [_container(spec, image)]}
+    if _needs_shared_memory(spec):
+        pod["volumes"] = [{"name": SHARED_MEMORY, "emptyDir": {"medium": "Memory"}}]
+    if spec.node_selector:
+        pod["nodeSelector"] = dict(spec.node_selector)
+    if spec.tolerations:
+        pod["tolerations"] = [dict(toleration) for toleration in spec.tolerations]
+    template: dict[str, Any] = {"spec": pod}
+    metadata = {
+        name: dict(values)
+        for name, values in (
+            ("labels", spec.pod_template.metadata.labels),
+            ("annotations", spec.pod_template.metadata.annotations),
+        )
+        if values
+    }
+    if metadata:
+        template["metadata"] = metadata
+    return {"template": template}
+
+
+def notes(spec: ModelDeploymentSpec) -> tuple[str, ...]:
+    """What the user cannot see in the spec."""
+    if spec.engine.type == "llamacpp" and spec.served_name and overrides_of(spec).llamacpp_server == "aikit":
+        return ("An AIKit image serves the model under the name of its GGUF file; /v1/models tells it.",)
+    return ()
+
+
+def _container(spec: ModelDeploymentSpec, image: str) -> dict[str, Any]:
+    container: dict[str, Any] = {
+        "name": CONTAINER,
+        "image": image,
+        "args": _args(spec),
+        "ports": [{"containerPort": vllm.PORT}],
+        "readinessProbe": _readiness(spec),
+    }
+    resources = _resources(spec)
+    if resources:
+        container["resources"] = resources
+    if spec.env:
+        container["env"] = [dict(variable) for variable in spec.env]
+    if spec.secrets.hugging_face_token:
+        container["envFrom"] = [{"secretRef": {"name": spec.secrets.hugging_face_token}}]
+    if _needs_shared_memory(spec):
+        container["volumeMounts"] = [{"name": SHARED_MEMORY, "mountPath": "/dev/shm"}]
+    return container
+
+
+def _args(spec: ModelDeploymentSpec) -> list[str]:
+    if spec.engine.type == "vllm":
+        return argv([*vllm.derived(spec), *vllm.parallelism(spec)], spec.engine.args)
+    return llamacpp.command_line(spec, overrides_of(spec).llamacpp_server)
+
+
+def _readiness(spec: ModelDeploymentSpec) -> dict[str, Any]:
+    """Without a probe KAITO calls a model ready while it is still being downloaded.
+
+    llama-server answers its port at once, and /health with 503 until the model is loaded; the other servers open
+    their port when they can serve.
+    """
+    if spec.engine.type == "llamacpp" and overrides_of(spec).llamacpp_server == "llama-server":
+        return {"httpGet": {"path": "/health", "port": vllm.PORT}}
+    return {"tcpSocket": {"port": vllm.PORT}}
+
+
+def _resources(spec: ModelDeploymentSpec) -> dict[str, dict[str, str]]:
+    """memory is request and limit, cpu a request, GPUs a limit (contract §2)."""
+    requests: dict[str, str] = {}
+    limits: dict[str, str] = {}
+    if spec.resources.memory is not None:
+        requests["memory"] = limits["memory"] = str(spec.resources.memory)
+    if spec.resources.cpu is not None:
+        requests["cpu"] = str(spec.resources.cpu)
+    if spec.resources.gpu and spec.gpu_count:
+        limits[spec.resources.gpu.type] = str(spec.gpu_count)
+    return {name: values for name, values in (("requests", requests), ("limits", limits)) if values}
+
+
+def _needs_shared_memory(spec: ModelDeploymentSpec) -> bool:
+    # vLLM's workers for several GPUs talk through /dev/shm, of which a container has 64 MiB
+    return spec.engine.type == "vllm" and spec.gpu_count > 1

@@ -1,0 +1,110 @@
+"""Which schema a CRD means, by its fields."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_kaito.probe import (
+    ACCESS_SECRET,
+    ANY_MODEL,
+    ENGINE_CONFIG,
+    INSTANCE_TYPE_DEFAULT,
+    REQUIRED,
+    probe,
+)
+from kubefoundry_sdk.provider.contract import Schema, UnsupportedSchema
+from support import upstream
+
+BETA, ALPHA = "kaito.sh/v1beta1", "kaito.sh/v1alpha1"
+
+
+def tree(*paths: str) -> dict[str, Any]:
+    """A schema with those fields."""
+    root: dict[str, Any] = {}
+    for path in paths:
+        node = root
+        for name in path.split("."):
+            node = node.setdefault("properties", {}).setdefault(name, {})
+    return root
+
+
+def crd(**versions: dict[str, Any]) -> dict[str, Any]:
+    """A CRD with those versions; the schema is `tree(*REQUIRED)` where it is not stated."""
+    listed = [
+        {
+            "name": name,
+            "served": True,
+            "storage": False,
+            "schema": {"openAPIV3Schema": tree(*REQUIRED)},
+            **version,
+        }
+        for name, version in versions.items()
+    ]
+    return {"spec": {"versions": listed}}
+
+
+@pytest.mark.parametrize(
+    ("document", "found"),
+    [
+        pytest.param(crd(v1alpha1={}, v1beta1={"storage": True}), Schema(BETA), id="the storage version"),
+        pytest.param(crd(v1alpha1={"storage": True}, v1beta1={}), Schema(ALPHA), id="storage before newer"),
+        pytest.param(
+            crd(v1beta1={}, v2={"storage": True}), Schema(BETA), id="storage unknown, a known one served"
+        ),
+        pytest.param(
+            crd(v1alpha1={}, v1beta1={"storage": True, "served": False}),
+            Schema(ALPHA),
+            id="storage not served",
+        ),
+        pytest.param(
+            crd(v2={"storage": True}),
+            UnsupportedSchema(("version v1beta1", "version v1alpha1")),
+            id="no known version",
+        ),
+        pytest.param(
+            crd(v1beta1={"storage": True, "schema": {"openAPIV3Schema": tree(*REQUIRED[1:])}}),
+            UnsupportedSchema(("resource.count",)),
+            id="a field is missing",
+        ),
+    ],
+)
+def test_the_version_to_write(document: dict[str, Any], found: Schema | UnsupportedSchema) -> None:
+    assert probe(document) == found
+
+
+def test_optional_fields_become_features() -> None:
+    schema = tree(*REQUIRED, ENGINE_CONFIG, ACCESS_SECRET, ANY_MODEL, "resource.instanceType")
+    schema["properties"]["resource"]["properties"]["instanceType"]["default"] = "big"
+
+    found = probe(crd(v1beta1={"storage": True, "schema": {"openAPIV3Schema": schema}}))
+
+    assert found == Schema(BETA, frozenset({ENGINE_CONFIG, ACCESS_SECRET, ANY_MODEL, INSTANCE_TYPE_DEFAULT}))
+
+
+def test_the_stand_in_is_the_newest_schema() -> None:
+    assert probe(upstream.standin("kaito").document) == Schema(
+        BETA, frozenset({ENGINE_CONFIG, ACCESS_SECRET, ANY_MODEL})
+    )
+
+
+RELEASES = {
+    "v0.3.1": Schema(ALPHA, frozenset({INSTANCE_TYPE_DEFAULT})),
+    "v0.4.0": Schema(ALPHA, frozenset({INSTANCE_TYPE_DEFAULT})),
+    "v0.4.4": Schema(ALPHA, frozenset({ENGINE_CONFIG, INSTANCE_TYPE_DEFAULT})),
+    "v0.4.6": Schema(BETA, frozenset({ENGINE_CONFIG, ACCESS_SECRET, INSTANCE_TYPE_DEFAULT})),
+    "v0.5.1": Schema(BETA, frozenset({ENGINE_CONFIG, ACCESS_SECRET, INSTANCE_TYPE_DEFAULT})),
+    "v0.7.2": Schema(BETA, frozenset({ENGINE_CONFIG, ACCESS_SECRET, INSTANCE_TYPE_DEFAULT})),
+    "v0.8.1": Schema(BETA, frozenset({ENGINE_CONFIG, ACCESS_SECRET})),
+    "v0.9.4": Schema(BETA, frozenset({ENGINE_CONFIG, ACCESS_SECRET, ANY_MODEL})),
+    "v0.10.0": Schema(BETA, frozenset({ENGINE_CONFIG, ACCESS_SECRET, ANY_MODEL})),
+    "v0.11.0": Schema(BETA, frozenset({ENGINE_CONFIG, ACCESS_SECRET, ANY_MODEL})),
+    "v0.12.0": Schema(BETA, frozenset({ENGINE_CONFIG, ACCESS_SECRET, ANY_MODEL})),
+}
+
+
+@pytest.mark.upstream
+@upstream.requires_shared
+def test_every_release_is_told_apart() -> None:
+    assert {crd.name: probe(crd.document) for crd in upstream.crds("kaito")} == RELEASES

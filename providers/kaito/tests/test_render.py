@@ -1,0 +1,262 @@
+"""What a ModelDeployment becomes: whole Workspaces, and the rules behind their parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from kubefoundry_kaito.probe import ACCESS_SECRET, ANY_MODEL, ENGINE_CONFIG
+from kubefoundry_kaito.render import render
+from kubefoundry_kaito.settings import Settings
+from kubefoundry_sdk.provider.contract import Rendered, Schema
+from support.corpus import deployment
+
+Spec = dict[str, Any]
+
+NEWEST = Schema("kaito.sh/v1beta1", frozenset({ENGINE_CONFIG, ACCESS_SECRET, ANY_MODEL}))
+BEFORE_0_9 = Schema("kaito.sh/v1beta1", frozenset({ENGINE_CONFIG, ACCESS_SECRET}))
+
+LLAMA_SERVER = {"name": "kaito", "overrides": {"llamacppServer": "llama-server"}}
+
+
+def rendered(spec: Spec, schema: Schema = NEWEST, **settings: Any) -> Rendered:
+    return render(deployment(spec, "gemma"), schema, Settings(**settings))
+
+
+def container(spec: Spec) -> dict[str, Any]:
+    first: dict[str, Any] = rendered(spec).main["inference"]["template"]["spec"]["containers"][0]
+    return first
+
+
+def test_a_cpu_model_becomes_a_pod_template() -> None:
+    """003 §4.2 example 2, with memory as request and limit (contract §2) and a probe."""
+    result = rendered(
+        {
+            "model": {"id": "google/gemma-3-1b-it-qat-q8_0-gguf", "source": "huggingface"},
+            "engine": {"type": "llamacpp"},
+            "resources": {"gpu": {"count": 0}, "memory": "16Gi", "cpu": "8"},
+            "image": "example/llama-cpp-runner:latest",
+        }
+    )
+
+    assert result.main == {
+        "apiVersion": "kaito.sh/v1beta1",
+        "kind": "Workspace",
+        "metadata": {"name": "gemma"},
+        "resource": {"count": 1, "labelSelector": {"matchLabels": {"kubernetes.io/os": "linux"}}},
+        "inference": {
+            "template": {
+                "spec": {
+                    "containers": [
+                        {
+                            "name": "model",
+                            "image": "example/llama-cpp-runner:latest",
+                            "args": ["huggingface://google/gemma-3-1b-it-qat-q8_0-gguf", "--address=:5000"],
+                            "ports": [{"containerPort": 5000}],
+                            "readinessProbe": {"tcpSocket": {"port": 5000}},
+                            "resources": {
+                                "requests": {"memory": "16Gi", "cpu": "8"},
+                                "limits": {"memory": "16Gi"},
+                            },
+                        }
+                    ]
+                }
+            }
+        },
+    }
+    assert result.helpers == ()
+
+
+def test_a_vllm_model_without_image_becomes_a_preset_with_its_config() -> None:
+    result = rendered(
+        {
+            "model": {"id": "microsoft/phi-4"},
+            "engine": {"type": "vllm", "contextLength": 8192, "args": {"gpu-memory-utilization": "0.9"}},
+            "resources": {"gpu": {"count": 1}},
+            "secrets": {"huggingFaceToken": "hf"},
+        }
+    )
+
+    assert result.main == {
+        "apiVersion": "kaito.sh/v1beta1",
+        "kind": "Workspace",
+        "metadata": {"name": "gemma", "annotations": {"kaito.sh/runtime": "vllm"}},
+        "resource": {
+            "count": 1,
+            "labelSelector": {"matchLabels": {"kubernetes.io/os": "linux", "nvidia.com/gpu.present": "true"}},
+        },
+        "inference": {
+            "preset": {"name": "phi-4", "presetOptions": {"modelAccessSecret": "hf"}},
+            "config": "gemma-inference-config",
+        },
+    }
+    (config,) = result.helpers
+    assert (config["kind"], config["metadata"]["name"]) == ("ConfigMap", "gemma-inference-config")
+    assert yaml.safe_load(config["data"]["inference_config.yaml"]) == {
+        "vllm": {"served-model-name": "phi-4", "max-model-len": "8192", "gpu-memory-utilization": "0.9"}
+    }
+
+
+def test_a_vllm_model_with_image_gets_the_engine_options_as_args() -> None:
+    result = container(
+        {
+            "model": {"id": "meta-llama/Llama-3.1-8B-Instruct"},
+            "engine": {
+                "type": "vllm",
+                "contextLength": 4096,
+                "trustRemoteCode": True,
+                "args": {"enforce-eager": "true", "enable-prefix-caching": "false", "quantization": "awq"},
+            },
+            "resources": {"gpu": {"count": 2}},
+            "image": "example/vllm:1",
+        }
+    )
+
+    assert result["args"] == [
+        *("--model", "meta-llama/Llama-3.1-8B-Instruct"),
+        *("--served-model-name", "Llama-3.1-8B-Instruct"),
+        *("--port", "5000"),
+        *("--max-model-len", "4096"),
+        "--trust-remote-code",
+        *("--tensor-parallel-size", "2"),
+        "--no-enable-prefix-caching",
+        "--enforce-eager",
+        *("--quantization", "awq"),
+    ]
+    assert result["volumeMounts"] == [{"name": "shared-memory", "mountPath": "/dev/shm"}]
+
+
+def test_an_image_of_llama_cpps_own_server_gets_its_options() -> None:
+    result = container(
+        {
+            "model": {"id": "org/model-gguf"},
+            "engine": {"type": "llamacpp", "contextLength": 2048, "args": {"hf-file": "q4.gguf"}},
+            "image": "example/llama-server:1",
+            "provider": LLAMA_SERVER,
+        }
+    )
+
+    assert result["args"] == [
+        *("--hf-repo", "org/model-gguf"),
+        *("--alias", "model-gguf"),
+        *("--host", "0.0.0.0"),
+        *("--port", "5000"),
+        *("--ctx-size", "2048"),
+        *("--hf-file", "q4.gguf"),
+    ]
+    assert result["readinessProbe"] == {"httpGet": {"path": "/health", "port": 5000}}
+
+
+@pytest.mark.parametrize(
+    ("engine", "provider", "args"),
+    [
+        ("vllm", None, ["--port", "5000", "--model", "/models/x"]),
+        ("llamacpp", None, ["run", "--model", "/models/x", "--address=:5000"]),
+        ("llamacpp", LLAMA_SERVER, ["--host", "0.0.0.0", "--port", "5000", "--model", "/models/x"]),
+    ],
+)
+def test_a_model_inside_the_image_gets_no_model_argument(engine: str, provider: Any, args: list[str]) -> None:
+    spec = {
+        "model": {"source": "custom", "servedName": "ignored"},
+        "engine": {"type": engine, "args": {"model": "/models/x"}},
+        "resources": {"gpu": {"count": 1}},
+        "image": "example/own:1",
+        "provider": provider,
+    }
+
+    assert container(spec)["args"] == args
+
+
+def test_the_address_of_an_aikit_image_stands_after_a_switch() -> None:
+    """Older AIKit runners read each option and the entry after it; a switch at the end breaks them."""
+    spec = {
+        "model": {"id": "org/m"},
+        "engine": {"type": "llamacpp", "args": {"f16": "true"}},
+        "image": "example/aikit:1",
+    }
+
+    assert container(spec)["args"] == ["huggingface://org/m", "--f16", "--address=:5000"]
+
+
+@pytest.mark.parametrize("size", ["tensor-parallel-size", "pipeline_parallel_size", "tp"])
+def test_a_parallel_size_in_args_replaces_the_derived_one(size: str) -> None:
+    spec = {
+        "model": {"id": "org/m"},
+        "engine": {"type": "vllm", "args": {size: "2"}},
+        "resources": {"gpu": {"count": 4}},
+        "image": "example/vllm:1",
+    }
+
+    args = container(spec)["args"]
+
+    assert args[-2:] == [f"--{size}", "2"]
+    assert "4" not in args
+
+
+@pytest.mark.parametrize(
+    ("model_id", "schema", "name"),
+    [
+        ("microsoft/Phi-4-mini-instruct", NEWEST, "phi-4-mini-instruct"),
+        ("microsoft/phi-4-MINI-instruct", BEFORE_0_9, "phi-4-mini-instruct"),
+        ("mistralai/Mistral-7B-Instruct-v0.3", BEFORE_0_9, "mistral-7b-instruct"),
+        ("mistralai/Mistral-7B-Instruct-v0.3", NEWEST, "mistralai/Mistral-7B-Instruct-v0.3"),
+        ("Qwen/Qwen3-0.6B", NEWEST, "Qwen/Qwen3-0.6B"),
+        ("Falcon-7b", BEFORE_0_9, "falcon-7b"),
+    ],
+)
+def test_the_preset_of_a_model(model_id: str, schema: Schema, name: str) -> None:
+    spec = {"model": {"id": model_id}, "engine": {"type": "vllm", "trustRemoteCode": True}}
+
+    assert rendered(spec, schema).main["inference"]["preset"]["name"] == name
+
+
+def test_nodes_that_kaito_makes() -> None:
+    spec = {"model": {"id": "org/m"}, "engine": {"type": "llamacpp"}, "image": "example/aikit:1"}
+    auto: dict[str, Any] = {
+        "provisioning": "auto",
+        "cpu_instance_type": "cpu-8",
+        "gpu_instance_type": "gpu-1",
+    }
+
+    on_cpu = rendered(spec, NEWEST, **auto).main["resource"]
+    on_gpu = rendered({**spec, "resources": {"gpu": {"count": 1}}}, NEWEST, **auto).main["resource"]
+    stated = rendered({**spec, "provider": {"overrides": {"instanceType": "mine"}}}, NEWEST, **auto).main[
+        "resource"
+    ]
+
+    own = {"matchLabels": {"kubefoundry.ai/model-deployment": "gemma"}}
+    assert on_cpu == {"count": 1, "labelSelector": own, "instanceType": "cpu-8"}
+    assert on_gpu["instanceType"] == "gpu-1"
+    assert stated["instanceType"] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        (
+            {"model": {"id": "microsoft/phi-4"}, "engine": {"type": "vllm"}},
+            ["every GPU", "--trust-remote-code"],
+        ),
+        (
+            {"model": {"id": "microsoft/phi-4"}, "engine": {"type": "vllm", "trustRemoteCode": True}},
+            ["every GPU"],
+        ),
+        ({"model": {"id": "o/m"}, "engine": {"type": "llamacpp"}, "image": "example/aikit:1"}, ["GGUF"]),
+        ({"model": {"id": "o/m"}, "engine": {"type": "vllm"}, "image": "example/vllm:1"}, []),
+    ],
+)
+def test_notes_tell_what_kaito_decides(spec: Spec, told: list[str]) -> None:
+    notes = rendered(spec).notes
+
+    assert len(notes) == len(told)
+    assert all(words in note for words, note in zip(told, notes, strict=True))
+
+
+def test_an_administrators_image_replaces_the_presets() -> None:
+    spec = {"model": {"id": "microsoft/phi-4"}, "engine": {"type": "vllm"}}
+
+    result = rendered(spec, images={"vllm": "example/vllm:2"})
+
+    assert result.main["inference"]["template"]["spec"]["containers"][0]["image"] == "example/vllm:2"

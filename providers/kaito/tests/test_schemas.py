@@ -1,0 +1,107 @@
+"""Rendered objects against the installed CRD's structural schema, unknown fields forbidden."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import DataObject
+
+from kubefoundry_kaito.probe import ANY_MODEL, ENGINE_CONFIG, INSTANCE_TYPE_DEFAULT, probe
+from kubefoundry_kaito.provider import build
+from kubefoundry_kaito.settings import Settings
+from kubefoundry_sdk.provider.compatibility import check
+from kubefoundry_sdk.provider.contract import Provider, Schema
+from support import upstream
+from support.corpus import Spec, deployment, specs
+from support.structural import violations
+from support.upstream import UpstreamCRD
+
+SHIMS = {
+    "byo": build(Settings()),
+    "auto": build(Settings(provisioning="auto", gpu_instance_type="gpu-1", cpu_instance_type="cpu-8")),
+}
+
+EXAMPLES = settings(
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+
+
+def servable(spec: Spec, mode: str, schema: Schema, server: str) -> Spec:
+    """The spec without what this KAITO refuses, so that every example is rendered."""
+    overrides: Spec = {"llamacppServer": server}
+    if mode == "byo" and INSTANCE_TYPE_DEFAULT in schema.features:
+        overrides["preferredNodes"] = ["node-a"]
+    spec = {
+        **spec,
+        "provider": {"name": "kaito", "overrides": overrides},
+        "scaling": {"replicas": 1},
+        "image": spec.get("image") or (None if _has_presets(spec, schema) else "example/engine:1"),
+    }
+    if spec["image"] is None:
+        return _as_preset(spec, schema)
+    if spec["engine"]["type"] == "llamacpp" and server == "aikit":
+        spec["model"] = {key: value for key, value in spec["model"].items() if key != "servedName"}
+    return spec
+
+
+def _has_presets(spec: Spec, schema: Schema) -> bool:
+    return spec["engine"]["type"] == "vllm" and ENGINE_CONFIG in schema.features
+
+
+def _as_preset(spec: Spec, schema: Schema) -> Spec:
+    kept = {"model", "provider", "scaling", "serving", "nodeSelector"}
+    args = {
+        flag: text
+        for flag, text in spec["engine"].get("args", {}).items()
+        if text not in ("", "true", "false")
+    }
+    model = spec["model"] if ANY_MODEL in schema.features else {**spec["model"], "id": "microsoft/phi-4"}
+    secrets = (
+        {"secrets": spec["secrets"]} if "secrets" in spec and schema.api_version.endswith("beta1") else {}
+    )
+    return {
+        **{field: value for field, value in spec.items() if field in kept},
+        **secrets,
+        "model": model,
+        "engine": {**spec["engine"], "trustRemoteCode": True, "args": args},
+        "resources": {"gpu": {"count": spec["resources"]["gpu"]["count"]}},
+    }
+
+
+def wrong(shim: Provider, crd: UpstreamCRD, schema: Schema, spec: Spec) -> list[str]:
+    found = check(shim, deployment(spec), schema)
+    assert found.problems == ()
+    main = shim.render(deployment(spec), schema).main
+    return violations(upstream.schema(crd, schema.api_version.split("/")[1]), main)
+
+
+CORPUS = specs(engines=("vllm", "llamacpp"), modes=("aggregated",))
+
+
+def hold(crd: UpstreamCRD, data: DataObject) -> None:
+    schema = probe(crd.document)
+    assert isinstance(schema, Schema)
+    mode = data.draw(st.sampled_from(sorted(SHIMS)))
+    server = data.draw(st.sampled_from(["aikit", "llama-server"]))
+    spec = servable(data.draw(CORPUS), mode, schema, server)
+
+    assert wrong(SHIMS[mode], crd, schema, spec) == []
+
+
+@settings(EXAMPLES, max_examples=50)
+@given(data=st.data())
+def test_the_stand_in_takes_what_is_rendered(data: DataObject) -> None:
+    hold(upstream.standin("kaito"), data)
+
+
+@pytest.mark.upstream
+@upstream.requires_shared
+@pytest.mark.parametrize("crd", upstream.crds("kaito"), ids=str)
+def test_every_release_takes_what_is_rendered(crd: UpstreamCRD) -> None:
+    @EXAMPLES
+    @given(data=st.data())
+    def generated(data: DataObject) -> None:
+        hold(crd, data)
+
+    generated()

@@ -1,0 +1,33 @@
+"""The shim's flags."""
+
+from __future__ import annotations
+
+from argparse import ArgumentError, ArgumentParser
+
+import pytest
+
+from kubefoundry_kaito.settings import Settings, add_arguments, from_arguments
+
+
+def parsed(*arguments: str) -> Settings:
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_argument("--default-image", dest="default_images", default={})
+    add_arguments(parser)
+    return from_arguments(parser.parse_args(arguments))
+
+
+def test_by_default_models_go_to_existing_nodes_and_no_engine_has_an_image() -> None:
+    assert parsed() == Settings(provisioning="byo", images={})
+
+
+def test_flags_become_settings() -> None:
+    found = parsed("--kaito-provisioning=auto", "--kaito-gpu-instance-type=g", "--kaito-cpu-instance-type=c")
+
+    assert found == Settings(provisioning="auto", gpu_instance_type="g", cpu_instance_type="c", images={})
+
+
+def test_a_variable_is_checked_like_the_flag(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBEFOUNDRY_KAITO_PROVISIONING", "sometimes")
+
+    with pytest.raises(ArgumentError, match="'sometimes' is neither byo nor auto"):
+        parsed()

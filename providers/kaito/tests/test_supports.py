@@ -1,0 +1,94 @@
+"""What a Workspace cannot do, beyond the field table: names, nodes and old CRDs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_kaito.probe import ANY_MODEL, ENGINE_CONFIG, INSTANCE_TYPE_DEFAULT
+from kubefoundry_kaito.settings import Settings
+from kubefoundry_kaito.supports import problems
+from kubefoundry_sdk.provider.contract import Schema
+from support.corpus import deployment
+
+TEMPLATE: dict[str, Any] = {
+    "model": {"id": "org/m"},
+    "engine": {"type": "llamacpp"},
+    "image": "example/aikit:1",
+}
+PRESET: dict[str, Any] = {
+    "model": {"id": "microsoft/phi-4"},
+    "engine": {"type": "vllm"},
+    "resources": {"gpu": {"count": 1}},
+}
+
+NEWEST = Schema("kaito.sh/v1beta1", frozenset({ENGINE_CONFIG, ANY_MODEL}))
+OLDEST = Schema("kaito.sh/v1alpha1", frozenset({INSTANCE_TYPE_DEFAULT}))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("n" * 54, None),
+        ("n" * 55, f'KAITO allows names of 54 characters, and "{"n" * 55}" has 55: choose a shorter one'),
+        ("a.b", 'KAITO allows no dot in a name, and "a.b" has one: choose another'),
+        ("1st", None),
+    ],
+)
+def test_names(name: str, text: str | None) -> None:
+    assert problems(deployment(TEMPLATE, name), NEWEST, Settings()) == ([text] if text else [])
+
+
+AUTO_NEEDS = (
+    "KAITO makes nodes in this cluster and needs an instance type: set provider.overrides.instanceType"
+)
+
+
+@pytest.mark.parametrize(
+    ("spec", "flag"), [(TEMPLATE, "--kaito-cpu-instance-type"), (PRESET, "--kaito-gpu-instance-type")]
+)
+def test_nodes_that_kaito_makes_need_an_instance_type(spec: dict[str, Any], flag: str) -> None:
+    found = problems(deployment(spec), NEWEST, Settings(provisioning="auto"))
+
+    assert found == [f"{AUTO_NEEDS}, or start the KAITO shim with {flag}"]
+
+
+def test_an_old_kaito_would_buy_a_gpu_node_unless_nodes_are_named() -> None:
+    by_name = {**TEMPLATE, "provider": {"name": "kaito", "overrides": {"preferredNodes": ["node-a"]}}}
+
+    assert problems(deployment(TEMPLATE), OLDEST, Settings()) == [
+        "KAITO before 0.8 takes existing nodes by name only: set provider.overrides.preferredNodes, or upgrade KAITO"
+    ]
+    assert problems(deployment(by_name), OLDEST, Settings()) == []
+
+
+def test_presets_of_the_oldest_kaito_need_not_be_vllm() -> None:
+    settings = Settings(provisioning="auto", gpu_instance_type="gpu-1")
+
+    assert problems(deployment(PRESET), OLDEST, settings) == [
+        "KAITO before 0.4.4 has no presets that are sure to be vLLM: upgrade KAITO, or set image"
+    ]
+
+
+def test_without_a_crd_only_what_every_kaito_refuses_is_told() -> None:
+    assert problems(deployment(PRESET), None, Settings()) == []
+    assert problems(deployment({**PRESET, "scaling": {"replicas": 3}}), None, Settings()) != []
+
+
+def test_all_problems_are_told_at_once() -> None:
+    spec = {**PRESET, "scaling": {"replicas": 0}, "env": [{"name": "A", "value": "b"}]}
+
+    assert len(problems(deployment(spec, "a.b"), NEWEST, Settings())) == 3
+
+
+@pytest.mark.parametrize("flag", ["max-model-len", "max_model_len"])
+def test_an_arg_may_repeat_a_field_but_not_contradict_it(flag: str) -> None:
+    def found(value: str) -> list[str]:
+        engine = {"type": "vllm", "contextLength": 8192, "args": {flag: value}}
+        return problems(deployment({**PRESET, "engine": engine}), NEWEST, Settings())
+
+    assert found("8192") == []
+    assert found("4096") == [
+        f'engine.args "{flag}" is "4096", but engine.contextLength makes it "8192": remove it'
+    ]
