@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -89,6 +89,7 @@ class Suite:
     plane: ControlPlane
     folder: Path
     components: dict[str, Component] = field(default_factory=dict)
+    simulators: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def install_ground(self) -> None:
         """Namespace, CRDs and user roles; waits until both kinds are served."""
@@ -144,7 +145,30 @@ class Suite:
             if not self.components[name].running:
                 self.components[name].start()
 
+    def simulate(self, *providers: str, flags: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+        """Starts simulated upstream operators for these providers, as administrator; they end with the suite."""
+        command = [sys.executable, "-m", "kubefoundry_simulators", "--kubeconfig", str(self.plane.kubeconfig)]
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / "simulators.log").open("ab") as log:
+            process = subprocess.Popen(
+                [*command, "--only", ",".join(providers), *flags],
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.simulators.append(process)
+        return process
+
     def stop(self) -> None:
+        """Ends all processes, ours first."""
+        try:
+            self._stop_components()
+        finally:
+            for process in self.simulators:
+                process.kill()
+                process.wait()
+
+    def _stop_components(self) -> None:
         for component in self.components.values():
             if component.process is not None:
                 component.process.terminate()

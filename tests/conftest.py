@@ -1,0 +1,87 @@
+"""Control planes and suites for the integration and upstream rungs; nothing here starts unless a test asks."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kubefoundry_demo.control_plane import ControlPlane, control_plane
+from kubefoundry_demo.suite import Suite
+from kubefoundry_sdk.cluster import credentials
+from kubefoundry_sdk.cluster.client import Client
+from support.upstream import standin
+
+PROVIDERS = ("kaito", "dynamo", "kuberay")
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A control plane with our CRDs and nothing that runs."""
+    folder = tmp_path_factory.mktemp("cluster")
+    with control_plane(folder / "plane") as plane:
+        Suite(plane, folder / "suite").install_ground()
+        yield plane
+
+
+@pytest.fixture(scope="session")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
+    """The whole suite with simulated upstream operators, for tests that leave it as it was."""
+    with running_suite(tmp_path_factory.mktemp("suite"), *PROVIDERS) as made:
+        made.start()
+        yield made
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Iterator[Suite]:
+    """A control plane of one's own with our CRDs, for tests that start and stop components themselves."""
+    with running_suite(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+async def api(request: pytest.FixtureRequest) -> AsyncIterator[Client]:
+    """An administrator's client to the control plane of the test's `suite`, `fresh` or `cluster`."""
+    name = next(name for name in ("fresh", "suite", "cluster") if name in request.fixturenames)
+    made = request.getfixturevalue(name)
+    plane = made.plane if isinstance(made, Suite) else made
+    async with Client(credentials.from_kubeconfig(str(plane.kubeconfig)), user_agent="test") as client:
+        yield client
+
+
+@pytest.fixture
+def namespace(request: pytest.FixtureRequest) -> str:
+    """A namespace of the test's own."""
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    which = next(name for name in ("fresh", "suite", "cluster") if name in request.fixturenames)
+    made = request.getfixturevalue(which)
+    plane = made.plane if isinstance(made, Suite) else made
+    plane.kubectl("create", "namespace", name)
+    return name
+
+
+@contextmanager
+def running_suite(folder: Path, *providers: str) -> Iterator[Suite]:
+    """A suite on a control plane of its own; `providers`: whose upstream CRD and simulated operator are there."""
+    with control_plane(folder / "plane") as plane:
+        made = Suite(plane, folder / "suite")
+        made.install_ground()
+        for provider in providers:
+            install_upstream(made, provider)
+        if providers:
+            made.simulate(*providers)
+        try:
+            yield made
+        finally:
+            made.stop()
+
+
+def install_upstream(suite: Suite, provider: str) -> None:
+    """The stand-in CRD of a provider."""
+    document = standin(provider).document
+    suite.plane.kubectl("apply", "--server-side", "-f", "-", input=yaml.safe_dump(document))
+    suite.plane.kubectl("wait", "--for=condition=Established", f"crd/{document['metadata']['name']}")

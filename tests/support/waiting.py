@@ -1,0 +1,86 @@
+"""Waiting for what the API server tells, never for time to pass."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.cluster.client import Client
+
+SECONDS = 30.0
+"""Bound on every wait: generous, because the machine may be busy; a fault shows as the last state seen."""
+
+
+async def until(
+    client: Client,
+    kind: Kind,
+    name: str,
+    namespace: str | None,
+    holds: Callable[[Object | None], Any],
+    *,
+    seconds: float = SECONDS,
+) -> Object | None:
+    """The object as soon as `holds` is true of it (None stands for: there is none), told by a watch.
+
+    Fails with the last state when that does not come about in time.
+    """
+    last: Object | None = None
+    try:
+        async with asyncio.timeout(seconds):
+            selector = {"fieldSelector": f"metadata.name={name}"}
+            while True:
+                items, version = await client.list(kind, namespace, selector=selector)
+                last = items[0] if items else None
+                if holds(last):
+                    return last
+                async for event in client.watch(
+                    kind, namespace, resource_version=version, seconds=60, silence=60, selector=selector
+                ):
+                    if event["type"] in ("ADDED", "MODIFIED", "DELETED"):
+                        last = None if event["type"] == "DELETED" else event["object"]
+                        if holds(last):
+                            return last
+    except TimeoutError:
+        shown = {key: value for key, value in (last or {}).items() if key in ("spec", "status")}
+        raise AssertionError(
+            f"{kind.kind} {namespace}/{name} did not get there in {seconds} s; last seen: {shown or last}"
+        ) from None
+
+
+async def until_deployment(
+    client: Client, name: str, namespace: str, holds: Callable[[Object], Any], *, seconds: float = SECONDS
+) -> Object:
+    """A ModelDeployment of which `holds` is true."""
+    found = await until(
+        client,
+        MODEL_DEPLOYMENTS,
+        name,
+        namespace,
+        lambda obj: obj is not None and holds(obj),
+        seconds=seconds,
+    )
+    assert found is not None
+    return found
+
+
+def phase(obj: Object) -> str | None:
+    value = (obj.get("status") or {}).get("phase")
+    return str(value) if value else None
+
+
+def reason(obj: Object, type_: str) -> str | None:
+    """Reason of the condition of that type, None where there is none."""
+    for item in (obj.get("status") or {}).get("conditions") or ():
+        if item["type"] == type_:
+            return str(item["reason"])
+    return None
+
+
+def message(obj: Object, type_: str) -> str:
+    """Message of the condition of that type, empty where there is none."""
+    for item in (obj.get("status") or {}).get("conditions") or ():
+        if item["type"] == type_:
+            return str(item["message"])
+    return ""
