@@ -80,3 +80,23 @@ func TestOneSupervisorPerDirectory(t *testing.T) {
 	}
 	again.Close()
 }
+
+func TestDefinitionFiles(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := definitionFiles(dir); err == nil {
+		t.Error("an empty directory is taken")
+	}
+	for _, name := range []string{"b.yml", "a.yaml", "kustomization.yaml", "README.md"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := definitionFiles(dir)
+	if want := filepath.Join(dir, "a.yaml") + " " + filepath.Join(dir, "b.yml"); err != nil || strings.Join(got, " ") != want {
+		t.Errorf("%v, %v", got, err)
+	}
+	one := filepath.Join(dir, "README.md")
+	if got, err := definitionFiles(one); err != nil || len(got) != 1 || got[0] != one {
+		t.Errorf("a file by name: %v, %v", got, err)
+	}
+}

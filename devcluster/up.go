@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -35,8 +36,8 @@ func parseUp(args []string, stderr io.Writer) (options, error) {
 	set.BoolVar(&o.keepData, "keep-data", false, "go on with the data, certificates and ports of an earlier run over the same directory")
 	set.StringVar(&o.auditLevel, "audit-level", "Metadata", "level of the audit log: "+strings.Join(auditLevels, ", "))
 	set.Func("crds", "file or directory of CustomResourceDefinitions to apply before the controllers start; may be given several times", func(path string) error {
-		o.crds = append(o.crds, path)
-		_, err := os.Stat(path)
+		files, err := definitionFiles(path)
+		o.crds = append(o.crds, files...)
 		return err
 	})
 	set.DurationVar(&o.timeout, "timeout", 2*time.Minute, "give up when it is not ready by then")
@@ -52,6 +53,32 @@ func parseUp(args []string, stderr io.Writer) (options, error) {
 	var err error
 	o.layout, err = newLayout(dir)
 	return o, err
+}
+
+// definitionFiles lists what to apply for one --crds. A kustomization file says
+// how to use the others and is nothing the server could take.
+func definitionFiles(path string) ([]string, error) {
+	info, err := os.Stat(path)
+	if err != nil || !info.IsDir() {
+		return []string{path}, err
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	for _, entry := range entries {
+		ending := filepath.Ext(entry.Name())
+		if entry.IsDir() || (ending != ".yaml" && ending != ".yml" && ending != ".json") ||
+			strings.HasPrefix(entry.Name(), "kustomization.") {
+			continue
+		}
+		files = append(files, filepath.Join(path, entry.Name()))
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("no YAML or JSON files in %s", path)
+	}
+	return files, nil
 }
 
 // up runs a control plane until it is told to stop, and returns the exit code.

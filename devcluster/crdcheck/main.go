@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 )
 
 func main() {
@@ -22,6 +23,9 @@ func run(files []string, stdout, stderr io.Writer) int {
 	}
 	code := 0
 	for _, file := range files {
+		if name := filepath.Base(file); name == "kustomization.yaml" || name == "kustomization.yml" {
+			continue // beside the definitions in a folder given as *.yaml
+		}
 		raw, err := os.ReadFile(file)
 		if err != nil {
 			fmt.Fprintf(stderr, "crdcheck: %v\n", err)
