@@ -1,4 +1,4 @@
-"""Fields that only some CRD versions have, and what stands there in the others (upstreams.md §2.1, §2.2)."""
+"""What stands in a component, and where CRD versions differ (upstreams.md §2.1, §2.2)."""
 
 from __future__ import annotations
 
@@ -132,3 +132,32 @@ def test_a_custom_image_starts_by_itself() -> None:
     worker = components(made)[1]["podTemplate"]["spec"]["containers"][0]
     assert "command" not in worker
     assert worker["args"] == ["--tensor-parallel-size", "2"]
+
+
+SHARED: dict[str, Any] = {
+    "env": [{"name": "A", "value": "b"}],
+    "podTemplate": {"metadata": {"labels": {"l": "1"}, "annotations": {"a": "1"}}},
+    "secrets": {"huggingFaceToken": "hf"},
+    "nodeSelector": {"pool": "gpu"},
+    "tolerations": [{"operator": "Exists"}],
+}
+
+
+def test_all_pods_share_these_in_v1alpha1() -> None:
+    for service in components(rendered(V1_4, **SHARED)):
+        assert SHARED["env"][0] in service["envs"]
+        assert service["extraPodMetadata"] == {"labels": {"l": "1"}, "annotations": {"a": "1"}}
+        assert service["envFromSecret"] == "hf"
+        assert service["extraPodSpec"]["nodeSelector"] == {"pool": "gpu"}
+        assert service["extraPodSpec"]["tolerations"] == [{"operator": "Exists"}]
+
+
+def test_all_pods_share_these_in_v1beta1() -> None:
+    for component in components(rendered(V1_5, **SHARED)):
+        template = component["podTemplate"]
+        (container,) = template["spec"]["containers"]
+        assert SHARED["env"][0] in container["env"]
+        assert template["metadata"] == {"labels": {"l": "1"}, "annotations": {"a": "1"}}
+        assert container["envFrom"] == [{"secretRef": {"name": "hf"}}]
+        assert template["spec"]["nodeSelector"] == {"pool": "gpu"}
+        assert template["spec"]["tolerations"] == [{"operator": "Exists"}]
