@@ -169,6 +169,20 @@ def test_a_model_inside_the_image_gets_no_model_argument(engine: str, provider: 
     assert container(spec)["args"] == args
 
 
+def test_a_name_that_reads_like_a_switch_stays_a_name() -> None:
+    model = {"id": "org/m", "servedName": "true"}
+    on_vllm = {"model": model, "engine": {"type": "vllm"}, "image": "example/vllm:1"}
+    on_llama_server = {
+        "model": model,
+        "engine": {"type": "llamacpp"},
+        "image": "example/llama-server:1",
+        "provider": LLAMA_SERVER,
+    }
+
+    assert container(on_vllm)["args"][2:4] == ["--served-model-name", "true"]
+    assert container(on_llama_server)["args"][2:4] == ["--alias", "true"]
+
+
 def test_the_address_of_an_aikit_image_stands_after_a_switch() -> None:
     """Older AIKit runners read each option and the entry after it; a switch at the end breaks them."""
     spec = {

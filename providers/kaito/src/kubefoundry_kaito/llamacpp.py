@@ -9,6 +9,7 @@ from kubefoundry_kaito.overrides import LlamaCppServer
 from kubefoundry_kaito.vllm import PORT, SERVICE_TARGET
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 
+ADDRESS_FLAG: Final = "address"
 ADDRESS: Final = f":{PORT}"
 
 
@@ -19,7 +20,7 @@ def derived(spec: ModelDeploymentSpec, server: LlamaCppServer) -> list[Derived]:
     tools/server/README.md; the address is always stated, because its defaults are 127.0.0.1 and a port that changed.
     """
     if server == "aikit":
-        options = [Derived("address", ADDRESS, SERVICE_TARGET, written=False)]
+        options = [Derived(ADDRESS_FLAG, ADDRESS, SERVICE_TARGET)]
         context = "context-size"
     else:
         options = [
@@ -46,8 +47,9 @@ def command_line(spec: ModelDeploymentSpec, server: LlamaCppServer) -> list[str]
     The address stands last and in one entry, because older runners read two entries for each option and fail where
     a switch ends the line.
     """
-    options = argv(derived(spec, server), spec.engine.args)
     if server == "llama-server":
-        return options
+        return argv(derived(spec, server), spec.engine.args)
+    before = [option for option in derived(spec, server) if option.flag != ADDRESS_FLAG]
+    args = {flag: value for flag, value in spec.engine.args.items() if flag != ADDRESS_FLAG}
     first = "run" if spec.model.source == "custom" else f"huggingface://{spec.model.id}"
-    return [first, *options, f"--address={ADDRESS}"]
+    return [first, *argv(before, args), f"--{ADDRESS_FLAG}={ADDRESS}"]

@@ -64,7 +64,10 @@ def problems(spec: ModelDeploymentSpec, schema: Schema | None, settings: Setting
             "set provider.overrides.preferredNodes, or upgrade KAITO"
         )
     if overrides.preferred_nodes and not by_name:
-        yield ("KAITO from 0.8 on ignores provider.overrides.preferredNodes: remove it and use nodeSelector")
+        yield (
+            "KAITO from 0.8 on chooses nodes by labels, not by provider.overrides.preferredNodes: "
+            "remove it and use nodeSelector"
+        )
 
 
 def _labels(deployment: Deployment, settings: Settings) -> dict[str, str]:

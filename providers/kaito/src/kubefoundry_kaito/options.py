@@ -10,13 +10,13 @@ from dataclasses import dataclass
 class Derived:
     """An option that a field gives. `source` is that field, as messages name it.
 
-    written False means that the engine does so without being told; the option then only rules out the contrary.
+    switch: value `true` gives the bare flag, `false` nothing, because it is the engine's default.
     """
 
     flag: str
     value: str
     source: str
-    written: bool = True
+    switch: bool = False
 
 
 def argv(derived: Iterable[Derived], args: Mapping[str, str]) -> list[str]:
@@ -24,12 +24,8 @@ def argv(derived: Iterable[Derived], args: Mapping[str, str]) -> list[str]:
     derived = list(derived)
     taken = {option.flag for option in derived}
     return [
-        entry
-        for flag, value in (
-            *((option.flag, option.value) for option in derived if option.written),
-            *((flag, args[flag]) for flag in sorted(args) if _name(flag) not in taken),
-        )
-        for entry in _entries(flag, value)
+        *(entry for option in derived for entry in _derived(option)),
+        *(entry for flag in sorted(args) if _name(flag) not in taken for entry in _stated(flag, args[flag])),
     ]
 
 
@@ -48,7 +44,13 @@ def is_switch(value: str) -> bool:
     return value in ("", "true", "false")
 
 
-def _entries(flag: str, value: str) -> list[str]:
+def _derived(option: Derived) -> list[str]:
+    if option.switch:
+        return [f"--{option.flag}"] if option.value == "true" else []
+    return [f"--{option.flag}", option.value]
+
+
+def _stated(flag: str, value: str) -> list[str]:
     if value == "false":
         return [f"--no-{flag}"]
     return [f"--{flag}"] if is_switch(value) else [f"--{flag}", value]

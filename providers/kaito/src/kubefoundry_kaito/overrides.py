@@ -18,7 +18,7 @@ class KaitoOverrides(ApiModel):
     instance_type: Annotated[str | None, Field(min_length=1)] = None
     """Instance type of the nodes that KAITO makes; required by it in mode `auto`."""
 
-    preferred_nodes: Annotated[list[str], Field(max_length=64)] = Field(default_factory=list)
+    preferred_nodes: list[str] = Field(default_factory=list)
     """Names of existing nodes; KAITO before 0.8 takes existing nodes in no other way."""
 
     llamacpp_server: LlamaCppServer = "aikit"

@@ -32,10 +32,8 @@ def derived(spec: ModelDeploymentSpec) -> list[Derived]:
         ]
     if spec.engine.context_length is not None:
         options.append(Derived("max-model-len", str(spec.engine.context_length), "engine.contextLength"))
-    trusts = spec.engine.trust_remote_code
-    options.append(
-        Derived("trust-remote-code", "true" if trusts else "false", "engine.trustRemoteCode", written=trusts)
-    )
+    trust = "true" if spec.engine.trust_remote_code else "false"
+    options.append(Derived("trust-remote-code", trust, "engine.trustRemoteCode", switch=True))
     return options
 
 
