@@ -1,0 +1,86 @@
+"""What the upstream operators' validating webhooks refuse (KAITO 0.12 as recorded, Dynamo as documented)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kubefoundry_simulators.dynamo_conversion import CONTAINER, converted
+from kubefoundry_simulators.steps import Object
+
+IMMUTABLE: Final = (("resource", "count"), ("resource", "instanceType"), ("resource", "labelSelector"))
+
+
+def kaito_refusal(new: Object, old: Object | None, config_maps: Mapping[str, bool]) -> str | None:
+    """Why KAITO refuses a create (`old` None) or an update, or None.
+
+    `config_maps` tells whether the ConfigMap that `inference.config` names is there.
+    """
+    inference = new.get("inference") or {}
+    if "." in new["metadata"]["name"]:
+        return _invalid("metadata.name: a lowercase RFC 1123 label must not contain '.'")
+    if not inference and not new.get("tuning"):
+        return _invalid("Either Inference or Tuning must be specified")
+    if inference and ("preset" in inference) == ("template" in inference):
+        return _invalid("Exactly one of preset or template must be specified: inference")
+    config = inference.get("config")
+    if old is None:
+        if config and not config_maps.get(config):
+            return _invalid(f"ConfigMap '{config}' specified in 'config' not found: inference.config")
+        return None
+    for section, field in IMMUTABLE:
+        if (new.get(section) or {}).get(field) != (old.get(section) or {}).get(field):
+            return _invalid(f"field is immutable: {section}.{field}")
+    before = old.get("inference") or {}
+    if _preset(inference) != _preset(before):
+        return _invalid("field is immutable: inference.preset")
+    if ("template" in inference) != ("template" in before):
+        return _invalid("field is immutable: inference.template")
+    return None
+
+
+def dynamo_refusal(new: Object, old: Object | None, *, needs_images: bool) -> str | None:
+    """Why Dynamo refuses a create or an update, or None; objects of either version.
+
+    needs_images: from 1.4 on each component needs an image whose tag is a version, or `runtimeVersionOverride`.
+    """
+    spec = converted(new, "nvidia.com/v1beta1")["spec"]
+    components = {part["name"]: part for part in spec.get("components") or []}
+    if not components:
+        return "spec.services: must have at least one service"
+    if needs_images:
+        for name, part in components.items():
+            problem = _image_problem(part)
+            if problem:
+                return f"spec.components[{name}]: {problem}"
+    if old is None:
+        return None
+    before = converted(old, "nvidia.com/v1beta1")["spec"]
+    names = {part["name"] for part in before.get("components") or []}
+    if names != set(components):
+        changed = ", ".join(sorted(names ^ set(components)))
+        return f"service topology is immutable and cannot be modified after creation: {changed}"
+    if spec.get("backendFramework") != before.get("backendFramework"):
+        return "spec.backendFramework is immutable and cannot be changed after creation"
+    return None
+
+
+def _image_problem(component: Mapping[str, Any]) -> str | None:
+    containers = ((component.get("podTemplate") or {}).get("spec") or {}).get("containers") or []
+    image = next((item.get("image") for item in containers if item["name"] == CONTAINER), None)
+    if not image:
+        return "the main container needs an image"
+    tagged = re.search(r":v?\d+\.\d+\.\d+[^/@]*(@|$)", image)
+    if not tagged and "runtimeVersionOverride" not in component:
+        return f"the tag of {image} is no version: runtimeVersionOverride is required"
+    return None
+
+
+def _preset(inference: Mapping[str, Any]) -> Any:
+    """The preset without what the operator itself writes into it."""
+    return {name: value for name, value in (inference.get("preset") or {}).items() if value != {}}
+
+
+def _invalid(text: str) -> str:
+    return f"validation failed: {text}"

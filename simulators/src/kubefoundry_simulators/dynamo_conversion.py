@@ -1,0 +1,172 @@
+"""DynamoGraphDeployments between v1alpha1 (a map of services) and v1beta1 (a list of components).
+
+Field for field for what both shapes can say. What only one can say comes back unharmed, because the shape that
+was converted lies in an annotation, as the real operator's conversion keeps it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kubefoundry_simulators.steps import Object
+
+GROUP: Final = "nvidia.com"
+ORIGINAL: Final = "nvidia.com/dgd-spec"
+NVIDIA_GPU: Final = "nvidia.com/gpu"
+CONTAINER: Final = "main"
+SHARED_FIELDS: Final = (
+    "replicas",
+    "multinode",
+    "globalDynamoNamespace",
+    "minAvailable",
+    "modelRef",
+    "runtimeVersionOverride",
+    "scalingAdapter",
+)
+"""Fields of a service and a component with one meaning."""
+
+
+def converted(object_: Object, api_version: str) -> Object:
+    """The object in that version. Raises ValueError for a version that is neither."""
+    if object_["apiVersion"] == api_version:
+        return object_
+    version = api_version.removeprefix(f"{GROUP}/")
+    if version not in ("v1alpha1", "v1beta1"):
+        raise ValueError(f"cannot convert to {api_version}")
+    to, back = (to_v1beta1, to_v1alpha1) if version == "v1beta1" else (to_v1alpha1, to_v1beta1)
+    made: Object = {**object_, "apiVersion": api_version}
+    if "spec" in object_:
+        annotations = dict(object_["metadata"].get("annotations") or {})
+        original = json.loads(annotations.pop(ORIGINAL, "null"))
+        if original is not None and back(original) == object_["spec"]:
+            made["spec"] = original
+        else:
+            made["spec"] = to(object_["spec"])
+            annotations[ORIGINAL] = json.dumps(object_["spec"], sort_keys=True)
+        made["metadata"] = {**object_["metadata"], "annotations": annotations}
+    if "status" in object_:
+        made["status"] = _status(object_["status"], version)
+    return made
+
+
+def to_v1beta1(spec: Mapping[str, Any]) -> Object:
+    """The v1beta1 shape of a v1alpha1 spec."""
+    made = _renamed(spec, {"services": None, "envs": "env"})
+    made["components"] = [_component(name, part) for name, part in (spec.get("services") or {}).items()]
+    return made
+
+
+def to_v1alpha1(spec: Mapping[str, Any]) -> Object:
+    """The v1alpha1 shape of a v1beta1 spec."""
+    made = _renamed(spec, {"components": None, "env": "envs"})
+    made["services"] = {part["name"]: _service(part) for part in spec.get("components") or []}
+    return made
+
+
+def _component(name: str, service: Mapping[str, Any]) -> Object:
+    pod = dict(service.get("extraPodSpec") or {})
+    container: Object = {"name": CONTAINER, **pod.pop("mainContainer", {})}
+    env = [*(service.get("envs") or []), *(container.get("env") or [])]
+    if env:
+        container["env"] = env
+    if service.get("envFromSecret"):
+        secret = {"secretRef": {"name": service["envFromSecret"]}}
+        container["envFrom"] = [secret, *(container.get("envFrom") or [])]
+    resources = _standard_resources(service.get("resources") or {})
+    if resources:
+        container["resources"] = resources
+    template: Object = {"spec": {**pod, "containers": [container, *(pod.get("containers") or [])]}}
+    if service.get("extraPodMetadata"):
+        template["metadata"] = service["extraPodMetadata"]
+    component: Object = {"name": name, "podTemplate": template}
+    role = service.get("subComponentType") or service.get("componentType")
+    if role:
+        component["type"] = role
+    if (service.get("sharedMemory") or {}).get("size") is not None:
+        component["sharedMemorySize"] = service["sharedMemory"]["size"]
+    return component | {field: service[field] for field in SHARED_FIELDS if field in service}
+
+
+def _service(component: Mapping[str, Any]) -> Object:
+    template = component.get("podTemplate") or {}
+    pod = dict(template.get("spec") or {})
+    containers = list(pod.pop("containers", []))
+    main = next((dict(item) for item in containers if item["name"] == CONTAINER), {})
+    main.pop("name", None)
+    service: Object = {}
+    role = component.get("type")
+    if role in ("prefill", "decode"):
+        service |= {"componentType": "worker", "subComponentType": role}
+    elif role:
+        service["componentType"] = role
+    if "env" in main:
+        service["envs"] = main.pop("env")
+    sources = list(main.pop("envFrom", []))
+    if sources and set(sources[0]) == {"secretRef"}:
+        service["envFromSecret"] = sources.pop(0)["secretRef"]["name"]
+    if sources:
+        main["envFrom"] = sources
+    if "resources" in main:
+        service["resources"] = _dynamo_resources(main.pop("resources"))
+    others = [item for item in containers if item["name"] != CONTAINER]
+    extra = {**pod, **({"containers": others} if others else {}), **({"mainContainer": main} if main else {})}
+    if extra:
+        service["extraPodSpec"] = extra
+    if template.get("metadata"):
+        service["extraPodMetadata"] = template["metadata"]
+    if "sharedMemorySize" in component:
+        service["sharedMemory"] = {"size": component["sharedMemorySize"]}
+    return service | {field: component[field] for field in SHARED_FIELDS if field in component}
+
+
+def _standard_resources(resources: Mapping[str, Any]) -> Object:
+    """`gpu`, `gpuType` and `custom` as plain resource names."""
+    made: Object = {}
+    for kind, amounts in resources.items():
+        if kind == "claims":
+            made[kind] = amounts
+            continue
+        plain = {name: value for name, value in amounts.items() if name not in ("gpu", "gpuType", "custom")}
+        if "gpu" in amounts:
+            plain[amounts.get("gpuType") or NVIDIA_GPU] = amounts["gpu"]
+        made[kind] = plain | (amounts.get("custom") or {})
+    return made
+
+
+def _dynamo_resources(resources: Mapping[str, Any]) -> Object:
+    made: Object = {}
+    for kind, amounts in resources.items():
+        if kind == "claims":
+            made[kind] = amounts
+            continue
+        named = {name: str(amounts[name]) for name in ("cpu", "memory") if name in amounts}
+        if NVIDIA_GPU in amounts:
+            named["gpu"] = str(amounts[NVIDIA_GPU])
+        rest = {
+            name: str(value) for name, value in amounts.items() if name not in ("cpu", "memory", NVIDIA_GPU)
+        }
+        made[kind] = {**named, **({"custom": rest} if rest else {})}
+    return made
+
+
+def _status(status: Mapping[str, Any], version: str) -> Object:
+    """v1alpha1 names the one workload of a service, too."""
+    made = dict(status)
+    if version == "v1beta1" and "services" in made:
+        made["components"] = {
+            name: {key: value for key, value in counts.items() if key != "componentName"}
+            for name, counts in made.pop("services").items()
+        }
+    elif version == "v1alpha1" and "components" in made:
+        made["services"] = {
+            name: {**counts, "componentName": (counts.get("componentNames") or [name])[0]}
+            for name, counts in made.pop("components").items()
+        }
+    return made
+
+
+def _renamed(spec: Mapping[str, Any], names: Mapping[str, str | None]) -> Object:
+    """The spec with fields renamed; None leaves one out."""
+    return {new: value for name, value in spec.items() if (new := names.get(name, name)) is not None}

@@ -1,0 +1,218 @@
+"""The KubeRay operator, as 1.6.2 and the main branch that became 1.7 were recorded.
+
+Seconds, reasons and messages are those of the recorded runs; its loop of 2 s is in them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kubefoundry_simulators.kuberay_status import (
+    BOTH,
+    INITIALIZING,
+    NO_ACTIVE,
+    NO_CLUSTER,
+    NO_PENDING,
+    READY,
+    TIMED_OUT,
+    Outcome,
+    cluster_hash,
+    cluster_name,
+    complaint,
+    named,
+    refused,
+    report,
+    running,
+    worker_count,
+)
+from kubefoundry_simulators.steps import (
+    Create,
+    Delete,
+    Object,
+    Operator,
+    Report,
+    Rewrite,
+    Step,
+    failure,
+    find_condition,
+    service,
+    with_finalizer,
+    without_finalizer,
+)
+
+FINALIZER: Final = "ray.io/rayservice-finalizer"
+FAILED: Final = "Failed to update the deployments {names}."
+UNHEALTHY: Final = "The deployments {names} are UNHEALTHY."
+SUSPENDING: Final[Outcome] = ("False", "SuspendInProgress", "RayService is suspending")
+SUSPENDED: Final[Outcome] = ("False", "SuspendComplete", "RayService is suspended")
+
+
+def adopt(ray: Object) -> list[Step]:
+    """One update: the finalizer, and the worker groups rewritten, which takes them over from their applier."""
+    if FINALIZER in (ray["metadata"].get("finalizers") or []):
+        return []
+    return [Rewrite(0.02, lambda live: _filled(with_finalizer(live, FINALIZER)))]
+
+
+def plan(ray: Object, before: Object | None) -> list[Step]:
+    """Deploy; later edit in place, switch clusters, or only acknowledge, by what the edit touched."""
+    asked = failure(ray)
+    if asked == "frozen":
+        return []
+    message = complaint(ray)
+    if message:
+        return [Report(0.02, refused(ray, message))]
+    ready = find_condition(ray, "Ready") or {}
+    if ready.get("reason") == "InitializingTimeout":
+        return []
+    if ray["spec"].get("suspend"):
+        return _suspend(ray)
+    active = _part(ray, "active").get("rayClusterName")
+    if not active:
+        return _start(ray, ready)
+    if before is not None and cluster_hash(before) != cluster_hash(ray):
+        return _switch(ray, active)
+    served = _serving(ray, running(ray, active, "RUNNING", "HEALTHY"))
+    unchanged = {**served, "activeServiceStatus": _part(ray, "active")}
+    if before is None or (_config(before), failure(before)) == (_config(ray), asked):
+        return [Report(0.02, unchanged)]
+    deploying = _serving(ray, running(ray, active, "DEPLOYING", "UPDATING"))
+    # observedGeneration follows at once, while the application still shows what ran before
+    steps: list[Step] = [Report(0.02, unchanged), Report(1.3, deploying)]
+    return [*steps, *_outcome(ray, active)]
+
+
+def leave(ray: Object) -> list[Step]:
+    """The finalizer goes after the RayCluster; Services are the garbage collector's."""
+    return [Rewrite(0.05, lambda live: without_finalizer(live, FINALIZER))]
+
+
+def _start(ray: Object, ready: Object) -> list[Step]:
+    """First deploy, or a further try at it. A stale ValidationFailed stays until endpoints exist."""
+    stale = ready.get("reason") == "ValidationFailed"
+    conditions: dict[str, Outcome | Object] = {
+        "Ready": ready if stale else INITIALIZING,
+        "UpgradeInProgress": NO_ACTIVE if stale else INITIALIZING,
+    }
+    name = ray["metadata"]["name"]
+    known = _part(ray, "pending").get("rayClusterName")
+    cluster = known or cluster_name(ray)
+    steps: list[Step] = [] if known else [Report(0.1, report(ray, conditions, pending=named(cluster)))]
+    if failure(ray) == "initializing-timeout":
+        timed_out = {"Ready": TIMED_OUT, "UpgradeInProgress": TIMED_OUT}
+        return [*steps, Report(30.0, report(ray, timed_out))]
+    deploying = running(ray, cluster, "DEPLOYING", "UPDATING")
+    steps.append(Report(1.3 if known else 4.2, report(ray, conditions, pending=deploying)))
+    if failure(ray) == "deploy-failed":
+        failed = running(ray, cluster, "DEPLOY_FAILED", "DEPLOY_FAILED", FAILED)
+        return [*steps, Report(3.6, report(ray, conditions, pending=failed))]
+    up = running(ray, cluster, "RUNNING", "HEALTHY")
+    steps += [
+        Create(2.0, service(ray, f"{name}-head-svc", _HEAD_PORTS, _selector(cluster, "head"), headless=True)),
+        Create(0.01, service(ray, f"{name}-serve-svc", {"serve": (8000, 8000)}, _selector(cluster, "serve"))),
+        Report(0.01, report(ray, {**conditions, "UpgradeInProgress": NO_PENDING}, active=up)),
+        Report(0.06, _serving(ray, up)),
+    ]
+    return [*steps, *_outcome(ray, cluster)] if failure(ray) == "unhealthy" else steps
+
+
+def _outcome(ray: Object, cluster: str) -> list[Step]:
+    """How a deploy on a serving cluster ends. Ready stays True whatever happens to the application."""
+    if failure(ray) == "deploy-failed":
+        failed = running(ray, cluster, "DEPLOY_FAILED", "DEPLOY_FAILED", FAILED)
+        return [Report(2.0, _serving(ray, failed))]
+    steps: list[Step] = [Report(2.1, _serving(ray, running(ray, cluster, "RUNNING", "HEALTHY")))]
+    if failure(ray) == "unhealthy":
+        unhealthy = running(ray, cluster, "UNHEALTHY", "UNHEALTHY", UNHEALTHY)
+        steps.append(Report(10.2, _serving(ray, unhealthy)))
+    return steps
+
+
+def _switch(ray: Object, active: str) -> list[Step]:
+    """A second cluster beside the serving one, whose application statuses are gone meanwhile."""
+    cluster = cluster_name(ray)
+    conditions = {"Ready": READY, "UpgradeInProgress": BOTH}
+    old = running(ray, active, None)
+    endpoints = worker_count(ray) + 1
+
+    def both(pending: Object) -> Object:
+        return report(ray, conditions, active=old, pending=pending, endpoints=endpoints)
+
+    steps: list[Step] = [
+        Report(0.02, both(named(cluster))),
+        Report(1.0, both(running(ray, cluster, "DEPLOYING", "UPDATING"))),
+    ]
+    if failure(ray) == "deploy-failed":
+        failed = running(ray, cluster, "DEPLOY_FAILED", "DEPLOY_FAILED", FAILED)
+        return [*steps, Report(3.6, both(failed))]
+    return [*steps, Report(3.6, _serving(ray, running(ray, cluster, "RUNNING", "HEALTHY")))]
+
+
+def _suspend(ray: Object) -> list[Step]:
+    name = ray["metadata"]["name"]
+    on_the_way = {"Ready": SUSPENDING, "Suspending": ("True", *SUSPENDING[1:])}
+    done = {"Ready": SUSPENDED, "Suspended": ("True", *SUSPENDED[1:])}
+    return [
+        Report(0.02, report(ray, on_the_way)),
+        Delete(2.0, f"{name}-head-svc"),
+        Delete(0.01, f"{name}-serve-svc"),
+        Report(2.0, report(ray, done)),
+    ]
+
+
+def _serving(ray: Object, active: Object) -> Object:
+    conditions = {"Ready": READY, "UpgradeInProgress": NO_PENDING}
+    # the head pod is an endpoint, too
+    return report(ray, conditions, active=active, endpoints=worker_count(ray) + 1)
+
+
+def _part(ray: Object, which: str) -> dict[str, Any]:
+    status = ray.get("status") or {}
+    found: dict[str, Any] = status.get(f"{which}ServiceStatus") or NO_CLUSTER
+    return found
+
+
+def _config(ray: Object) -> str | None:
+    config: str | None = ray["spec"].get("serveConfigV2")
+    return config
+
+
+_HEAD_PORTS: Final = {
+    "client": (10001, 10001),
+    "dashboard": (8265, 8265),
+    "gcs-server": (6379, 6379),
+    "metrics": (8080, 8080),
+    "serve": (8000, 8000),
+}
+
+
+def _selector(cluster: str, role: str) -> dict[str, str]:
+    if role == "head":
+        return {"ray.io/cluster": cluster, "ray.io/node-type": "head"}
+    return {"ray.io/cluster": cluster, "ray.io/serve": "true"}
+
+
+def _filled(ray: Object) -> Object:
+    """The empty objects that a Go client writes back for structs without `omitempty`."""
+    config = dict(ray["spec"].get("rayClusterConfig") or {})
+    if "headGroupSpec" in config:
+        config["headGroupSpec"] = _group(config["headGroupSpec"])
+    if "workerGroupSpecs" in config:
+        config["workerGroupSpecs"] = [
+            {"scaleStrategy": {}, **_group(group)} for group in config["workerGroupSpecs"]
+        ]
+    return {**ray, "spec": {**ray["spec"], "rayClusterConfig": config}}
+
+
+def _group(group: dict[str, Any]) -> dict[str, Any]:
+    return {**group, "template": {"metadata": {}, **(group.get("template") or {})}}
+
+
+OPERATOR: Final = Operator(
+    name="kuberay",
+    crd="rayservices.ray.io",
+    manager="kuberay-operator",
+    adopt=adopt,
+    plan=plan,
+    leave=leave,
+)

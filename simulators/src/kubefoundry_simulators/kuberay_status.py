@@ -1,0 +1,196 @@
+"""A RayService's status and what it is made from, as KubeRay 1.6 and 1.7 were recorded."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import yaml
+
+from kubefoundry_simulators.steps import NOW, Object, condition
+
+NO_RESOURCES: Final = {
+    "desiredCPU": "0",
+    "desiredGPU": "0",
+    "desiredMemory": "0",
+    "desiredTPU": "0",
+    "head": {},
+}
+NO_CLUSTER: Final[Object] = {"rayClusterStatus": NO_RESOURCES}
+LONGEST_NAME: Final = 47
+
+Outcome = tuple[str, str, str]
+"""Status, reason, message of a condition."""
+
+READY: Final[Outcome] = ("True", "NonZeroServeEndpoints", "Number of serve endpoints is greater than 0")
+INITIALIZING: Final[Outcome] = ("False", "Initializing", "RayService is initializing")
+TIMED_OUT: Final[Outcome] = ("False", "InitializingTimeout", "RayService initialization timed out")
+NO_PENDING: Final[Outcome] = (
+    "False",
+    "NoPendingCluster",
+    "Active Ray cluster exists and no pending Ray cluster",
+)
+BOTH: Final[Outcome] = (
+    "True",
+    "BothActivePendingClustersExist",
+    "Both active and pending Ray clusters exist",
+)
+NO_ACTIVE: Final[Outcome] = (
+    "Unknown",
+    "NoActiveCluster",
+    "No active Ray cluster exists, and the RayService is not initializing. Please open a GitHub issue in the "
+    "KubeRay repository.",
+)
+
+
+def report(
+    service: Object,
+    conditions: Mapping[str, Outcome | Object],
+    *,
+    active: Object = NO_CLUSTER,
+    pending: Object = NO_CLUSTER,
+    endpoints: int = 0,
+) -> Object:
+    """A whole status at the object's generation. A condition given as an object stays as it is."""
+    generation = service["metadata"]["generation"]
+    status: Object = {
+        "activeServiceStatus": active,
+        "pendingServiceStatus": pending,
+        "conditions": [
+            outcome if isinstance(outcome, dict) else condition(type_, *outcome, generation)
+            for type_, outcome in conditions.items()
+        ],
+        "observedGeneration": generation,
+        "lastUpdateTime": NOW,
+    }
+    if endpoints:
+        status |= {"numServeEndpoints": endpoints, "serviceStatus": "Running"}
+    return status
+
+
+def refused(service: Object, message: str) -> Object:
+    """The status of a spec that the operator finds invalid: all stays, observedGeneration included."""
+    before = service.get("status") or {}
+    conditions = {item["type"]: item for item in before.get("conditions") or []}
+    observed = conditions.get("Ready", {}).get("observedGeneration")
+    conditions["Ready"] = condition("Ready", "False", "ValidationFailed", message, observed)
+    return {
+        "activeServiceStatus": NO_CLUSTER,
+        "pendingServiceStatus": NO_CLUSTER,
+        **before,
+        "conditions": list(conditions.values()),
+        "lastUpdateTime": NOW,
+    }
+
+
+def complaint(service: Object) -> str | None:
+    """Why the operator calls the object invalid, or None (the two recorded reasons)."""
+    if len(service["metadata"]["name"]) > LONGEST_NAME:
+        return (
+            "The RayService metadata is invalid: RayService name should be no more than "
+            f"{LONGEST_NAME} characters"
+        )
+    for group in worker_groups(service):
+        least, most = group.get("minReplicas", 0), group.get("maxReplicas", 2**31 - 1)
+        if least > most:
+            return (
+                f"The RayService spec is invalid: worker group {group['groupName']} has minReplicas {least} "
+                f"greater than maxReplicas {most}"
+            )
+    return None
+
+
+def named(cluster: str) -> Object:
+    """A cluster that has a name and nothing else yet."""
+    return {"rayClusterName": cluster, "rayClusterStatus": NO_RESOURCES}
+
+
+def running(
+    service: Object, cluster: str, app: str | None, deployment: str = "", message: str = ""
+) -> Object:
+    """A cluster with all its pods up; `app` and `deployment` are the Serve statuses, None for none at all."""
+    workers = worker_count(service)
+    part: Object = {
+        "rayClusterName": cluster,
+        "rayClusterStatus": {
+            **NO_RESOURCES,
+            "desiredWorkerReplicas": workers,
+            "availableWorkerReplicas": workers,
+            "readyWorkerReplicas": workers,
+            "head": {"podName": f"{cluster}-head", "serviceName": f"{cluster}-head-svc"},
+            "observedGeneration": 1,
+            "state": "ready",
+        },
+    }
+    if app is not None:
+        part["applicationStatuses"] = dict(_applications(service, app, deployment, message))
+    return part
+
+
+def worker_groups(service: Object) -> list[dict[str, Any]]:
+    """The worker groups of the spec."""
+    config = service["spec"].get("rayClusterConfig") or {}
+    return list(config.get("workerGroupSpecs") or [])
+
+
+def worker_count(service: Object) -> int:
+    """Worker pods asked for, all groups together."""
+    return sum(group.get("replicas", 0) * group.get("numOfHosts", 1) for group in worker_groups(service))
+
+
+def cluster_name(service: Object) -> str:
+    """The RayCluster's name: a suffix of five, another one for another cluster hash or another object."""
+    meta = service["metadata"]
+    digest = hashlib.sha256(f"{meta['uid']} {cluster_hash(service)}".encode()).hexdigest()
+    return f"{meta['name']}-{digest[:5]}"
+
+
+def cluster_hash(service: Object) -> str:
+    """What decides on a new RayCluster: all of rayClusterConfig but replica bounds, tolerations and gates."""
+    config = json.loads(json.dumps(service["spec"].get("rayClusterConfig") or {}))
+    groups = [config.get("headGroupSpec") or {}, *(config.get("workerGroupSpecs") or [])]
+    for group in groups:
+        for name in ("replicas", "minReplicas", "maxReplicas", "scaleStrategy"):
+            group.pop(name, None)
+        pod = (group.get("template") or {}).get("spec") or {}
+        for name in ("tolerations", "schedulingGates"):
+            pod.pop(name, None)
+    return json.dumps(config, sort_keys=True)
+
+
+def _applications(service: Object, app: str, deployment: str, message: str) -> Iterator[tuple[str, Object]]:
+    for application in _serve_config(service).get("applications") or []:
+        names = list(_deployments(application))
+        text = message.format(names=names[:1])
+        deployments = {
+            name: {"status": deployment, **({"message": text} if app == "DEPLOY_FAILED" else {})}
+            for name in names
+        }
+        status: Object = {"status": app, "serveDeploymentStatuses": deployments}
+        yield application.get("name", "default"), {**status, "message": text} if text else status
+
+
+def _deployments(application: Mapping[str, Any]) -> Iterator[str]:
+    """Serve's deployment names: those of `ray.serve.llm`, else the ones that the config lists."""
+    args = application.get("args") or {}
+    for config in args.get("llm_configs") or []:
+        yield f"LLMServer:{config['model_loading_config']['model_id']}"
+    for role in ("prefill", "decode"):
+        if f"{role}_config" in args:
+            model = args[f"{role}_config"]["model_loading_config"]["model_id"]
+            yield f"{role.capitalize()}:{model}"
+    if args:
+        yield "OpenAiIngress"
+    for deployment in application.get("deployments") or []:
+        yield deployment["name"]
+
+
+def _serve_config(service: Object) -> dict[str, Any]:
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        content = yaml.load(service["spec"].get("serveConfigV2") or "", Loader=loader)
+    except yaml.YAMLError:
+        return {}
+    return content if isinstance(content, dict) else {}

@@ -1,0 +1,196 @@
+"""One upstream object under a simulated operator: adopted, served, edited, deleted."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from kubefoundry_simulators.cluster import JSON_PATCH, Cluster, Refused
+from kubefoundry_simulators.steps import (
+    NOW,
+    Create,
+    Delete,
+    Object,
+    Operator,
+    Report,
+    Rewrite,
+    Step,
+    failure,
+)
+
+log = logging.getLogger(__name__)
+
+LEFTOVER_PAUSE: Final = 0.2
+"""Seconds until a Service of that name with another owner is looked at again (the garbage collector's turn)."""
+
+
+class Gone(Exception):
+    """The object is no longer there."""
+
+
+class Life:
+    """Runs an operator's plans on one object, from its first sight to its end."""
+
+    def __init__(
+        self, cluster: Cluster, operator: Operator, path: str, object_: Object, speed: float, services: bool
+    ) -> None:
+        self._cluster = cluster
+        self._operator = operator
+        self._path = path
+        self._speed = speed
+        self._services = services
+        self._object = object_
+        self._news = asyncio.Event()
+
+    def see(self, object_: Object) -> None:
+        """A later state of the object, from the watch."""
+        if _version(object_) > _version(self._object):
+            self._object = object_
+            self._news.set()
+
+    async def run(self) -> None:
+        """Ends when the object does."""
+        try:
+            await self._perform(self._operator.adopt(self._object))
+            planned: Object | None = None
+            while not self._leaving:
+                before, planned = planned, self._object
+                await self._perform(self._operator.plan(planned, before))
+                while not self._leaving and _trigger(self._object) == _trigger(planned):
+                    await self._next()
+            for step in self._operator.leave(self._object):
+                await asyncio.sleep(step.after / self._speed)
+                await self._write(step)
+        except Gone:
+            pass
+        except Refused as refusal:
+            log.warning("%s %s is left alone: %s", self._operator.name, self._path, refusal)
+
+    @property
+    def _leaving(self) -> bool:
+        return "deletionTimestamp" in self._object["metadata"]
+
+    async def _next(self) -> None:
+        self._news.clear()
+        await self._news.wait()
+
+    async def _perform(self, steps: list[Step]) -> None:
+        """Until the last step or the object's deletion."""
+        for step in steps:
+            await self._pause(step.after / self._speed)
+            if self._leaving:
+                return
+            await self._write(step)
+
+    async def _pause(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                while not self._leaving:
+                    await self._next()
+        except TimeoutError:
+            pass
+
+    async def _write(self, step: Step) -> None:
+        try:
+            match step:
+                case Rewrite():
+                    await self._rewrite(step)
+                case Report():
+                    await self._report(step.status)
+                case Create() if self._services:
+                    await self._create(step.service)
+                case Delete() if self._services:
+                    await self._delete(step.service)
+        except Refused as refusal:
+            if refusal.status == 404:
+                raise Gone from refusal
+            raise
+
+    async def _rewrite(self, step: Rewrite) -> None:
+        while True:
+            tried = self._object
+            changed = step.change(tried)
+            if changed == tried:
+                return
+            try:
+                self.see(await self._send("PUT", self._path, changed))
+                return
+            except Refused as refusal:
+                if refusal.status != 409:
+                    raise
+            while self._object is tried:
+                await self._next()
+
+    async def _report(self, status: Object) -> None:
+        live = self._object.get("status") or {}
+        stamped = _stamped(status, live)
+        if _timeless(stamped) == _timeless(live):
+            return
+        patch = [
+            {"op": "test", "path": "/metadata/uid", "value": self._object["metadata"]["uid"]},
+            {"op": "add", "path": "/status", "value": stamped},
+        ]
+        self.see(await self._send("PATCH", f"{self._path}/status", patch, content=JSON_PATCH))
+
+    async def _create(self, service: Object) -> None:
+        path = f"/api/v1/namespaces/{service['metadata']['namespace']}/services"
+        while not self._leaving:
+            try:
+                await self._send("POST", path, service)
+                return
+            except Refused as refusal:
+                if refusal.status != 409:
+                    raise
+            if await self._ours(f"{path}/{service['metadata']['name']}"):
+                return
+            await self._pause(LEFTOVER_PAUSE)
+
+    async def _ours(self, path: str) -> bool:
+        try:
+            found = await self._cluster.get(path)
+        except Refused as refusal:
+            if refusal.status == 404:
+                return False
+            raise
+        owners = found["metadata"].get("ownerReferences") or []
+        return any(owner["uid"] == self._object["metadata"]["uid"] for owner in owners)
+
+    async def _delete(self, name: str) -> None:
+        namespace = self._object["metadata"]["namespace"]
+        try:
+            await self._send("DELETE", f"/api/v1/namespaces/{namespace}/services/{name}", None)
+        except Refused as refusal:
+            if refusal.status != 404:
+                raise
+
+    async def _send(self, method: str, path: str, body: Any, **options: str) -> Object:
+        return await self._cluster.send(method, path, body, manager=self._operator.manager, **options)
+
+
+def _trigger(object_: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What makes an operator look again: another spec, or another failure asked for."""
+    return object_["metadata"]["generation"], failure(object_)
+
+
+def _version(object_: Mapping[str, Any]) -> int:
+    """Resource versions of one resource can be compared as numbers (Kubernetes 1.35)."""
+    return int(object_["metadata"]["resourceVersion"])
+
+
+def _stamped(status: Object, live: Mapping[str, Any]) -> Object:
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    known = {item["type"]: item for item in live.get("conditions") or []}
+    conditions = []
+    for item in status.get("conditions") or []:
+        before = known.get(item["type"], {})
+        same = before.get("status") == item["status"]
+        conditions.append({**item, "lastTransitionTime": before["lastTransitionTime"] if same else now})
+    filled = {name: now if value == NOW else value for name, value in status.items()}
+    return {**filled, "conditions": conditions} if conditions else filled
+
+
+def _timeless(status: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in status.items() if name != "lastUpdateTime"}

@@ -1,0 +1,151 @@
+"""What a simulated operator does, as data: single writes, each some recorded seconds after the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+Object = dict[str, Any]
+
+NOW: Final = "<now>"
+"""Stands for the time of the write at the top level of a reported status."""
+
+FAIL_ANNOTATION: Final = "simulator.kubefoundry.ai/fail"
+FAIL_LABEL: Final = "kubefoundry.ai/simulator-fail"
+"""The label that does the same: shims copy labels with that prefix from a ModelDeployment (003 §4.12)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """Update the object itself, as a plain PUT: what changes goes over to the operator's field manager."""
+
+    after: float
+    change: Callable[[Object], Object]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Replace the status. Conditions get their transition time when it is written."""
+
+    after: float
+    status: Object
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Create a Service that the object owns."""
+
+    after: float
+    service: Object
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete the Service of that name."""
+
+    after: float
+    service: str
+
+
+Step = Rewrite | Report | Create | Delete
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """An upstream operator as seen from outside.
+
+    adopt: what it does to every object first (finalizer, annotations, spec rewrite); nothing where it is done.
+    plan: what it does when an object is new or its spec, or the failure asked for, has changed; the second
+        argument is the object at the time of the plan before, None for the first.
+    leave: what it does once the object has a deletionTimestamp.
+    """
+
+    name: str
+    crd: str
+    manager: str
+    adopt: Callable[[Object], list[Step]]
+    plan: Callable[[Object, Object | None], list[Step]]
+    leave: Callable[[Object], list[Step]]
+
+
+def failure(object_: Mapping[str, Any]) -> str | None:
+    """The failure that the object asks for, by annotation or label."""
+    meta = object_["metadata"]
+    asked = (meta.get("annotations") or {}).get(FAIL_ANNOTATION) or (meta.get("labels") or {}).get(FAIL_LABEL)
+    return asked or None
+
+
+def condition(type_: str, status: str, reason: str, message: str, generation: int | None) -> Object:
+    """A condition without its transition time; `generation` None leaves observedGeneration out."""
+    made = {"type": type_, "status": status, "reason": reason, "message": message}
+    return made if generation is None else {**made, "observedGeneration": generation}
+
+
+def find_condition(object_: Mapping[str, Any], type_: str) -> Object | None:
+    """The condition of that type in the object's status."""
+    conditions = (object_.get("status") or {}).get("conditions") or []
+    return next((item for item in conditions if item["type"] == type_), None)
+
+
+def with_finalizer(object_: Object, finalizer: str) -> Object:
+    """The object, the finalizer on it."""
+    meta = object_["metadata"]
+    finalizers = meta.get("finalizers") or []
+    if finalizer in finalizers:
+        return object_
+    return {**object_, "metadata": {**meta, "finalizers": [*finalizers, finalizer]}}
+
+
+def without_finalizer(object_: Object, finalizer: str) -> Object:
+    """The object, the finalizer off it."""
+    meta = object_["metadata"]
+    kept = [item for item in meta.get("finalizers") or [] if item != finalizer]
+    return {**object_, "metadata": {**meta, "finalizers": kept}}
+
+
+def annotated(object_: Object, annotations: Mapping[str, str]) -> Object:
+    """The object, the annotations on it."""
+    meta = object_["metadata"]
+    return {
+        **object_,
+        "metadata": {**meta, "annotations": {**(meta.get("annotations") or {}), **annotations}},
+    }
+
+
+def service(
+    owner: Mapping[str, Any],
+    name: str,
+    ports: Mapping[str, tuple[int, int]],
+    selector: Mapping[str, str],
+    *,
+    headless: bool = False,
+) -> Object:
+    """A Service controlled by `owner`; ports by name, `(port, target port)`."""
+    meta = owner["metadata"]
+    spec: Object = {
+        "selector": dict(selector),
+        "ports": [
+            {"name": port_name, "port": port, "targetPort": target}
+            for port_name, (port, target) in ports.items()
+        ],
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": name,
+            "namespace": meta["namespace"],
+            "ownerReferences": [
+                {
+                    "apiVersion": owner["apiVersion"],
+                    "kind": owner["kind"],
+                    "name": meta["name"],
+                    "uid": meta["uid"],
+                    "controller": True,
+                    "blockOwnerDeletion": True,
+                }
+            ],
+        },
+        "spec": {**spec, "clusterIP": "None"} if headless else spec,
+    }

@@ -1,0 +1,173 @@
+"""The upstream operators' webhooks, served on loopback and registered with the API server."""
+
+from __future__ import annotations
+
+import base64
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from aiohttp import web
+
+from kubefoundry_simulators.admission import dynamo_refusal, kaito_refusal
+from kubefoundry_simulators.certificate import self_signed, tls
+from kubefoundry_simulators.cluster import APPLY, JSON_PATCH, Cluster, Refused
+from kubefoundry_simulators.dynamo_conversion import converted
+from kubefoundry_simulators.steps import Object
+
+log = logging.getLogger(__name__)
+
+HOST: Final = "127.0.0.1"
+MANAGER: Final = "kubefoundry-simulators"
+CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+WORKSPACES: Final = "workspaces.kaito.sh"
+GRAPHS: Final = "dynamographdeployments.nvidia.com"
+
+Review = Callable[[Object], Awaitable[Object]]
+
+
+class Webhooks:
+    """The running server. `url` and `ca` (base64 of PEM) are what a client configuration needs."""
+
+    def __init__(self, cluster: Cluster, runner: web.AppRunner, url: str, ca: str) -> None:
+        self._cluster = cluster
+        self._runner = runner
+        self.url = url
+        self.ca = ca
+        self.needs_images = False
+        self._registered: list[str] = []
+
+    async def register(self, crd: Object) -> None:
+        """Register what the operator of that CRD has: its admission webhook, and its conversion webhook."""
+        name = crd["metadata"]["name"]
+        if name not in (WORKSPACES, GRAPHS):
+            return
+        if name == GRAPHS:
+            self.needs_images = "runtimeVersionOverride" in _field_names(crd)
+            if (crd["spec"].get("conversion") or {}).get("strategy") == "Webhook":
+                await self._cluster.send(
+                    "PATCH", f"{CRDS}/{name}", conversion_patch(self.url, self.ca), content=JSON_PATCH
+                )
+        configuration = _configuration(crd, self.url, self.ca)
+        path = f"{CONFIGURATIONS}/{configuration['metadata']['name']}"
+        await self._cluster.send("PATCH", path, configuration, content=APPLY, manager=MANAGER)
+        self._registered.append(path)
+
+    async def close(self) -> None:
+        """Take the registrations back, or every write would fail, and stop."""
+        for path in self._registered:
+            try:
+                await self._cluster.send("DELETE", path)
+            except Refused as refusal:
+                log.info("%s", refusal)
+        await self._runner.cleanup()
+
+    async def validate_workspace(self, request: Object) -> str | None:
+        new, old = request["object"], request.get("oldObject")
+        config = (new.get("inference") or {}).get("config")
+        found = {config: await self._has_config_map(request["namespace"], config)} if config else {}
+        return kaito_refusal(new, old, found)
+
+    async def validate_graph(self, request: Object) -> str | None:
+        return dynamo_refusal(request["object"], request.get("oldObject"), needs_images=self.needs_images)
+
+    async def _has_config_map(self, namespace: str, name: str) -> bool:
+        try:
+            await self._cluster.get(f"/api/v1/namespaces/{namespace}/configmaps/{name}")
+        except Refused as refusal:
+            if refusal.status == 404:
+                return False
+            raise
+        return True
+
+
+def conversion_patch(url: str, ca: str) -> list[Object]:
+    """A JSON patch that sends a CRD's conversions to this server."""
+    client = {"url": f"{url}/convert", "caBundle": ca}
+    return [{"op": "replace", "path": "/spec/conversion/webhook/clientConfig", "value": client}]
+
+
+async def serve(cluster: Cluster) -> Webhooks:
+    """Start the server on a free loopback port, with a certificate of its own."""
+    certificate, key = self_signed(HOST)
+    application = web.Application()
+    runner = web.AppRunner(application, access_log=None)
+    webhooks = Webhooks(cluster, runner, "", base64.b64encode(certificate).decode())
+    application.router.add_post("/convert", _convert)
+    application.router.add_post("/validate-workspace", _admission(webhooks.validate_workspace))
+    application.router.add_post("/validate-graph", _admission(webhooks.validate_graph))
+    await runner.setup()
+    site = web.TCPSite(runner, HOST, 0, ssl_context=tls(certificate, key))
+    await site.start()
+    webhooks.url = f"https://{HOST}:{runner.addresses[0][1]}"
+    return webhooks
+
+
+def _admission(refusal: Callable[[Object], Awaitable[str | None]]) -> Callable[[web.Request], Any]:
+    async def review(request: web.Request) -> web.Response:
+        body = await request.json()
+        response: Object = {"uid": body["request"]["uid"], "allowed": True}
+        # an operator's own finalizer must always come off
+        if body["request"]["operation"] != "DELETE" and not _deleting(body["request"]["object"]):
+            message = await refusal(body["request"])
+            if message:
+                status = {"code": 400, "reason": "BadRequest", "message": message}
+                response |= {"allowed": False, "status": status}
+        return web.json_response({**body, "request": None, "response": response})
+
+    return review
+
+
+def _deleting(object_: Object) -> bool:
+    return "deletionTimestamp" in object_["metadata"]
+
+
+async def _convert(request: web.Request) -> web.Response:
+    body = await request.json()
+    asked = body["request"]
+    response: Object = {"uid": asked["uid"]}
+    try:
+        objects = [converted(item, asked["desiredAPIVersion"]) for item in asked["objects"]]
+        response |= {"convertedObjects": objects, "result": {"status": "Success"}}
+    except ValueError as error:
+        response |= {"result": {"status": "Failure", "message": str(error)}}
+    return web.json_response({**body, "request": None, "response": response})
+
+
+def _configuration(crd: Object, url: str, ca: str) -> Object:
+    group, plural = crd["spec"]["group"], crd["spec"]["names"]["plural"]
+    path = "validate-workspace" if crd["metadata"]["name"] == WORKSPACES else "validate-graph"
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": f"simulated-{plural}"},
+        "webhooks": [
+            {
+                "name": f"validation.{crd['metadata']['name']}",
+                "clientConfig": {"url": f"{url}/{path}", "caBundle": ca},
+                "rules": [
+                    {
+                        "apiGroups": [group],
+                        "apiVersions": ["*"],
+                        "operations": ["CREATE", "UPDATE"],
+                        "resources": [plural],
+                    }
+                ],
+                "failurePolicy": "Fail",
+                "sideEffects": "None",
+                "admissionReviewVersions": ["v1"],
+            }
+        ],
+    }
+
+
+def _field_names(node: Any) -> set[str]:
+    """Every name under a `properties`, at any depth."""
+    if isinstance(node, list):
+        return set().union(*(_field_names(item) for item in node))
+    if not isinstance(node, dict):
+        return set()
+    own = set(node["properties"]) if isinstance(node.get("properties"), dict) else set()
+    return own.union(*(_field_names(value) for value in node.values()))

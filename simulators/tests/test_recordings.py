@@ -1,0 +1,202 @@
+"""The simulated operators report what the real ones were recorded to report, in that order.
+
+The recordings lie in ../shared; a status is compared by what a shim can read off it, without times and numbers.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pytest
+
+from kubefoundry_simulators import kaito, kuberay
+from kubefoundry_simulators.steps import FAIL_ANNOTATION, Object, Operator, Report, Rewrite
+from support.timelines import states
+from support.upstream import requires_shared
+
+pytestmark = requires_shared
+
+Edit = Callable[[Object], None]
+
+
+def played(operator: Operator, object_: Object, edits: Iterable[Edit]) -> Iterator[Object]:
+    """The statuses that the operator reports for a new object and then for each edit."""
+    object_ = copy.deepcopy(object_)
+    object_["metadata"] |= {"uid": "u", "namespace": "n", "generation": 1}
+    before = None
+    for number, edit in enumerate([_no_edit, *edits]):
+        changed = copy.deepcopy(object_)
+        edit(changed)
+        object_ = _stored(object_, changed)
+        steps = operator.adopt(object_) if number == 0 else []
+        for step in steps:
+            assert isinstance(step, Rewrite)
+            object_ = _stored(object_, step.change(object_))
+        planned = object_
+        for step in operator.plan(planned, before):
+            if isinstance(step, Rewrite):
+                object_ = _stored(object_, step.change(object_))
+            if isinstance(step, Report):
+                object_ = {**object_, "status": step.status}
+                yield step.status
+        before = planned
+
+
+def _no_edit(object_: Object) -> None:
+    """The object as it was created."""
+
+
+def _stored(old: Object, new: Object) -> Object:
+    """With a higher generation where something else than metadata and status has changed."""
+    same = all(old.get(name) == new.get(name) for name in {*old, *new} - {"metadata", "status"})
+    generation = old["metadata"]["generation"] + (not same)
+    return {**new, "metadata": {**new["metadata"], "generation": generation}}
+
+
+def failing(case: str | None) -> Edit:
+    def edit(object_: Object) -> None:
+        object_["metadata"]["annotations"] = {FAIL_ANNOTATION: case} if case else {}
+
+    return edit
+
+
+def distinct(items: Iterable[Any]) -> list[Any]:
+    """Without direct repetitions: the real operators also write when only a time has moved."""
+    found: list[Any] = []
+    for item in items:
+        if not found or found[-1] != item:
+            found.append(item)
+    return found
+
+
+def conditions(status: Any) -> dict[str, tuple[str, str]]:
+    return {item["type"]: (item["status"], item["reason"]) for item in status.get("conditions", [])}
+
+
+def ray_digest(status: Any) -> Any:
+    """Conditions, Serve application statuses on both sides, what serves, which generation is acknowledged."""
+    sides = [status.get(f"{side}ServiceStatus", {}) for side in ("active", "pending")]
+    return (
+        conditions(status),
+        [[app["status"] for app in side.get("applicationStatuses", {}).values()] for side in sides],
+        ["rayClusterName" in side for side in sides],
+        status.get("serviceStatus"),
+        status.get("numServeEndpoints", 0) > 0,
+        status.get("observedGeneration"),
+    )
+
+
+def workspace_digest(status: Any) -> Any:
+    return conditions(status), status.get("state"), status.get("targetNodeCount"), "performance" in status
+
+
+def recorded(recording: str, kind: str, name: str, digest: Callable[[Any], Any]) -> list[Any]:
+    found = [state for state in states(recording, kind) if state.name == name and not state.deleting]
+    return distinct(digest(state.status) for state in found if state.status)
+
+
+RAY: Object = {
+    "apiVersion": "ray.io/v1",
+    "kind": "RayService",
+    "metadata": {"name": "m1"},
+    "spec": {
+        "serveConfigV2": "applications: [{name: llm, args: {llm_configs: "
+        "[{model_loading_config: {model_id: qwen}}]}}]",
+        "rayClusterConfig": {
+            "workerGroupSpecs": [
+                {
+                    "groupName": "gpu",
+                    "replicas": 1,
+                    "minReplicas": 0,
+                    "maxReplicas": 8,
+                    "template": {"spec": {}},
+                }
+            ]
+        },
+    },
+}
+
+
+def group(ray: Object) -> Any:
+    return ray["spec"]["rayClusterConfig"]["workerGroupSpecs"][0]
+
+
+def serve(suffix: str, case: str | None = None) -> Edit:
+    """An edit of serveConfigV2 that ends as `case` says."""
+
+    def edit(ray: Object) -> None:
+        ray["spec"]["serveConfigV2"] = RAY["spec"]["serveConfigV2"].replace("qwen", suffix)
+        failing(case)(ray)
+
+    return edit
+
+
+def bounds(least: int, most: int) -> Edit:
+    return lambda ray: group(ray).update(minReplicas=least, maxReplicas=most)
+
+
+EDITS: list[Edit] = [
+    serve("other"),
+    lambda ray: group(ray).update(replicas=2),
+    lambda ray: group(ray)["template"]["spec"].update(tolerations=[{"operator": "Exists"}]),
+    lambda ray: group(ray)["template"]["spec"].update(containers=[{"name": "worker", "image": "new"}]),
+]
+FAILURES: list[Edit] = [serve("ok"), serve("b", "unhealthy"), serve("c", "deploy-failed")]
+
+
+def with_bounds(least: int, most: int) -> Object:
+    ray = copy.deepcopy(RAY)
+    bounds(least, most)(ray)
+    return ray
+
+
+def asking(object_: Object, case: str) -> Object:
+    asked = copy.deepcopy(object_)
+    failing(case)(asked)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("recording", "name", "ray", "edits"),
+    [
+        ("kuberay-main-create", "ray-serve-llm", RAY, []),
+        ("kuberay-1.6.2-edit", "m1", RAY, EDITS),
+        ("kuberay-1.6.2-fail", "m1", asking(RAY, "deploy-failed"), FAILURES),
+        ("kuberay-1.6.2-validate", "m1", with_bounds(3, 1), [bounds(1, 3), bounds(5, 3), bounds(1, 3)]),
+    ],
+)
+def test_ray_services(recording: str, name: str, ray: Object, edits: list[Edit]) -> None:
+    reported = distinct(ray_digest(status) for status in played(kuberay.OPERATOR, ray, edits))
+
+    assert reported == recorded(recording, "rayservices", name, ray_digest)
+
+
+TEMPLATE: Object = {
+    "apiVersion": "kaito.sh/v1beta1",
+    "kind": "Workspace",
+    "metadata": {"name": "w"},
+    "resource": {"labelSelector": {"matchLabels": {"a": "b"}}},
+    "inference": {"template": {"spec": {"containers": [{"name": "model", "image": "x"}]}}},
+}
+PRESET: Object = {**TEMPLATE, "inference": {"preset": {"name": "phi-4-mini-instruct"}}}
+
+
+@pytest.mark.parametrize(
+    ("recording", "name", "workspace", "edits"),
+    [
+        ("kaito-0.12-create", "ws-tmpl", TEMPLATE, []),
+        ("kaito-0.12-create", "ws-preset", asking(PRESET, "benchmark"), []),
+        ("kaito-0.12-preset", "p1", PRESET, []),
+        ("kaito-0.12-preset", "p2", asking(PRESET, "unschedulable"), []),
+        ("kaito-0.12-bad", "u1", asking(TEMPLATE, "unschedulable"), []),
+        ("kaito-0.12-bad", "c1", TEMPLATE, [failing("crash-loop"), failing(None)]),
+        ("kaito-0.12-bad", "i1", TEMPLATE, [failing("image-pull"), failing(None)]),
+        ("kaito-0.12-bad", "nonode", asking(TEMPLATE, "no-nodes"), []),
+    ],
+)
+def test_workspaces(recording: str, name: str, workspace: Object, edits: list[Edit]) -> None:
+    reported = distinct(workspace_digest(status) for status in played(kaito.OPERATOR, workspace, edits))
+
+    assert reported == recorded(recording, "workspaces", name, workspace_digest)
