@@ -67,7 +67,7 @@ def test_the_users_own_variable_holds(value: str, publishing: list[str]) -> None
     own = {"name": "DYN_ROUTER_MODE", "value": value}
 
     assert told(rendered(None, [own, {"name": "A", "value": "b"}])) == (
-        [{"name": "A", "value": "b"}, own],
+        [own, {"name": "A", "value": "b"}],
         publishing,
     )
 

@@ -116,14 +116,14 @@ def _frontend(
     spec: ModelDeploymentSpec, overrides: DynamoOverrides, image: str, mode: str | None
 ) -> Component:
     """Without a command: the operator's own starts `dynamo.frontend` on port 8000 (upstreams.md §2.2)."""
-    others = tuple(variable for variable in spec.env if variable.get("name") != ROUTER_MODE_ENV)
+    as_stated = mode is None or any(variable.get("name") == ROUTER_MODE_ENV for variable in spec.env)
     resources = overrides.frontend.resources
     return Component(
         name=FRONTEND,
         role="frontend",
         replicas=overrides.frontend.replicas,
         image=image,
-        env=(*others, {"name": ROUTER_MODE_ENV, "value": mode}) if mode is not None else tuple(spec.env),
+        env=tuple(spec.env) if as_stated else (*spec.env, {"name": ROUTER_MODE_ENV, "value": mode}),
         requests={"cpu": str(resources.cpu), "memory": str(resources.memory)},
     )
 

@@ -35,27 +35,29 @@ class Count(NamedTuple):
 
 
 class Status(NamedTuple):
-    """What is used of `status`, whatever was there; words: the operator's own."""
+    """What is used of `status`, whatever was there.
+
+    words: the operator's own. fresh: about the newest generation, as far as can be told. failed: of that one.
+    """
 
     state: Any
-    reason: str
     words: str
     counts: Mapping[str, Count]
     fresh: bool
+    failed: bool
 
 
 def observe(deployment: Deployment, live: Object) -> Observation:
     status = _read(live)
     workers = pools(deployment.spec)
     phase, reason, message = _phase(live, status, workers)
-    failed = status.state == "failed" or status.reason == ROLLOUT_FAILED
     return Observation(
         phase=phase,
         reason=reason,
         message=message,
         replicas=_replicas(status, workers, serving=phase == "Running"),
         endpoint=Endpoint(f"{deployment.name}-{FRONTEND.lower()}", PORT),
-        update_failed=phase == "Running" and status.fresh and failed,
+        update_failed=phase == "Running" and status.failed,
     )
 
 
@@ -73,8 +75,7 @@ def _phase(live: Object, status: Status, workers: Sequence[Pool]) -> tuple[Obser
             return "Pending", "ScaledToZero", "scaled to zero replicas"
     elif _serves(status, workers):
         return "Running", "DeploymentReady", _running_message(status, workers)
-    failed = status.state == "failed" or status.reason == ROLLOUT_FAILED
-    if failed and status.fresh:
+    if status.failed:
         return "Failed", "Failed", status.words
     return "Deploying", "Progressing", _with_freshness(status, status.words)
 
@@ -129,7 +130,8 @@ def _read(live: Object) -> Status:
     words = _text(ready.get("message")) or reason or (f"state {state}" if state else "nothing reported yet")
     seen, generation = status.get("observedGeneration"), _mapping(live.get("metadata")).get("generation")
     stale = isinstance(seen, int) and isinstance(generation, int) and seen < generation
-    return Status(state, reason, words, _counts(status), fresh=not stale)
+    failed = not stale and (state == "failed" or reason == ROLLOUT_FAILED)
+    return Status(state, words, _counts(status), fresh=not stale, failed=failed)
 
 
 def _counts(status: Mapping[str, Any]) -> dict[str, Count]:
@@ -141,10 +143,9 @@ def _counts(status: Mapping[str, Any]) -> dict[str, Count]:
 def _count(value: Mapping[str, Any]) -> Count:
     available = _number(value.get("availableReplicas"))
     ready = _number(value.get("readyReplicas"))
-    only_available = ready is None
     return Count(
         replicas=_number(value.get("replicas")) or 0,
-        ready=(available if only_available else ready) or 0,
+        ready=(available if ready is None else ready) or 0,
         available=(ready if available is None else available) or 0,
     )
 
