@@ -1,0 +1,123 @@
+"""What is given up of providers that are gone, and when."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from kubefoundry_core.abandonment import (
+    CLEANUP,
+    SILENCE,
+    Abandoned,
+    dead_managers,
+    orphaned_finalizers,
+    remaining,
+)
+
+DELETED = datetime(2026, 3, 1, tzinfo=UTC)
+ACME = "kubefoundry.ai/acme-provider"
+ZETA = "kubefoundry.ai/zeta-provider"
+
+
+def deleted(*finalizers: str) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": "m",
+            "namespace": "n",
+            "deletionTimestamp": "2026-03-01T00:00:00Z",
+            "finalizers": list(finalizers),
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("finalizers", "heartbeats", "since", "expected"),
+    [
+        pytest.param([ACME], {}, 0, Abandoned((), CLEANUP), id="its time has only begun"),
+        pytest.param([ACME], {}, CLEANUP - 1, Abandoned((), 1), id="absent, a second early"),
+        pytest.param([ACME], {}, CLEANUP, Abandoned((ACME,), None), id="absent"),
+        pytest.param([ACME], {"acme": SILENCE}, CLEANUP, Abandoned((ACME,), None), id="silent"),
+        pytest.param(
+            [ACME], {"acme": 20.0}, CLEANUP, Abandoned((), SILENCE - 20), id="alive: its own business"
+        ),
+        pytest.param(
+            [ACME, ZETA], {"zeta": 20.0}, CLEANUP, Abandoned((ACME,), SILENCE - 20), id="one of two gone"
+        ),
+        pytest.param(
+            ["foregroundDeletion", "acme-provider", "kubefoundry.ai/other", "else.io/acme-provider"],
+            {},
+            CLEANUP * 9,
+            Abandoned((), None),
+            id="not a provider's finalizer",
+        ),
+        pytest.param([], {}, CLEANUP, Abandoned((), None), id="no finalizers"),
+    ],
+)
+def test_finalizers(
+    finalizers: list[str], heartbeats: dict[str, float], since: float, expected: Abandoned
+) -> None:
+    now = DELETED + timedelta(seconds=since)
+
+    assert orphaned_finalizers(deleted(*finalizers), heartbeats, now) == expected
+
+
+def test_finalizers_of_what_is_not_deleted_stay() -> None:
+    live = deleted(ACME)
+    del live["metadata"]["deletionTimestamp"]
+
+    assert orphaned_finalizers(live, {}, DELETED + timedelta(days=1)) == Abandoned((), None)
+
+
+def published(current: str | None, *managers: str) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": "m",
+            "namespace": "n",
+            "managedFields": [
+                {"manager": manager, "operation": "Apply", "subresource": "status"} for manager in managers
+            ],
+        },
+        "status": {"provider": {"name": current}} if current else {},
+    }
+
+
+@pytest.mark.parametrize(
+    ("current", "managers", "heartbeats", "expected"),
+    [
+        pytest.param("zeta", ["acme-provider"], {}, Abandoned(("acme-provider",), None), id="absent"),
+        pytest.param(
+            "zeta", ["acme-provider"], {"acme": SILENCE}, Abandoned(("acme-provider",), None), id="silent"
+        ),
+        pytest.param("zeta", ["acme-provider"], {"acme": 0.0}, Abandoned((), SILENCE), id="still there"),
+        pytest.param("acme", ["acme-provider"], {}, Abandoned((), None), id="gone but chosen: may serve on"),
+        pytest.param(None, ["acme-provider"], {}, Abandoned((), None), id="nobody chosen"),
+        pytest.param(
+            "zeta",
+            ["provider-selector", "kubefoundry-core", "zeta-provider"],
+            {},
+            Abandoned((), None),
+            id="no provider's manager but the chosen one's",
+        ),
+    ],
+)
+def test_managers(
+    current: str | None, managers: list[str], heartbeats: dict[str, float], expected: Abandoned
+) -> None:
+    assert dead_managers(published(current, *managers), heartbeats) == expected
+
+
+def test_a_manager_without_status_fields_has_published_nothing() -> None:
+    live = published("zeta", "acme-provider")
+    del live["metadata"]["managedFields"][0]["subresource"]
+
+    assert dead_managers(live, {}) == Abandoned((), None)
+
+
+def test_what_is_left_behind_is_named() -> None:
+    live = deleted(ACME)
+
+    assert remaining(live) == "none known"
+    live["status"] = {"provider": {"name": "acme", "resourceKind": "Thing", "resourceName": "m"}}
+    assert remaining(live) == "Thing n/m"

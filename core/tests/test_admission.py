@@ -1,0 +1,265 @@
+"""AdmissionReview in, AdmissionReview out."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import jsonpatch
+import pytest
+
+from kubefoundry_core.admission import modeldeployments, providerconfigs
+from kubefoundry_core.admission.review import Malformed
+from kubefoundry_sdk.api import validation
+
+GOOD: dict[str, Any] = {"model": {"id": "org/model"}, "engine": {"type": "llamacpp"}}
+BAD: dict[str, Any] = {"engine": {"type": "vllm"}}
+READY = {
+    "metadata": {"name": "acme"},
+    "status": {"conditions": [{"type": "UpstreamReady", "status": "True"}]},
+}
+
+
+def review(
+    spec: Any,
+    *,
+    old: Any = None,
+    deleting: bool = False,
+    kind: str = "ModelDeployment",
+    name: str | None = "x",
+    status: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    meta: dict[str, Any] = {"name": name} if name else {"generateName": "x-"}
+    if deleting:
+        meta["deletionTimestamp"] = "2026-03-01T00:00:00Z"
+    request: dict[str, Any] = {
+        "uid": "u-1",
+        "kind": {"group": "kubefoundry.ai", "version": "v1alpha1", "kind": kind},
+        "operation": "CREATE" if old is None else "UPDATE",
+        "object": {"metadata": meta, **({} if spec is None else {"spec": spec})},
+        "oldObject": None if old is None else {"metadata": meta, "spec": old, "status": status or {}},
+    }
+    if name:
+        request["name"] = name
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+
+
+def response(answer: dict[str, Any]) -> dict[str, Any]:
+    assert (answer["apiVersion"], answer["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
+    assert answer["response"]["uid"] == "u-1"
+    return dict(answer["response"])
+
+
+def merged(spec: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {**spec, **more}
+
+
+def mutated(spec: dict[str, Any]) -> dict[str, Any]:
+    answer = response(modeldeployments.mutate(review(spec)))
+    assert answer["allowed"] is True
+    if "patch" not in answer:
+        return spec
+    assert answer["patchType"] == "JSONPatch"
+    operations = json.loads(base64.b64decode(answer["patch"]))
+    patched: dict[str, Any] = jsonpatch.apply_patch({"spec": spec}, operations)["spec"]
+    return patched
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {},
+        GOOD,
+        BAD,
+        merged(GOOD, model={"id": "a/b", "source": None}),
+        merged(GOOD, scaling={"replicas": 0}, nodeSelector={"a/b~c": "d"}),
+        merged(GOOD, env=[{"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]),
+        merged(GOOD, serving={"mode": "disaggregated"}, scaling={"prefill": {}, "decode": {"gpu": {}}}),
+    ],
+)
+def test_the_patch_gives_the_defaults_of_the_one_source(spec: dict[str, Any]) -> None:
+    after = mutated(spec)
+
+    assert validation.default(after) == validation.default(spec)
+    assert {key: value for key, value in after.items() if value is not None} == validation.default(spec)
+
+
+def test_a_defaulted_spec_needs_no_patch() -> None:
+    assert "patch" not in response(modeldeployments.mutate(review(validation.default(GOOD))))
+
+
+@pytest.mark.parametrize("spec", [None, "text", [1]])
+def test_a_spec_that_is_none_is_left_to_the_schema(spec: Any) -> None:
+    assert response(modeldeployments.mutate(review(spec))) == {"uid": "u-1", "allowed": True}
+
+
+def test_a_refusal_names_every_problem_as_kubernetes_does() -> None:
+    answer = response(modeldeployments.validate(review(BAD), {}))
+
+    assert answer["allowed"] is False
+    assert answer["status"]["code"] == 422
+    assert answer["status"]["reason"] == "Invalid"
+    assert answer["status"]["message"] == (
+        'ModelDeployment "x" is invalid: ['
+        "spec.model.id: model.id is required when source is huggingface, "
+        "spec.resources.gpu.count: vLLM engine requires GPU (set resources.gpu.count > 0)]"
+    )
+    assert [cause["field"] for cause in answer["status"]["details"]["causes"]] == [
+        "spec.model.id",
+        "spec.resources.gpu.count",
+    ]
+
+
+def test_a_single_problem_stands_alone() -> None:
+    answer = response(modeldeployments.validate(review({"model": {"id": "a/b"}}, name=None), {}))
+
+    assert answer["status"]["message"] == (
+        'ModelDeployment "x-" is invalid: spec.engine.type: engine.type is required'
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "old", "deleting", "allowed"),
+    [
+        pytest.param(BAD, None, False, False, id="create"),
+        pytest.param(BAD, GOOD, False, False, id="update to a bad spec"),
+        pytest.param(GOOD, BAD, False, True, id="update to a good spec"),
+        pytest.param(BAD, BAD, False, True, id="bad spec as it was: labels, finalizers"),
+        pytest.param(BAD, GOOD, True, True, id="being deleted"),
+        pytest.param(BAD, BAD, True, True, id="finalizer of a deleted object"),
+        pytest.param(None, BAD, False, False, id="update without a spec"),
+    ],
+)
+def test_rules_meet_new_specs_of_objects_that_stay(
+    spec: Any, old: Any, deleting: bool, allowed: bool
+) -> None:
+    asked = review(spec, old=old, deleting=deleting)
+
+    assert response(modeldeployments.validate(asked, {}))["allowed"] is allowed
+    assert response(modeldeployments.mutate(asked))["allowed"] is True
+
+
+@pytest.mark.parametrize(
+    ("spec", "registered", "warnings"),
+    [
+        (GOOD, {}, []),
+        (
+            merged(GOOD, model={"source": "custom", "servedName": "m"}, image="a/b"),
+            {},
+            ["servedName is ignored for custom source"],
+        ),
+        (
+            merged(GOOD, provider={"name": "typo"}),
+            {"zeta": {}, "acme": {}},
+            ["Provider 'typo' is not registered (registered: acme, zeta)"],
+        ),
+        (
+            merged(GOOD, provider={"name": "acme"}),
+            {},
+            ["Provider 'acme' is not registered (registered: none)"],
+        ),
+        (merged(GOOD, provider={"name": "acme"}), {"acme": {}}, []),
+        (merged(GOOD, provider={"name": "acme"}), {"acme": READY}, []),
+        (
+            merged(GOOD, provider={"name": "acme"}),
+            {
+                "acme": {
+                    "status": {
+                        "conditions": [
+                            {"type": "UpstreamReady", "status": "False", "reason": "CRDNotInstalled"}
+                        ]
+                    }
+                }
+            },
+            ["Provider 'acme' CRD not installed in cluster"],
+        ),
+        (
+            merged(GOOD, provider={"name": "acme"}),
+            {
+                "acme": {
+                    "status": {
+                        "conditions": [
+                            {
+                                "type": "UpstreamReady",
+                                "status": "False",
+                                "reason": "UnsupportedSchema",
+                                "message": "CRD lacks spec.a",
+                            }
+                        ]
+                    }
+                }
+            },
+            ["Provider 'acme' is not ready: CRD lacks spec.a"],
+        ),
+    ],
+)
+def test_what_the_cluster_lacks_is_warned_about_and_never_refused(
+    spec: dict[str, Any], registered: dict[str, Any], warnings: list[str]
+) -> None:
+    answer = response(modeldeployments.validate(review(spec), registered))
+
+    assert answer["allowed"] is True
+    assert answer.get("warnings", []) == warnings
+
+
+CAPABLE = {"engines": ["vllm"], "servingModes": ["aggregated"], "gpuSupport": True}
+RULES = [{"condition": "spec.x", "priority": 1}]
+
+
+@pytest.mark.parametrize(
+    ("spec", "old", "status", "warnings"),
+    [
+        ({"capabilities": CAPABLE}, None, None, []),
+        (
+            {"capabilities": {}},
+            None,
+            None,
+            [
+                "spec.capabilities.engines: with no engine this provider is never selected automatically",
+                "spec.capabilities.servingModes: with no serving mode this provider is never selected"
+                " automatically",
+                "spec.capabilities.cpuSupport: with neither CPU nor GPU this provider is never selected"
+                " automatically",
+            ],
+        ),
+        (
+            {"capabilities": CAPABLE, "selectionRules": [{"condition": "x" * 1025}]},
+            None,
+            None,
+            ["spec.selectionRules[0].condition: String should have at most 1024 characters"],
+        ),
+        (
+            {"capabilities": CAPABLE, "selectionRules": RULES},
+            {"capabilities": {}, "selectionRules": RULES},
+            {"conditions": [{"type": "RulesValid", "status": "False", "message": "rule 0: no field x"}]},
+            ["spec.selectionRules: rule 0: no field x"],
+        ),
+        (
+            {"capabilities": CAPABLE, "selectionRules": []},
+            {"capabilities": CAPABLE, "selectionRules": RULES},
+            {"conditions": [{"type": "RulesValid", "status": "False", "message": "rule 0: no field x"}]},
+            [],
+        ),
+    ],
+)
+def test_a_registration_is_warned_about_and_never_refused(
+    spec: Any, old: Any, status: Any, warnings: list[str]
+) -> None:
+    asked = review(spec, old=old, status=status, kind="InferenceProviderConfig")
+
+    answer = response(providerconfigs.validate(asked))
+
+    assert answer["allowed"] is True
+    assert answer.get("warnings", []) == warnings
+
+
+@pytest.mark.parametrize("body", [None, [], "x", {}, {"request": None}, {"request": {"uid": "u"}}])
+def test_what_is_no_review_is_called_so(body: Any) -> None:
+    for answer in (
+        modeldeployments.mutate,
+        providerconfigs.validate,
+        lambda asked: modeldeployments.validate(asked, {}),
+    ):
+        with pytest.raises(Malformed):
+            answer(body)

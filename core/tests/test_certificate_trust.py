@@ -1,0 +1,118 @@
+"""The Secret and the webhook configurations: what is read from them and what is written to them."""
+
+from __future__ import annotations
+
+import base64
+import copy
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from kubefoundry_core.certificate_secret import filled, read
+from kubefoundry_core.certificates import Material, Unusable, renewed
+from kubefoundry_core.webhook_configurations import VALIDATING, bundle_patch, covers
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def material() -> Material:
+    made = renewed(None, ("127.0.0.1",), NOW)
+    assert made
+    return made
+
+
+def configuration(*bundles: bytes | None) -> dict[str, Any]:
+    return {
+        "metadata": {"name": "kubefoundry-core", "resourceVersion": "7"},
+        "webhooks": [
+            {
+                "name": f"w{index}.kubefoundry.ai",
+                "clientConfig": {"url": "https://127.0.0.1:1/"}
+                | ({} if bundle is None else {"caBundle": base64.b64encode(bundle).decode()}),
+            }
+            for index, bundle in enumerate(bundles)
+        ],
+    }
+
+
+def test_a_secret_gives_back_what_was_put_into_it(material: Material) -> None:
+    two = renewed(material, ("127.0.0.1",), NOW, new_authority=True)
+    assert two
+
+    secret = filled(two, None, "ns")
+
+    assert read(secret) == two
+    assert secret["type"] == "kubernetes.io/tls"
+    assert secret["metadata"]["namespace"] == "ns"
+
+
+def test_a_replaced_secret_keeps_what_is_not_ours(material: Material) -> None:
+    live = filled(material, None, "ns")
+    live["metadata"] |= {"resourceVersion": "5", "labels": {"a": "b"}, "managedFields": [{}]}
+    two = renewed(material, ("127.0.0.1",), NOW, new_authority=True)
+    assert two
+
+    after = filled(two, live, "ns")
+
+    assert read(after) == two
+    assert after["metadata"]["resourceVersion"] == "5"
+    assert after["metadata"]["labels"] == {"a": "b"}
+    assert "managedFields" not in after["metadata"]
+
+
+@pytest.mark.parametrize("field", ["ca.crt", "ca.key", "tls.crt", "tls.key"])
+def test_a_secret_without_a_field_is_unusable(material: Material, field: str) -> None:
+    secret = filled(material, None, "ns")
+    del secret["data"][field]
+
+    with pytest.raises(Unusable, match=field.replace(".", r"\.")):
+        read(secret)
+
+
+def test_a_secret_of_garbage_is_unusable(material: Material) -> None:
+    secret = filled(material, None, "ns")
+    for value in ("%%%", base64.b64encode(b"no PEM").decode()):
+        garbage = copy.deepcopy(secret)
+        garbage["data"]["ca.crt"] = value
+
+        with pytest.raises(Unusable):
+            read(garbage)
+
+
+def test_the_bundle_is_applied_to_every_webhook_and_only_the_bundle(material: Material) -> None:
+    body = bundle_patch(VALIDATING, configuration(material.bundle, None), material.bundle)
+
+    encoded = base64.b64encode(material.bundle).decode()
+    assert body == {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "kubefoundry-core", "resourceVersion": "7"},
+        "webhooks": [
+            {"name": "w0.kubefoundry.ai", "clientConfig": {"caBundle": encoded}},
+            {"name": "w1.kubefoundry.ai", "clientConfig": {"caBundle": encoded}},
+        ],
+    }
+
+
+@pytest.mark.parametrize("blank", [None, b"", b"\n", b"another"])
+def test_a_blanked_bundle_is_put_back(material: Material, blank: bytes | None) -> None:
+    live = configuration(material.bundle, blank)
+
+    assert not covers(live, material, NOW)
+    assert bundle_patch(VALIDATING, live, material.bundle)
+
+
+def test_what_is_there_is_not_sent_again(material: Material) -> None:
+    live = configuration(material.bundle, material.bundle)
+
+    assert covers(live, material, NOW)
+    assert bundle_patch(VALIDATING, live, material.bundle) is None
+
+
+def test_a_bundle_that_is_no_base64_covers_nothing(material: Material) -> None:
+    live = configuration(material.bundle)
+    live["webhooks"][0]["clientConfig"]["caBundle"] = "%%%"
+
+    assert not covers(live, material, NOW)

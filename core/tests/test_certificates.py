@@ -1,0 +1,192 @@
+"""The life of authority and leaf on a clock that the test moves."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from cryptography import x509
+
+from kubefoundry_core.certificates import (
+    AUTHORITY_LIFE,
+    LEAF_LIFE,
+    SETTLE,
+    Material,
+    Unusable,
+    next_renewal,
+    renewed,
+    split_bundle,
+    trusted_by,
+)
+
+HOSTS = ("kubefoundry-core.kubefoundry-system.svc", "127.0.0.1")
+START = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+
+
+def first(now: datetime = START) -> Material:
+    material = renewed(None, HOSTS, now)
+    assert material is not None
+    return material
+
+
+def run(material: Material, until: datetime, *, since: datetime = START) -> list[tuple[datetime, Material]]:
+    """Every change up to `until`, made when `next_renewal` says so."""
+    changes = []
+    now = since
+    while (now := max(now + SECOND, next_renewal(material, now))) <= until:
+        after = renewed(material, HOSTS, now)
+        if after is not None:
+            material = after
+            changes.append((now, material))
+    return changes
+
+
+def test_the_first_material_is_good_until_two_thirds_of_the_leaf() -> None:
+    material = first()
+
+    assert next_renewal(material, START) == START + LEAF_LIFE * 2 / 3
+    assert renewed(material, HOSTS, START + LEAF_LIFE * 2 / 3 - SECOND) is None
+    leaf = x509.load_pem_x509_certificate(material.leaf)
+    names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == [HOSTS[0]]
+    assert [str(address) for address in names.get_values_for_type(x509.IPAddress)] == [HOSTS[1]]
+
+
+def test_a_leaf_is_renewed_at_two_thirds_by_the_same_authority() -> None:
+    material = first()
+
+    after = renewed(material, HOSTS, START + LEAF_LIFE * 2 / 3)
+
+    assert after is not None
+    assert after.authorities == material.authorities
+    assert after.leaf != material.leaf
+    assert trusted_by(after, material.bundle, START + LEAF_LIFE * 2 / 3)
+
+
+def test_a_new_authority_is_trusted_before_it_signs() -> None:
+    old = run(first(), START + AUTHORITY_LIFE * 2 / 3 - SECOND)[-1][1]
+    moment = START + AUTHORITY_LIFE * 2 / 3
+
+    joined = renewed(old, HOSTS, moment)
+
+    assert joined is not None
+    assert joined.authorities[1:] == old.authorities
+    assert joined.leaf == old.leaf
+    assert trusted_by(joined, old.bundle, moment)
+    assert next_renewal(joined, moment) == moment + SETTLE
+
+    signed = renewed(joined, HOSTS, moment + SETTLE)
+
+    assert signed is not None
+    assert signed.authorities == joined.authorities
+    assert trusted_by(signed, signed.authorities[0], moment + SETTLE)
+    assert not trusted_by(signed, old.bundle, moment + SETTLE)
+
+
+def test_the_old_authority_leaves_when_it_expires_and_not_before() -> None:
+    changes = run(first(), START + AUTHORITY_LIFE + 2 * SECOND)
+
+    sizes = [len(material.authorities) for _, material in changes]
+    assert sizes.count(2) >= 2
+    assert sizes[-1] == 1
+    assert changes[-1][0] >= START + AUTHORITY_LIFE
+
+
+def test_in_ten_years_the_served_leaf_is_always_trusted_by_the_bundle_before_and_after_each_change() -> None:
+    material = first()
+
+    for moment, after in run(material, START + timedelta(days=3650)):
+        assert trusted_by(material, material.bundle, moment)
+        assert trusted_by(material, after.bundle, moment), "the leaf of before under the bundle of after"
+        assert trusted_by(after, after.bundle, moment)
+        assert len(after.authorities) <= 2
+        material = after
+
+
+def test_a_new_authority_can_be_asked_for() -> None:
+    material = first()
+
+    after = renewed(material, HOSTS, START + SECOND, new_authority=True)
+
+    assert after is not None
+    assert after.authorities[1:] == material.authorities
+    assert after.leaf == material.leaf
+
+
+def test_hosts_that_are_not_covered_make_a_new_leaf() -> None:
+    material = first()
+
+    after = renewed(material, (*HOSTS, "10.0.0.1"), START + SETTLE)
+
+    assert after is not None
+    assert after.leaf != material.leaf
+    assert renewed(after, HOSTS, START + SETTLE) is None
+
+
+@pytest.mark.parametrize("asleep", [LEAF_LIFE + SECOND, AUTHORITY_LIFE + SECOND, timedelta(days=5000)])
+def test_whoever_slept_through_it_all_is_good_again_at_once(asleep: timedelta) -> None:
+    material = first()
+
+    after = renewed(material, HOSTS, START + asleep)
+
+    assert after is not None
+    assert not trusted_by(material, material.bundle, START + asleep)
+    assert trusted_by(after, after.bundle, START + asleep)
+
+
+def broken() -> dict[str, tuple[Material, str]]:
+    good, other = first(), first()
+    return {
+        "no authority": (Material((), good.authority_key, good.leaf, good.leaf_key), "holds no authority"),
+        "foreign authority key": (
+            Material(good.authorities, other.authority_key, good.leaf, good.leaf_key),
+            "key of the authority",
+        ),
+        "foreign leaf key": (
+            Material(good.authorities, good.authority_key, good.leaf, other.leaf_key),
+            "key of the leaf",
+        ),
+        "no certificate": (
+            Material(good.authorities, good.authority_key, b"x", good.leaf_key),
+            "a certificate cannot be read",
+        ),
+        "no key": (Material(good.authorities, b"x", good.leaf, good.leaf_key), "a key cannot be read"),
+    }
+
+
+@pytest.mark.parametrize("case", broken())
+def test_broken_material_is_named(case: str) -> None:
+    material, reason = broken()[case]
+
+    with pytest.raises(Unusable, match=reason):
+        renewed(material, HOSTS, START)
+
+
+def test_a_leaf_of_a_foreign_authority_is_replaced_without_waiting() -> None:
+    good, other = first(), first()
+
+    after = renewed(Material(good.authorities, good.authority_key, other.leaf, other.leaf_key), HOSTS, START)
+
+    assert after is not None
+    assert trusted_by(after, good.bundle, START)
+
+
+def test_trust_needs_the_issuer_and_the_time() -> None:
+    material, other = first(), first()
+
+    assert trusted_by(material, other.bundle + material.bundle, START)
+    assert not trusted_by(material, other.bundle, START)
+    assert not trusted_by(material, b"", START)
+    assert not trusted_by(material, b"no PEM", START)
+    assert not trusted_by(material, material.bundle, START + LEAF_LIFE)
+    assert not trusted_by(material, material.bundle, START - timedelta(hours=1))
+
+
+def test_a_bundle_splits_into_what_it_was_made_of() -> None:
+    material = renewed(first(), HOSTS, START + SECOND, new_authority=True)
+    assert material is not None
+
+    assert split_bundle(material.bundle) == material.authorities
+    with pytest.raises(Unusable):
+        split_bundle(b"no PEM")

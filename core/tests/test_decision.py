@@ -1,0 +1,251 @@
+"""What core owns in a status, for every row of contract §3 that is core's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_core.decision import EXPLICIT, NO_SELECTOR, Surroundings, decide
+from kubefoundry_sdk.api.conditions import find
+
+GOOD: dict[str, Any] = {"model": {"id": "org/model"}, "engine": {"type": "llamacpp"}}
+BAD: dict[str, Any] = {"model": {"id": "org/model"}, "engine": {"type": "vllm"}}
+GPU_TEXT = "spec.resources.gpu.count: vLLM engine requires GPU (set resources.gpu.count > 0)"
+NOT_REGISTERED = "Provider 'acme' is not registered (registered: beta, zeta)"
+
+
+def deployment(
+    spec: Any, status: dict[str, Any] | None = None, *, named: str | None = None, deleting: bool = False
+) -> dict[str, Any]:
+    meta: dict[str, Any] = {"name": "m", "namespace": "n", "generation": 3}
+    if deleting:
+        meta |= {"deletionTimestamp": "2026-03-01T00:00:00Z", "finalizers": ["kubefoundry.ai/acme-provider"]}
+    body = {"metadata": meta, "spec": {**spec, "provider": {"name": named}} if named else spec}
+    return body if status is None else {**body, "status": status}
+
+
+def around(*registered: str, selector: bool = True) -> Surroundings:
+    return Surroundings(frozenset(registered), selector)
+
+
+def condition(status: str, type_: str, reason: str, **more: Any) -> dict[str, Any]:
+    return {"type": type_, "status": status, "reason": reason, "message": "", **more}
+
+
+def selected(reason: str, **provider: str) -> dict[str, Any]:
+    held = condition("True", "ProviderSelected", reason, observedGeneration=2, lastTransitionTime="t")
+    return {"provider": provider, "conditions": [held]}
+
+
+def test_a_new_deployment_says_everything_from_the_first_second() -> None:
+    decided = decide(deployment(GOOD), around("acme"))
+
+    assert decided == {
+        "phase": "Pending",
+        "message": "Waiting for a provider to be selected",
+        "observedGeneration": 3,
+        "conditions": [
+            {
+                "type": "Validated",
+                "status": "True",
+                "reason": "ValidationPassed",
+                "message": "Schema validation passed",
+                "observedGeneration": 3,
+            },
+            {
+                "type": "Ready",
+                "status": "False",
+                "reason": "Progressing",
+                "message": "Waiting for a provider to be selected",
+                "observedGeneration": 3,
+            },
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("named", "status", "surroundings", "provider", "reason", "message"),
+    [
+        pytest.param(
+            "acme",
+            None,
+            around("acme", selector=False),
+            {"name": "acme", "selectedReason": EXPLICIT},
+            "ExplicitlySelected",
+            "Waiting for provider acme to report",
+            id="named and registered, no selector needed",
+        ),
+        pytest.param(
+            "acme",
+            None,
+            around("zeta", "beta"),
+            None,
+            "ProviderNotRegistered",
+            NOT_REGISTERED,
+            id="named and not registered",
+        ),
+        pytest.param(
+            "acme",
+            selected("AutoSelected", name="beta", selectedReason="r"),
+            around("beta", "zeta"),
+            None,
+            "ProviderNotRegistered",
+            NOT_REGISTERED,
+            id="named one is not registered, another one serves: not torn down",
+        ),
+        pytest.param(
+            "acme",
+            selected("ExplicitlySelected", name="acme", selectedReason=EXPLICIT),
+            around(),
+            {"name": "acme", "selectedReason": EXPLICIT},
+            "ExplicitlySelected",
+            "Waiting for provider acme to report",
+            id="registration went away after the choice",
+        ),
+        pytest.param(
+            "acme",
+            selected("AutoSelected", name="acme", selectedReason="r"),
+            around("acme"),
+            {"name": "acme", "selectedReason": EXPLICIT},
+            "ExplicitlySelected",
+            "Waiting for provider acme to report",
+            id="named after the selector chose the same: taken over",
+        ),
+        pytest.param(
+            None,
+            None,
+            around("acme", selector=False),
+            None,
+            "NoSelector",
+            NO_SELECTOR,
+            id="no selector",
+        ),
+        pytest.param(
+            None,
+            selected("AutoSelected", name="acme", selectedReason="r"),
+            around(selector=False),
+            None,
+            None,
+            "Waiting for provider acme to report",
+            id="the selector's choice stays the selector's",
+        ),
+        pytest.param(
+            None,
+            selected("ExplicitlySelected", name="acme", selectedReason=EXPLICIT),
+            around("acme"),
+            {"name": "acme", "selectedReason": EXPLICIT},
+            "ExplicitlySelected",
+            "Waiting for provider acme to report",
+            id="name removed: kept until the selector takes over",
+        ),
+        pytest.param(
+            None,
+            selected("AutoSelected", name="acme", selectedReason="kept"),
+            around("acme"),
+            None,
+            None,
+            "Waiting for provider acme to report",
+            id="name removed and taken over: released",
+        ),
+        pytest.param(
+            None,
+            selected("ExplicitlySelected", name="beta", selectedReason="cheapest"),
+            around("acme", "beta"),
+            None,
+            None,
+            "Waiting for provider beta to report",
+            id="name removed and taken over by a selector without conditions: released",
+        ),
+        pytest.param(
+            None,
+            {"conditions": [condition("False", "ProviderSelected", "ProviderNotRegistered")]},
+            around("acme"),
+            None,
+            None,
+            "Waiting for a provider to be selected",
+            id="unregistered name removed",
+        ),
+    ],
+)
+def test_the_choice_of_a_provider(
+    named: str | None,
+    status: dict[str, Any] | None,
+    surroundings: Surroundings,
+    provider: dict[str, str] | None,
+    reason: str | None,
+    message: str,
+) -> None:
+    decided = decide(deployment(GOOD, status, named=named), surroundings)
+
+    chosen = find(decided["conditions"], "ProviderSelected")
+    assert decided.get("provider") == provider
+    assert (chosen["reason"] if chosen else None) == reason
+    assert decided["message"] == message
+    if chosen:
+        assert chosen["status"] == ("True" if provider else "False")
+        assert "lastTransitionTime" not in chosen
+
+
+def test_while_it_hands_over_core_says_nothing_new() -> None:
+    status = selected("ExplicitlySelected", name="acme", selectedReason=EXPLICIT)
+
+    held = find(decide(deployment(GOOD, status), around())["conditions"], "ProviderSelected")
+
+    assert held and held["observedGeneration"] == 2
+
+
+@pytest.mark.parametrize("named", [None, "acme"])
+def test_a_spec_that_no_webhook_saw_is_pending_with_the_text(named: str | None) -> None:
+    decided = decide(deployment(BAD, named=named), around("acme"))
+
+    validated = find(decided["conditions"], "Validated")
+    ready = find(decided["conditions"], "Ready")
+    assert validated and (validated["status"], validated["reason"]) == ("False", "ValidationFailed")
+    assert validated["message"] == GPU_TEXT
+    assert (decided["phase"], decided["message"]) == ("Pending", GPU_TEXT)
+    assert ready and (ready["status"], ready["reason"], ready["message"]) == (
+        "False",
+        "Progressing",
+        GPU_TEXT,
+    )
+    assert "provider" not in decided, "nothing is chosen for a spec that cannot be served"
+
+
+def test_a_spec_turned_bad_does_not_change_the_provider_that_serves() -> None:
+    status = selected("AutoSelected", name="beta", selectedReason="r")
+
+    assert "provider" not in decide(deployment(BAD, status, named="acme"), around("acme", "beta"))
+    kept = decide(deployment(BAD, status, named="beta"), around("beta"))
+    assert kept["provider"] == {"name": "beta", "selectedReason": EXPLICIT}
+
+
+@pytest.mark.parametrize(
+    "spec", [{}, [], "x", {"provider": "x"}, {"provider": {"name": 5}}, {"provider": None}]
+)
+def test_a_spec_that_no_schema_saw_breaks_nothing(spec: Any) -> None:
+    decided = decide({**deployment({}), "spec": spec}, around(selector=False))
+
+    validated = find(decided["conditions"], "Validated")
+    assert validated and validated["status"] == "False" and validated["message"]
+
+
+@pytest.mark.parametrize("deleting", [False, True])
+@pytest.mark.parametrize("spec", [GOOD, BAD])
+def test_phase_and_ready_are_the_shims_once_it_reported(spec: dict[str, Any], deleting: bool) -> None:
+    status = {
+        "phase": "Running",
+        "conditions": [condition("True", "ProviderCompatible", "CompatibilityVerified")],
+    }
+
+    decided = decide(deployment(spec, status, deleting=deleting), around("acme"))
+
+    assert {"phase", "message", "observedGeneration"}.isdisjoint(decided)
+    assert [item["type"] for item in decided["conditions"]] == ["Validated"]
+
+
+def test_what_is_deleted_before_a_provider_reported_is_terminating() -> None:
+    decided = decide(deployment(GOOD, deleting=True), around("acme"))
+
+    assert decided["phase"] == "Terminating"
+    assert decided["message"] == "Waiting for finalizers: kubefoundry.ai/acme-provider"

@@ -1,0 +1,153 @@
+"""Real handshakes on loopback: old and new bundle, and a certificate that changes under living connections."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+
+import aiohttp
+import pytest
+from cryptography import x509
+
+from kubefoundry_core.admission.application import application
+from kubefoundry_core.admission.listener import Listener, bind
+from kubefoundry_core.certificates import SETTLE, Material, renewed
+
+HOSTS = ("127.0.0.1",)
+
+
+def three_stages() -> tuple[Material, Material, Material]:
+    """Before a new authority, with both in the bundle, and with the leaf of the new one."""
+    made = datetime.now(UTC) - timedelta(minutes=1)
+    old = renewed(None, HOSTS, made)
+    joined = renewed(old, HOSTS, made, new_authority=True)
+    signed = renewed(joined, HOSTS, made + SETTLE)
+    assert old and joined and signed
+    return old, joined, signed
+
+
+@asynccontextmanager
+async def listening() -> AsyncIterator[tuple[Listener, int]]:
+    bound = bind(0)
+    listener = Listener(application(dict), bound)
+    closing = asyncio.create_task(listener.closed_at_end())
+    try:
+        yield listener, bound.getsockname()[1]
+    finally:
+        closing.cancel()
+        await asyncio.gather(closing, return_exceptions=True)
+
+
+async def served(port: int, bundle: bytes) -> bytes:
+    """The leaf that a client trusting only `bundle` gets. Raises ssl.SSLCertVerificationError."""
+    trust = ssl.create_default_context(cadata=bundle.decode())
+    _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trust)
+    leaf = ssl.DER_cert_to_PEM_cert(writer.get_extra_info("ssl_object").getpeercert(binary_form=True))
+    writer.close()
+    return leaf.encode()
+
+
+def serial(leaf: bytes) -> int:
+    return x509.load_pem_x509_certificate(leaf).serial_number
+
+
+async def test_every_stage_is_accepted_under_its_own_bundle_and_the_next_one() -> None:
+    old, joined, signed = three_stages()
+    async with listening() as (listener, port):
+        for stage, bundles in (
+            (old, (old.bundle, joined.bundle)),
+            (joined, (old.bundle, joined.bundle, signed.bundle)),
+            (signed, (joined.bundle, signed.bundle)),
+        ):
+            await listener.present(stage)
+            for bundle in bundles:
+                assert serial(await served(port, bundle)) == serial(stage.leaf)
+
+
+async def test_the_leaf_of_a_new_authority_is_refused_under_the_old_bundle() -> None:
+    old, _, signed = three_stages()
+    async with listening() as (listener, port):
+        await listener.present(signed)
+
+        with pytest.raises(ssl.SSLCertVerificationError):
+            await served(port, old.bundle)
+
+
+async def test_connections_are_refused_until_there_is_a_certificate() -> None:
+    old, _, _ = three_stages()
+    async with listening() as (listener, port):
+        with pytest.raises(ConnectionRefusedError):
+            await served(port, old.bundle)
+
+        await listener.present(old)
+
+        assert serial(await served(port, old.bundle)) == serial(old.leaf)
+
+
+async def test_renewal_drops_no_review_on_old_or_new_connections() -> None:
+    old, joined, signed = three_stages()
+    body = {
+        "request": {
+            "uid": "u",
+            "kind": {"group": "kubefoundry.ai", "kind": "ModelDeployment"},
+            "object": {"metadata": {"name": "m"}, "spec": {}},
+        }
+    }
+    answers: asyncio.Queue[bool] = asyncio.Queue()
+
+    async with listening() as (listener, port):
+        await listener.present(old)
+        trust = ssl.create_default_context(cadata=joined.bundle.decode())
+
+        async def reviews(*, keep: bool) -> None:
+            connector = aiohttp.TCPConnector(ssl=trust, force_close=not keep)
+            async with aiohttp.ClientSession(connector=connector) as session:
+                while True:
+                    async with session.post(f"https://127.0.0.1:{port}/validate", json=body) as answer:
+                        answers.put_nowait((await answer.json())["response"]["allowed"])
+
+        async with asyncio.TaskGroup() as group:
+            clients = [group.create_task(reviews(keep=keep)) for keep in (True, True, False, False)]
+            for stage in (joined, signed, joined, signed):
+                assert not any([await answers.get() for _ in range(40)])
+                await listener.present(stage)
+            assert not any([await answers.get() for _ in range(40)])
+            for client in clients:
+                client.cancel()
+
+        assert serial(await served(port, joined.bundle)) == serial(signed.leaf)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("/validate", b"{", 400),
+        ("/validate", b"{}", 400),
+        ("/mutate", b"[]", 400),
+        ("/validate-providerconfig", b'{"request": {"uid": "u"}}', 400),
+        ("/elsewhere", b"{}", 404),
+    ],
+)
+async def test_what_is_no_review_gets_an_answer(path: str, body: bytes, status: int) -> None:
+    old, _, _ = three_stages()
+    async with listening() as (listener, port):
+        await listener.present(old)
+        trust = ssl.create_default_context(cadata=old.bundle.decode())
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(f"https://127.0.0.1:{port}{path}", data=body, ssl=trust) as answer,
+        ):
+            assert answer.status == status
+
+
+def test_a_taken_port_is_told_at_once() -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+
+        with pytest.raises(OSError, match="in use"):
+            bind(other.getsockname()[1])
