@@ -1,0 +1,171 @@
+"""CEL's operators on cel-python's values, where cel-python 0.5 departs from the language.
+
+Equality is defined across all types and numbers compare across int, uint and double (cel-spec langdef,
+"Equality" and "Ordering"); arithmetic takes two operands of one type; a bool is no number. Errors are values
+here, as cel-python has it: TypeError becomes "no matching overload" in its evaluator.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from celpy.celtypes import (
+    BoolType,
+    BytesType,
+    DoubleType,
+    IntType,
+    ListType,
+    MapType,
+    StringType,
+    UintType,
+)
+from celpy.evaluation import CELEvalError
+
+Spend = Callable[[int], None]
+"""Takes steps from the budget of an evaluation; may end it."""
+
+_NUMBERS: Final = (IntType, UintType, DoubleType)
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, _NUMBERS)
+
+
+def equal(left: Any, right: Any, spend: Spend) -> bool:
+    """CEL's ==: values of different kinds are different, numbers are equal by value; never an error."""
+    if is_number(left) and is_number(right):
+        return _order(left, right) == 0
+    if isinstance(left, ListType) and isinstance(right, ListType):
+        spend(len(left) // 8)
+        return len(left) == len(right) and all(equal(a, b, spend) for a, b in zip(left, right, strict=True))
+    if isinstance(left, MapType) and isinstance(right, MapType):
+        spend(len(left) // 8)
+        return len(left) == len(right) and all(
+            (found := entry(right, key)) is not None and equal(value, found[0], spend)
+            for key, value in left.items()
+        )
+    if isinstance(left, type) or isinstance(right, type):
+        return left is right
+    return type(left) is type(right) and bool(left == right)
+
+
+def entry(container: MapType, key: Any) -> tuple[Any] | None:
+    """The value under a key, in a tuple; numeric keys match by value, and a bool is not a number."""
+    if isinstance(key, DoubleType):
+        if not key.is_integer():
+            return None
+        key = IntType(key)
+    candidates = (key,) if not is_number(key) else (IntType(int(key)), UintType(abs(int(key))))
+    for candidate in candidates:
+        try:
+            if _plain_key(candidate) == _plain_key(key) and dict.__contains__(container, candidate):
+                return (dict.__getitem__(container, candidate),)
+        except TypeError:
+            continue
+    return None
+
+
+def _plain_key(key: Any) -> Any:
+    return int(key) if is_number(key) else key
+
+
+def compare(op: Callable[[int, int], bool], left: Any, right: Any) -> BoolType:
+    """CEL's ordering. Raises TypeError for kinds that have none or differ."""
+    if is_number(left) and is_number(right):
+        order = _order(left, right)
+        return BoolType(order is not None and op(order, 0))
+    if type(left) is type(right) and isinstance(left, (StringType, BytesType, BoolType)):
+        return BoolType(op((left > right) - (left < right), 0))
+    raise TypeError("no ordering")
+
+
+def _order(left: Any, right: Any) -> int | None:
+    """-1, 0 or 1; None where a NaN is involved. Python compares int and float exactly."""
+    a, b = _plain(left), _plain(right)
+    if a == b:
+        return 0
+    return -1 if a < b else 1 if a > b else None
+
+
+def _plain(value: Any) -> int | float:
+    return float(value) if isinstance(value, DoubleType) else int(value)
+
+
+def member_of(item: Any, container: Any, spend: Spend) -> BoolType:
+    """CEL's `in`: an element of a list or a key of a map. Raises TypeError for anything else."""
+    if isinstance(container, ListType):
+        return BoolType(any(equal(item, each, spend) for each in _counted(container, spend)))
+    if isinstance(container, MapType):
+        if not isinstance(item, (StringType, BoolType, *_NUMBERS)):
+            raise TypeError("no key of that kind")
+        return BoolType(entry(container, item) is not None)
+    raise TypeError("no container")
+
+
+def _counted(container: ListType, spend: Spend) -> ListType:
+    spend(len(container) // 8)
+    return container
+
+
+def index(container: Any, key: Any) -> Any:
+    """`container[key]`. Raises KeyError, IndexError or TypeError."""
+    if isinstance(key, CELEvalError):
+        return key
+    if isinstance(container, CELEvalError):
+        return container
+    if isinstance(container, MapType) and isinstance(key, (StringType, BoolType, *_NUMBERS)):
+        found = entry(container, key)
+        if found is None:
+            raise KeyError(key)
+        return found[0]
+    if isinstance(container, ListType) and is_number(key):
+        if _plain(key) != int(key):
+            raise TypeError("a position is a whole number")
+        if not 0 <= int(key) < len(container):
+            raise IndexError(key)
+        return container[int(key)]
+    raise TypeError("no container")
+
+
+def _arithmetic(op: Callable[[Any, Any], Any], kinds: tuple[type, ...]) -> Callable[[Any, Any], Any]:
+    def apply(left: Any, right: Any) -> Any:
+        for operand in (left, right):
+            if isinstance(operand, CELEvalError):
+                return operand
+        if type(left) is not type(right) or not isinstance(left, kinds):
+            raise TypeError("no overload")
+        kind: Any = type(left)
+        return kind(op(left, right))
+
+    return apply
+
+
+def _divide(left: Any, right: Any) -> Any:
+    """cel-python gives +Infinity for any double divided by zero."""
+    if isinstance(right, DoubleType) and right == 0.0:
+        sign = math.copysign(1.0, left) * math.copysign(1.0, right)
+        return math.nan if left == 0.0 or math.isnan(left) else sign * math.inf
+    return operator.truediv(left, right)
+
+
+def _negate(value: Any) -> Any:
+    if isinstance(value, CELEvalError):
+        return value
+    if not isinstance(value, (IntType, DoubleType)):
+        raise TypeError("no overload")
+    return type(value)(-value)
+
+
+ARITHMETIC: Final[Mapping[str, Callable[..., Any]]] = {
+    "_+_": _arithmetic(operator.add, (*_NUMBERS, StringType, BytesType, ListType)),
+    "_-_": _arithmetic(operator.sub, _NUMBERS),
+    "_*_": _arithmetic(operator.mul, _NUMBERS),
+    "_/_": _arithmetic(_divide, _NUMBERS),
+    "_%_": _arithmetic(operator.mod, (IntType, UintType)),
+    "-_": _negate,
+    "_[_]": index,
+}
+"""By the names that cel-python's evaluator looks up."""

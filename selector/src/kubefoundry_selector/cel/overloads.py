@@ -1,0 +1,98 @@
+"""Which operand types CEL's operators accept: the checks that K8s' type checker makes on a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from kubefoundry_selector.cel.schema import (
+    BOOL,
+    DOUBLE,
+    DYN,
+    INT,
+    NULL,
+    STRING,
+    UINT,
+    Dynamic,
+    ListOf,
+    MapOf,
+    Record,
+    Scalar,
+    Type,
+)
+
+NUMBERS: Final = (INT, UINT, DOUBLE)
+
+
+class Mismatch(Exception):
+    """The operands do not fit the operator; the text says how."""
+
+
+def name_of(kind: Type) -> str:
+    """How messages call a type."""
+    match kind:
+        case Scalar("null_type"):
+            return "null"
+        case Scalar(name):
+            return f"an {name}" if name[0] in "aeio" else f"a {name}"
+        case ListOf():
+            return "a list"
+        case MapOf():
+            return "a map"
+        case Record():
+            return "an object"
+    return "a dynamic value"
+
+
+def fits(found: Type, wanted: Type) -> bool:
+    return isinstance(found, Dynamic) or isinstance(wanted, Dynamic) or found == wanted
+
+
+def joined(kinds: Iterable[Type]) -> Type:
+    """The one type of several values, dynamic where they differ or are none."""
+    known = list(kinds)
+    return known[0] if known and all(kind == known[0] for kind in known) else DYN
+
+
+def comparable(left: Type, right: Type) -> bool:
+    """Whether == can ever be true; K8s refuses such comparisons at compile time."""
+    if fits(left, right) or (left in NUMBERS and right in NUMBERS):
+        return True
+    if isinstance(left, ListOf) and isinstance(right, ListOf):
+        return comparable(left.item, right.item)
+    return isinstance(left, MapOf | Record) and isinstance(right, MapOf | Record)
+
+
+def check_relation(operator: str, left: Type, right: Type) -> None:
+    """Raises Mismatch. `operator` is the grammar's name."""
+    if operator == "relation_in":
+        match right:
+            case ListOf(item):
+                right = item
+            case MapOf() | Record():
+                right = STRING
+            case Scalar():
+                raise Mismatch(f"'in' needs a list or a map, this is {name_of(right)}")
+    elif operator not in ("relation_eq", "relation_ne"):
+        for kind in (left, right):
+            if not isinstance(kind, Dynamic) and kind not in (*NUMBERS, STRING, BOOL):
+                raise Mismatch(f"{name_of(kind)} has no order")
+    if not comparable(left, right):
+        hint = "; ask with has() whether a field is there" if NULL in (left, right) else ""
+        raise Mismatch(f"{name_of(left)} is never equal to {name_of(right)}{hint}")
+
+
+def arithmetic(operator: str, left: Type, right: Type) -> Type:
+    """The type of the result. Raises Mismatch. `operator` is the grammar's name."""
+    for kind in (left, right):
+        addable = operator == "addition_add" and (kind == STRING or isinstance(kind, ListOf))
+        countable = kind in NUMBERS and not (operator == "multiplication_mod" and kind == DOUBLE)
+        if not isinstance(kind, Dynamic) and not addable and not countable:
+            raise Mismatch(f"no such arithmetic with {name_of(kind)}")
+    if isinstance(left, Dynamic) or isinstance(right, Dynamic):
+        return right if isinstance(left, Dynamic) else left
+    if isinstance(left, ListOf) and isinstance(right, ListOf):
+        return joined((left, right))
+    if left != right:
+        raise Mismatch(f"no arithmetic between {name_of(left)} and {name_of(right)}")
+    return left

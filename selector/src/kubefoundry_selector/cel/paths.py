@@ -1,0 +1,67 @@
+"""The paths that a rule reads, as `spec.engine.type`: for messages, and to show the values that decided."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from lark import Token, Tree
+
+from kubefoundry_selector.cel.source import Node
+
+_STEP: Final = re.compile(r"\.?(?P<field>[A-Za-z_]\w*)|\['(?P<key>[^']*)'\]", re.ASCII)
+
+
+def path_of(node: Any) -> str | None:
+    """How a chain of constant selections is written; None for any other expression."""
+    match node:
+        case Tree(data="primary", children=[Tree(data="ident", children=[name])]):
+            return str(name)
+        case Tree(data="member_dot", children=[operand, field]):
+            path = path_of(operand)
+            return f"{path}.{field}" if path else None
+        case Tree(data="member_index", children=[operand, key]):
+            path, text = path_of(operand), constant(cast(Node, key))
+            return f"{path}['{text}']" if path and text is not None else None
+    return None
+
+
+def constant(node: Node) -> str | None:
+    """The text of a plain string literal without escapes and quotes."""
+    match node:
+        case Tree(
+            data="primary", children=[Tree(data="literal", children=[Token(type="STRING_LIT") as token])]
+        ):
+            text = str(token)[1:-1]
+            return text if token[0] in "'\"" and not set(text) & {"\\", "'"} else None
+    return None
+
+
+def paths_in(tree: Node, roots: frozenset[str]) -> tuple[str, ...]:
+    """The longest constant paths that start at one of the variables, in order of appearance."""
+    found: dict[str, None] = {}
+
+    def walk(node: Any) -> None:
+        if not isinstance(node, Tree):
+            return
+        path = path_of(node)
+        if path is None:
+            for child in node.children:
+                walk(child)
+        elif _STEP.match(path)["field"] in roots:  # type: ignore[index]
+            found[path] = None
+
+    walk(tree)
+    return tuple(found)
+
+
+def value_at(path: str, environment: Mapping[str, Any]) -> Any:
+    """The JSON value at a path, or None where a part of it is absent."""
+    value: Any = environment
+    for step in _STEP.finditer(path):
+        name = step["field"] if step["field"] is not None else step["key"]
+        if not isinstance(value, Mapping) or name not in value:
+            return None
+        value = value[name]
+    return value

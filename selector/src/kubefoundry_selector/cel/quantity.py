@@ -1,0 +1,80 @@
+"""Kubernetes quantities in rules: `quantity(spec.resources.memory).isGreaterThan(quantity('16Gi'))`.
+
+As K8s' CEL quantity library, but a whole number is accepted too, because the fields are int-or-string.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from celpy.celtypes import BoolType, IntType, StringType
+
+from kubefoundry_sdk.api import quantity
+
+
+class Quantity:
+    """An exact amount; a CEL value of its own type."""
+
+    __slots__ = ("amount",)
+
+    def __init__(self, amount: Fraction) -> None:
+        self.amount = amount
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Quantity) and self.amount == other.amount
+
+    def __hash__(self) -> int:
+        return hash(self.amount)
+
+    def __repr__(self) -> str:
+        return f"Quantity({self.amount})"
+
+
+def parse(value: Any) -> Quantity:
+    """`quantity(x)`. Raises ValueError for a string that is none, TypeError for other kinds."""
+    if isinstance(value, IntType):
+        return Quantity(quantity.parse(int(value)))
+    if not isinstance(value, StringType):
+        raise TypeError("no overload of quantity")
+    return Quantity(quantity.parse(str(value)))
+
+
+def is_quantity(value: Any) -> BoolType:
+    try:
+        parse(value)
+    except ValueError:
+        return BoolType(False)
+    return BoolType(True)
+
+
+def compare(left: Any, right: Any) -> IntType:
+    a, b = _amount(left), _amount(right)
+    return IntType((a > b) - (a < b))
+
+
+def greater(left: Any, right: Any) -> BoolType:
+    return BoolType(_amount(left) > _amount(right))
+
+
+def less(left: Any, right: Any) -> BoolType:
+    return BoolType(_amount(left) < _amount(right))
+
+
+def is_integer(value: Any) -> BoolType:
+    amount = _amount(value)
+    return BoolType(amount.denominator == 1 and -(2**63) <= amount < 2**63)
+
+
+def as_integer(value: Any) -> IntType:
+    """Raises ValueError where it is none or does not fit 64 bits."""
+    amount = _amount(value)
+    if amount.denominator != 1:
+        raise ValueError("the quantity is no whole number")
+    return IntType(int(amount))
+
+
+def _amount(value: Any) -> Fraction:
+    if not isinstance(value, Quantity):
+        raise TypeError("no overload: a quantity is needed")
+    return value.amount

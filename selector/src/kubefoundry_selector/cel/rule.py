@@ -1,0 +1,106 @@
+"""A selection rule: compiled once from its text, matched against a ModelDeployment.
+
+Everything else of the selector sees this module alone; that cel-python evaluates is known only in this package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from celpy.celtypes import BoolType
+from celpy.evaluation import CELEvalError
+
+from kubefoundry_selector.cel.evaluation import Budget, BudgetSpent, Evaluation
+from kubefoundry_selector.cel.lint import lint
+from kubefoundry_selector.cel.paths import paths_in, value_at
+from kubefoundry_selector.cel.schema import VARIABLES, to_cel
+from kubefoundry_selector.cel.source import BadSource, Node, Problem, parse
+
+MAX_CACHED: Final = 1024
+"""Rules kept compiled: far more than the InferenceProviderConfigs of a cluster hold."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rule:
+    """A rule that can be matched. `paths`: what it reads, as `spec.engine.type`."""
+
+    text: str
+    tree: Node
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidRule:
+    """A rule that is skipped, with the first problem found in it."""
+
+    text: str
+    problem: Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A rule that could not be evaluated on this ModelDeployment; it counts as not matched."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Environment:
+    """The variables of rules for one ModelDeployment, as JSON and as CEL values."""
+
+    json: Mapping[str, Any]
+    values: Mapping[str, Any]
+
+
+def environment(spec: Mapping[str, Any], metadata: Mapping[str, Any]) -> Environment:
+    """The variables `spec` (already defaulted) and `metadata.{name,namespace,labels,annotations}`."""
+    json = {
+        "spec": dict(spec),
+        "metadata": {
+            "name": metadata.get("name") or "",
+            "namespace": metadata.get("namespace") or "",
+            "labels": dict(metadata.get("labels") or {}),
+            "annotations": dict(metadata.get("annotations") or {}),
+        },
+    }
+    return Environment(json, {name: to_cel(json[name], kind) for name, kind in VARIABLES.items()})
+
+
+@lru_cache(maxsize=MAX_CACHED)
+def compile(text: str) -> Rule | InvalidRule:
+    """Parses, bounds and lints a rule."""
+    try:
+        tree = parse(text)
+    except BadSource as error:
+        return InvalidRule(text, error.problem)
+    problem = lint(tree)
+    if problem is not None:
+        return InvalidRule(text, problem)
+    return Rule(text, tree, paths_in(tree, frozenset(VARIABLES)))
+
+
+def match(rule: Rule, variables: Environment) -> bool | Failure:
+    """Whether the rule is true for the ModelDeployment. Never raises; bounded by `evaluation.MAX_STEPS`."""
+    try:
+        value = Evaluation(rule.tree, variables.values, Budget()).evaluate()
+    except BudgetSpent as spent:
+        return Failure(str(spent))
+    except CELEvalError as error:
+        return Failure(str(error.args[0]))
+    except RecursionError:
+        return Failure("it is nested too deeply")
+    except (
+        Exception
+    ) as error:  # cel-python raises ValueError, MemoryError and others (facts/python-stack §4.2)
+        return Failure(f"{type(error).__name__}: {error}")
+    if not isinstance(value, BoolType):
+        return Failure("it gives no bool")
+    return bool(value)
+
+
+def values_read(rule: Rule, variables: Environment) -> dict[str, Any]:
+    """The JSON values at the paths that the rule reads; None where one is absent."""
+    return {path: value_at(path, variables.json) for path in rule.paths}
