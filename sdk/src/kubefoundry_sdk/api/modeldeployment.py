@@ -76,8 +76,8 @@ class ServingSpec(ApiModel):
     """How requests are served."""
 
     mode: ServingMode = "aggregated"
-    """aggregated (each replica does the whole work) or disaggregated (prefill and decode are components of their
-    own). Changing it makes the deployment anew."""
+    """How the work is split: aggregated (each replica does the whole) or disaggregated (prefill and decode are
+    components of their own). Changing it makes the deployment anew."""
 
 
 class GpuSpec(ApiModel):

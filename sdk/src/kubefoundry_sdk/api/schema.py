@@ -60,8 +60,10 @@ def _convert(node: Schema, models: dict[str, Schema], path: str, inside: tuple[s
                 schema[key] = _convert(value, models, f"{path}[]", inside)
             case "additionalProperties" if value is True:
                 schema["x-kubernetes-preserve-unknown-fields"] = True
-            case "additionalProperties" if value is not False:
-                schema[key] = _convert(value, models, f"{path}{{}}", inside)
+            case "additionalProperties" if value is False:
+                pass  # the API server prunes unknown fields in any case
+            case "additionalProperties":
+                schema[key] = _convert(value, models, f"{path}[]", inside)
             case "description":
                 schema[key] = " ".join(value.split())
             case _ if key in _KEPT or key.startswith("x-kubernetes-"):

@@ -24,7 +24,7 @@ class StatusCondition(ApiModel):
     """Whether it holds: True, False or Unknown."""
 
     observed_generation: Generation | None = None
-    """metadata.generation of the object for which this was found."""
+    """The metadata.generation of the object for which this was found."""
 
     last_transition_time: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
     """When status last changed."""
@@ -97,7 +97,7 @@ class ModelDeploymentStatus(ApiModel):
     """What goes on, for people."""
 
     observed_generation: Generation | None = None
-    """metadata.generation that phase, message and the counts are about."""
+    """The metadata.generation that phase, message and the counts are about."""
 
     provider: ProviderStatus | None = None
     """The selected provider and what it made."""

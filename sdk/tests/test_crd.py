@@ -1,0 +1,105 @@
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubefoundry_sdk.api import crd
+
+CRDS = Path(__file__).parents[2] / "crds"
+DEFINITIONS = [crd.model_deployments(), crd.provider_configs()]
+
+
+def _schema(definition: dict[str, Any]) -> dict[str, Any]:
+    schema: dict[str, Any] = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return schema
+
+
+def _nodes(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    yield path, schema
+    for name, field in schema.get("properties", {}).items():
+        yield from _nodes(field, f"{path}.{name}")
+    for key in ("items", "additionalProperties"):
+        if key in schema:
+            yield from _nodes(schema[key], f"{path}[]")
+
+
+def test_the_files_are_what_the_models_say(tmp_path: Path) -> None:
+    written = crd.write(tmp_path)
+
+    assert [path.name for path in written] == ["modeldeployments.yaml", "inferenceproviderconfigs.yaml"]
+    for path in written:
+        assert path.read_text() == (CRDS / path.name).read_text(), (
+            "run: python -m kubefoundry_sdk.api.crd crds"
+        )
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda it: it["spec"]["names"]["kind"])
+def test_every_field_is_documented(definition: dict[str, Any]) -> None:
+    undocumented = [path for path, node in _nodes(_schema(definition)) if not _described(path, node)]
+
+    assert undocumented == []
+
+
+def _described(path: str, node: dict[str, Any]) -> bool:
+    return path.endswith("[]") or bool(re.match(r"[A-Z].*\.$", node.get("description", "")))
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda it: it["spec"]["names"]["kind"])
+def test_nothing_is_newer_than_kubernetes_1_26(definition: dict[str, Any]) -> None:
+    version = definition["spec"]["versions"][0]
+    for path, node in _nodes(_schema(definition)):
+        for rule in node.get("x-kubernetes-validations", []):
+            assert rule.keys() == {"rule", "message"}, path
+            assert not re.search(r"\?|oldSelf|quantity\(|cel\.|format\(", rule["rule"]), path
+    assert "selectableFields" not in version
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda it: it["spec"]["names"]["kind"])
+def test_a_default_breaks_no_rule_of_its_own_place(definition: dict[str, Any]) -> None:
+    """The API server holds a default to the rules at and below its place before it fills it up."""
+    for path, node in _nodes(_schema(definition)):
+        if "default" in node:
+            ruled = [below for below, inner in _nodes(node) if "x-kubernetes-validations" in inner]
+            assert ruled == [], path
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda it: it["spec"]["names"]["kind"])
+def test_conditions_have_one_owner_each(definition: dict[str, Any]) -> None:
+    conditions = _schema(definition)["properties"]["status"]["properties"]["conditions"]
+
+    assert conditions["x-kubernetes-list-type"] == "map"
+    assert conditions["x-kubernetes-list-map-keys"] == ["type"]
+
+
+def test_names_and_columns() -> None:
+    deployments, configs = (definition["spec"] for definition in DEFINITIONS)
+    columns = deployments["versions"][0]["additionalPrinterColumns"]
+
+    assert (deployments["names"]["shortNames"], deployments["scope"]) == (["md"], "Namespaced")
+    assert (configs["names"]["shortNames"], configs["scope"]) == (["ipc"], "Cluster")
+    assert [column["name"] for column in columns if not column.get("priority")] == [
+        *("Provider", "Phase", "Ready", "Replicas", "Endpoint", "Age")
+    ]
+    assert [column["name"] for column in columns if column.get("priority")] == ["Model", "Engine", "Reason"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "error"),
+    [
+        ([], 2, "usage: "),
+        (["a", "b"], 2, "usage: "),
+        (["no/such/folder"], 1, "CRDs not written to no/such/folder"),
+    ],
+)
+def test_the_command_says_why_it_wrote_nothing(
+    arguments: list[str], code: int, error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert crd.main(arguments) == code
+    assert capsys.readouterr().err.startswith(error)
+
+
+def test_the_command_names_what_it_wrote(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert crd.main([str(tmp_path)]) == 0
+    assert capsys.readouterr().out.split() == [str(path) for path in crd.write(tmp_path)]

@@ -1,0 +1,66 @@
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from kubefoundry_sdk.api import validation
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.api.providerconfig import ProviderConfigSpec, ProviderConfigStatus
+from kubefoundry_sdk.api.schema import structural
+from kubefoundry_sdk.api.status import ModelDeploymentStatus
+from support.corpus import specs
+from support.schema_values import values
+
+
+@given(specs())
+def test_a_spec_is_dumped_as_it_was_written(spec: dict[str, Any]) -> None:
+    typed = ModelDeploymentSpec.model_validate(spec)
+
+    assert typed.model_dump(by_alias=True, exclude_unset=True) == spec
+
+
+@given(specs())
+def test_the_typed_defaults_are_those_of_the_crd(spec: dict[str, Any]) -> None:
+    complete = ModelDeploymentSpec.model_validate(validation.default(spec))
+
+    assert complete == ModelDeploymentSpec.model_validate(spec)
+
+
+@settings(deadline=None)
+@given(values(structural(ModelDeploymentStatus)))
+def test_a_status_is_dumped_as_it_was_written(status: dict[str, Any]) -> None:
+    typed = ModelDeploymentStatus.model_validate(status)
+
+    assert typed.model_dump(by_alias=True, exclude_unset=True) == status
+
+
+@pytest.mark.parametrize("model", [ProviderConfigSpec, ProviderConfigStatus])
+def test_a_provider_config_is_dumped_as_it_was_written(
+    model: type[ProviderConfigSpec] | type[ProviderConfigStatus],
+) -> None:
+    @settings(deadline=None)
+    @given(values(structural(model)))
+    def dumped(value: dict[str, Any]) -> None:
+        assert model.model_validate(value).model_dump(by_alias=True, exclude_unset=True) == value
+
+    dumped()
+
+
+@pytest.mark.parametrize(
+    ("model", "served"),
+    [
+        ({"id": "meta-llama/Llama-3.1-8B"}, "Llama-3.1-8B"),
+        ({"id": "gpt2"}, "gpt2"),
+        ({"id": "a/b", "servedName": "c"}, "c"),
+        ({"id": "a/b", "servedName": ""}, "b"),
+        ({}, None),
+        ({"source": "custom", "id": "a/b", "servedName": "c"}, None),
+    ],
+)
+def test_the_served_name_is_computed(model: dict[str, Any], served: str | None) -> None:
+    assert ModelDeploymentSpec.model_validate({"model": model}).served_name == served
+
+
+@pytest.mark.parametrize(("resources", "count"), [({}, 0), ({"gpu": {}}, 0), ({"gpu": {"count": 2}}, 2)])
+def test_gpus_omitted_are_none(resources: dict[str, Any], count: int) -> None:
+    assert ModelDeploymentSpec.model_validate({"resources": resources}).gpu_count == count

@@ -1,0 +1,174 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+
+from kubefoundry_sdk.api import validation
+from kubefoundry_sdk.api.rules import RULES
+from kubefoundry_sdk.api.validation import Problem
+from support.corpus import specs
+from support.refused_specs import AGGREGATED, DISAGGREGATED, REFUSED, Refused, changed
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.mark.parametrize("refused", REFUSED, ids=lambda it: it.name)
+def test_a_broken_rule_is_told_in_its_words(refused: Refused) -> None:
+    assert Problem(f"spec.{refused.field}", refused.message) in validation.validate(refused.spec)
+
+
+def test_every_rule_has_a_spec_that_breaks_it() -> None:
+    assert {rule.message for rule in RULES} == {refused.message for refused in REFUSED}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        AGGREGATED,
+        DISAGGREGATED,
+        changed(AGGREGATED, resources__gpu__count=2, scaling__replicas=0),
+        changed(AGGREGATED, engine__type="llamacpp", resources={"memory": 1, "cpu": "0.5"}),
+        changed(AGGREGATED, model={"source": "custom"}, image="registry:5000/a/b:v1@sha256:00"),
+        changed(AGGREGATED, provider={"name": "somebody", "overrides": {"any": [{"thing": None}]}}),
+        changed(AGGREGATED, env=[{"name": "A", "value": "", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}]),
+        changed(AGGREGATED, image="", serving=None, engine__contextLength=None, env=None),
+        changed(DISAGGREGATED, resources={}, scaling__prefill__replicas=0),
+    ],
+)
+def test_a_good_spec_has_no_problem(spec: dict[str, Any]) -> None:
+    assert validation.validate(spec) == []
+
+
+@given(specs())
+def test_the_corpus_of_valid_specs_is_valid(spec: dict[str, Any]) -> None:
+    assert validation.validate(spec) == []
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_an_example_is_valid_and_says_nothing_in_vain(path: Path) -> None:
+    spec = yaml.safe_load(path.read_text())["spec"]
+
+    assert validation.validate(spec) == []
+    assert validation.warnings(spec) == []
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("bad/*.yaml")), ids=lambda path: path.stem)
+def test_a_bad_example_has_one_problem(path: Path) -> None:
+    assert len(validation.validate(yaml.safe_load(path.read_text())["spec"])) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "message"),
+    [
+        ({"engine__type": "vlm"}, "engine.type", 'must be one of vllm, sglang, trtllm, llamacpp, not "vlm"'),
+        ({"engine": "vllm"}, "engine", 'must be a map of fields, not "vllm"'),
+        ({"engine__contextLength": "8192"}, "engine.contextLength", 'must be a whole number, not "8192"'),
+        ({"engine__contextLength": 1.5}, "engine.contextLength", "must be a whole number, not 1.5"),
+        ({"engine__contextLength": True}, "engine.contextLength", "must be a whole number, not true"),
+        ({"engine__contextLength": 0}, "engine.contextLength", "must be at least 1, not 0"),
+        ({"engine__trustRemoteCode": "true"}, "engine.trustRemoteCode", 'must be true or false, not "true"'),
+        ({"engine__args": {"x": 1}}, "engine.args[x]", "must be a text, not 1"),
+        ({"scaling__replicas": 2**31}, "scaling.replicas", "must be at most 2147483647, not 2147483648"),
+        ({"env": {"name": "A"}}, "env", 'must be a list, not {"name": "A"}'),
+        ({"env": [{"value": "x"}]}, "env[0].name", "is required"),
+        ({"env": [{"name": "A"}, {"name": "A"}]}, "env[1]", 'repeats name "A"'),
+        ({"env": [{"name": f"A{i}"} for i in range(257)]}, "env", "may have 256 entries at most, not 257"),
+        ({"image": "a" * 1025}, "image", "may have 1024 characters at most, not 1025"),
+        ({"provider": {"name": ""}}, "provider.name", "must not be empty"),
+        (
+            {"provider": {"name": "Dynamo"}},
+            "provider.name",
+            'must be a name of lower-case letters, digits and inner dashes, not "Dynamo"',
+        ),
+        (
+            {"model__id": "--model x"},
+            "model.id",
+            'must be a model id such as "meta-llama/Llama-3.1-8B-Instruct", not "--model x"',
+        ),
+        (
+            {"resources__memory": "1K"},
+            "resources.memory",
+            'must be a quantity such as "16Gi", "500m" or 4, not "1K"',
+        ),
+        ({"resources__cpu": 0.5}, "resources.cpu", 'must be a quantity such as "16Gi", "500m" or 4, not 0.5'),
+        ({"resources__cpu": -1}, "resources.cpu", "must be at least 0, not -1"),
+        (
+            {"resources__gpu__type": "gpu"},
+            "resources.gpu.type",
+            'must be a resource name such as "nvidia.com/gpu", not "gpu"',
+        ),
+        (
+            {"secrets": {"huggingFaceToken": "hf token"}},
+            "secrets.huggingFaceToken",
+            'must be a name of lower-case letters, digits, inner dashes and dots, not "hf token"',
+        ),
+        (
+            {"podTemplate__metadata__labels": {"a b": "x"}},
+            "podTemplate.metadata.labels[a b]",
+            "the key must be a label key: letters, digits and inner _ . -, optionally behind a domain and a slash",
+        ),
+    ],
+)
+def test_a_wrong_value_is_told_readably(changes: dict[str, Any], field: str, message: str) -> None:
+    assert validation.validate(changed(AGGREGATED, **changes)) == [Problem(f"spec.{field}", message)]
+
+
+@pytest.mark.parametrize("spec", [None, [], "x"])
+def test_a_spec_that_is_none_is_told(spec: Any) -> None:
+    assert [problem.path for problem in validation.validate(spec)] == ["spec"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "warnings"),
+    [
+        (AGGREGATED, []),
+        (DISAGGREGATED, []),
+        (
+            changed(AGGREGATED, model={"source": "custom", "servedName": "x"}, image="i"),
+            ["servedName is ignored for custom source"],
+        ),
+        (
+            changed(AGGREGATED, scaling__prefill={}),
+            ["scaling.prefill and scaling.decode are ignored in aggregated mode"],
+        ),
+    ],
+)
+def test_what_is_said_in_vain_is_warned_about(spec: dict[str, Any], warnings: list[str]) -> None:
+    assert validation.warnings(spec) == warnings
+
+
+def test_defaults_are_static_and_complete() -> None:
+    assert validation.default(
+        {"resources": {"gpu": {}}, "scaling": {"prefill": {"memory": None}}, "image": None}
+    ) == {
+        "model": {"source": "huggingface"},
+        "engine": {"trustRemoteCode": False},
+        "serving": {"mode": "aggregated"},
+        "scaling": {"replicas": 1, "prefill": {"replicas": 1}},
+        "resources": {"gpu": {"count": 0, "type": "nvidia.com/gpu"}},
+    }
+
+
+@given(specs())
+def test_defaulting_adds_only_and_once(spec: dict[str, Any]) -> None:
+    complete = validation.default(spec)
+
+    assert validation.default(complete) == complete
+    assert _within(spec, complete)
+
+
+def _within(part: Any, whole: Any) -> bool:
+    if isinstance(part, dict):
+        return all(key in whole and _within(value, whole[key]) for key, value in part.items())
+    return bool(part == whole)
+
+
+def test_defaulting_leaves_the_argument_alone() -> None:
+    spec: dict[str, Any] = {"scaling": {}}
+
+    validation.default(spec)["scaling"]["replicas"] = 7
+
+    assert spec == {"scaling": {}}
+    assert validation.default({})["scaling"] == {"replicas": 1}

@@ -1,0 +1,173 @@
+"""Specs that the rules of a ModelDeployment refuse, each with the text that says so (003 §8, contract §2)."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Final, NamedTuple
+
+Spec = dict[str, Any]
+
+AGGREGATED: Final[Spec] = {
+    "model": {"id": "meta-llama/Llama-3.1-8B-Instruct"},
+    "engine": {"type": "vllm"},
+    "resources": {"gpu": {"count": 1}},
+}
+DISAGGREGATED: Final[Spec] = {
+    "model": {"id": "meta-llama/Llama-3.1-70B-Instruct"},
+    "engine": {"type": "vllm"},
+    "serving": {"mode": "disaggregated"},
+    "scaling": {
+        "prefill": {"gpu": {"count": 4}, "memory": "128Gi"},
+        "decode": {"gpu": {"count": 2}, "memory": "64Gi"},
+    },
+}
+GONE: Final = object()
+
+
+def changed(spec: Spec, **changes: Any) -> Spec:
+    """A copy with fields set, or left out with GONE; `scaling__decode__memory` is a path."""
+    copied = copy.deepcopy(spec)
+    for path, value in changes.items():
+        *parents, name = path.split("__")
+        part = copied
+        for parent in parents:
+            part = part.setdefault(parent, {})
+        if value is GONE:
+            part.pop(name, None)
+        else:
+            part[name] = value
+    return copied
+
+
+class Refused(NamedTuple):
+    """field: where the problem is told to be. message: word for word."""
+
+    name: str
+    spec: Spec
+    field: str
+    message: str
+
+
+_VLLM = "vLLM engine requires GPU (set resources.gpu.count > 0)"
+_ID = "model.id is required when source is huggingface"
+_TYPE = "engine.type is required"
+_BOTH = "Disaggregated mode requires scaling.prefill and scaling.decode"
+_REST = "Disaggregated mode does not use resources (set scaling.prefill.memory and scaling.decode.memory)"
+_ONE = "Disaggregated mode requires scaling.replicas 1 (set scaling.prefill.replicas and scaling.decode.replicas)"
+_SOURCE = "valueFrom requires exactly one of fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef"
+_SECRET = {"secretKeyRef": {"name": "s", "key": "k"}}
+
+
+def _variable(**fields: Any) -> Spec:
+    return changed(AGGREGATED, env=[{"name": "A"}, {"name": "B", **fields}])
+
+
+def _toleration(**fields: Any) -> Spec:
+    return changed(AGGREGATED, tolerations=[{"operator": "Exists"}, fields])
+
+
+REFUSED: Final = (
+    Refused("vLLM, 0 GPUs", changed(AGGREGATED, resources__gpu__count=0), "resources.gpu.count", _VLLM),
+    Refused("vLLM, gpu omitted", changed(AGGREGATED, resources=GONE), "resources.gpu.count", _VLLM),
+    Refused(
+        "vLLM, gpu without count", changed(AGGREGATED, resources={"gpu": {}}), "resources.gpu.count", _VLLM
+    ),
+    Refused(
+        "SGLang, 0 GPUs",
+        changed(AGGREGATED, engine__type="sglang", resources__gpu__count=0),
+        "resources.gpu.count",
+        "SGLang engine requires GPU (set resources.gpu.count > 0)",
+    ),
+    Refused(
+        "TensorRT-LLM, gpu omitted",
+        changed(AGGREGATED, engine__type="trtllm", resources={}),
+        "resources.gpu.count",
+        "TensorRT-LLM engine requires GPU (set resources.gpu.count > 0)",
+    ),
+    Refused(
+        "both forms of GPUs",
+        changed(DISAGGREGATED, resources__gpu__count=1),
+        "resources.gpu",
+        "Cannot specify both resources.gpu and scaling.prefill/decode",
+    ),
+    Refused("memory of nothing", changed(DISAGGREGATED, resources__memory="1Gi"), "resources", _REST),
+    Refused("cpu of nothing", changed(DISAGGREGATED, resources__cpu=1), "resources", _REST),
+    Refused("no prefill", changed(DISAGGREGATED, scaling__prefill=GONE), "scaling", _BOTH),
+    Refused("no decode", changed(DISAGGREGATED, scaling__decode=GONE), "scaling", _BOTH),
+    Refused("neither component", changed(DISAGGREGATED, scaling=GONE), "scaling", _BOTH),
+    Refused(
+        "prefill without gpu",
+        changed(DISAGGREGATED, scaling__prefill__gpu=GONE),
+        "scaling.prefill.gpu.count",
+        "Disaggregated mode requires scaling.prefill.gpu.count",
+    ),
+    Refused(
+        "decode without gpu count",
+        changed(DISAGGREGATED, scaling__decode__gpu={"type": "amd.com/gpu"}),
+        "scaling.decode.gpu.count",
+        "Disaggregated mode requires scaling.decode.gpu.count",
+    ),
+    Refused(
+        "prefill without memory",
+        changed(DISAGGREGATED, scaling__prefill__memory=GONE),
+        "scaling.prefill.memory",
+        "Disaggregated mode requires scaling.prefill.memory",
+    ),
+    Refused(
+        "decode without memory",
+        changed(DISAGGREGATED, scaling__decode__memory=None),
+        "scaling.decode.memory",
+        "Disaggregated mode requires scaling.decode.memory",
+    ),
+    Refused("replicas of the whole", changed(DISAGGREGATED, scaling__replicas=2), "scaling.replicas", _ONE),
+    Refused(
+        "no replicas of the whole", changed(DISAGGREGATED, scaling__replicas=0), "scaling.replicas", _ONE
+    ),
+    Refused("no engine", changed(AGGREGATED, engine=GONE), "engine.type", _TYPE),
+    Refused("no engine type", changed(AGGREGATED, engine={"contextLength": 1}), "engine.type", _TYPE),
+    Refused("no model", changed(AGGREGATED, model=GONE), "model.id", _ID),
+    Refused("empty model id", changed(AGGREGATED, model__id=""), "model.id", _ID),
+    Refused(
+        "custom model without image",
+        changed(AGGREGATED, model={"source": "custom"}, image=""),
+        "image",
+        "image is required when source is custom",
+    ),
+    Refused(
+        "overrides for nobody",
+        changed(AGGREGATED, provider__overrides={"routerMode": "kv"}),
+        "provider.overrides",
+        "provider.overrides requires provider.name (they are settings of one provider)",
+    ),
+    Refused(
+        "two values of a variable",
+        _variable(value="x", valueFrom=_SECRET),
+        "env[1].valueFrom",
+        "value and valueFrom cannot both be set",
+    ),
+    Refused("no source of a variable", _variable(valueFrom={}), "env[1].valueFrom", _SOURCE),
+    Refused(
+        "two sources of a variable",
+        _variable(valueFrom={**_SECRET, "fieldRef": {"fieldPath": "metadata.name"}}),
+        "env[1].valueFrom",
+        _SOURCE,
+    ),
+    Refused(
+        "toleration of no key",
+        _toleration(value="x"),
+        "tolerations[1].operator",
+        "operator must be Exists when key is empty",
+    ),
+    Refused(
+        "toleration of any value and one",
+        _toleration(key="k", operator="Exists", value="x"),
+        "tolerations[1].value",
+        "value must be empty when operator is Exists",
+    ),
+    Refused(
+        "seconds without an eviction",
+        _toleration(key="k", effect="NoSchedule", tolerationSeconds=1),
+        "tolerations[1].effect",
+        "effect must be NoExecute when tolerationSeconds is set",
+    ),
+)
