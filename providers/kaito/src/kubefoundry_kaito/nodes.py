@@ -22,7 +22,7 @@ NODE_OF: Final = f"{names.PREFIX}model-deployment"
 
 
 def resource(deployment: Deployment, settings: Settings) -> dict[str, Any]:
-    """The section. `count` is 1: it means nodes of one instance, and cannot be changed (facts of KAITO 0.12)."""
+    """The section. `count` is 1: it means nodes of one instance, and cannot be changed (seen on KAITO 0.12)."""
     overrides = overrides_of(deployment.spec)
     section: dict[str, Any] = {
         "count": 1,

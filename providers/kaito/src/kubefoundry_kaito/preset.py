@@ -35,9 +35,10 @@ def inference(deployment: Deployment, schema: Schema) -> dict[str, Any]:
 
 
 def config(deployment: Deployment) -> Object:
-    """The ConfigMap that `inference.config` names: KAITO appends each entry to vLLM's command as `--key value`,
+    """The ConfigMap that `inference.config` names.
 
-    after its own options, so that these win (presets/workspace/inference/vllm/inference_api.py @v0.12.0).
+    KAITO appends each entry to vLLM's command as `--key value`, after its own options, so that these win
+    (presets/workspace/inference/vllm/inference_api.py @v0.12.0).
     """
     spec = deployment.spec
     options = {option.flag: option.value for option in vllm.derived(spec) if option.flag in CONFIGURABLE}
