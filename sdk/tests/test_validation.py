@@ -69,7 +69,7 @@ def test_a_bad_example_has_one_problem(path: Path) -> None:
         ({"engine__contextLength": True}, "engine.contextLength", "must be a whole number, not true"),
         ({"engine__contextLength": 0}, "engine.contextLength", "must be at least 1, not 0"),
         ({"engine__trustRemoteCode": "true"}, "engine.trustRemoteCode", 'must be true or false, not "true"'),
-        ({"engine__args": {"x": 1}}, "engine.args[x]", "must be a text, not 1"),
+        ({"engine__args": {"x": 1}}, "engine.args[x]", "must be text, not 1"),
         ({"scaling__replicas": 2**31}, "scaling.replicas", "must be at most 2147483647, not 2147483648"),
         ({"env": {"name": "A"}}, "env", 'must be a list, not {"name": "A"}'),
         ({"env": [{"value": "x"}]}, "env[0].name", "is required"),

@@ -7,7 +7,6 @@ null: apiextensions-apiserver v0.26, pkg/apiserver/schema/defaulting.
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 from collections.abc import Iterator
@@ -41,7 +40,7 @@ def defaulted(value: Any, schema: Schema) -> Any:
         return {key: defaulted(child, fields.get(key, others or {})) for key, child in known.items()}
     if isinstance(value, list):
         return [defaulted(item, schema.get("items", {})) for item in value]
-    return copy.copy(value)
+    return value
 
 
 def problems(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
@@ -74,7 +73,7 @@ def _wrong_type(value: Any, schema: Schema) -> str | None:
         case "array":
             return None if isinstance(value, list) else "a list"
         case "string":
-            return None if isinstance(value, str) else "a text"
+            return None if isinstance(value, str) else "text"
         case "boolean":
             return None if isinstance(value, bool) else "true or false"
         case "integer":
