@@ -22,8 +22,10 @@ APPLY: Final = "application/apply-patch+yaml"
 
 CONNECTIONS: Final = 16
 """Requests on their way at a time: enough for a thousand objects, little enough to leave the server air."""
+BUSY: Final = frozenset({429, 500, 503, 504})
+"""Answers after which the same request may do; 500 is also a webhook that does not answer."""
 RETRY_AFTER: Final = 0.5
-"""Seconds before a broken watch is started again."""
+"""Seconds before a broken watch or a failed request is tried again."""
 
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 
@@ -49,19 +51,24 @@ class Cluster:
     async def send(
         self, method: str, path: str, body: Any = None, *, content: str = JSON, manager: str = ""
     ) -> Object:
-        """One request. Raises Refused with the server's status and words."""
+        """One request, again and again while the server is away or busy. Raises Refused with its words."""
         params = {"fieldManager": manager} if manager else {}
         if content == APPLY:
             params["force"] = "true"
         data = None if body is None else json.dumps(body)
-        async with self._session.request(
-            method, path, params=params, data=data, headers={"Content-Type": content}
-        ) as answer:
-            text = await answer.text()
-            if answer.status >= 400:
-                raise Refused(answer.status, _message(text))
-            found: Object = json.loads(text)
-            return found
+        while True:
+            try:
+                async with self._session.request(
+                    method, path, params=params, data=data, headers={"Content-Type": content}
+                ) as answer:
+                    return _object(answer.status, await answer.text())
+            except Refused as refusal:
+                if refusal.status not in BUSY:
+                    raise
+                log.info("%s %s again: %s", method, path, refusal)
+            except (aiohttp.ClientError, TimeoutError) as error:
+                log.info("%s %s again: %s", method, path, error)
+            await asyncio.sleep(RETRY_AFTER)
 
     async def watch(self, path: str, selector: str = "") -> AsyncIterator[tuple[EventType, Object]]:
         """Every object of a collection, then every change, through lost connections. Raises Refused 404."""
@@ -96,10 +103,7 @@ class Cluster:
 
     async def _list(self, path: str, fields: Mapping[str, str]) -> Object:
         async with self._session.get(path, params=fields) as answer:
-            text = await answer.text()
-            if answer.status >= 400:
-                raise Refused(answer.status, _message(text))
-            found: Object = json.loads(text)
+            found = _object(answer.status, await answer.text())
         for item in found["items"]:
             # items of a list carry neither
             item.setdefault("apiVersion", found["apiVersion"])
@@ -145,6 +149,13 @@ async def connect(kubeconfig: Path) -> Cluster:
 async def disconnect(cluster: Cluster) -> None:
     """Close its connections."""
     await cluster._session.close()
+
+
+def _object(status: int, text: str) -> Object:
+    if status >= 400:
+        raise Refused(status, _message(text))
+    found: Object = json.loads(text)
+    return found
 
 
 def _message(text: str) -> str:

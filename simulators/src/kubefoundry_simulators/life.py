@@ -63,11 +63,9 @@ class Life:
                     await self._next()
             for step in self._operator.leave(self._object):
                 await asyncio.sleep(step.after / self._speed)
-                await self._write(step)
+                await self._try(step)
         except Gone:
             pass
-        except Refused as refusal:
-            log.warning("%s %s is left alone: %s", self._operator.name, self._path, refusal)
 
     @property
     def _leaving(self) -> bool:
@@ -78,12 +76,22 @@ class Life:
         await self._news.wait()
 
     async def _perform(self, steps: list[Step]) -> None:
-        """Until the last step or the object's deletion."""
+        """Until the last step, the object's deletion, or a refusal (the rest is then left undone)."""
         for step in steps:
             await self._pause(step.after / self._speed)
-            if self._leaving:
+            if self._leaving or not await self._try(step):
                 return
+
+    async def _try(self, step: Step) -> bool:
+        """Whether it was done. Raises Gone."""
+        try:
             await self._write(step)
+        except Refused as refusal:
+            if refusal.status == 404:
+                raise Gone from refusal
+            log.warning("simulated %s is refused at %s: %s", self._operator.name, self._path, refusal)
+            return False
+        return True
 
     async def _pause(self, seconds: float) -> None:
         try:
@@ -94,20 +102,15 @@ class Life:
             pass
 
     async def _write(self, step: Step) -> None:
-        try:
-            match step:
-                case Rewrite():
-                    await self._rewrite(step)
-                case Report():
-                    await self._report(step.status)
-                case Create() if self._services:
-                    await self._create(step.service)
-                case Delete() if self._services:
-                    await self._delete(step.service)
-        except Refused as refusal:
-            if refusal.status == 404:
-                raise Gone from refusal
-            raise
+        match step:
+            case Rewrite():
+                await self._rewrite(step)
+            case Report():
+                await self._report(step.status)
+            case Create() if self._services:
+                await self._create(step.service)
+            case Delete() if self._services:
+                await self._delete(step.service)
 
     async def _rewrite(self, step: Rewrite) -> None:
         while True:
