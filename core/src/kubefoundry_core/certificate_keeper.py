@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from kubefoundry_core.admission.listener import Listener
 from kubefoundry_core.certificate_secret import SECRET, filled, read
-from kubefoundry_core.certificates import Material, Unusable, next_renewal, renewed
+from kubefoundry_core.certificates import Material, Unusable, check, next_renewal, renewed
 from kubefoundry_core.webhook_configurations import CONFIGURATION, MUTATING, VALIDATING, bundle_patch, covers
 from kubefoundry_sdk.api.kinds import SECRETS, Kind, Object
 from kubefoundry_sdk.api.names import CORE_MANAGER
@@ -84,9 +84,9 @@ class CertificateKeeper:
             return None
         try:
             material = read(secret)
-            renewed(material, self._hosts, datetime.now(UTC))
+            check(material)
         except Unusable as error:
-            log.error("Secret %s/%s is replaced: %s", self._process.namespace, SECRET, error)
+            log.error("Secret %s/%s is unusable: %s", self._process.namespace, SECRET, error)
             return None
         return material
 

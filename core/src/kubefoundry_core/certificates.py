@@ -72,13 +72,9 @@ def renewed(
     if material is None:
         certificate, key = _authority(now)
         return _signed(Material((certificate,), key, b"", b""), hosts, now)
+    check(material)
     authorities = [_certificate(pem) for pem in material.authorities]
-    if not authorities:
-        raise Unusable("the bundle holds no authority")
     leaf = _certificate(material.leaf)
-    _check_pair(authorities[0], material.authority_key, "authority")
-    _check_pair(leaf, material.leaf_key, "leaf")
-
     wanted = material
     if new_authority or now >= _renewal(authorities[0]):
         certificate, key = _authority(now)
@@ -94,6 +90,15 @@ def renewed(
     if orphan or (settled and stale):
         wanted = _signed(wanted, hosts, now)
     return wanted if wanted != material else None
+
+
+def check(material: Material) -> None:
+    """Raises Unusable when a part cannot be read or a key belongs to another certificate."""
+    authorities = [_certificate(pem) for pem in material.authorities]
+    if not authorities:
+        raise Unusable("the bundle holds no authority")
+    _check_pair(authorities[0], material.authority_key, "authority")
+    _check_pair(_certificate(material.leaf), material.leaf_key, "leaf")
 
 
 def next_renewal(material: Material, now: datetime) -> datetime:

@@ -32,7 +32,7 @@ class Controller:
             selector={"fieldSelector": f"metadata.name={SELECTOR_LEASE}"},
         )
         self._queue = process.queue("core", self._reconcile)
-        self._heartbeats: dict[str, Expiry] = {}
+        self._heartbeats: dict[str, tuple[object, float]] = {}
         self._lease_expiry = Expiry(self._clock)
         self._selector = False
         self._lease_timer: asyncio.TimerHandle | None = None
@@ -126,21 +126,22 @@ class Controller:
         return dead.again
 
     def _ages(self) -> dict[str, float]:
-        """Seconds since each registered provider's heartbeat was seen to change."""
-        return {
-            name: self._heartbeats[name].see(_heartbeat(config)) for name, config in self.registered().items()
-        }
+        """Seconds since each registered provider's heartbeat was seen to change, by our own monotonic clock."""
+        now = self._clock()
+        return {name: now - since for name, (_, since) in self._heartbeats.items()}
 
     def _config_changed(self, key: Key, config: Object | None) -> None:
         name = key[1]
+        known = self._heartbeats.get(name)
         if config is None:
             self._heartbeats.pop(name, None)
+        else:
+            heartbeat = (config.get("status") or {}).get("lastHeartbeat")
+            if known is None or known[0] != heartbeat:
+                self._heartbeats[name] = (heartbeat, self._clock())
+        if (config is None) != (known is None):
+            # Registered, or not any more: that is in the messages of all who wait.
             self._enqueue_all()
-        elif name not in self._heartbeats:
-            self._heartbeats[name] = Expiry(self._clock)
-            self._enqueue_all()
-        if config is not None:
-            self._heartbeats[name].see(_heartbeat(config))
 
     def _look_at_lease(self) -> None:
         """Whether a selector is there; looks again when the Lease will have run out."""
@@ -162,7 +163,3 @@ class Controller:
         keys = self._deployments.keys()
         for key in keys:
             self._queue.add(key)
-
-
-def _heartbeat(config: Object) -> object:
-    return (config.get("status") or {}).get("lastHeartbeat")
