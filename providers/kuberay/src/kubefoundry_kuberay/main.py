@@ -7,5 +7,5 @@ from kubefoundry_kuberay.settings import add_arguments
 from kubefoundry_sdk.provider import shim
 
 
-def main() -> None:
-    shim.run(NAME, build=build, add_arguments=add_arguments)
+def main() -> int:
+    return shim.run(NAME, build=build, add_arguments=add_arguments)

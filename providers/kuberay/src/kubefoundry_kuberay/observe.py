@@ -56,7 +56,7 @@ def observe(deployment: Deployment, live: Object) -> Observation:
 def _serving(status: Status) -> bool:
     """`serviceStatus` stays Running where an invalid edit turns Ready to False, and is all there is up to 1.2."""
     says_so = status.condition("Ready").status == "True" or status.service == "Running"
-    return says_so and status.endpoints > 0
+    return says_so and status.endpoints > 0 and not status.deleting
 
 
 def _ready(status: Status, desired: int) -> int:
@@ -105,6 +105,8 @@ def _running(status: Status, failure: str | None, ready: int, desired: int) -> V
 def _not_serving(status: Status, failure: str | None, *, zero: bool) -> Verdict:
     ready = status.condition("Ready")
     suspended = status.condition("Suspended")
+    if status.deleting:
+        return "Deploying", "Progressing", "the RayService is being deleted"
     if status.empty:
         return "Pending", "Progressing", "waiting for the KubeRay operator to take up the RayService"
     if suspended.status == "True" or ready.reason == "SuspendComplete":

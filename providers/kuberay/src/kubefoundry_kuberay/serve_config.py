@@ -2,8 +2,9 @@
 
 Replica counts stand under `deployments`, not among the application's `args`: Serve takes a change of `args` for
 new code and replaces every replica, and only scales where `deployments[].num_replicas` changes
-(ray/serve/_private/deploy_utils.py `get_app_code_version`, Ray 2.60; seen running). `num_replicas: 1` in the
-args never changes; without it `ray.serve.llm` switches Serve's own autoscaling on, which overrules the count.
+(ray/serve/_private/deploy_utils.py `get_app_code_version`; seen running on Ray 2.56 and 2.60).
+`num_replicas: 1` in the args never changes; without it `ray.serve.llm` switches Serve's own autoscaling on,
+which overrules the count.
 """
 
 from __future__ import annotations

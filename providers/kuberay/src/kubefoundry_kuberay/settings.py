@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from kubefoundry_sdk.runtime import options
+
 DEFAULT_IMAGE: Final = "rayproject/ray-llm:2.56.0-py312-cu130"
 """Ray with vLLM for engine `vllm` (facts/upstreams.md §4.5: the newest that KubeRay's samples name)."""
 
@@ -47,10 +49,11 @@ def as_version(text: str) -> Version:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    options.flag(
+        parser,
         "--ray-version",
-        type=_ray_version,
-        help="Ray version, as 2.56.0, of images whose tag does not say it (default: unknown)",
+        "Ray version, as 2.56.0, of images whose tag does not say it",
+        read=_ray_version,
     )
 
 

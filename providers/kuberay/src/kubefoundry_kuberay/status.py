@@ -62,6 +62,7 @@ class Status:
     unseen: whether the operator has not taken up this generation. active, pending: applications there.
     """
 
+    deleting: bool
     empty: bool
     unseen: bool
     service: str
@@ -76,13 +77,15 @@ class Status:
 
 
 def read(live: Object) -> Status:
+    meta = _mapping(live.get("metadata"))
     status = _mapping(live.get("status"))
     active = _mapping(status.get("activeServiceStatus"))
     cluster = _mapping(active.get("rayClusterStatus"))
     workers = _count(cluster.get("readyWorkerReplicas"))
     return Status(
+        deleting="deletionTimestamp" in meta,
         empty=not status,
-        unseen=status.get("observedGeneration") != _mapping(live.get("metadata")).get("generation"),
+        unseen=status.get("observedGeneration") != meta.get("generation"),
         service=_text(status.get("serviceStatus")),
         endpoints=_count(status.get("numServeEndpoints")) or 0,
         workers=_count(cluster.get("availableWorkerReplicas")) if workers is None else workers,

@@ -1,0 +1,64 @@
+"""Whether the installed CRD can be written."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from kubefoundry_kuberay.probe import probe
+from kubefoundry_kuberay.provider import provider
+from kubefoundry_kuberay.settings import Settings
+from kubefoundry_sdk.provider.contract import Schema, UnsupportedSchema
+from support.upstream import UpstreamCRD, crds, requires_shared, standin
+
+SUSPENDS = {"v1.1.1": False, "v1.3.2": False, "v1.4.2": False, "v1.6.2": False, "v1.7.0": True}
+
+
+@pytest.mark.upstream
+@requires_shared
+@pytest.mark.parametrize("crd", crds("kuberay"), ids=str)
+def test_real_crds(crd: UpstreamCRD) -> None:
+    features = frozenset({"suspend"}) if SUSPENDS[crd.name] else frozenset()
+
+    assert probe(crd.document) == Schema(f"ray.io/{crd.storage_version}", features)
+
+
+def stand_in() -> dict[str, Any]:
+    return copy.deepcopy(standin("kuberay").document)
+
+
+def test_the_stand_in_has_all_that_is_written() -> None:
+    crd = stand_in()
+
+    assert probe(crd) == Schema("ray.io/v1", frozenset({"suspend"}))
+    assert provider(Settings()).upstream.crd == crd["metadata"]["name"]
+
+
+@pytest.mark.parametrize("change", [{"name": "v1alpha1"}, {"served": False}])
+def test_without_a_served_v1_nothing_is_written(change: dict[str, Any]) -> None:
+    crd = stand_in()
+    crd["spec"]["versions"][0] |= change
+
+    assert probe(crd) == UnsupportedSchema(("ray.io/v1",))
+
+
+def test_missing_fields_are_named() -> None:
+    crd = stand_in()
+    spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    del spec["serveConfigV2"]
+    del spec["rayClusterConfig"]["properties"]["workerGroupSpecs"]["items"]["properties"]["replicas"]
+
+    assert probe(crd) == UnsupportedSchema(
+        ("spec.serveConfigV2", "spec.rayClusterConfig.workerGroupSpecs.replicas")
+    )
+
+
+def test_a_crd_without_a_schema_lacks_everything() -> None:
+    crd = {"spec": {"versions": [{"name": "v1", "served": True}]}}
+
+    found = probe(crd)
+
+    assert isinstance(found, UnsupportedSchema)
+    assert "spec.serveConfigV2" in found.missing

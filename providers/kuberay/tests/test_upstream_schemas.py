@@ -1,0 +1,59 @@
+"""What is rendered passes the schema of every CRD version, with unknown fields forbidden."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from kubefoundry_kuberay.probe import probe
+from kubefoundry_kuberay.provider import provider
+from kubefoundry_kuberay.settings import Settings
+from kubefoundry_sdk.provider.compatibility import check
+from kubefoundry_sdk.provider.contract import Schema
+from support.corpus import deployment, specs
+from support.corpus_fields import MODEL_IDS, SERVED_NAMES
+from support.structural import violations
+from support.upstream import UpstreamCRD, crds, requires_shared, schema, standin
+
+HEADS = st.fixed_dictionaries(
+    {},
+    optional={
+        "resources": st.fixed_dictionaries(
+            {}, optional={"cpu": st.sampled_from(["2", "500m"]), "memory": st.just("8Gi")}
+        ),
+        "rayStartParams": st.dictionaries(st.sampled_from(["num-cpus", "dashboard-host"]), st.just("0")),
+    },
+)
+PROVIDERS = st.none() | HEADS.map(lambda head: {"name": "kuberay", "overrides": {"head": head}})
+MODELS = st.fixed_dictionaries({"id": MODEL_IDS}, optional={"servedName": SERVED_NAMES})
+SPECS = specs(engines=["vllm"], provider=PROVIDERS, model=MODELS)
+
+KUBERAY = provider(Settings())
+
+
+def refused(spec: dict[str, Any], crd: UpstreamCRD) -> list[str]:
+    found = probe(crd.document)
+    assert isinstance(found, Schema)
+    asked = deployment(spec)
+    problems = check(KUBERAY, asked, found).problems
+    assume(not any("replicas 0 alone" in text or "scale to zero" in text for text in problems))
+    assert problems == ()
+    return violations(schema(crd, "v1"), KUBERAY.render(asked, found).main)
+
+
+@pytest.mark.upstream
+@requires_shared
+@pytest.mark.parametrize("crd", crds("kuberay"), ids=str)
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(spec=SPECS)
+def test_real_crds_take_what_is_rendered(crd: UpstreamCRD, spec: dict[str, Any]) -> None:
+    assert refused(spec, crd) == []
+
+
+@settings(max_examples=100, deadline=None)
+@given(spec=SPECS)
+def test_the_stand_in_takes_what_is_rendered(spec: dict[str, Any]) -> None:
+    assert refused(spec, standin("kuberay")) == []
