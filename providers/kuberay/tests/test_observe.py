@@ -52,6 +52,26 @@ def test_a_status_is_to_us(spec: dict[str, int], step: dict[str, Any]) -> None:
     assert seen.endpoint == Endpoint("m-serve-svc", 8000)
 
 
+@pytest.mark.parametrize(("size", "ready"), [("1", 4), ("2", 2), ("4", 1), ("no number", 1)])
+def test_a_worker_may_hold_several_engines(size: str, ready: int) -> None:
+    """engine.args may have been edited to what is refused; the object is observed all the same."""
+    asked = deployment(
+        {
+            "model": {"id": "org/m"},
+            "engine": {"type": "vllm", "args": {"tensor-parallel-size": size}},
+            "scaling": {"replicas": 4},
+            "resources": {"gpu": {"count": 4}},
+        }
+    )
+    active = {
+        "rayClusterStatus": {"readyWorkerReplicas": 1},
+        "applicationStatuses": {"llm": {"status": "RUNNING"}},
+    }
+    status = {"serviceStatus": "Running", "numServeEndpoints": 2, "activeServiceStatus": active}
+
+    assert observe(asked, {"status": status}).replicas.ready == ready
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),

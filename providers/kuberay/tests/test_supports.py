@@ -164,6 +164,10 @@ def test_zero_replicas_need_suspend(given: Spec, schema: Schema | None, expected
             "KubeRay sets pod labels under ray.io/ itself: remove ray.io/cluster from podTemplate.metadata.labels",
         ),
         (
+            spec(model={"id": "/models/llama/"}),
+            "KubeRay needs a name for the model, and model.id /models/llama/ gives none: set model.servedName",
+        ),
+        (
             spec(scaling={"replicas": 1001}),
             "KubeRay supports at most 1000 replicas here, scaling.replicas is 1001: lower it",
         ),
@@ -196,6 +200,7 @@ def test_refusals(given: Spec, text: str) -> None:
         with_args(**{"distributed-executor-backend": "ray", "data-parallel-size": "1"}),
         with_args(8, **{"tensor-parallel-size": "2", "pipeline-parallel-size": "2"}),
         spec(image="team/engine:1.0.0"),
+        spec(model={"id": "/models/llama/", "servedName": "llama"}),
         roles(),
     ],
 )

@@ -29,6 +29,7 @@ OWNED: Final = {
 TEXTS: Final = frozenset({"revision", "code_revision", "tokenizer_revision", "served_model_name", "model"})
 """Arguments whose value stays text, even where it reads as a number (a commit may be all digits)."""
 
+_SIZES: Final = ("tensor_parallel_size", "pipeline_parallel_size")
 _INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
 _FLOAT: Final = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,2})?")
 
@@ -49,10 +50,19 @@ def kwargs(spec: ModelDeploymentSpec, role: Role) -> Kwargs:
 
 
 def parallel_sizes(spec: ModelDeploymentSpec, role: Role) -> tuple[int, int]:
-    """Tensor and pipeline parallel size: from engine.args, else all GPUs of the replica are used (contract §2)."""
-    given = arguments(spec)
+    """Tensor and pipeline parallel size: from engine.args, else all GPUs of the replica are used (contract §2).
+
+    Sizes that are no number from 1 up count as not given; `problems` names them.
+    """
+    given = {name: size for name, size in arguments(spec).items() if name in _SIZES and _is_size(size)}
     pipeline = given.get("pipeline_parallel_size", 1)
     return given.get("tensor_parallel_size", max(1, role.gpus // pipeline)), pipeline
+
+
+def engines_per_worker(spec: ModelDeploymentSpec, role: Role) -> int:
+    """How many engines Ray can put on one worker: more than one where engine.args ask for fewer GPUs."""
+    tensor, pipeline = parallel_sizes(spec, role)
+    return max(1, role.gpus // (tensor * pipeline))
 
 
 def arguments(spec: ModelDeploymentSpec) -> Kwargs:
@@ -103,11 +113,7 @@ def _owned(spec: ModelDeploymentSpec) -> Iterator[str]:
 
 def _parallelism(spec: ModelDeploymentSpec) -> Iterator[str]:
     given = arguments(spec)
-    malformed = [
-        name
-        for name in ("tensor_parallel_size", "pipeline_parallel_size")
-        if name in given and (type(given[name]) is not int or given[name] < 1)
-    ]
+    malformed = [name for name in _SIZES if name in given and not _is_size(given[name])]
     for name in malformed:
         flag = name.replace("_", "-")
         yield f"engine.args {flag} must be a whole number from 1 up, is {json.dumps(given[name])}"
@@ -132,6 +138,10 @@ def _fields(spec: ModelDeploymentSpec) -> Kwargs:
         "max_model_len": spec.engine.context_length,
         "trust_remote_code": spec.engine.trust_remote_code,
     }
+
+
+def _is_size(value: Any) -> bool:
+    return type(value) is int and value >= 1
 
 
 def _name(flag: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kubefoundry_kuberay.engine_kwargs import engines_per_worker
 from kubefoundry_kuberay.roles import roles, scaled_to_zero
 from kubefoundry_kuberay.status import (
     FAILED_APPLICATION,
@@ -35,9 +36,11 @@ Verdict = tuple[ObservedPhase, ReadyReason, str]
 
 def observe(deployment: Deployment, live: Object) -> Observation:
     status = read(live)
-    desired = sum(role.replicas for role in roles(deployment.spec))
+    parts = roles(deployment.spec)
+    desired = sum(role.replicas for role in parts)
+    each = max(engines_per_worker(deployment.spec, role) for role in parts)
     serving = _serving(status)
-    ready = _ready(status, desired) if serving else 0
+    ready = _ready(status, desired, each) if serving else 0
     failure = _failure(status)
     if serving:
         phase, reason, message = _running(status, failure, ready, desired)
@@ -59,13 +62,13 @@ def _serving(status: Status) -> bool:
     return says_so and status.endpoints > 0 and not status.deleting
 
 
-def _ready(status: Status, desired: int) -> int:
+def _ready(status: Status, desired: int, each: int) -> int:
     """Serving replicas. `numServeEndpoints` does not tell: it counts the head.
 
-    Each engine fills a worker, so there are no more engines than ready workers; and while Serve does not call
-    its application RUNNING, at least one of those asked for is missing.
+    There are no more engines than the ready workers hold, `each` so many; and while Serve does not call its
+    application RUNNING, at least one of those asked for is missing.
     """
-    most = desired if status.workers is None else min(desired, status.workers)
+    most = desired if status.workers is None else min(desired, status.workers * each)
     if any(application.status != "RUNNING" for application in status.active):
         most = min(most, desired - 1)
     return max(1, most)

@@ -56,6 +56,8 @@ def _model(spec: ModelDeploymentSpec) -> Iterator[str]:
             "KubeRay does not support model.source custom: Ray Serve must be told what to load; "
             "use source huggingface, where model.id may be a path inside the image"
         )
+    elif not spec.served_name:
+        yield f"KubeRay needs a name for the model, and model.id {spec.model.id} gives none: set model.servedName"
 
 
 def _gpus(spec: ModelDeploymentSpec) -> Iterator[str]:
