@@ -168,3 +168,27 @@ def _raising(failure: Exception) -> Callable[[Key], Awaitable[None]]:
         raise failure
 
     return reconcile
+
+
+async def test_a_change_does_not_cut_short_what_the_server_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    turns: list[Key] = []
+    done = asyncio.Event()
+
+    async def reconcile(key: Key) -> None:
+        turns.append(key)
+        if key == B:
+            done.set()
+        else:
+            raise ApiError(429, "TooManyRequests", "later", retry_after=30.0)
+
+    queue = WorkQueue("t", reconcile)
+    monkeypatch.setattr(queue, "add_after", lambda key, delay: waits.append(delay))
+    queue.add(A)
+    queue.add(B)
+    await working(queue, done.wait(), workers=1)
+    queue.add(A)
+
+    assert turns == [A, B]
+    assert waits[0] == 30.0
+    assert 29 < waits[1] <= 30

@@ -83,7 +83,9 @@ def control_plane(folder: Path, flags: Sequence[str] = ()) -> Iterator[ControlPl
         return
     binary = build()
     process = subprocess.Popen(
-        [str(binary), "up", "--dir", str(folder), *flags],
+        # CRDs that are there before the controllers start are collected from the first second on; the garbage
+        # collector looks for new kinds every 30 s only.
+        [str(binary), "up", "--dir", str(folder), "--crds", str(ROOT / "crds"), *flags],
         stdout=subprocess.PIPE,
         stderr=sys.stderr if sys.stderr.isatty() else subprocess.DEVNULL,
         text=True,

@@ -14,6 +14,8 @@ import signal
 import socket
 import subprocess
 import sys
+import time
+import urllib.request
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +25,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from kubefoundry_demo.control_plane import ROOT, ControlPlane
+from kubefoundry_demo.control_plane import ROOT, CannotRun, ControlPlane
 
 COMPONENTS: Final = {
     "core": "core.yaml",
@@ -35,6 +37,10 @@ COMPONENTS: Final = {
 """Component and its manifest under `manifests/`."""
 
 NAMESPACE: Final = "kubefoundry-system"
+START: Final = 30.0
+PROBE: Final = 0.02
+"""Seconds that a component may take to be ready, and between two looks."""
+
 STOP: Final = 5.0
 """Seconds within which a component has to end on SIGTERM (contract §6)."""
 
@@ -56,6 +62,19 @@ class Component:
             self.process = subprocess.Popen(
                 self.command, env=self.environment, stdout=log, stderr=log, start_new_session=True
             )
+
+    def wait_ready(self) -> None:
+        """Asks /readyz as a kubelet would, until it says yes. Raises CannotRun when the process ends or takes long."""
+        until = time.monotonic() + START
+        while time.monotonic() < until:
+            if not self.running:
+                raise CannotRun(f"{self.name} ended: {self.log.read_text()[-2000:]}")
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{self.health_port}/readyz", timeout=2):
+                    return
+            except OSError:
+                time.sleep(PROBE)
+        raise CannotRun(f"{self.name} was not ready within {START} s: see {self.log}")
 
     def stop(self) -> int:
         """SIGTERM, and its exit code. Raises TimeoutExpired when it does not end in time (it is killed then)."""
@@ -137,13 +156,15 @@ class Suite:
         self.plane.kubectl("delete", "--ignore-not-found", "-f", str(ROOT / "manifests" / COMPONENTS[name]))
 
     def start(self, *names: str) -> None:
-        """Installs and starts these components, all where none is named."""
+        """Installs and starts these components, all where none is named, and waits until they are ready."""
         for name in names or COMPONENTS:
             if name not in self.components:
                 self.install(name)
         for name in names or COMPONENTS:
             if not self.components[name].running:
                 self.components[name].start()
+        for name in names or COMPONENTS:
+            self.components[name].wait_ready()
 
     def simulate(self, *providers: str, flags: Sequence[str] = ()) -> subprocess.Popen[bytes]:
         """Starts simulated upstream operators for these providers, as administrator; they end with the suite."""

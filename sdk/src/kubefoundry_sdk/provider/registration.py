@@ -10,6 +10,7 @@ from typing import Any, Final
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.conditions import Condition, rfc3339
 from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS, Object
+from kubefoundry_sdk.api.reasons import UPSTREAM_READY
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.contract import Provider, Schema
@@ -20,7 +21,6 @@ log = logging.getLogger(__name__)
 HEARTBEAT: Final = 60.0
 """Seconds between heartbeats: a third of the time after which readers call a provider lost (contract §5)."""
 
-UPSTREAM_READY: Final = "UpstreamReady"
 RULES_APPLIED: Final = "RulesApplied"
 
 

@@ -35,6 +35,7 @@ class WorkQueue:
         self._busy: set[Key] = set()
         self._timers: dict[Key, asyncio.TimerHandle] = {}
         self._failures: dict[Key, int] = {}
+        self._held: dict[Key, float] = {}
         self._wake = asyncio.Semaphore(0)
 
     def __len__(self) -> int:
@@ -42,8 +43,15 @@ class WorkQueue:
         return len(self._ready)
 
     def add(self, key: Key) -> None:
-        """Wants a turn for the key, now. A key that waits already waits once."""
+        """Wants a turn for the key, now. A key that waits already waits once.
+
+        A key that the server asked to leave alone for a while (Retry-After) gets its turn after that.
+        """
         if key in self._dirty:
+            return
+        left = self._left(key)
+        if left > 0:
+            self.add_after(key, left)
             return
         self._dirty.add(key)
         if key not in self._busy:
@@ -70,6 +78,13 @@ class WorkQueue:
         del self._timers[key]
         self.add(key)
 
+    def _left(self, key: Key) -> float:
+        """Seconds that the server asked to leave the key alone for."""
+        left = self._held.get(key, 0.0) - asyncio.get_running_loop().time()
+        if left <= 0:
+            self._held.pop(key, None)
+        return left
+
     async def _work(self) -> None:
         while True:
             await self._wake.acquire()
@@ -81,8 +96,8 @@ class WorkQueue:
             finally:
                 self._busy.discard(key)
                 if key in self._dirty:
-                    self._ready.append(key)
-                    self._wake.release()
+                    self._dirty.discard(key)
+                    self.add(key)
 
     async def _turn(self, key: Key) -> None:
         start = time.perf_counter()
@@ -112,6 +127,7 @@ class WorkQueue:
         delay = min(FIRST_DELAY * 2**failures, LAST_DELAY) * random.uniform(0.8, 1.2)
         if retry_after is not None:
             delay = retry_after
+            self._held[key] = asyncio.get_running_loop().time() + delay
         metrics.ERRORS.labels(self._label, kind).inc()
         log.warning("reconciling %s/%s failed, again in %.1f s: %s", *key, delay, error)
         self.add_after(key, delay)
