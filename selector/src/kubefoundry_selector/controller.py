@@ -1,0 +1,87 @@
+"""The selector at work: watches, decides (`decision`, `rules`), writes what differs, tells it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from prometheus_client import Counter
+
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
+from kubefoundry_sdk.api.names import SELECTOR_LEASE, SELECTOR_MANAGER
+from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.runtime import status
+from kubefoundry_sdk.runtime.process import Process
+from kubefoundry_sdk.runtime.store import Key, Store
+from kubefoundry_selector.decision import announcement, decide, unsettled
+from kubefoundry_selector.registry import Registry
+from kubefoundry_selector.rules import rules_valid
+
+SELECTIONS: Final = Counter(
+    "kubefoundry_provider_selection",
+    "Selections that were written, by provider (empty where none was found) and reason.",
+    ["provider", "reason"],
+)
+UNSETTLED: Final = "unsettled"
+
+
+class Controller:
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        own = frozenset({SELECTOR_MANAGER})
+        self._deployments = process.watch(
+            MODEL_DEPLOYMENTS, managers=own, index=lambda obj: UNSETTLED if unsettled(obj) else None
+        )
+        self._configs = process.watch(PROVIDER_CONFIGS, managers=own)
+        self._registry = Registry(asyncio.get_running_loop().time)
+        self._selections = process.queue("selector", self._select)
+        self._rules = process.queue("selector-rules", self._check_rules)
+        self._deployments.subscribe(lambda key, obj: self._selections.add(key))
+        self._configs.subscribe(self._config_changed)
+        # Held without election too: core reads from it that a selector is there (contract §3).
+        process.always_hold(SELECTOR_LEASE)
+
+    async def _select(self, key: Key) -> None:
+        live = self._deployments.get(key)
+        if live is None:
+            return
+        decided = decide(live, self._registry.providers())
+        if decided is not None and await self._write(MODEL_DEPLOYMENTS, self._deployments, live, decided):
+            self._tell(live, decided)
+
+    def _tell(self, live: Object, decided: Object) -> None:
+        told = announcement(live, decided)
+        if told is None:
+            return
+        self._process.recorder.event(live, *told)
+        if told[0] == "Normal":
+            SELECTIONS.labels(decided["provider"]["name"], "AutoSelected").inc()
+        else:
+            SELECTIONS.labels("", told[1]).inc()
+
+    async def _check_rules(self, key: Key) -> None:
+        live = self._configs.get(key)
+        registered = self._registry.get(key[1])
+        if live is None or registered is None:
+            return
+        found = rules_valid(registered.rules, generation=live["metadata"]["generation"])
+        await self._write(PROVIDER_CONFIGS, self._configs, live, {"conditions": [found]})
+
+    async def _write(self, kind: Kind, store: Store, live: Object, fields: Object) -> bool:
+        try:
+            return await status.write(
+                self._process.client, store, kind, live, fields, manager=SELECTOR_MANAGER
+            )
+        except ApiError as error:
+            if not error.not_found:
+                raise
+            # Deleted meanwhile; its watch event is on the way.
+            return False
+
+    def _config_changed(self, key: Key, config: Object | None) -> None:
+        """A heartbeat alone changes nothing: only what bears on a choice makes the undecided ones be decided."""
+        if self._registry.see(key[1], config):
+            for waiting in self._deployments.indexed(UNSETTLED):
+                meta = waiting["metadata"]
+                self._selections.add((meta["namespace"], meta["name"]))
+        self._rules.add(key)

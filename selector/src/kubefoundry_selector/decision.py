@@ -1,0 +1,192 @@
+"""What the selector says of a ModelDeployment: a pure function from the object to the status fields it owns.
+
+Contract §3 (whose turn it is) and §5 (a selection is kept unless the user's change, the annotation reselect, or
+a refusal before anything was created calls for another).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+from kubefoundry_sdk.api import conditions, managed_fields, names, reasons
+from kubefoundry_sdk.api.conditions import Condition, condition, find
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_selector.candidate import Provider, Request, incapabilities, request
+from kubefoundry_selector.memory import Memory, mark, recall, remember
+from kubefoundry_selector.select import Decision, select
+
+RESELECT_FAILED: Final = "asked to select again, but: "
+OURS: Final = ("AutoSelected", "NoHealthyProviders", "NoMatchingProvider")
+"""Reasons that a selector gives; the others are core's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The selection as it stands. `condition`: `ProviderSelected`, {} where there is none."""
+
+    name: str | None
+    reason: str
+    condition: Mapping[str, Any]
+    text: str
+    memory: Memory
+
+    @property
+    def settled(self) -> bool:
+        return self.name is not None and self.condition.get("status") == "True"
+
+
+def decide(deployment: Object, registered: Sequence[Provider]) -> Object | None:
+    """The status fields that the selector has to own now, conditions without transition times.
+
+    {}: release all. None: change nothing; it is not the selector's turn, or not yet time.
+    """
+    meta = deployment["metadata"]
+    live: Object = deployment.get("status") or {}
+    wanted = explicit(deployment)
+    if wanted:
+        # What we hold is let go only when core has taken it over: in between nothing would be published.
+        taken = (find(live.get("conditions"), reasons.PROVIDER_SELECTED) or {}).get("reason")
+        current = (live.get("provider") or {}).get("name")
+        return {} if taken == "ExplicitlySelected" and current == wanted else None
+    paused = (meta.get("annotations") or {}).get(names.PAUSED_ANNOTATION) == "true"
+    valid = conditions.is_true(live.get("conditions"), reasons.VALIDATED, generation=meta["generation"])
+    if meta.get("deletionTimestamp") or paused or not valid:
+        return None
+    return _turn(deployment, _standing(live), registered)
+
+
+def unsettled(deployment: Object) -> bool:
+    """Whether a change of the registered providers may change the selection."""
+    standing = _standing(deployment.get("status") or {})
+    return not explicit(deployment) and (not standing.settled or RESELECT_FAILED in standing.text)
+
+
+def announcement(deployment: Object, decided: Object) -> tuple[Literal["Normal", "Warning"], str, str] | None:
+    """The Event (type, reason, note) that tells a change of the selection, once it is written (003 §9)."""
+    before, after = _standing(deployment.get("status") or {}), _standing(decided)
+    if after.settled and (after.name != before.name or after.memory.reselect != before.memory.reselect):
+        return "Normal", "ProviderSelected", f"Selected provider '{after.name}': {after.reason}"
+    unsuccessful = after.condition and (not after.settled or RESELECT_FAILED in after.text)
+    if unsuccessful and (after.text, after.settled) != (before.text, before.settled):
+        reason = "ReselectFailed" if after.settled else str(after.condition["reason"])
+        return "Warning", reason, after.text
+    return None
+
+
+def explicit(deployment: Object) -> str | None:
+    """`spec.provider.name`."""
+    named = ((deployment.get("spec") or {}).get("provider") or {}).get("name")
+    return str(named) if named else None
+
+
+def _standing(live: Object) -> Standing:
+    chosen = live.get("provider") or {}
+    held = find(live.get("conditions"), reasons.PROVIDER_SELECTED) or {}
+    text, memory = recall(held.get("message", "")) if held.get("reason") in OURS else ("", Memory())
+    return Standing(chosen.get("name"), chosen.get("selectedReason", ""), held, text, memory)
+
+
+def _turn(deployment: Object, standing: Standing, registered: Sequence[Provider]) -> Object:
+    generation: int = deployment["metadata"]["generation"]
+    current = standing.condition.get("observedGeneration") == generation
+    asked_again = mark((deployment["metadata"].get("annotations") or {}).get(names.RESELECT_ANNOTATION))
+    memory = Memory(standing.memory.left_out if current else (), asked_again or standing.memory.reselect)
+
+    # Taken over from core, or from a selector that remembers nothing: an annotation from before asks for nothing.
+    ours = standing.condition.get("reason") in OURS
+    reselect = ours and asked_again is not None and asked_again != standing.memory.reselect
+    refusal = None if reselect else refused(deployment, standing.name)
+    if reselect:
+        memory = replace(memory, left_out=())
+    elif refusal is not None and standing.name and standing.name not in memory.left_out:
+        memory = replace(memory, left_out=(*memory.left_out, standing.name))
+    elif ours and standing.settled and current and refusal is None:
+        return _kept(standing, memory, generation)
+
+    said = dict.fromkeys(memory.left_out, "")
+    if refusal is not None and standing.name:
+        said[standing.name] = refusal
+    asked = request(deployment, said)
+    if not reselect and _stays(asked, standing, registered):
+        return _kept(standing, memory, generation)
+
+    decision = select(asked, registered)
+    if decision.provider is not None:
+        return _chosen(decision, memory, generation)
+    if reselect and standing.settled:
+        failed = replace(memory, reselect=standing.memory.reselect)
+        return _kept(standing, failed, generation, f"; {RESELECT_FAILED}{decision.text}")
+    return _none(decision, standing, memory, generation)
+
+
+def _stays(asked: Request, standing: Standing, registered: Sequence[Provider]) -> bool:
+    """Whether the provider of an earlier spec, or one that core or nobody accounts for, stays selected.
+
+    Never left for priority, health or a registration that went away (contract §5).
+    """
+    if standing.name is None or standing.name in asked.left_out:
+        return False
+    offered = next((offered for offered in registered if offered.name == standing.name), None)
+    if offered is None:
+        return standing.condition.get("reason") not in ("NoHealthyProviders", "NoMatchingProvider")
+    return not incapabilities(asked, offered)
+
+
+def refused(deployment: Object, provider: str | None) -> str | None:
+    """What the provider said when it refused this generation before creating anything, else None.
+
+    The condition may still be its predecessor's: it counts once the provider itself has written a status.
+    """
+    live = deployment.get("status") or {}
+    found = find(live.get("conditions"), reasons.PROVIDER_COMPATIBLE)
+    if (
+        provider is None
+        or found is None
+        or found.get("status") != "False"
+        or found.get("observedGeneration") != deployment["metadata"]["generation"]
+        or (live.get("provider") or {}).get("resourceName")
+        or conditions.is_true(live.get("conditions"), reasons.RESOURCE_CREATED)
+        or names.provider_manager(provider) not in managed_fields.managers(deployment, "status")
+    ):
+        return None
+    return str(found.get("message", ""))
+
+
+def _chosen(decision: Decision, memory: Memory, generation: int) -> Object:
+    message = remember(f"Provider {decision.provider} auto-selected", memory)
+    return {
+        "provider": {"name": decision.provider, "selectedReason": decision.text},
+        "conditions": [_selected(True, decision.reason, message, generation)],
+    }
+
+
+def _kept(standing: Standing, memory: Memory, generation: int, note: str = "") -> Object:
+    message = remember(f"Provider {standing.name} auto-selected{note}", memory)
+    return {
+        "provider": _unchanged(standing),
+        "conditions": [_selected(True, "AutoSelected", message, generation)],
+    }
+
+
+def _none(decision: Decision, standing: Standing, memory: Memory, generation: int) -> Object:
+    """No provider fits. The one there was keeps the model, and says itself what it cannot do."""
+    kept = f". Provider {standing.name} keeps what it serves" if standing.name else ""
+    message = remember(f"{decision.text}{kept}", memory)
+    status: Object = {"conditions": [_selected(False, decision.reason, message, generation)]}
+    if standing.name:
+        status["provider"] = _unchanged(standing)
+    return status
+
+
+def _unchanged(standing: Standing) -> dict[str, Any]:
+    """The provider fields as they stand; the reason of an explicit choice ended with that choice."""
+    reason = standing.reason
+    if not reason or standing.condition.get("reason") == "ExplicitlySelected":
+        reason = f"kept → {standing.name} (selected before)"
+    return {"name": standing.name, "selectedReason": reason}
+
+
+def _selected(status: bool, reason: str, message: str, generation: int) -> Condition:
+    return condition(reasons.PROVIDER_SELECTED, status, reason, message, generation=generation)

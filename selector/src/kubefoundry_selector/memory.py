@@ -1,0 +1,58 @@
+"""What a selection has to remember beyond the provider's name, in the message of its own condition.
+
+It has to survive a restart, belongs to one field manager, and a status condition is all that the selector may
+write on a ModelDeployment; a person reads the same words. The generation is the condition's own.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+MAX_TEXT: Final = 8192
+"""Characters of text; a condition takes 32768 in all."""
+
+_TRAILER: Final = re.compile(
+    r"(?: \[left out: (?P<left_out>[a-z0-9.\-]+(?:, [a-z0-9.\-]+)*)\])?"
+    r"(?: \[reselect: (?P<reselect>[A-Za-z0-9_.:+\-]{1,80})\])?\Z"
+)
+_SHORT: Final = re.compile(r"[A-Za-z0-9_.:+\-]{1,64}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """left_out: providers that refused this generation of the spec before they created anything.
+
+    reselect: the value of the annotation that was acted on last, as `mark` writes it.
+    """
+
+    left_out: tuple[str, ...] = ()
+    reselect: str | None = None
+
+
+def mark(value: str | None) -> str | None:
+    """A value of the annotation, or a digest where it is long or odd. An empty value asks for nothing."""
+    if not value:
+        return None
+    return value if _SHORT.fullmatch(value) else f"sha256:{sha256(value.encode()).hexdigest()[:16]}"
+
+
+def remember(text: str, memory: Memory) -> str:
+    """A condition's message that carries the memory, with a text cut to what leaves room for it."""
+    if len(text) > MAX_TEXT:
+        text = f"{text[: MAX_TEXT - 1]}…"
+    left_out = f" [left out: {', '.join(memory.left_out)}]" if memory.left_out else ""
+    reselect = f" [reselect: {memory.reselect}]" if memory.reselect else ""
+    return f"{text}{left_out}{reselect}"
+
+
+def recall(message: str) -> tuple[str, Memory]:
+    """The text and the memory in a message; nothing is remembered in one that another selector wrote."""
+    for start in (match.start() for match in re.finditer(r" \[|\Z", message)):
+        found = _TRAILER.match(message, start)
+        if found:
+            left_out = tuple(found["left_out"].split(", ")) if found["left_out"] else ()
+            return message[:start], Memory(left_out, found["reselect"])
+    return message, Memory()

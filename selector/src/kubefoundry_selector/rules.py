@@ -1,0 +1,27 @@
+"""The condition `RulesValid` of an InferenceProviderConfig: whether its selection rules can be used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubefoundry_sdk.api import reasons
+from kubefoundry_sdk.api.conditions import Condition, condition
+from kubefoundry_selector import cel
+from kubefoundry_selector.candidate import SelectionRule
+
+
+def rules_valid(rules: Sequence[SelectionRule], *, generation: int) -> Condition:
+    """False where a rule is skipped, naming each by index and place; the others still work (contract §5)."""
+    broken = [
+        f"selectionRules[{rule.index}].condition, {rule.compiled.problem}"
+        for rule in rules
+        if isinstance(rule.compiled, cel.InvalidRule)
+    ]
+    if broken:
+        message = f"{'; '.join(broken)}. Correct what is named here: until then it is skipped"
+        return condition(reasons.RULES_VALID, False, "InvalidRule", message, generation=generation)
+    if not rules:
+        message = "No selection rules: the provider is used only where spec.provider.name names it"
+    else:
+        message = f"Selection rules that can be used: {len(rules)}"
+    return condition(reasons.RULES_VALID, True, "RulesValid", message, generation=generation)

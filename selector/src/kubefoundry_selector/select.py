@@ -1,0 +1,59 @@
+"""The choice of a provider: a pure function from a request and the registered providers (003 §4.4, contract §5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from kubefoundry_selector import cel
+from kubefoundry_selector.candidate import Provider, Request, SelectionRule, exclusions
+from kubefoundry_selector.wording import chosen_text, no_provider_text
+
+RuleFailures = Mapping[tuple[str, int], str]
+"""Why rules could not be evaluated, by provider and index."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The outcome; condition, selectedReason, message and Event are made from it.
+
+    provider: None where none was found. reason: of the condition `ProviderSelected`. text: `selectedReason`, or
+    one line that says why there is none and what to do. rule: index of the rule that decided.
+    """
+
+    provider: str | None
+    reason: Literal["AutoSelected", "NoHealthyProviders", "NoMatchingProvider"]
+    text: str
+    rule: int | None = None
+
+
+def select(asked: Request, registered: Sequence[Provider]) -> Decision:
+    """Of the candidates, the one with the matching rule of the highest priority; ties by name.
+
+    A provider without a matching rule is never chosen. Rules are evaluated in the order of priority, and none
+    after the first that matches.
+    """
+    candidates = [offered for offered in registered if not exclusions(asked, offered)]
+    failures: dict[tuple[str, int], str] = {}
+    for offered, rule in by_priority(candidates):
+        if isinstance(rule.compiled, cel.InvalidRule):
+            continue
+        outcome = cel.match(rule.compiled, asked.variables)
+        if isinstance(outcome, cel.Failure):
+            failures[offered.name, rule.index] = outcome.text
+        elif outcome:
+            text = chosen_text(asked, offered, rule, registered)
+            return Decision(offered.name, "AutoSelected", text, rule.index)
+    healthy = any(offered.healthy for offered in registered)
+    return Decision(
+        None,
+        "NoMatchingProvider" if healthy else "NoHealthyProviders",
+        no_provider_text(asked, registered, failures),
+    )
+
+
+def by_priority(providers: Iterable[Provider]) -> list[tuple[Provider, SelectionRule]]:
+    """All rules in the order in which they are asked."""
+    pairs = [(offered, rule) for offered in providers for rule in offered.rules]
+    return sorted(pairs, key=lambda pair: (-pair[1].priority, pair[0].name, pair[1].index))

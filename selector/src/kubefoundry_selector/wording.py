@@ -1,0 +1,63 @@
+"""Texts of a selection: the design's own (003 §4.4), composed from facts, because no provider is known here.
+
+How a reason is composed: the `reason` of the rule that decided, where it has one; else the fact that left no
+choice (the only CPU provider, the only provider of that engine, among all that are registered); else the rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from kubefoundry_selector.candidate import Provider, Request, SelectionRule, exclusions
+
+NO_HEALTHY: Final = "No healthy providers available"
+"""003 §3.5.2, word for word."""
+
+MAX_QUOTED: Final = 120
+"""Characters of a rule that are quoted in a reason."""
+
+
+def chosen_text(asked: Request, chosen: Provider, rule: SelectionRule, registered: Sequence[Provider]) -> str:
+    """`status.provider.selectedReason`."""
+    if rule.reason:
+        return rule.reason
+    if not asked.on_gpu and _only(chosen, [other for other in registered if other.cpu_support]):
+        return f"no GPU requested → {chosen.name} (only CPU provider)"
+    if _only(chosen, [other for other in registered if asked.engine in other.engines]):
+        return f"engine={asked.engine} → {chosen.name} (only {asked.engine} provider)"
+    quoted = " ".join(rule.condition.split())
+    if len(quoted) > MAX_QUOTED:
+        quoted = quoted[: MAX_QUOTED - 1] + "…"
+    return f"{quoted} → {chosen.name} (rule of priority {rule.priority})"
+
+
+def no_provider_text(
+    asked: Request, registered: Sequence[Provider], failures: Mapping[tuple[str, int], str]
+) -> str:
+    """One line: that none was found, why each provider does not fit, what to do."""
+    if not registered:
+        return f"{NO_HEALTHY}: none is registered. Install a provider"
+    each = "; ".join(
+        f"{offered.name} {_why_not(asked, offered, failures)}"
+        for offered in sorted(registered, key=lambda offered: offered.name)
+    )
+    if not any(offered.healthy for offered in registered):
+        return f"{NO_HEALTHY}: {each}. Check the providers' controllers and upstream operators"
+    return f"No provider matches {asked}: {each}. Change the spec, or name a provider in spec.provider.name"
+
+
+def _only(chosen: Provider, able: Sequence[Provider]) -> bool:
+    return [other.name for other in able] == [chosen.name]
+
+
+def _why_not(asked: Request, offered: Provider, failures: Mapping[tuple[str, int], str]) -> str:
+    found = exclusions(asked, offered)
+    if found:
+        return " and ".join(exclusion.text for exclusion in found)
+    if not offered.rules:
+        return "has no selection rules (it must be named)"
+    broken = [
+        f"rule {index} failed: {text}" for (name, index), text in failures.items() if name == offered.name
+    ]
+    return "has no matching rule" + (f" ({'; '.join(broken)})" if broken else "")

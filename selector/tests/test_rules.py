@@ -1,0 +1,41 @@
+"""`RulesValid`: a bad rule is named by index and column, the others stay usable."""
+
+from __future__ import annotations
+
+from kubefoundry_selector.candidate import Provider, provider
+from kubefoundry_selector.rules import rules_valid
+
+
+def test_standard_rules_are_valid(standard: list[Provider]) -> None:
+    found = {each.name: rules_valid(each.rules, generation=3) for each in standard}
+
+    assert {name: item["status"] for name, item in found.items()} == dict.fromkeys(found, "True")
+    assert found["dynamo"]["message"] == "Selection rules that can be used: 4"
+    assert found["kuberay"]["message"] == (
+        "No selection rules: the provider is used only where spec.provider.name names it"
+    )
+    assert found["kaito"]["observedGeneration"] == 3
+
+
+def test_bad_rules_are_named_and_skipped() -> None:
+    offered = provider(
+        {
+            "metadata": {"name": "a"},
+            "spec": {
+                "selectionRules": [
+                    {"condition": "true"},
+                    {"condition": "spec.engin.type == 'x'"},
+                    {"condition": "spec.engine.type =="},
+                ]
+            },
+        }
+    )
+
+    found = rules_valid(offered.rules, generation=1)
+
+    assert (found["type"], found["status"], found["reason"]) == ("RulesValid", "False", "InvalidRule")
+    assert found["message"] == (
+        "selectionRules[1].condition, column 6: no field 'engin' in spec (did you mean 'engine'?); "
+        "selectionRules[2].condition, column 20: syntax error: the rule ends too early. "
+        "Correct what is named here: until then it is skipped"
+    )

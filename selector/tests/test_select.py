@@ -1,0 +1,216 @@
+"""The choice among providers: 003 §4.4 for the standard three, and the rules of contract §5 for any."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import pytest
+
+from kubefoundry_sdk.api.validation import validate
+from kubefoundry_selector.candidate import Provider, Request, provider, request
+from kubefoundry_selector.select import select
+
+COMPONENT = {"gpu": {"count": 1}, "memory": "64Gi"}
+
+
+def spec_for(engine: str, mode: str, gpus: int | None) -> dict[str, Any]:
+    spec: dict[str, Any] = {
+        "model": {"id": "org/model"},
+        "engine": {"type": engine},
+        "serving": {"mode": mode},
+    }
+    if mode == "disaggregated":
+        spec["scaling"] = {"prefill": COMPONENT, "decode": COMPONENT}
+    if gpus is not None:
+        spec["resources"] = {"gpu": {"count": gpus}}
+    return spec
+
+
+def asked(spec: dict[str, Any], **metadata: Any) -> Request:
+    return request({"metadata": {"name": "m", "namespace": "default", **metadata}, "spec": spec})
+
+
+def by_the_design(engine: str, mode: str, gpus: int | None) -> tuple[str, str]:
+    """003 §4.4 line by line; a disaggregated spec states its GPUs elsewhere (contract §5)."""
+    if not gpus and mode != "disaggregated":
+        return "kaito", "no GPU requested → kaito (only CPU provider)"
+    if engine in ("trtllm", "sglang"):
+        return "dynamo", f"engine={engine} → dynamo (only {engine} provider)"
+    if engine == "llamacpp":
+        return "kaito", "engine=llamacpp → kaito (only llamacpp provider)"
+    if mode == "disaggregated":
+        return "dynamo", "mode=disaggregated → dynamo (best disaggregated support)"
+    return "dynamo", "default → dynamo (GPU inference default)"
+
+
+VALID = [
+    case
+    for case in product(
+        ("vllm", "sglang", "trtllm", "llamacpp"), ("aggregated", "disaggregated"), (None, 0, 1, 8)
+    )
+    if not validate(spec_for(*case)) and case[:2] != ("llamacpp", "disaggregated")
+]
+
+
+@pytest.mark.parametrize(("engine", "mode", "gpus"), VALID)
+def test_every_valid_spec_goes_where_the_design_says_and_for_its_reason(
+    standard: list[Provider], engine: str, mode: str, gpus: int | None
+) -> None:
+    decision = select(asked(spec_for(engine, mode, gpus)), standard)
+
+    assert (decision.provider, decision.text) == by_the_design(engine, mode, gpus)
+    assert decision.reason == "AutoSelected"
+
+
+def test_the_cases_above_reach_every_line_of_the_design() -> None:
+    assert len({by_the_design(*case)[1] for case in VALID}) == 6
+
+
+GPU = {"engines": ["vllm", "sglang"], "servingModes": ["aggregated"], "gpuSupport": True}
+ALWAYS = {"condition": "true"}
+
+
+def other(name: str, *rules: dict[str, Any], **capabilities: Any) -> Provider:
+    return provider(
+        {
+            "metadata": {"name": name},
+            "spec": {"capabilities": {**GPU, **capabilities}, "selectionRules": list(rules)},
+            "status": {"ready": True},
+        }
+    )
+
+
+ON_GPU = spec_for("vllm", "aggregated", 1)
+
+
+@pytest.mark.parametrize(
+    ("providers", "chosen"),
+    [
+        ([other("b", {**ALWAYS, "priority": 1}), other("a", ALWAYS)], "b"),
+        ([other("b", ALWAYS), other("a", ALWAYS)], "a"),
+        ([other("b", ALWAYS, {**ALWAYS, "priority": 9}), other("a", {**ALWAYS, "priority": 5})], "b"),
+        ([other("a", {**ALWAYS, "priority": -1})], "a"),
+        ([other("a"), other("b", ALWAYS)], "b"),
+        ([other("a", {"condition": "spec.engin == 1", "priority": 9}, ALWAYS)], "a"),
+        ([other("a", {"condition": "metadata.labels['no'] == 'x'", "priority": 9}), other("b", ALWAYS)], "b"),
+        ([other("a", ALWAYS, engines=["sglang"]), other("b", ALWAYS)], "b"),
+        ([other("a", ALWAYS, servingModes=["disaggregated"]), other("b", ALWAYS)], "b"),
+        ([other("a", ALWAYS, gpuSupport=False, cpuSupport=True), other("b", ALWAYS)], "b"),
+        ([replace(other("a", ALWAYS), not_ready=""), other("b", ALWAYS)], "b"),
+        ([replace(other("a", ALWAYS), heartbeat_fresh=False), other("b", ALWAYS)], "b"),
+    ],
+    ids=[
+        "higher priority",
+        "tie by name",
+        "highest of several rules",
+        "negative priority",
+        "without rules never",
+        "bad rule skipped",
+        "failing rule does not match",
+        "engine",
+        "mode",
+        "no GPU",
+        "not ready",
+        "no heartbeat",
+    ],
+)
+def test_candidates_and_their_order(providers: list[Provider], chosen: str) -> None:
+    assert select(asked(ON_GPU), providers).provider == chosen
+    assert select(asked(ON_GPU), providers[::-1]).provider == chosen
+
+
+def test_a_provider_that_refused_is_left_out() -> None:
+    refused = replace(asked(ON_GPU), left_out={"a": "no"})
+
+    assert select(refused, [other("a", ALWAYS), other("b", ALWAYS)]).provider == "b"
+
+
+def test_rules_see_metadata() -> None:
+    rule = {"condition": "metadata.namespace == 'team-x' && metadata.labels['tier'] == 'gold'"}
+    providers = [other("a", rule)]
+
+    assert select(asked(ON_GPU, namespace="team-x", labels={"tier": "gold"}), providers).provider == "a"
+    assert select(asked(ON_GPU, namespace="team-x", labels={"tier": "tin"}), providers).provider is None
+
+
+@pytest.mark.parametrize(
+    ("providers", "spec", "text"),
+    [
+        ([other("a", {**ALWAYS, "reason": "team X pays → a"})], ON_GPU, "team X pays → a"),
+        ([other("a", ALWAYS)], ON_GPU, "engine=vllm → a (only vllm provider)"),
+        ([other("a", ALWAYS), other("b")], ON_GPU, "true → a (rule of priority 0)"),
+        (
+            [other("a", {"condition": "spec.engine.type\n  == 'vllm'", "priority": 7}), other("b")],
+            ON_GPU,
+            "spec.engine.type == 'vllm' → a (rule of priority 7)",
+        ),
+        (
+            [
+                other("a", ALWAYS, engines=["llamacpp"], cpuSupport=True),
+                other("b", engines=["llamacpp"], cpuSupport=True),
+            ],
+            spec_for("llamacpp", "aggregated", None),
+            "true → a (rule of priority 0)",
+        ),
+        (
+            [
+                other("a", ALWAYS, engines=["llamacpp"], cpuSupport=True),
+                replace(other("b", engines=["vllm"], cpuSupport=True), not_ready=""),
+            ],
+            spec_for("llamacpp", "aggregated", None),
+            "engine=llamacpp → a (only llamacpp provider)",
+        ),
+    ],
+    ids=["stated", "only engine", "the rule", "the rule on one line", "two CPU providers", "one not ready"],
+)
+def test_reason_is_stated_or_composed_from_facts(
+    providers: list[Provider], spec: dict[str, Any], text: str
+) -> None:
+    assert select(asked(spec), providers).text == text
+
+
+def test_none_registered() -> None:
+    decision = select(asked(ON_GPU), [])
+
+    assert decision.provider is None
+    assert decision.reason == "NoHealthyProviders"
+    assert decision.text == "No healthy providers available: none is registered. Install a provider"
+
+
+def test_none_healthy_says_what_ails_each() -> None:
+    no_crd = {"type": "UpstreamReady", "status": "False", "message": "CRD x.y is not installed"}
+    lost = replace(other("a", ALWAYS), heartbeat_fresh=False)
+    waiting = provider(
+        {"metadata": {"name": "b"}, "spec": {"capabilities": GPU}, "status": {"conditions": [no_crd]}}
+    )
+
+    decision = select(asked(ON_GPU), [lost, waiting])
+
+    assert decision.reason == "NoHealthyProviders"
+    assert decision.text == (
+        "No healthy providers available: a has sent no heartbeat for 3 minutes; "
+        "b is not ready (CRD x.y is not installed). Check the providers' controllers and upstream operators"
+    )
+
+
+def test_none_matching_says_why_each_does_not_fit_and_what_to_do(standard: list[Provider]) -> None:
+    providers = [replace(p, not_ready="") if p.name == "dynamo" else p for p in standard]
+    providers.append(other("other", {"condition": "metadata.labels['team'] == 'x'"}))
+
+    decision = select(asked(ON_GPU), providers)
+
+    assert decision.reason == "NoMatchingProvider"
+    assert decision.text == (
+        "No provider matches engine=vllm, mode=aggregated, gpu=1: dynamo is not ready; kaito has no matching rule; "
+        "kuberay has no selection rules (it must be named); "
+        "other has no matching rule (rule 0 failed: no such key). "
+        "Change the spec, or name a provider in spec.provider.name"
+    )
+
+
+def test_all_that_excludes_a_provider_is_told(standard: list[Provider]) -> None:
+    text = select(asked(spec_for("llamacpp", "disaggregated", None)), standard).text
+
+    assert "dynamo does not support llamacpp engine; kaito does not support disaggregated mode;" in text
