@@ -52,7 +52,7 @@ def provider(settings: Settings) -> Provider:
     return Provider(
         name=NAME,
         title="Dynamo",
-        version=f"dynamo-provider:v{version('kubefoundry-provider-dynamo')}",
+        version=version("kubefoundry-provider-dynamo"),
         documentation="https://docs.nvidia.com/dynamo",
         capabilities=CAPABILITIES,
         upstream=UPSTREAM,

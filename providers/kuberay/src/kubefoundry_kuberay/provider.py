@@ -27,7 +27,7 @@ def provider(settings: Settings) -> Provider:
     return Provider(
         name=NAME,
         title="KubeRay",
-        version=f"v{version('kubefoundry-provider-kuberay')}",
+        version=version("kubefoundry-provider-kuberay"),
         documentation="https://docs.ray.io/en/latest/serve/llm/index.html",
         capabilities=Capabilities(
             engines=("vllm",),
