@@ -29,7 +29,7 @@ Review = Callable[[Object], Awaitable[Object]]
 
 
 class Webhooks:
-    """The running server. `url` and `ca` (base64 of PEM) are what a client configuration needs."""
+    """The running server. `url` is its root, `ca` its authority's certificate (base64 of PEM)."""
 
     def __init__(self, cluster: Cluster, runner: web.AppRunner, url: str, ca: str) -> None:
         self._cluster = cluster
@@ -39,6 +39,11 @@ class Webhooks:
         self.needs_images = False
         self._registered: list[str] = []
 
+    @property
+    def conversion_client(self) -> Object:
+        """The `clientConfig` that sends a CRD's conversions here."""
+        return {"url": f"{self.url}/convert", "caBundle": self.ca}
+
     async def register(self, crd: Object) -> None:
         """Register what the operator of that CRD has: its admission webhook, and its conversion webhook."""
         name = crd["metadata"]["name"]
@@ -47,9 +52,9 @@ class Webhooks:
         if name == GRAPHS:
             self.needs_images = "runtimeVersionOverride" in _field_names(crd)
             if (crd["spec"].get("conversion") or {}).get("strategy") == "Webhook":
-                await self._cluster.send(
-                    "PATCH", f"{CRDS}/{name}", conversion_patch(self.url, self.ca), content=JSON_PATCH
-                )
+                path = "/spec/conversion/webhook/clientConfig"
+                patch = [{"op": "replace", "path": path, "value": self.conversion_client}]
+                await self._cluster.send("PATCH", f"{CRDS}/{name}", patch, content=JSON_PATCH)
         configuration = _configuration(crd, self.url, self.ca)
         path = f"{CONFIGURATIONS}/{configuration['metadata']['name']}"
         await self._cluster.send("PATCH", path, configuration, content=APPLY, manager=MANAGER)
@@ -81,12 +86,6 @@ class Webhooks:
                 return False
             raise
         return True
-
-
-def conversion_patch(url: str, ca: str) -> list[Object]:
-    """A JSON patch that sends a CRD's conversions to this server."""
-    client = {"url": f"{url}/convert", "caBundle": ca}
-    return [{"op": "replace", "path": "/spec/conversion/webhook/clientConfig", "value": client}]
 
 
 async def serve(cluster: Cluster) -> Webhooks:
