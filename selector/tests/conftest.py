@@ -61,6 +61,11 @@ MakeConfig = Callable[..., Object]
 
 
 @pytest.fixture
+def standard_configs() -> dict[str, dict[str, Any]]:
+    return CONFIGS
+
+
+@pytest.fixture
 def config() -> MakeConfig:
     """An InferenceProviderConfig: of a standard provider, or of another name with the spec given."""
 

@@ -58,7 +58,7 @@ class Budget:
 
     def admit(self, value: Any) -> None:
         """Charges a value that the rule has built, and refuses one that is too large."""
-        if isinstance(value, (str, bytes, ListType, MapType)):
+        if isinstance(value, (StringType, ListType, MapType)):
             self.spend(_cells(value) // 16)
 
 
@@ -68,7 +68,7 @@ def _cells(value: Any) -> int:
     while waiting:
         part = waiting.pop()
         total += 1
-        if isinstance(part, (str, bytes)):
+        if isinstance(part, StringType):
             total += len(part) // TEXT_PER_CELL
         elif isinstance(part, MapType):
             waiting.extend(part.values())

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from celpy.celtypes import BoolType, BytesType, DoubleType, IntType, ListType, MapType, StringType, UintType
+from celpy.celtypes import BoolType, DoubleType, IntType, ListType, MapType, StringType, UintType
 from celpy.evaluation import function_matches
 
 from kubefoundry_selector.cel import quantity
@@ -68,7 +68,7 @@ def _texts(*values: Any) -> None:
 
 
 def _size(value: Any) -> IntType:
-    if not isinstance(value, (StringType, BytesType, ListType, MapType)):
+    if not isinstance(value, (StringType, ListType, MapType)):
         raise TypeError("no overload of size")
     return IntType(len(value))
 

@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from celpy.celtypes import (
     BoolType,
-    BytesType,
     DoubleType,
     IntType,
     ListType,
@@ -26,6 +25,9 @@ from celpy.evaluation import CELEvalError
 
 Spend = Callable[[int], None]
 """Takes steps from the budget of an evaluation; may end it."""
+
+ITEMS_PER_STEP: Final = 8
+"""Items that are compared for one step."""
 
 _NUMBERS: Final = (IntType, UintType, DoubleType)
 
@@ -39,10 +41,10 @@ def equal(left: Any, right: Any, spend: Spend) -> bool:
     if is_number(left) and is_number(right):
         return _order(left, right) == 0
     if isinstance(left, ListType) and isinstance(right, ListType):
-        spend(len(left) // 8)
+        spend(len(left) // ITEMS_PER_STEP)
         return len(left) == len(right) and all(equal(a, b, spend) for a, b in zip(left, right, strict=True))
     if isinstance(left, MapType) and isinstance(right, MapType):
-        spend(len(left) // 8)
+        spend(len(left) // ITEMS_PER_STEP)
         return len(left) == len(right) and all(
             (found := entry(right, key)) is not None and equal(value, found[0], spend)
             for key, value in left.items()
@@ -54,22 +56,24 @@ def equal(left: Any, right: Any, spend: Spend) -> bool:
 
 def entry(container: MapType, key: Any) -> tuple[Any] | None:
     """The value under a key, in a tuple; numeric keys match by value, and a bool is not a number."""
-    if isinstance(key, DoubleType):
-        if not key.is_integer():
-            return None
-        key = IntType(key)
-    candidates = (key,) if not is_number(key) else (IntType(int(key)), UintType(abs(int(key))))
-    for candidate in candidates:
+    if isinstance(key, DoubleType) and not key.is_integer():
+        return None
+    for candidate in _same_keys(key):
         try:
-            if _plain_key(candidate) == _plain_key(key) and dict.__contains__(container, candidate):
+            if dict.__contains__(container, candidate):
                 return (dict.__getitem__(container, candidate),)
         except TypeError:
+            # cel-python's int and uint have one hash, but refuse to be compared
             continue
     return None
 
 
-def _plain_key(key: Any) -> Any:
-    return int(key) if is_number(key) else key
+def _same_keys(key: Any) -> list[Any]:
+    if not is_number(key):
+        return [key]
+    number = int(key)
+    ranges = ((IntType, -(2**63), 2**63), (UintType, 0, 2**64))
+    return [kind(number) for kind, least, end in ranges if least <= number < end]
 
 
 def compare(op: Callable[[int, int], bool], left: Any, right: Any) -> BoolType:
@@ -77,7 +81,7 @@ def compare(op: Callable[[int, int], bool], left: Any, right: Any) -> BoolType:
     if is_number(left) and is_number(right):
         order = _order(left, right)
         return BoolType(order is not None and op(order, 0))
-    if type(left) is type(right) and isinstance(left, (StringType, BytesType, BoolType)):
+    if type(left) is type(right) and isinstance(left, (StringType, BoolType)):
         return BoolType(op((left > right) - (left < right), 0))
     raise TypeError("no ordering")
 
@@ -97,17 +101,13 @@ def _plain(value: Any) -> int | float:
 def member_of(item: Any, container: Any, spend: Spend) -> BoolType:
     """CEL's `in`: an element of a list or a key of a map. Raises TypeError for anything else."""
     if isinstance(container, ListType):
-        return BoolType(any(equal(item, each, spend) for each in _counted(container, spend)))
+        spend(len(container) // ITEMS_PER_STEP)
+        return BoolType(any(equal(item, each, spend) for each in container))
     if isinstance(container, MapType):
         if not isinstance(item, (StringType, BoolType, *_NUMBERS)):
             raise TypeError("no key of that kind")
         return BoolType(entry(container, item) is not None)
     raise TypeError("no container")
-
-
-def _counted(container: ListType, spend: Spend) -> ListType:
-    spend(len(container) // 8)
-    return container
 
 
 def index(container: Any, key: Any) -> Any:
@@ -160,7 +160,7 @@ def _negate(value: Any) -> Any:
 
 
 ARITHMETIC: Final[Mapping[str, Callable[..., Any]]] = {
-    "_+_": _arithmetic(operator.add, (*_NUMBERS, StringType, BytesType, ListType)),
+    "_+_": _arithmetic(operator.add, (*_NUMBERS, StringType, ListType)),
     "_-_": _arithmetic(operator.sub, _NUMBERS),
     "_*_": _arithmetic(operator.mul, _NUMBERS),
     "_/_": _arithmetic(_divide, _NUMBERS),

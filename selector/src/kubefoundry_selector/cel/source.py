@@ -76,8 +76,9 @@ def parse(text: str) -> Node:
 
 def place(node: Node | Token) -> tuple[int, int]:
     """Column and line where a node begins."""
-    at = node if isinstance(node, Token) else node.meta
-    return (at.column or 1, at.line or 1) if isinstance(node, Token) or not node.meta.empty else (1, 1)
+    if isinstance(node, Token):
+        return node.column or 1, node.line or 1
+    return (1, 1) if node.meta.empty else (node.meta.column, node.meta.line)
 
 
 def _syntax_problem(error: CELParseError, text: str) -> Problem:
