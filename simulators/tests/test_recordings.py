@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_simulators import kaito, kuberay
+from kubefoundry_simulators import dynamo, kaito, kuberay
+from kubefoundry_simulators.dynamo_conversion import converted
 from kubefoundry_simulators.steps import FAIL_ANNOTATION, Object, Operator, Report, Rewrite
+from support.structural import violations
 from support.timelines import states
-from support.upstream import requires_shared
+from support.upstream import crds, requires_shared, schema
 
 pytestmark = requires_shared
 
@@ -200,3 +202,43 @@ def test_workspaces(recording: str, name: str, workspace: Object, edits: list[Ed
     reported = distinct(workspace_digest(status) for status in played(kaito.OPERATOR, workspace, edits))
 
     assert reported == recorded(recording, "workspaces", name, workspace_digest)
+
+
+GRAPH: Object = {
+    "apiVersion": "nvidia.com/v1alpha1",
+    "kind": "DynamoGraphDeployment",
+    "metadata": {"name": "m"},
+    "spec": {"services": {"Frontend": {"componentType": "frontend"}, "Worker": {"replicas": 2}}},
+}
+SUSPENDED: Object = {**RAY, "spec": {**RAY["spec"], "suspend": True}}
+
+
+@pytest.mark.parametrize(
+    ("operator", "object_", "edits"),
+    [
+        (kaito.OPERATOR, PRESET, [failing("benchmark"), failing("crash-loop")]),
+        (kaito.OPERATOR, {**TEMPLATE, "resource": {"instanceType": "gpu-1"}}, []),
+        (dynamo.OPERATOR, GRAPH, [failing("failed"), failing("not-ready"), failing(None)]),
+        (kuberay.OPERATOR, RAY, [*EDITS, *FAILURES, bounds(2, 1)]),
+        (kuberay.OPERATOR, SUSPENDED, []),
+    ],
+    ids=["kaito", "kaito auto", "dynamo", "kuberay", "kuberay suspended"],
+)
+def test_every_release_stores_what_is_reported(
+    operator: Operator, object_: Object, edits: list[Edit]
+) -> None:
+    wrong = set()
+    for crd in crds(operator.name):
+        of_object = schema(crd, crd.storage_version)
+        if operator.name == "dynamo" and crd.storage_version == "v1beta1":
+            object_ = converted(object_, "nvidia.com/v1beta1")
+        for status in played(operator, object_, edits):
+            timed = [{**item, "lastTransitionTime": "t"} for item in status.get("conditions", [])]
+            found = violations(of_object, {**object_, "status": {**status, "conditions": timed}})
+            # the API server drops what an older release does not know
+            wrong |= {
+                f"{crd}: {text}"
+                for text in found
+                if text.startswith("status") and not text.endswith("unknown field")
+            }
+    assert wrong == set()
