@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Final
 
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.provider import manifest
+from kubefoundry_sdk.provider.plan import Plan
 from kubefoundry_sdk.runtime.store import Key, Store
 
 RETRY: Final = 300.0
@@ -51,37 +52,65 @@ def digest(objects: list[Object]) -> str:
 
 
 async def write(
-    client: Client,
-    kind: Kind,
-    store: Store,
-    helper_store: Store | None,
-    main: Object,
-    helpers: list[Object],
-    *,
-    manager: str,
-) -> tuple[Object, bool]:
-    """Brings main and helper objects to the API server where they differ from what was applied last.
+    client: Client, kind: Kind, store: Store, helper_store: Store | None, todo: Plan, *, manager: str
+) -> bool:
+    """Brings what a plan says has changed to the API server; whether the main object was made now.
 
-    Helpers go first, because admission of the main object may ask for them; where they exist already, the main
-    object is tried by a dry run before any of them changes. Helpers that are no longer rendered are pruned.
-    Returns the live main object and whether it was made now. Raises Refused, NameTaken, or ApiError for what
-    passes by itself.
+    Helpers go first, because admission of the main object may ask for them; where the main object exists already,
+    it is tried by a dry run before any of them changes. Raises Refused, NameTaken, or ApiError for what passes by
+    itself.
     """
-    live = store.get(_key(main))
-    changed_main = live is None or manifest.differs(main, live)
-    changed_helpers = [obj for obj in helpers if helper_store and _changed(helper_store, obj)]
-    if changed_main and changed_helpers and live is not None:
-        await _apply(client, kind, main, manager=manager, exists=True, dry_run=True)
-    for obj in changed_helpers:
+    exists = store.get(_key(todo.main)) is not None
+    main_too = todo.main in todo.changed
+    helpers = [obj for obj in todo.changed if obj is not todo.main]
+    if main_too and helpers and exists:
+        await _apply(client, kind, todo.main, manager=manager, exists=True, dry_run=True)
+    for obj in helpers:
         assert helper_store is not None
-        known = helper_store.get(_key(obj))
-        helper_store.put(await _apply(client, CONFIG_MAPS, obj, manager=manager, exists=known is not None))
-    if changed_main:
-        made = await _apply(client, kind, main, manager=manager, exists=live is not None)
-        store.put(made)
-        return store.get(_key(main)) or made, live is None
-    assert live is not None
-    return live, False
+        known = helper_store.get(_key(obj)) is not None
+        helper_store.put(await _apply(client, CONFIG_MAPS, obj, manager=manager, exists=known))
+    if main_too:
+        store.put(await _apply(client, kind, todo.main, manager=manager, exists=exists))
+    return main_too and not exists
+
+
+async def put_back(client: Client, kind: Kind, store: Store, main: Object, *, manager: str) -> None:
+    """Applies the main object again, over what someone has changed on it."""
+    store.put(await _apply(client, kind, main, manager=manager, exists=True))
+
+
+async def last_writer(client: Client, kind: Kind, live: Object, paths: Sequence[str], *, manager: str) -> str:
+    """Which other manager wrote the object last: one read, for the message only.
+
+    The fields of `paths` that were ours are the writer's now, or gone; who came last is as near as the API tells.
+    """
+    meta = live["metadata"]
+    try:
+        fresh = await client.get(kind, meta["name"], meta.get("namespace"))
+    except ApiError:
+        return "an unknown manager"
+    others = [
+        entry
+        for entry in fresh["metadata"].get("managedFields") or ()
+        if entry.get("manager") != manager and entry.get("subresource", "") == ""
+    ]
+    latest = max(others, key=lambda entry: entry.get("time") or "", default=None)
+    return str(latest["manager"]) if latest else "an unknown manager"
+
+
+async def try_new(client: Client, kind: Kind, main: Object, *, manager: str) -> None:
+    """Asks the API server, without storing anything, whether it would take the object as a new one.
+
+    Under a generated name, because the old object still has its own. Raises Refused.
+    """
+    meta = {key: value for key, value in main["metadata"].items() if key != "name"}
+    probe = {**main, "metadata": {**meta, "generateName": f"{main['metadata']['name'][:20]}-"}}
+    try:
+        await client.create(kind, probe, manager=manager, dry_run=True)
+    except ApiError as error:
+        if error.rejected:
+            raise Refused(refusal(kind, main["metadata"]["name"], error)) from error
+        raise
 
 
 async def prune(client: Client, helper_store: Store, uid: str, keep: list[Object]) -> None:
@@ -130,11 +159,6 @@ def refusal(kind: Kind, name: str, error: ApiError) -> str:
     if "admission webhook" in text or "denied the request" in text:
         return f"{what}; change the ModelDeployment or ask who runs that policy"
     return f"{what}; grant the shim's ServiceAccount that permission"
-
-
-def _changed(store: Store, obj: Object) -> bool:
-    live = store.get(_key(obj))
-    return live is None or manifest.differs(obj, live)
 
 
 def _key(obj: Object) -> Key:

@@ -12,6 +12,7 @@ from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.provider import apply
 from kubefoundry_sdk.provider.contract import Deployment, Provider
+from kubefoundry_sdk.provider.drift import Corrections
 from kubefoundry_sdk.provider.upstream import Upstream
 from kubefoundry_sdk.runtime.recorder import Recorder
 from kubefoundry_sdk.runtime.store import Store
@@ -29,6 +30,7 @@ class Shim:
     helpers: Store | None
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     refusals: apply.Refusals = field(default_factory=apply.Refusals)
+    corrections: Corrections = field(default_factory=Corrections)
 
     @property
     def manager(self) -> str:
@@ -46,4 +48,5 @@ def read(live: Object) -> Deployment:
         spec=ModelDeploymentSpec.model_validate(live.get("spec") or {}),
         labels=meta.get("labels") or {},
         annotations=meta.get("annotations") or {},
+        raw_spec=live.get("spec") or {},
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel
 
@@ -62,6 +62,8 @@ class Deployment:
     spec: ModelDeploymentSpec
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
+    raw_spec: Mapping[str, Any] = field(default_factory=dict)
+    """The spec as it is stored: what is recorded beside the applied manifest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +141,11 @@ class NoOverrides(BaseModel):
     """The overrides of a provider that has none."""
 
 
+def in_place(old: Rendered, new: Rendered) -> str | None:
+    """The `recreate` of a provider whose upstream takes every change in place."""
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Provider:
     """A shim. `name` is its InferenceProviderConfig's name, `title` how messages call it (003 §8).
@@ -150,6 +157,10 @@ class Provider:
     probe: the installed CRD (JSON) -> how to write it, or what is missing.
     supports: problems beyond engine, mode and CPU/GPU (which the runtime reads off `capabilities`): a sentence
         each, empty when it can be deployed. The schema is None while the CRD is not installed.
+    recreate: from two renders, why the upstream object must be deleted and made anew to become the second one
+        (beyond the identity fields of 003 §4.11, which the runtime knows), or None.
+    yielded: paths of the main object (`spec.groups[*].replicas`) that belong to others once it exists: an
+        autoscaler's counts. They are rendered at creation, and neither drift nor overwritten afterwards.
     render, observe: see `Rendered` and `Observation`; called only after `supports` found nothing.
     """
 
@@ -165,4 +176,6 @@ class Provider:
     observe: Callable[[Deployment, Object], Observation]
     selection_rules: tuple[SelectionRule, ...] = ()
     overrides: type[BaseModel] = NoOverrides
+    recreate: Callable[[Rendered, Rendered], str | None] = in_place
+    yielded: tuple[str, ...] = ()
     helper_kinds: tuple[Literal["ConfigMap"], ...] = ()

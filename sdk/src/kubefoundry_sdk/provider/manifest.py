@@ -8,12 +8,14 @@ import copy
 import json
 import zlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.contract import Deployment
 
+RECORD: Final = (names.APPLIED_ANNOTATION, names.APPLIED_GENERATION_ANNOTATION)
 PROVIDER_LABEL: Final = f"{names.PREFIX}provider"
 
 Ownership = Literal["ours", "leaving", "foreign"]
@@ -44,38 +46,58 @@ def dress(rendered: Object, deployment: Deployment, provider: str) -> Object:
             "blockOwnerDeletion": True,
         }
     ]
-    record = pack(obj)
-    meta["annotations"][names.APPLIED_ANNOTATION] = record
+    record = Record(
+        content(obj), dict(deployment.raw_spec), deployment.annotations.get(names.REFRESH_ANNOTATION, "")
+    )
+    meta["annotations"][names.APPLIED_ANNOTATION] = pack(record)
     meta["annotations"][names.APPLIED_GENERATION_ANNOTATION] = str(deployment.generation)
     return obj
 
 
-def pack(obj: Object) -> str:
-    """The manifest in a form that fits an annotation: what drift is measured against."""
-    text = json.dumps(obj, sort_keys=True, separators=(",", ":")).encode()
-    return base64.b64encode(zlib.compress(text, 9)).decode()
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What was applied last, and from which wish: the manifest without this record, the ModelDeployment's spec,
+    and the value of its refresh annotation."""
+
+    manifest: Object
+    spec: Object
+    refresh: str
 
 
-def applied(live: Object) -> Object | None:
-    """The manifest that was applied last, read from the live object; None where it is absent or unreadable."""
-    record = (live["metadata"].get("annotations") or {}).get(names.APPLIED_ANNOTATION)
-    if not record:
+def content(obj: Object) -> Object:
+    """A dressed object without the record on it."""
+    annotations = {
+        key: value for key, value in obj["metadata"].get("annotations", {}).items() if key not in RECORD
+    }
+    return {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
+
+
+def body(recorded: Object) -> Object:
+    """A manifest without its metadata: the part that only the user's change may alter (labels and annotations are
+    always those of today)."""
+    return {key: value for key, value in recorded.items() if key != "metadata"}
+
+
+def pack(record: Record) -> str:
+    """The record in a form that fits an annotation."""
+    text = json.dumps([record.manifest, record.spec, record.refresh], sort_keys=True, separators=(",", ":"))
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
+def applied(live: Object) -> Record | None:
+    """What was applied last, read from the live object; None where the record is absent or unreadable."""
+    packed = (live["metadata"].get("annotations") or {}).get(names.APPLIED_ANNOTATION)
+    if not packed:
         return None
     try:
-        obj = json.loads(zlib.decompress(base64.b64decode(record)))
-    except (binascii.Error, zlib.error, ValueError):
+        manifest, spec, refresh = json.loads(zlib.decompress(base64.b64decode(packed)))
+    except (binascii.Error, zlib.error, ValueError, TypeError):
         return None
-    return obj if isinstance(obj, dict) else None
-
-
-def differs(wanted: Object, live: Object) -> bool:
-    """Whether `wanted` (dressed) is another manifest than the one applied last."""
-    recorded = (live["metadata"].get("annotations") or {}).get(names.APPLIED_ANNOTATION)
-    if recorded == wanted["metadata"]["annotations"][names.APPLIED_ANNOTATION]:
-        return False
-    # Another zlib packs the same manifest into other bytes.
-    before = applied(live)
-    return before is None or before != applied(wanted)
+    if not (
+        isinstance(manifest, dict) and isinstance(spec, dict) and isinstance(manifest.get("metadata"), dict)
+    ):
+        return None
+    return Record(manifest, spec, str(refresh))
 
 
 def ownership(live: Object, *, name: str, uid: str) -> Ownership:
@@ -85,12 +107,16 @@ def ownership(live: Object, *, name: str, uid: str) -> Ownership:
     same name (a dead uid: the garbage collector takes it away). foreign: hands off.
     """
     owner = _owner(live)
-    mine = owner is not None and owner.get("uid") == uid
-    marked = (live["metadata"].get("annotations") or {}).get(names.OWNER_UID_ANNOTATION) == uid
     dead = owner is not None and owner.get("name") == name and owner.get("uid") != uid
     if live["metadata"].get("deletionTimestamp") or dead:
         return "leaving"
-    return "ours" if mine or marked else "foreign"
+    return "ours" if made_for(live, uid) else "foreign"
+
+
+def made_for(live: Object, uid: str) -> bool:
+    """Whether ownerReference or annotation names that ModelDeployment."""
+    marked = (live["metadata"].get("annotations") or {}).get(names.OWNER_UID_ANNOTATION) == uid
+    return marked or owned_by(live, uid)
 
 
 def owned_by(live: Object, uid: str) -> bool:

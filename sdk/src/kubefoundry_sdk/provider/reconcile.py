@@ -11,10 +11,11 @@ import logging
 from pydantic import ValidationError
 
 from kubefoundry_sdk.api import conditions, reasons
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.provider import apply, compatibility, departure, finalizer, manifest
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.provider import apply, compatibility, departure, drift, finalizer, manifest
 from kubefoundry_sdk.provider.context import Shim, read
 from kubefoundry_sdk.provider.contract import Deployment, Provider, UnsupportedSchema
+from kubefoundry_sdk.provider.plan import Plan, plan
 from kubefoundry_sdk.provider.report import Report, Stop, transitions
 from kubefoundry_sdk.runtime import status
 from kubefoundry_sdk.runtime.store import Key
@@ -104,19 +105,25 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
     # 9. Render.
     rendered = shim.provider.render(deployment, known)
     report.notes.extend(rendered.notes)
-    main = manifest.dress(rendered.main, deployment, shim.provider.name)
-    helpers = [manifest.dress(obj, deployment, shim.provider.name) for obj in rendered.helpers]
 
     # 10. Whose object is it that stands there?
-    if stop := _obstacle(shim, deployment, [main, *helpers]):
+    if stop := _obstacle(shim, deployment, [rendered.main, *rendered.helpers]):
         report.stop = stop
         return None
-
-    # 11. Dry run (annotation): to come with drift. 13. Recreate: to come with changes.
-
     key = (deployment.namespace, deployment.name)
+    upstream = shim.upstream.objects.get(key)
+    helpers = shim.helpers.indexed(deployment.uid) if shim.helpers is not None else []
+    todo = plan(
+        shim.provider,
+        deployment,
+        known,
+        rendered,
+        upstream,
+        {obj["metadata"]["name"]: obj for obj in helpers},
+    )
+
     loop = asyncio.get_running_loop()
-    digest = apply.digest([main, *helpers])
+    digest = apply.digest(todo.objects)
     if standing := shim.refusals.standing(key, digest, loop.time()):
         report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyRejected", standing[0], failed=True)
         return standing[1]
@@ -125,13 +132,21 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
     if not finalizer.has(live, shim.provider.name):
         await finalizer.add(shim.client, shim.deployments, live, shim.provider.name)
 
-    # 14. Apply.
+    report.created = f"Created {kind.kind} '{deployment.name}'"
     try:
-        _, made = await apply.write(
-            shim.client, kind, shim.upstream.objects, shim.helpers, main, helpers, manager=shim.manager
-        )
+        # 13. Recreate.
+        if todo.recreate and upstream is not None:
+            await _recreate(shim, kind, todo, upstream, report)
+            return None
+        # 14. Apply; or put back what someone has changed.
+        if todo.drifted and upstream is not None:
+            return await _put_back(shim, kind, todo, live, upstream, report)
+        if await apply.write(
+            shim.client, kind, shim.upstream.objects, shim.helpers, todo, manager=shim.manager
+        ):
+            log.info("created %s %s/%s", kind.kind, deployment.namespace, deployment.name)
         if shim.helpers is not None:
-            await apply.prune(shim.client, shim.helpers, deployment.uid, helpers)
+            await apply.prune(shim.client, shim.helpers, deployment.uid, todo.helpers)
     except apply.Refused as refused:
         shim.refusals.remember(key, digest, loop.time(), str(refused))
         report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyRejected", str(refused), failed=True)
@@ -140,9 +155,43 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
         report.stop = _name_conflict(str(taken))
         return None
     shim.refusals.forget(key)
-    if made:
-        log.info("created %s %s/%s", kind.kind, deployment.namespace, deployment.name)
-    report.created = f"Created {kind.kind} '{deployment.name}'"
+    return None
+
+
+async def _recreate(shim: Shim, kind: Kind, todo: Plan, upstream: Object, report: Report) -> None:
+    """Step 13: the new object is tried first, then the old one is deleted; its event brings the turn that creates."""
+    await apply.try_new(shim.client, kind, todo.main, manager=shim.manager)
+    await apply.remove(shim.client, kind, upstream)
+    named = f"{kind.kind} '{upstream['metadata']['name']}'"
+    log.info(
+        "recreating %s/%s: %s", upstream["metadata"]["namespace"], upstream["metadata"]["name"], todo.recreate
+    )
+    report.stop = Stop(
+        reasons.RESOURCE_CREATED,
+        "Recreating",
+        f"{named} is deleted and made anew: {todo.recreate}",
+        failed=False,
+    )
+
+
+async def _put_back(
+    shim: Shim, kind: Kind, todo: Plan, live: Object, upstream: Object, report: Report
+) -> float | None:
+    """Step 14 where only the live object differs; seconds until the next try when somebody keeps changing it."""
+    key = (upstream["metadata"]["namespace"], upstream["metadata"]["name"])
+    now = asyncio.get_running_loop().time()
+    fields = ", ".join(todo.drifted[:5])
+    if wait := shim.corrections.wait(key, now):
+        report.created = (
+            f"{kind.kind} '{key[1]}' keeps being changed at {fields}: put back {drift.LIMIT} times in "
+            f"{drift.WINDOW / 60:.0f} minutes, left alone until {drift.WINDOW / 60:.0f} minutes have passed"
+        )
+        return wait
+    shim.corrections.note(key, now)
+    writer = await apply.last_writer(shim.client, kind, upstream, todo.drifted, manager=shim.manager)
+    note = f"Provider resource was modified directly, reconciling: {fields} of {kind.kind} '{key[1]}' by {writer}"
+    shim.recorder.event(live, "Warning", "DriftDetected", note)
+    await apply.put_back(shim.client, kind, shim.upstream.objects, todo.main, manager=shim.manager)
     return None
 
 
@@ -168,7 +217,7 @@ def _keep(shim: Shim, live: Object, report: Report) -> None:
 def _observe(shim: Shim, live: Object, report: Report) -> None:
     meta = live["metadata"]
     upstream = shim.upstream.objects.get((meta["namespace"], meta["name"]))
-    if upstream is None or manifest.ownership(upstream, name=meta["name"], uid=meta["uid"]) != "ours":
+    if upstream is None or not manifest.made_for(upstream, meta["uid"]):
         return
     try:
         deployment = read(live)

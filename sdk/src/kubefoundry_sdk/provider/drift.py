@@ -1,0 +1,106 @@
+"""Drift: a value on the live object that differs from what was applied (contract §4.14).
+
+Never a generation, never an ownership, never what the upstream adds: only what the applied manifest states counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from kubefoundry_sdk.api.kinds import Object
+
+LIMIT: Final = 5
+WINDOW: Final = 600.0
+"""Corrections of one object within so many seconds, after which the shim backs off: somebody keeps writing."""
+
+_METADATA: Final = ("labels", "annotations", "ownerReferences")
+
+
+def differences(manifest: Object, live: Object, yielded: Sequence[str] = ()) -> list[str]:
+    """Paths (`spec.services.Frontend.replicas`) at which the live object does not have what was applied.
+
+    yielded: paths that the provider leaves to others once the object exists, `[*]` standing for every item.
+    """
+    found: list[str] = []
+    for key, value in manifest.items():
+        if key == "metadata":
+            meta = live.get("metadata") or {}
+            for part in _METADATA:
+                if part in value:
+                    _compare(value[part], meta.get(part), f"metadata.{part}", found)
+        elif key not in ("apiVersion", "kind"):
+            _compare(value, live.get(key), key, found)
+    left = {_pattern(path) for path in yielded}
+    return [path for path in found if _pattern(path) not in left]
+
+
+def _compare(applied: Any, live: Any, path: str, found: list[str]) -> None:
+    if isinstance(applied, dict):
+        if not isinstance(live, dict):
+            # An upstream that drops empty maps has lost nothing.
+            if applied or live is not None:
+                found.append(path)
+            return
+        for key, value in applied.items():
+            _compare(value, live.get(key), f"{path}.{key}", found)
+    elif isinstance(applied, list):
+        _compare_list(applied, live, path, found)
+    elif applied != live:
+        found.append(path)
+
+
+def _compare_list(applied: list[Any], live: Any, path: str, found: list[str]) -> None:
+    """Items with a name (or, for owners, a uid) by that; others by their place."""
+    if not isinstance(live, list):
+        if applied or live is not None:
+            found.append(path)
+        return
+    mark = next((name for name in ("uid", "name") if _all_have(applied, name)), None)
+    if mark is None:
+        if len(live) < len(applied) or (len(live) > len(applied) and not _objects(applied)):
+            found.append(path)
+            return
+        for index, value in enumerate(applied):
+            _compare(value, live[index], f"{path}[{index}]", found)
+        return
+    known = {item.get(mark): item for item in live if isinstance(item, dict)}
+    for item in applied:
+        _compare(item, known.get(item[mark]), f"{path}[{item[mark]}]", found)
+
+
+def _all_have(items: Iterable[Any], name: str) -> bool:
+    listed = list(items)
+    return bool(listed) and all(isinstance(item, dict) and name in item for item in listed)
+
+
+def _objects(items: list[Any]) -> bool:
+    return any(isinstance(item, dict) for item in items)
+
+
+def _pattern(path: str) -> str:
+    """The path with `[*]` for every index or name in brackets."""
+    parts = path.split("[")
+    return parts[0] + "".join("[*" + part[part.index("]") :] for part in parts[1:])
+
+
+class Corrections:
+    """When which object was put back: tells when to stop doing it at once."""
+
+    def __init__(self) -> None:
+        self._times: dict[tuple[str, str], list[float]] = {}
+
+    def wait(self, key: tuple[str, str], now: float) -> float:
+        """Seconds until the object may be put back again; 0 for now."""
+        times = [time for time in self._times.get(key, ()) if now - time < WINDOW]
+        if times:
+            self._times[key] = times
+        else:
+            self._times.pop(key, None)
+        return WINDOW - (now - times[0]) if len(times) >= LIMIT else 0.0
+
+    def note(self, key: tuple[str, str], now: float) -> None:
+        self._times.setdefault(key, []).append(now)
+
+    def forget(self, key: tuple[str, str]) -> None:
+        self._times.pop(key, None)

@@ -1,0 +1,167 @@
+"""From a render and what lives upstream to what has to happen: a pure decision (contract §4.13, §4.14)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pydantic import ValidationError
+
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.provider import drift, manifest
+from kubefoundry_sdk.provider.change import identity_changed, rebase
+from kubefoundry_sdk.provider.contract import Deployment, Provider, Rendered, Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """main, helpers: as they are to be applied (dressed). changed: those of them that differ from what was applied
+    last, or are not there. recreate: why the main object has to be deleted first. drifted: paths on the live main
+    object that someone has changed; only where nothing else is to be written.
+    """
+
+    main: Object
+    helpers: list[Object]
+    changed: list[Object]
+    recreate: str | None = None
+    drifted: tuple[str, ...] = ()
+
+    @property
+    def objects(self) -> list[Object]:
+        return [*self.helpers, self.main]
+
+
+def plan(
+    provider: Provider,
+    deployment: Deployment,
+    schema: Schema,
+    rendered: Rendered,
+    live: Object | None,
+    live_helpers: dict[str, Object],
+) -> Plan:
+    """What the deployment is to be upstream, given the live main object and live helpers by name (ours)."""
+    record = manifest.applied(live) if live else None
+    base = _base(provider, deployment, schema, record)
+    wanted = _wanted(rendered, base, record, live_helpers)
+    main = _dress(wanted.main, deployment, provider)
+    helpers = [_dress(obj, deployment, provider) for obj in wanted.helpers]
+    if live is None:
+        return Plan(main, helpers, [*_different(helpers, live_helpers), main])
+    if record is not None and record.manifest["apiVersion"] != main["apiVersion"] and base is not None:
+        # The CRD's version moved on and nothing else: the API server converts, no need to write.
+        return Plan(main, helpers, [])
+    changed = _different(helpers, live_helpers)
+    if record is None or manifest.content(main) != record.manifest:
+        changed.append(main)
+    why = _recreate(provider, deployment, record, wanted, live_helpers) if changed and record else None
+    drifted: tuple[str, ...] = ()
+    if not changed and record is not None:
+        drifted = tuple(drift.differences(record.manifest, live, provider.yielded))
+    return Plan(_yield(provider, main, live), helpers, changed, why, drifted)
+
+
+def _base(
+    provider: Provider, deployment: Deployment, schema: Schema, record: manifest.Record | None
+) -> Rendered | None:
+    """Today's render of the spec that was applied; None where the applied manifest is to be replaced as a whole:
+    it is unknown, the user asks for a refresh or another identity, or this shim cannot render the old spec."""
+    if record is None or record.refresh != deployment.annotations.get(names.REFRESH_ANNOTATION, ""):
+        return None
+    try:
+        before = replace(deployment, spec=ModelDeploymentSpec.model_validate(record.spec))
+    except ValidationError:
+        return None
+    if identity_changed(before.spec, deployment.spec) or provider.supports(before, schema):
+        return None
+    return provider.render(before, schema)
+
+
+def _wanted(
+    rendered: Rendered,
+    base: Rendered | None,
+    record: manifest.Record | None,
+    live_helpers: dict[str, Object],
+) -> Rendered:
+    """The applied manifests with the user's change brought onto them, or the new render as it is."""
+    if base is None or record is None or record.manifest["apiVersion"] != rendered.main["apiVersion"]:
+        return rendered
+    main = _rebased(record.manifest, base.main, rendered.main)
+    before = {obj["metadata"]["name"]: obj for obj in base.helpers}
+    helpers = []
+    for obj in rendered.helpers:
+        name = obj["metadata"]["name"]
+        known = manifest.applied(live_helpers[name]) if name in live_helpers else None
+        if known and name in before:
+            helpers.append(_rebased(known.manifest, before[name], obj))
+        else:
+            helpers.append(obj)
+    return Rendered(main, tuple(helpers), rendered.notes)
+
+
+def _rebased(applied: Object, old: Object, new: Object) -> Object:
+    merged: Object = rebase(manifest.body(applied), manifest.body(old), manifest.body(new))
+    return {**merged, "metadata": new["metadata"]}
+
+
+def _recreate(
+    provider: Provider,
+    deployment: Deployment,
+    record: manifest.Record,
+    wanted: Rendered,
+    live_helpers: dict[str, Object],
+) -> str | None:
+    try:
+        before = ModelDeploymentSpec.model_validate(record.spec)
+    except ValidationError:
+        before = deployment.spec
+    if fields := identity_changed(before, deployment.spec):
+        return f"{', '.join(fields)} changed"
+    known = [manifest.applied(obj) for obj in live_helpers.values()]
+    old = Rendered(
+        manifest.body(record.manifest),
+        tuple(manifest.body(item.manifest) for item in known if item is not None),
+    )
+    return provider.recreate(old, wanted)
+
+
+def _different(wanted: Sequence[Object], live: dict[str, Object]) -> list[Object]:
+    different = []
+    for obj in wanted:
+        known = live.get(obj["metadata"]["name"])
+        record = manifest.applied(known) if known else None
+        if (
+            known is None
+            or record is None
+            or manifest.content(obj) != record.manifest
+            or drift.differences(record.manifest, known)
+        ):
+            different.append(obj)
+    return different
+
+
+def _dress(obj: Object, deployment: Deployment, provider: Provider) -> Object:
+    return manifest.dress(obj, deployment, provider.name)
+
+
+def _yield(provider: Provider, main: Object, live: Object) -> Object:
+    """`main` with the live values at the paths that belong to others once the object exists."""
+    for path in provider.yielded:
+        _copy(live, main, path.split("."))
+    return main
+
+
+def _copy(live: object, main: object, path: list[str]) -> None:
+    if not path or not isinstance(live, dict) or not isinstance(main, dict):
+        return
+    name, items = path[0].removesuffix("[*]"), path[0].endswith("[*]")
+    if name not in live or name not in main:
+        return
+    if items:
+        for theirs, ours in zip(live[name], main[name], strict=False):
+            _copy(theirs, ours, path[1:])
+    elif len(path) == 1:
+        main[name] = live[name]
+    else:
+        _copy(live[name], main[name], path[1:])
