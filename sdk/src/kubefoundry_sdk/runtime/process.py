@@ -147,6 +147,11 @@ class Process:
             for runner in runners:
                 await runner.cleanup()
 
+    def close(self) -> None:
+        """Drops what `set_up` asked to run and that never came to run, because the start failed."""
+        for work in self._waiting:
+            work.close()
+
     async def _lead(self) -> None:
         if self._lease is None:
             self.leading.set()
@@ -213,10 +218,13 @@ async def _main(component: str, options: argparse.Namespace, set_up: SetUp) -> N
     async with Client(who, user_agent=component, qps=options.qps) as client:
         await _check(client, who.server)
         process = Process(component, options, client)
-        made = set_up(process)
-        if made is not None:
-            await made
-        await process.run(stop)
+        try:
+            made = set_up(process)
+            if made is not None:
+                await made
+            await process.run(stop)
+        finally:
+            process.close()
 
 
 async def _check(client: Client, server: str) -> None:
