@@ -29,7 +29,7 @@ from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.compatibility import check
 from kubefoundry_sdk.provider.contract import Provider, Rendered, Schema
-from kubefoundry_simulators.cluster import connect, disconnect
+from kubefoundry_simulators.cluster import connect
 from kubefoundry_simulators.webhooks import Webhooks, serve
 from support.corpus import Spec, deployment, specs
 from support.corpus_fields import IMAGES
@@ -146,7 +146,7 @@ async def webhooks(cluster: ControlPlane) -> AsyncIterator[Webhooks]:
     running = await serve(connection)
     yield running
     await running.close()
-    await disconnect(connection)
+    await connection.close()
 
 
 @asynccontextmanager
@@ -159,9 +159,11 @@ async def installed(api: Client, crd: UpstreamCRD, webhooks: Webhooks, version: 
     await uninstall(api, crd)
     await api.apply(CRDS, document, manager="upstream-tests")
     kind = Kind(spec["group"], version, spec["names"]["plural"], spec["names"]["kind"])
-    await served(api, kind)
-    yield kind
-    await uninstall(api, crd)
+    try:
+        await served(api, kind)
+        yield kind
+    finally:
+        await uninstall(api, crd)
 
 
 async def served(api: Client, kind: Kind) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from kubefoundry_simulators import dynamo, kaito, kuberay
-from kubefoundry_simulators.cluster import connect, disconnect
+from kubefoundry_simulators.cluster import connect
 from kubefoundry_simulators.simulation import Settings, simulate
 from kubefoundry_simulators.webhooks import Webhooks, serve
 
@@ -72,7 +72,7 @@ async def _play(kubeconfig: Path, names: list[str], settings: Settings, webhooks
     finally:
         if served:
             await served.close()
-        await disconnect(cluster)
+        await cluster.close()
 
 
 async def _nothing(crd: object) -> None:

@@ -44,6 +44,10 @@ class Cluster:
     def __init__(self, session: aiohttp.ClientSession) -> None:
         self._session = session
 
+    async def close(self) -> None:
+        """Close its connections."""
+        await self._session.close()
+
     async def get(self, path: str) -> Object:
         """Raises Refused (404 where it is not there)."""
         return await self.send("GET", path)
@@ -126,7 +130,7 @@ class Cluster:
 
 
 async def connect(kubeconfig: Path) -> Cluster:
-    """Raises what the `kubernetes` package raises for a file that it cannot use. `disconnect` closes it."""
+    """Raises what the `kubernetes` package raises for a file that it cannot use."""
     # imported here: it takes most of a second, which --help need not wait for
     from kubernetes import client, config
 
@@ -144,11 +148,6 @@ async def connect(kubeconfig: Path) -> Cluster:
             timeout=aiohttp.ClientTimeout(total=30),
         )
     )
-
-
-async def disconnect(cluster: Cluster) -> None:
-    """Close its connections."""
-    await cluster._session.close()
 
 
 def _object(status: int, text: str) -> Object:

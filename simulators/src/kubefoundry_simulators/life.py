@@ -66,6 +66,9 @@ class Life:
                 await self._try(step)
         except Gone:
             pass
+        except Exception:
+            # an object that nobody foresaw must not stop the others
+            log.exception("simulated %s gives up on %s", self._operator.name, self._path)
 
     @property
     def _leaving(self) -> bool:
