@@ -64,7 +64,7 @@ async def write(
     main_too = todo.main in todo.changed
     helpers = [obj for obj in todo.changed if obj is not todo.main]
     if main_too and helpers and exists:
-        await _apply(client, kind, todo.main, manager=manager, exists=True, dry_run=True)
+        await try_apply(client, kind, todo.main, manager=manager, exists=True)
     for obj in helpers:
         assert helper_store is not None
         known = helper_store.get(_key(obj)) is not None
@@ -96,6 +96,11 @@ async def last_writer(client: Client, kind: Kind, live: Object, paths: Sequence[
     ]
     latest = max(others, key=lambda entry: entry.get("time") or "", default=None)
     return str(latest["manager"]) if latest else "an unknown manager"
+
+
+async def try_apply(client: Client, kind: Kind, obj: Object, *, manager: str, exists: bool) -> None:
+    """An apply that stores nothing. Raises Refused, NameTaken, or ApiError for what passes by itself."""
+    await _apply(client, kind, obj, manager=manager, exists=exists, dry_run=True)
 
 
 async def try_new(client: Client, kind: Kind, main: Object, *, manager: str) -> None:

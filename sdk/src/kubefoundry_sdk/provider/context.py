@@ -13,6 +13,7 @@ from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.provider import apply
 from kubefoundry_sdk.provider.contract import Deployment, Provider
 from kubefoundry_sdk.provider.drift import Corrections
+from kubefoundry_sdk.provider.handover import Waits
 from kubefoundry_sdk.provider.upstream import Upstream
 from kubefoundry_sdk.runtime.recorder import Recorder
 from kubefoundry_sdk.runtime.store import Store
@@ -31,6 +32,7 @@ class Shim:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     refusals: apply.Refusals = field(default_factory=apply.Refusals)
     corrections: Corrections = field(default_factory=Corrections)
+    waits: Waits = field(default_factory=Waits)
 
     @property
     def manager(self) -> str:

@@ -6,7 +6,7 @@ import logging
 from datetime import datetime
 from typing import Final
 
-from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api import managed_fields, names
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
@@ -23,20 +23,34 @@ def has(deployment: Object, provider: str) -> bool:
     return names.provider_finalizer(provider) in (deployment["metadata"].get("finalizers") or ())
 
 
-async def add(client: Client, store: Store, deployment: Object, provider: str) -> None:
-    """By server-side apply, guarded by the uid: a ModelDeployment made anew is another object."""
+async def own(
+    client: Client, store: Store, deployment: Object, provider: str, *, hold: bool, dry_run_result: str | None
+) -> None:
+    """Makes finalizer and dry-run result what the shim owns of the ModelDeployment itself; no request if they are.
+
+    By server-side apply, guarded by the uid: a ModelDeployment made anew is another object.
+    """
     meta = deployment["metadata"]
+    manager = names.provider_manager(provider)
+    wanted: Object = {}
+    if hold:
+        wanted["finalizers"] = [names.provider_finalizer(provider)]
+    if dry_run_result is not None:
+        wanted["annotations"] = {names.DRY_RUN_RESULT_ANNOTATION: dry_run_result}
+    fields = managed_fields.owned(deployment, manager) or {}
+    owns_result = "f:annotations" in fields.get("f:metadata", {})
+    annotations = meta.get("annotations") or {}
+    if (
+        has(deployment, provider) == hold
+        and owns_result == (dry_run_result is not None)
+        and (dry_run_result is None or annotations.get(names.DRY_RUN_RESULT_ANNOTATION) == dry_run_result)
+    ):
+        return
     body: Object = {
         "apiVersion": names.API_VERSION,
         "kind": names.MODEL_DEPLOYMENT,
-        "metadata": {
-            "name": meta["name"],
-            "namespace": meta["namespace"],
-            "uid": meta["uid"],
-            "finalizers": [names.provider_finalizer(provider)],
-        },
+        "metadata": {"name": meta["name"], "namespace": meta["namespace"], "uid": meta["uid"], **wanted},
     }
-    manager = names.provider_manager(provider)
     store.put(await client.apply(MODEL_DEPLOYMENTS, body, manager=manager))
 
 

@@ -12,9 +12,20 @@ from pydantic import ValidationError
 
 from kubefoundry_sdk.api import conditions, reasons
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
-from kubefoundry_sdk.provider import apply, compatibility, departure, drift, finalizer, manifest
+from kubefoundry_sdk.provider import (
+    apply,
+    compatibility,
+    departure,
+    drift,
+    dry_run,
+    finalizer,
+    handover,
+    manifest,
+    obstacle,
+    pause,
+)
 from kubefoundry_sdk.provider.context import Shim, read
-from kubefoundry_sdk.provider.contract import Deployment, Provider, UnsupportedSchema
+from kubefoundry_sdk.provider.contract import UnsupportedSchema
 from kubefoundry_sdk.provider.plan import Plan, plan
 from kubefoundry_sdk.provider.report import Report, Stop, transitions
 from kubefoundry_sdk.runtime import status
@@ -37,7 +48,11 @@ async def reconcile(shim: Shim, key: Key) -> float | None:
     if live["metadata"].get("deletionTimestamp"):
         return await departure.terminate(shim, live, mine) if held else None
 
-    # 3. Paused (annotation reconcile-paused): to come with drift, in one piece.
+    # 3. Paused.
+    if pause.paused(live):
+        if mine:
+            await pause.hold(shim, live)
+        return None
 
     # 4. Another provider's, or nobody's.
     if not mine:
@@ -83,7 +98,16 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
         )
         return None
 
-    # 6. Another provider's finalizer is on it (hand-over): to come with provider changes, in one piece.
+    loop = asyncio.get_running_loop()
+    # 6. Another provider's finalizer is on it.
+    if holders := handover.others(live, shim.provider.name):
+        left = shim.waits.left(deployment.uid, holders, loop.time())
+        if left > 0:
+            report.stop = handover.waiting(holders)
+            return left
+        shim.recorder.event(live, "Warning", "FinalizerTimeout", handover.given_up(holders))
+    else:
+        shim.waits.forget(deployment.uid)
 
     # 7. Compatible?
     schema = shim.upstream.schema
@@ -99,7 +123,7 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
     # 8. The upstream kind, and how to write it.
     kind = shim.upstream.kind
     if known is None or kind is None:
-        report.stop = _no_schema(shim.provider, schema)
+        report.stop = obstacle.no_schema(shim.provider, schema)
         return None
 
     # 9. Render.
@@ -107,7 +131,7 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
     report.notes.extend(rendered.notes)
 
     # 10. Whose object is it that stands there?
-    if stop := _obstacle(shim, deployment, [rendered.main, *rendered.helpers]):
+    if stop := obstacle.standing_there(shim, deployment, [rendered.main, *rendered.helpers]):
         report.stop = stop
         return None
     key = (deployment.namespace, deployment.name)
@@ -122,15 +146,26 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
         {obj["metadata"]["name"]: obj for obj in helpers},
     )
 
-    loop = asyncio.get_running_loop()
+    # 11. Dry run.
+    if dry_run.asked(live):
+        report.stop, result = await dry_run.run(
+            shim.client, kind, todo, upstream is not None, manager=shim.manager
+        )
+        held = finalizer.has(live, shim.provider.name)
+        await finalizer.own(
+            shim.client, shim.deployments, live, shim.provider.name, hold=held, dry_run_result=result
+        )
+        return None
+
     digest = apply.digest(todo.objects)
     if standing := shim.refusals.standing(key, digest, loop.time()):
         report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyRejected", standing[0], failed=True)
         return standing[1]
 
     # 12. Our finalizer, before anything exists that it must protect.
-    if not finalizer.has(live, shim.provider.name):
-        await finalizer.add(shim.client, shim.deployments, live, shim.provider.name)
+    await finalizer.own(
+        shim.client, shim.deployments, live, shim.provider.name, hold=True, dry_run_result=None
+    )
 
     report.created = f"Created {kind.kind} '{deployment.name}'"
     try:
@@ -152,7 +187,7 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
         report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyRejected", str(refused), failed=True)
         return apply.RETRY
     except apply.NameTaken as taken:
-        report.stop = _name_conflict(str(taken))
+        report.stop = obstacle.name_conflict(str(taken))
         return None
     shim.refusals.forget(key)
     return None
@@ -225,45 +260,3 @@ def _observe(shim: Shim, live: Object, report: Report) -> None:
         return
     report.live = upstream
     report.observation = shim.provider.observe(deployment, upstream)
-
-
-def _obstacle(shim: Shim, deployment: Deployment, wanted: list[Object]) -> Stop | None:
-    """A live object of a wanted name that is not ours to write."""
-    for obj in wanted:
-        store = shim.upstream.objects if obj is wanted[0] else shim.helpers
-        live = store.get((deployment.namespace, obj["metadata"]["name"])) if store else None
-        if live is None:
-            continue
-        named = f"{obj['kind']} '{obj['metadata']['name']}'"
-        match manifest.ownership(live, name=deployment.name, uid=deployment.uid):
-            case "foreign":
-                return _name_conflict(named)
-            case "leaving":
-                message = (
-                    f"{named} of an earlier deployment is being deleted; it is made anew once it is gone"
-                )
-                return Stop(reasons.RESOURCE_CREATED, "WaitingForCleanup", message, failed=False)
-            case "ours":
-                pass
-    return None
-
-
-def _name_conflict(named: str) -> Stop:
-    message = (
-        f"{named} exists and was not made for this ModelDeployment; it is left alone: "
-        "delete it or choose another name"
-    )
-    return Stop(reasons.RESOURCE_CREATED, "NameConflict", message, failed=True)
-
-
-def _no_schema(provider: Provider, schema: object) -> Stop:
-    if isinstance(schema, UnsupportedSchema):
-        message = (
-            f"CRD {provider.upstream.crd} lacks {', '.join(schema.missing)}; "
-            f"install a {provider.title} version that this shim supports"
-        )
-        return Stop(reasons.RESOURCE_CREATED, "UnsupportedSchema", message, failed=False)
-    message = (
-        f"Provider '{provider.name}' CRD not installed in cluster; install the {provider.title} operator"
-    )
-    return Stop(reasons.RESOURCE_CREATED, "CRDNotInstalled", message, failed=False)

@@ -1,0 +1,53 @@
+"""Annotation `kubefoundry.ai/dry-run: "true"`: what would be applied, and what the API server says to it.
+
+Nothing is stored upstream and no finalizer is set; the result stands in an annotation (contract §4.11).
+"""
+
+from __future__ import annotations
+
+import json
+
+from kubefoundry_sdk.api import names, reasons
+from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Kind, Object
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.provider import apply, manifest
+from kubefoundry_sdk.provider.plan import Plan
+from kubefoundry_sdk.provider.report import Stop
+
+
+def asked(deployment: Object) -> bool:
+    return (deployment["metadata"].get("annotations") or {}).get(names.DRY_RUN_ANNOTATION) == "true"
+
+
+async def run(client: Client, kind: Kind, todo: Plan, exists: bool, *, manager: str) -> tuple[Stop, str]:
+    """Sends everything as a server-side dry run: the condition to show, and the result as JSON text.
+
+    The result holds `accepted`, `message` and `objects`, the manifests without KubeFoundry's record on them.
+    """
+    problem: str | None = None
+    for obj in todo.objects:
+        addressed = kind if obj is todo.main else CONFIG_MAPS
+        known = exists if obj is todo.main else obj not in todo.changed
+        try:
+            await apply.try_apply(client, addressed, obj, manager=manager, exists=known)
+        except apply.Refused as refused:
+            problem = str(refused)
+            break
+        except apply.NameTaken as taken:
+            problem = f"{taken} exists and was not made for this ModelDeployment"
+            break
+    named = f"{kind.kind} '{todo.main['metadata']['name']}'"
+    verb = "would be recreated" if todo.recreate else "would be updated" if exists else "would be created"
+    message = problem or (f"{named} {verb}" if todo.changed else f"{named} would not change")
+    result = {
+        "accepted": problem is None,
+        "message": message,
+        "objects": [manifest.content(obj) for obj in todo.objects],
+    }
+    stop = Stop(
+        reasons.RESOURCE_CREATED,
+        "DryRun",
+        f"Dry run: {message}; remove annotation {names.DRY_RUN_ANNOTATION} to apply",
+        failed=False,
+    )
+    return stop, json.dumps(result, sort_keys=True)

@@ -1,0 +1,52 @@
+"""Taking a ModelDeployment over from another provider: after its clean-up, or in the end without (contract §4.6)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from kubefoundry_sdk.api import names, reasons
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider.report import Stop
+
+TIMEOUT: Final = 300.0
+"""Seconds that another provider gets for its clean-up, from when this shim first saw that it has to wait."""
+
+_FINALIZER: Final = re.compile(re.escape(names.PREFIX) + r"(?P<provider>.+)-provider")
+
+
+def others(deployment: Object, provider: str) -> list[str]:
+    """Providers that still hold the ModelDeployment by their finalizer."""
+    found = (_FINALIZER.fullmatch(name) for name in deployment["metadata"].get("finalizers") or ())
+    return [match["provider"] for match in found if match and match["provider"] != provider]
+
+
+class Waits:
+    """Since when a ModelDeployment (by uid) has waited for whom."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, tuple[list[str], float]] = {}
+
+    def left(self, uid: str, holders: list[str], now: float) -> float:
+        """Seconds that there is still to wait; the clock starts anew when the holders change."""
+        known = self._since.get(uid)
+        if known is None or known[0] != holders:
+            self._since[uid] = (holders, now)
+            return TIMEOUT
+        return TIMEOUT - (now - known[1])
+
+    def forget(self, uid: str) -> None:
+        self._since.pop(uid, None)
+
+
+def waiting(holders: list[str]) -> Stop:
+    message = f"Waiting for provider {', '.join(holders)} to remove what it made for this ModelDeployment"
+    return Stop(reasons.RESOURCE_CREATED, "WaitingForCleanup", message, failed=False)
+
+
+def given_up(holders: list[str]) -> str:
+    """What the Event says when the time is over."""
+    return (
+        f"Provider {', '.join(holders)} has not cleaned up in {TIMEOUT / 60:.0f} minutes; going on without. "
+        "What it made may still run: delete it by hand"
+    )
