@@ -14,7 +14,7 @@ def standing_there(shim: Shim, deployment: Deployment, wanted: list[Object]) -> 
     """A live object of a wanted name that is not ours to write."""
     for obj in wanted:
         store = shim.upstream.objects if obj is wanted[0] else shim.helpers
-        live = store.get((deployment.namespace, obj["metadata"]["name"])) if store else None
+        live = store.get((deployment.namespace, obj["metadata"]["name"])) if store is not None else None
         if live is None:
             continue
         named = f"{obj['kind']} '{obj['metadata']['name']}'"
@@ -22,10 +22,10 @@ def standing_there(shim: Shim, deployment: Deployment, wanted: list[Object]) -> 
             case "foreign":
                 return name_conflict(named)
             case "leaving":
-                message = (
-                    f"{named} of an earlier deployment is being deleted; it is made anew once it is gone"
-                )
-                return Stop(reasons.RESOURCE_CREATED, "WaitingForCleanup", message, failed=False)
+                again = manifest.made_for(live, deployment.uid)
+                message = f"{named} is being deleted; it is made anew once it is gone"
+                reason = "Recreating" if again else "WaitingForCleanup"
+                return Stop(reasons.RESOURCE_CREATED, reason, message, failed=False)
             case "ours":
                 pass
     return None
