@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 SERVICE_ACCOUNT_DIR: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 """Where the kubelet mounts the projected token, CA and namespace by default."""
@@ -74,7 +74,7 @@ def token_file(path: Path) -> Callable[[], str]:
 
 
 def from_kubeconfig(path: str | None) -> Credentials:
-    """What the `kubernetes` package makes of the kubeconfig, exec plugins included."""
+    """What the `kubernetes` package makes of the kubeconfig, exec plugins included. Raises NoCredentials."""
     try:
         # Imported here: 35 MiB that an in-cluster image neither needs nor has.
         from kubernetes import config
@@ -87,21 +87,28 @@ def from_kubeconfig(path: str | None) -> Credentials:
     settings = Configuration()
     try:
         config.load_kube_config(config_file=path, client_configuration=settings)  # type: ignore[no-untyped-call]
-    except config.ConfigException as error:
-        raise NoCredentials(f"no usable kubeconfig: {error}; set --kubeconfig or KUBECONFIG") from error
-    server = str(settings.host).rstrip("/")
-    tls: ssl.SSLContext | None = None
-    if server.startswith("https://"):
-        tls = ssl.create_default_context(cafile=settings.ssl_ca_cert or None)
-        if not settings.verify_ssl:
-            tls.check_hostname = False
-            tls.verify_mode = ssl.CERT_NONE
-        if settings.cert_file:
-            tls.load_cert_chain(settings.cert_file, settings.key_file)
+        tls = _tls(settings)
+    except Exception as error:
+        # The package checks little: of a broken file it raises whatever it comes upon.
+        told = " ".join(str(error).split())
+        raise NoCredentials(f"no usable kubeconfig: {told}; set --kubeconfig or KUBECONFIG") from error
 
     def token() -> str | None:
         # 37 renamed the key; the alias is that of older releases.
         value = settings.get_api_key_with_prefix("BearerToken", "authorization")
         return str(value).removeprefix("Bearer ").strip() if value else None
 
-    return Credentials(server, tls, token)
+    return Credentials(str(settings.host).rstrip("/"), tls, token)
+
+
+def _tls(settings: Any) -> ssl.SSLContext | None:
+    """None for a server without TLS. Raises OSError for files that are no certificates or keys."""
+    if not str(settings.host).startswith("https://"):
+        return None
+    tls = ssl.create_default_context(cafile=settings.ssl_ca_cert or None)
+    if not settings.verify_ssl:
+        tls.check_hostname = False
+        tls.verify_mode = ssl.CERT_NONE
+    if settings.cert_file:
+        tls.load_cert_chain(settings.cert_file, settings.key_file)
+    return tls
