@@ -79,6 +79,8 @@ async def test_chosen_kept_named_given_back_and_chosen_again(
     chosen = await until_deployment(api, "m", namespace, settled("a", "provider-selector", "AutoSelected"))
     assert chosen["status"]["provider"]["selectedReason"] == "engine=vllm → a (only vllm provider)"
 
+    await until_told(api, namespace, "Selected provider 'a': engine=vllm → a (only vllm provider)")
+
     config = await until(
         api, PROVIDER_CONFIGS, "a", None, lambda obj: obj and reason(obj, "RulesValid") == "InvalidRule"
     )
@@ -109,7 +111,6 @@ async def test_chosen_kept_named_given_back_and_chosen_again(
     again = await until_deployment(api, "m", namespace, settled("b", "provider-selector", "AutoSelected"))
     assert again["status"]["provider"]["selectedReason"] == "true → b (rule of priority 9)"
 
-    await until_told(api, namespace, "Selected provider 'a': engine=vllm → a (only vllm provider)")
     await until_told(api, namespace, "Selected provider 'b': true → b (rule of priority 9)")
 
 
