@@ -11,7 +11,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -77,21 +76,32 @@ def build() -> Path:
 
 @contextmanager
 def control_plane(folder: Path, flags: Sequence[str] = ()) -> Iterator[ControlPlane]:
-    """A control plane whose data lie in `folder`; it ends with the block (one from the environment stays)."""
+    """The control plane that the environment names, which stays, else one of our own."""
     if given := os.environ.get("KUBEFOUNDRY_TEST_KUBECONFIG"):
         yield existing(Path(given))
-        return
+    else:
+        with own_control_plane(folder, flags) as plane:
+            yield plane
+
+
+@contextmanager
+def own_control_plane(folder: Path, flags: Sequence[str] = ()) -> Iterator[ControlPlane]:
+    """A control plane whose data lie in `folder`; it ends with the block."""
     binary = build()
-    process = subprocess.Popen(
-        # CRDs that are there before the controllers start are collected from the first second on; the garbage
-        # collector looks for new kinds every 30 s only.
-        [str(binary), "up", "--dir", str(folder), "--crds", str(ROOT / "crds"), *flags],
-        stdout=subprocess.PIPE,
-        stderr=sys.stderr if sys.stderr.isatty() else subprocess.DEVNULL,
-        text=True,
-    )
+    log = folder.with_name(f"{folder.name}.log")
+    with log.open("wb") as stderr:
+        process = subprocess.Popen(
+            # CRDs that are there before the controllers start are collected from the first second on; the garbage
+            # collector looks for new kinds every 30 s only.
+            [str(binary), "up", "--dir", str(folder), "--crds", str(ROOT / "crds"), *flags],
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            # Ctrl-C is for the caller, who ends what talks to the control plane first.
+            start_new_session=True,
+        )
     try:
-        yield _ready(process, binary, folder)
+        yield _ready(process, binary, log)
     finally:
         process.terminate()
         try:
@@ -112,7 +122,12 @@ def existing(kubeconfig: Path) -> ControlPlane:
     return plane
 
 
-def _ready(process: subprocess.Popen[str], binary: Path, folder: Path) -> ControlPlane:
+def last_line(log: Path) -> str:
+    """What a program said at its end."""
+    return (log.read_text().strip().splitlines() or ["it said nothing"])[-1]
+
+
+def _ready(process: subprocess.Popen[str], binary: Path, log: Path) -> ControlPlane:
     assert process.stdout is not None
     # One JSON line when ready; end of file when it could not start.
     for line in process.stdout:
@@ -121,4 +136,4 @@ def _ready(process: subprocess.Popen[str], binary: Path, folder: Path) -> Contro
             return ControlPlane(
                 Path(told["kubeconfig"]), told["server"], Path(told["auditLog"]), binary, process
             )
-    raise CannotRun(f"the control plane did not start: see {folder / 'logs'}")
+    raise CannotRun(f"the control plane did not start: {last_line(log)}")

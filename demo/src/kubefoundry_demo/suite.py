@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from kubefoundry_demo.control_plane import ROOT, CannotRun, ControlPlane
+from kubefoundry_demo.control_plane import ROOT, CannotRun, ControlPlane, last_line
 
 COMPONENTS: Final = {
     "core": "core.yaml",
@@ -64,11 +64,14 @@ class Component:
             )
 
     def wait_ready(self) -> None:
-        """Asks /readyz as a kubelet would, until it says yes. Raises CannotRun when the process ends or takes long."""
+        """Asks /readyz as a kubelet would, until it says yes.
+
+        Raises CannotRun with the last line that the process wrote when it ends, or when it takes long.
+        """
         until = time.monotonic() + START
         while time.monotonic() < until:
             if not self.running:
-                raise CannotRun(f"{self.name} ended: {self.log.read_text()[-2000:]}")
+                raise CannotRun(f"{self.name} ended: {last_line(self.log)}")
             try:
                 with urllib.request.urlopen(f"http://127.0.0.1:{self.health_port}/readyz", timeout=2):
                     return
@@ -77,15 +80,10 @@ class Component:
         raise CannotRun(f"{self.name} was not ready within {START} s: see {self.log}")
 
     def stop(self) -> int:
-        """SIGTERM, and its exit code. Raises TimeoutExpired when it does not end in time (it is killed then)."""
+        """As `end`."""
         assert self.process is not None
-        self.process.terminate()
         try:
-            return self.process.wait(STOP)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-            raise
+            return end(self.process)
         finally:
             self.process = None
 
@@ -186,8 +184,7 @@ class Suite:
             self._stop_components()
         finally:
             for process in self.simulators:
-                process.kill()
-                process.wait()
+                end(process)
 
     def _stop_components(self) -> None:
         for component in self.components.values():
@@ -213,6 +210,17 @@ class Suite:
             "KUBERNETES_SERVICE_PORT": str(address.port or 443),
             "KUBEFOUNDRY_SERVICE_ACCOUNT_DIR": str(folder),
         }
+
+
+def end(process: subprocess.Popen[bytes]) -> int:
+    """SIGTERM, and the exit code. Raises TimeoutExpired when it does not end in time (it is killed then)."""
+    process.terminate()
+    try:
+        return process.wait(STOP)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        raise
 
 
 def manifest(name: str) -> list[dict[str, Any]]:

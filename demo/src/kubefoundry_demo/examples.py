@@ -1,0 +1,118 @@
+"""The examples of this checkout on a running suite: applied, followed until they run, and taken away again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Final
+
+import yaml
+from rich.console import Console
+
+from kubefoundry_demo.control_plane import ROOT, CannotRun, ControlPlane
+from kubefoundry_demo.table import display
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.cluster import credentials
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.reflector import reflect
+from kubefoundry_sdk.provider import manifest
+from kubefoundry_sdk.runtime.store import Key, Store
+
+FOLDER: Final = ROOT / "examples"
+NAMESPACE: Final = "models"
+PATIENCE: Final = 60.0
+"""Seconds within which all examples have to run; the slowest takes ten."""
+
+OF_EVERY_NAMESPACE: Final = frozenset({"configmap/kube-root-ca.crt", "serviceaccount/default"})
+"""What Kubernetes itself puts into a namespace."""
+
+
+def names() -> list[str]:
+    """Of the ModelDeployments in the good examples."""
+    return [yaml.safe_load(file.read_text())["metadata"]["name"] for file in sorted(FOLDER.glob("*.yaml"))]
+
+
+def bad() -> list[Path]:
+    return sorted((FOLDER / "bad").glob("*.yaml"))
+
+
+async def run(plane: ControlPlane, console: Console, started: float) -> None:
+    """Applies the good examples and shows them until all run. Raises CannotRun when that takes too long."""
+    plane.kubectl("create", "namespace", NAMESPACE)
+    waiting = set(names())
+    store = Store()
+    all_run = asyncio.Event()
+    async with Client(credentials.from_kubeconfig(str(plane.kubeconfig)), user_agent="demo") as client:
+        with display(console, started) as show:
+
+            def changed(key: Key, obj: Object | None) -> None:
+                show([*store.objects()])
+                if obj and obj.get("status", {}).get("phase") == "Running":
+                    waiting.discard(key[1])
+                if not waiting:
+                    all_run.set()
+
+            store.subscribe(changed)
+            watching = asyncio.create_task(reflect(client, MODEL_DEPLOYMENTS, store, namespace=NAMESPACE))
+            try:
+                await asyncio.to_thread(plane.kubectl, "apply", "-n", NAMESPACE, "-f", str(FOLDER))
+                async with asyncio.timeout(PATIENCE):
+                    await all_run.wait()
+            except TimeoutError:
+                late = ", ".join(sorted(waiting))
+                raise CannotRun(f"after {PATIENCE:.0f} s these do not run: {late}") from None
+            finally:
+                watching.cancel()
+
+
+def refusal(plane: ControlPlane, file: Path) -> str:
+    """The API server's words about a bad example. Raises CannotRun when it is taken."""
+    done = plane.kubectl("apply", "-n", NAMESPACE, "-f", str(file), check=False)
+    if done.returncode == 0:
+        raise CannotRun(f"{file.name} was not refused")
+    return done.stderr.strip()
+
+
+def deployment(plane: ControlPlane, name: str) -> Object:
+    return _get(plane, "modeldeployments", name)
+
+
+def rendered(plane: ControlPlane, deployment: Object) -> Object:
+    """The upstream object of a ModelDeployment as its shim applied it, without what the upstream operator added.
+
+    Raises CannotRun where there is none.
+    """
+    provider = deployment["status"]["provider"]
+    group, _, version = provider["resourceAPIVersion"].rpartition("/")
+    live = _get(plane, f"{provider['resourceKind']}.{version}.{group}", provider["resourceName"])
+    record = manifest.applied(live)
+    if record is None:
+        raise CannotRun(f"{provider['resourceKind']} {provider['resourceName']} was not applied by a shim")
+    return record.manifest
+
+
+def remove(plane: ControlPlane) -> list[str]:
+    """Deletes all ModelDeployments and waits until nothing of theirs is left.
+
+    What the namespace still holds, of every kind that the API server knows, Events and what every namespace has
+    apart: empty when all is gone.
+    """
+    plane.kubectl("delete", "modeldeployments", "--all", "-n", NAMESPACE, "--timeout=60s")
+    # Children of upstream objects: the garbage collector is on its way.
+    children = _left(plane)
+    if children:
+        plane.kubectl("wait", "--for=delete", *children, "-n", NAMESPACE, "--timeout=60s", check=False)
+    return _left(plane)
+
+
+def _left(plane: ControlPlane) -> list[str]:
+    kinds = plane.kubectl("api-resources", "--namespaced", "--verbs=list", "-o", "name").stdout.split()
+    asked = ",".join(kind for kind in kinds if not kind.startswith("events"))
+    there = plane.kubectl("get", asked, "-n", NAMESPACE, "-o", "name", "--ignore-not-found").stdout.split()
+    return sorted(set(there) - OF_EVERY_NAMESPACE)
+
+
+def _get(plane: ControlPlane, kind: str, name: str) -> Object:
+    found: Object = json.loads(plane.kubectl("get", kind, name, "-n", NAMESPACE, "-o", "json").stdout)
+    return found

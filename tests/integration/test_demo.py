@@ -1,0 +1,97 @@
+"""`make demo` as CI and as a person run it: what it says, how it ends, and that nothing of it stays."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.integration
+
+PROGRAM = Path(sys.executable).parent / "kubefoundry-demo"
+
+
+def environment(tmp_path: Path, **more: str) -> dict[str, str]:
+    """The test's own folder for temporary files, so that whatever is left shows there."""
+    kept = {name: value for name, value in os.environ.items() if name != "CI"}
+    return {**kept, "TMPDIR": str(tmp_path), **more}
+
+
+def processes_of(folder: Path) -> list[str]:
+    """Command lines of the processes that were started with a file of that folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            said = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+        except OSError:
+            continue
+        if str(folder).encode() in said and process.name != str(os.getpid()):
+            found.append(said.split(b"\0\0")[0].decode(errors="replace"))
+    return found
+
+
+def test_in_ci_it_shows_everything_and_leaves_nothing(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [PROGRAM], env=environment(tmp_path, CI="true"), capture_output=True, text=True, timeout=180
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    for name, provider in (
+        ("gemma-cpu", "kaito"),
+        ("llama-70b-pd", "dynamo"),
+        ("llama-8b", "dynamo"),
+        ("qwen-ray", "kuberay"),
+    ):
+        shown = [line.split() for line in done.stdout.splitlines() if f" {name} " in line]
+        assert [provider, "Running"] in [words[3:5] for words in shown]
+    for said in (
+        "SIMULATED upstream operators",
+        "no GPU requested → kaito (only CPU provider)",
+        "kind: DynamoGraphDeployment",
+        "vLLM engine requires GPU (set resources.gpu.count > 0)",
+        "Disaggregated mode requires scaling.prefill and scaling.decode",
+        "Nothing of theirs is left in namespace models, of any kind.",
+    ):
+        assert said in done.stdout
+    assert list(tmp_path.iterdir()) == []
+    assert processes_of(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("moment", "code"),
+    [
+        pytest.param("processes: ", 130, id="while the examples start"),
+        pytest.param("All of it stays up until Ctrl-C", 0, id="at the end"),
+    ],
+)
+def test_ctrl_c_ends_all_of_it(tmp_path: Path, moment: str, code: int) -> None:
+    demo = subprocess.Popen([PROGRAM], env=environment(tmp_path), stdout=subprocess.PIPE, text=True)
+    assert demo.stdout
+    for line in demo.stdout:
+        if moment in line:
+            break
+    assert processes_of(tmp_path) != []
+
+    demo.send_signal(signal.SIGINT)
+    demo.communicate(timeout=60)
+
+    assert demo.returncode == code
+    assert list(tmp_path.iterdir()) == []
+    assert processes_of(tmp_path) == []
+
+
+def test_what_is_missing_is_said_in_one_line(tmp_path: Path) -> None:
+    # Binaries of one's own are announced, but not there.
+    given = environment(tmp_path, CI="true", KUBEBUILDER_ASSETS=str(tmp_path / "none"))
+
+    done = subprocess.run([PROGRAM], env=given, capture_output=True, text=True, timeout=180)
+
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("kubefoundry-demo: the control plane did not start: devcluster:")
+    assert "Traceback" not in done.stderr
+    assert processes_of(tmp_path) == []
