@@ -42,7 +42,7 @@ OBJECTS = 20
 """Objects created for each release and version (contract §7)."""
 
 SHIMS: dict[str, Provider] = {
-    "kaito": kubefoundry_kaito.provider.build(kubefoundry_kaito.settings.Settings()),
+    "kaito": kubefoundry_kaito.provider.provider(kubefoundry_kaito.settings.Settings()),
     "dynamo": kubefoundry_dynamo.provider.provider(kubefoundry_dynamo.settings.Settings()),
     "kuberay": kubefoundry_kuberay.provider.provider(kubefoundry_kuberay.settings.Settings()),
 }

@@ -31,8 +31,8 @@ def test_selection_rules_are_the_designs() -> None:
     rules = [(rule.priority, rule.condition, rule.reason) for rule in build(parsed()).selection_rules]
 
     assert rules == [
-        (90, "spec.engine.type == 'sglang'", "engine=sglang → dynamo (only sglang provider)"),
-        (90, "spec.engine.type == 'trtllm'", "engine=trtllm → dynamo (only trtllm provider)"),
+        (90, "spec.engine.type == 'sglang'", None),
+        (90, "spec.engine.type == 'trtllm'", None),
         (
             80,
             "spec.serving.mode == 'disaggregated'",

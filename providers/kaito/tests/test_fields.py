@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kubefoundry_kaito.probe import ACCESS_SECRET, ANY_MODEL, ENGINE_CONFIG, INSTANCE_TYPE_DEFAULT
-from kubefoundry_kaito.provider import build
+from kubefoundry_kaito.provider import provider
 from kubefoundry_kaito.settings import Settings
 from kubefoundry_sdk.provider.compatibility import check
 from kubefoundry_sdk.provider.contract import Provider, Schema
@@ -150,12 +150,12 @@ def sample(row: Row, variant: str) -> Sample:
     return Sample(base, merged(base, CHANGES[row.field]))
 
 
-def provider(row: Row) -> Provider:
+def shim_of(row: Row) -> Provider:
     if row.field.endswith("mode auto"):
-        return build(Settings(provisioning="auto", cpu_instance_type="small", gpu_instance_type="medium"))
+        return provider(Settings(provisioning="auto", cpu_instance_type="small", gpu_instance_type="medium"))
     if row.field == "engine.type":
-        return build(Settings(images={"llamacpp": "example/llamacpp:1"}))
-    return build(Settings())
+        return provider(Settings(images={"llamacpp": "example/llamacpp:1"}))
+    return provider(Settings())
 
 
 def test_every_field_has_a_class_in_every_variant() -> None:
@@ -172,7 +172,7 @@ def test_every_field_has_a_class_in_every_variant() -> None:
     ],
 )
 def test_the_shim_does_what_the_table_says(row: Row, variant: str) -> None:
-    shim = provider(row)
+    shim = shim_of(row)
     schema = VARIANTS[variant].schema
 
     broken = fieldtable.broken_promise(
@@ -188,7 +188,7 @@ def test_the_shim_does_what_the_table_says(row: Row, variant: str) -> None:
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_base_of_every_variant_is_accepted(variant: str) -> None:
     """Else a refused row could be refused for another reason."""
-    found = check(build(Settings()), deployment(VARIANTS[variant].base), VARIANTS[variant].schema)
+    found = check(provider(Settings()), deployment(VARIANTS[variant].base), VARIANTS[variant].schema)
 
     assert found.problems == ()
     assert found.warning is None

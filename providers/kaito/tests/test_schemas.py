@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
 
 from kubefoundry_kaito.probe import ANY_MODEL, ENGINE_CONFIG, INSTANCE_TYPE_DEFAULT, probe
-from kubefoundry_kaito.provider import build
+from kubefoundry_kaito.provider import provider
 from kubefoundry_kaito.settings import Settings
 from kubefoundry_sdk.provider.compatibility import check
 from kubefoundry_sdk.provider.contract import Provider, Schema
@@ -18,8 +18,8 @@ from support.structural import violations
 from support.upstream import UpstreamCRD
 
 SHIMS = {
-    "byo": build(Settings()),
-    "auto": build(Settings(provisioning="auto", gpu_instance_type="gpu-1", cpu_instance_type="cpu-8")),
+    "byo": provider(Settings()),
+    "auto": provider(Settings(provisioning="auto", gpu_instance_type="gpu-1", cpu_instance_type="cpu-8")),
 }
 
 EXAMPLES = settings(

@@ -25,12 +25,7 @@ CAPABILITIES: Final = Capabilities(
 )
 
 SELECTION_RULES: Final = (
-    *(
-        SelectionRule(
-            f"spec.engine.type == '{engine}'", 90, f"engine={engine} → dynamo (only {engine} provider)"
-        )
-        for engine in ("sglang", "trtllm")
-    ),
+    *(SelectionRule(f"spec.engine.type == '{engine}'", 90) for engine in ("sglang", "trtllm")),
     SelectionRule(
         "spec.serving.mode == 'disaggregated'", 80, "mode=disaggregated → dynamo (best disaggregated support)"
     ),
@@ -40,7 +35,7 @@ SELECTION_RULES: Final = (
         "default → dynamo (GPU inference default)",
     ),
 )
-"""003 §4.4, in its order."""
+"""003 §4.4, in its order. Where Dynamo may be the only one for an engine, the selector says so: it knows the others."""
 
 
 def build(arguments: argparse.Namespace) -> Provider:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from functools import partial
 from importlib.metadata import version
 from typing import Final
@@ -10,7 +11,7 @@ from kubefoundry_kaito import render, supports
 from kubefoundry_kaito.observe import observe
 from kubefoundry_kaito.overrides import KaitoOverrides
 from kubefoundry_kaito.probe import WORKSPACES, probe
-from kubefoundry_kaito.settings import Settings
+from kubefoundry_kaito.settings import Settings, from_arguments
 from kubefoundry_sdk.provider.contract import Capabilities, Provider, SelectionRule
 
 NAME: Final = "kaito"
@@ -23,18 +24,21 @@ SELECTION_RULES: Final = (
     SelectionRule(
         "(!has(spec.resources.gpu) || spec.resources.gpu.count == 0) && spec.serving.mode != 'disaggregated'",
         priority=100,
-        reason="no GPU requested → kaito (only CPU provider)",
     ),
     SelectionRule(
         "spec.engine.type == 'llamacpp'",
         priority=100,
-        reason="engine=llamacpp → kaito (only llamacpp provider)",
     ),
 )
-"""003 §4.4, in words and order. A disaggregated spec has no `resources.gpu` and is no CPU model (contract §5)."""
+"""003 §4.4. The selector composes the reasons: whether KAITO is the only one depends on who else is registered. A disaggregated spec has no `resources.gpu` and is no CPU model (contract §5)."""
 
 
-def build(settings: Settings) -> Provider:
+def build(arguments: Namespace) -> Provider:
+    """The shim as its flags make it. Raises ValueError for flags that do not go together."""
+    return provider(from_arguments(arguments))
+
+
+def provider(settings: Settings) -> Provider:
     """The shim, ready for the SDK's runtime."""
     return Provider(
         name=NAME,
