@@ -35,7 +35,7 @@ SELECTION_RULES: Final = (
         "default → dynamo (GPU inference default)",
     ),
 )
-"""003 §4.4, in its order. Where Dynamo may be the only one for an engine, the selector says so: it knows the others."""
+"""003 §4.4, in its order. Whether Dynamo is the only one for an engine the selector says: it knows the others."""
 
 
 def build(arguments: argparse.Namespace) -> Provider:

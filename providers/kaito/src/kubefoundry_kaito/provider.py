@@ -30,7 +30,9 @@ SELECTION_RULES: Final = (
         priority=100,
     ),
 )
-"""003 §4.4. The selector composes the reasons: whether KAITO is the only one depends on who else is registered. A disaggregated spec has no `resources.gpu` and is no CPU model (contract §5)."""
+"""003 §4.4. The selector composes the reasons: whether KAITO is the only one depends on who else is registered.
+
+A disaggregated spec has no `resources.gpu` and is no CPU model (contract §5)."""
 
 
 def build(arguments: Namespace) -> Provider:

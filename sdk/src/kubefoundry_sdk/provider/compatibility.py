@@ -44,11 +44,12 @@ def capability_problems(provider: Provider, spec: ModelDeploymentSpec) -> list[s
         problems.append(f"{provider.title} does not support {spec.engine.type} engine")
     if spec.serving.mode not in can.serving_modes:
         problems.append(f"{provider.title} does not support {spec.serving.mode} mode")
-    if spec.serving.mode == "aggregated":
-        if spec.gpu_count == 0 and not can.cpu_support:
-            problems.append(f"{provider.title} requires GPU (set resources.gpu.count > 0)")
-        if spec.gpu_count > 0 and not can.gpu_support:
-            problems.append(f"{provider.title} does not support GPU (set resources.gpu.count to 0)")
+    aggregated = spec.serving.mode == "aggregated"
+    if aggregated and spec.gpu_count == 0 and not can.cpu_support:
+        problems.append(f"{provider.title} requires GPU (set resources.gpu.count > 0)")
+    # In disaggregated mode the components have GPUs, always (003 §8).
+    if (spec.gpu_count > 0 or not aggregated) and not can.gpu_support:
+        problems.append(f"{provider.title} does not support GPU (set resources.gpu.count to 0)")
     return problems
 
 
