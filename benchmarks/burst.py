@@ -1,0 +1,70 @@
+"""A thousand deployments at once (e), and what our processes hold in memory then (f)."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+from benchmarks import processes
+from benchmarks.figures import Figure, Section
+from benchmarks.requests import count, position, total
+from benchmarks.rig import GPU, Rig, deployment, say
+
+AT_ONCE = 64
+"""Create requests on their way at a time."""
+
+
+async def at_once(rig: Rig, n: int) -> Section:
+    """Section e; leaves all of them Running, for section f."""
+    say(f"e. {n} at once")
+    namespace = await rig.namespace()
+    providers = list(rig.upstream)
+    bodies = [
+        deployment(f"burst-{index}", namespace, GPU, providers[index % len(providers)]) for index in range(n)
+    ]
+    watched = {**processes.ours(rig), **processes.control_plane(rig)}
+    watched["simulated operators"] = rig.suite.simulators[0].pid
+    before = {name: processes.cpu_seconds(pid) for name, pid in watched.items()}
+    log = position(rig)
+    start = time.perf_counter()
+    await rig.create_all(bodies, AT_ONCE)
+    created = time.perf_counter()
+    upstream = [
+        await seen.until(lambda: sum(map(len, (s.objects for s in rig.upstream.values()))) >= n)
+        for seen in rig.upstream.values()
+    ]
+    running = await rig.deployments.until(lambda: len(rig.deployments.running) >= n)
+    await rig.quiet()
+    cpu = {name: processes.cpu_seconds(pid) - before[name] for name, pid in watched.items()}
+    requests = count(rig, log)
+    own = sum(seconds for name, seconds in cpu.items() if name in rig.suite.components)
+    by_component: Counter[str] = Counter()
+    for (component, kind, _, _), number in requests.items():
+        if kind == "work":
+            by_component[component] += number
+    scale = n / 1000
+    return Section(
+        "e",
+        f"{n:,} at once over three providers",
+        f"A third of them names each provider; {AT_ONCE} create requests on their way at a time. CPU seconds until "
+        "nothing changed any more. The aims are for 1,000 and scale with the number.",
+        [
+            Figure("all created", created - start, "s"),
+            Figure("all upstream objects there", max(upstream) - start, "s", peer="66"),
+            Figure("all Running", running - start, "s", peer="76"),
+            Figure(
+                "requests a deployment, Events, Leases and heartbeats apart",
+                total(requests, "work") / n,
+                "",
+                aim=9.4,
+                peer="15.7",
+            ),
+            *(Figure(f"· {name}", number / n, "") for name, number in sorted(by_component.items())),
+            Figure("Events a deployment", total(requests, "Event") / n, ""),
+            Figure("CPU of our processes", own, "s", aim=33 * scale, peer="33"),
+            *(Figure(f"· {name}", cpu[name], "s") for name in rig.suite.components),
+            Figure("CPU of kube-apiserver", cpu.get("kube-apiserver", 0.0), "s", aim=58 * scale, peer="97"),
+            Figure("CPU of etcd", cpu.get("etcd", 0.0), "s"),
+            Figure("CPU of the simulated operators", cpu["simulated operators"], "s"),
+        ],
+    )

@@ -1,0 +1,127 @@
+"""How long a change takes to arrive: ours upstream (a), and upstream's in ours (c)."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+
+from benchmarks.figures import Figure, Section, percentile
+from benchmarks.rig import CPU, GPU, MANAGER, UPSTREAM, Rig, deployment, say
+from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Object
+from kubefoundry_sdk.cluster.client import path
+from kubefoundry_sdk.runtime.store import Key
+from kubefoundry_simulators.cluster import JSON_PATCH, Cluster, connect
+
+EXPLICIT = [("kaito", GPU), ("dynamo", GPU), ("kuberay", GPU)]
+SELECTED = [("kaito", CPU), ("dynamo", GPU)]
+"""Where each spec goes by itself."""
+
+
+async def apply_to_upstream(rig: Rig, n: int) -> Section:
+    """Section a: n one after another, each while nothing else goes on, a bare write before each."""
+    namespace = await rig.namespace()
+    bare: list[float] = []
+    figures = []
+    for label, choices, peer in (
+        ("named provider", EXPLICIT, ("42", "58")),
+        ("selected provider", SELECTED, ("46", "73")),
+    ):
+        say(f"a. {label}: {n} one after another")
+        taken = []
+        for index in range(n):
+            provider, spec = choices[index % len(choices)]
+            bare.append(await _bare_write(rig, namespace, len(bare)))
+            named = provider if choices is EXPLICIT else None
+            name = f"{'named' if named else 'selected'}-{index}"
+            taken.append(await _exists(rig, provider, deployment(name, namespace, spec, named)))
+        median = percentile(taken, 0.5)
+        figures += [
+            Figure(f"{label}: p50", median, "ms", peer=peer[0]),
+            Figure(f"{label}: p99", percentile(taken, 0.99), "ms", peer=peer[1]),
+            Figure(f"{label}: p50 in bare writes", median / percentile(bare, 0.5), "", aim=6),
+            Figure(f"{label}: p99 in p50", percentile(taken, 0.99) / median, "", aim=2.5),
+        ]
+    figures.insert(0, Figure("a bare server-side apply of a ConfigMap: p50", percentile(bare, 0.5), "ms"))
+    await rig.clear(namespace)
+    return Section(
+        "a",
+        "From create to the upstream object",
+        f"{n} of each kind, one after another over the providers, each when the one before was Running and "
+        "nothing changed any more; from just before the create request is sent to the moment at which a watch "
+        "shows the upstream object. A bare write was measured before each.",
+        figures,
+    )
+
+
+async def _bare_write(rig: Rig, namespace: str, count: int) -> float:
+    """Milliseconds of one server-side apply that changes a small ConfigMap."""
+    body = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "bare", "namespace": namespace},
+        "data": {"count": str(count)},
+    }
+    start = time.perf_counter()
+    await rig.client.apply(CONFIG_MAPS, body, manager=MANAGER)
+    return (time.perf_counter() - start) * 1000
+
+
+async def _exists(rig: Rig, provider: str, body: Object) -> float:
+    """Milliseconds until the upstream object is seen; returns when all is at rest again."""
+    key: Key = (body["metadata"]["namespace"], body["metadata"]["name"])
+    seen = rig.upstream[provider]
+    start = time.perf_counter()
+    await rig.create(body)
+    await seen.until(lambda: key in seen.objects)
+    await rig.deployments.until(lambda: key in rig.deployments.running)
+    await rig.quiet()
+    return (seen.first_seen[key] - start) * 1000
+
+
+async def upstream_to_ours(rig: Rig, n: int) -> Section:
+    """Section c: n changes of an upstream status for each provider."""
+    namespace = await rig.namespace()
+    figures = []
+    operator = await connect(rig.suite.plane.kubeconfig)
+    peers = {"kaito": ("17,000", "27,000"), "dynamo": ("38", "247"), "kuberay": ("33", "179")}
+    try:
+        for provider, peer in peers.items():
+            say(f"c. {provider}: {n} changes")
+            taken = await _changes(rig, operator, provider, namespace, n)
+            figures += [
+                Figure(f"{provider}: p50", percentile(taken, 0.5), "ms", peer=peer[0]),
+                Figure(f"{provider}: p99", percentile(taken, 0.99), "ms", peer=peer[1]),
+            ]
+    finally:
+        await operator.close()
+    await rig.clear(namespace)
+    return Section(
+        "c",
+        "From a change of the upstream status to ours",
+        f"{n} changes for each provider, one after another: the upstream status is replaced by the first one that "
+        "the operator reported, and put back; from just before that request is sent to the moment at which a watch "
+        "shows our phase leave, or reach, Running.",
+        figures,
+    )
+
+
+async def _changes(rig: Rig, operator: Cluster, provider: str, namespace: str, n: int) -> list[float]:
+    key: Key = (namespace, f"observed-{provider}")
+    await rig.run_all([deployment(key[1], namespace, GPU, provider)])
+    seen = rig.upstream[provider]
+    first, last = seen.first_status[key], seen.objects[key]["status"]
+    url = path(UPSTREAM[provider], namespace, key[1]) + "/status"
+    taken = []
+    for index in range(n):
+        down = index % 2 == 0
+        patch = [{"op": "replace", "path": "/status", "value": first if down else last}]
+        start = time.perf_counter()
+        await operator.send("PATCH", url, patch, content=JSON_PATCH, manager=MANAGER)
+        shown = await rig.deployments.until(partial(_shows, rig, key, not down))
+        taken.append((shown - start) * 1000)
+        await rig.quiet()
+    return taken
+
+
+def _shows(rig: Rig, key: Key, running: bool) -> bool:
+    return (key in rig.deployments.running) == running

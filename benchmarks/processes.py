@@ -1,0 +1,49 @@
+"""CPU time and memory of processes, from /proc."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from benchmarks.rig import Rig
+
+TICKS: Final = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time since the process began."""
+    # the command's name stands in parentheses and may hold spaces
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def resident_megabytes(pid: int | str) -> float:
+    """Resident set size in units of 10^6 bytes."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024 / 1e6
+    raise ValueError(f"process {pid} has no resident memory")
+
+
+def ours(rig: Rig) -> dict[str, int]:
+    """Component and process id."""
+    return {
+        name: component.process.pid
+        for name, component in rig.suite.components.items()
+        if component.process is not None
+    }
+
+
+def control_plane(rig: Rig) -> dict[str, int]:
+    """Program (`kube-apiserver`, `etcd` …) and process id of the control plane's processes."""
+    process = rig.suite.plane.process
+    if process is None:
+        return {}
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    found = {}
+    for child in Path(f"/proc/{process.pid}/task").glob("*/children") if children.exists() else ():
+        for pid in child.read_text().split():
+            command = Path(f"/proc/{pid}/cmdline").read_text().split("\0")[0]
+            found[Path(command).name] = int(pid)
+    return found

@@ -1,0 +1,135 @@
+"""API requests of our processes, read from the API server's audit log: one deployment (b), and at rest (d)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from benchmarks.figures import Figure, Section
+from benchmarks.rig import CPU, GPU, Rig, deployment, say
+from kubefoundry_demo.control_plane import CannotRun
+from kubefoundry_demo.suite import requests_by_user
+
+ACCOUNT: Final = "system:serviceaccount:kubefoundry-system:kubefoundry-"
+"""How the audit log calls our components' ServiceAccounts, up to the component."""
+
+WINDOW: Final = 60.0
+"""Seconds of rest that are looked at."""
+
+Sort = Literal["work", "Event", "Lease", "heartbeat"]
+
+Requests = Counter[tuple[str, Sort, str, str]]
+"""Counts by component, sort, verb and resource."""
+
+
+def audit_log(rig: Rig) -> Path:
+    """Raises CannotRun where the control plane is not ours: its audit log is out of reach."""
+    log = rig.suite.plane.audit_log
+    if log is None:
+        raise CannotRun(
+            "requests are counted in the audit log of a control plane of our own; unset the variable"
+        )
+    return log
+
+
+def position(rig: Rig) -> int:
+    """Where the audit log ends now."""
+    return audit_log(rig).stat().st_size
+
+
+def entries(rig: Rig, start: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Component and audit entry of each request that our components made since the position and that ended."""
+    for entry in requests_by_user(audit_log(rig), start):
+        user = entry["user"]["username"]
+        if user.startswith(ACCOUNT) and entry["stage"] == "ResponseComplete":
+            yield user.removeprefix(ACCOUNT).removeprefix("provider-"), entry
+
+
+def count(rig: Rig, start: int) -> Requests:
+    """Requests of our components since the position, watches apart."""
+    found: Requests = Counter()
+    for component, entry in entries(rig, start):
+        if entry["verb"] == "watch":
+            continue
+        reference = entry.get("objectRef", {})
+        resource = "/".join(filter(None, (reference.get("resource"), reference.get("subresource"))))
+        found[component, sort(component, entry["verb"], resource), entry["verb"], resource] += 1
+    return found
+
+
+def sort(component: str, verb: str, resource: str) -> Sort:
+    """A shim's own registration is only patched to show that it lives, once it is there."""
+    if resource == "events":
+        return "Event"
+    if resource == "leases":
+        return "Lease"
+    if resource == "inferenceproviderconfigs/status" and verb == "patch" and component != "selector":
+        return "heartbeat"
+    return "work"
+
+
+def total(requests: Requests, *sorts: Sort) -> int:
+    return sum(number for (_, kind, _, _), number in requests.items() if kind in sorts)
+
+
+def itemised(requests: Requests, each: int, unit: str, *sorts: Sort) -> list[Figure]:
+    """One line for every component, verb and resource, divided by `each`."""
+    return [
+        Figure(f"· {component}: {verb} {resource}", number / each, unit)
+        for (component, kind, verb, resource), number in sorted(requests.items())
+        if kind in sorts
+    ]
+
+
+async def of_a_deployment(rig: Rig, n: int) -> Section:
+    """Section b: n deployments without a named provider, one after another, from create to rest."""
+    say(f"b. {n} one after another")
+    namespace = await rig.namespace()
+    start = position(rig)
+    for index in range(n):
+        body = deployment(f"counted-{index}", namespace, (CPU, GPU)[index % 2])
+        await rig.run_all([body])
+    requests = count(rig, start)
+    await rig.clear(namespace)
+    return Section(
+        "b",
+        "API requests a deployment",
+        f"{n} without a named provider, one after another, from create until they were Running and nothing changed "
+        "any more; the audit log's requests of our ServiceAccounts, divided by that number.",
+        [
+            Figure(
+                "all but Events, Leases and heartbeats", total(requests, "work") / n, "", aim=8, peer="15.7"
+            ),
+            *itemised(requests, n, "", "work"),
+            Figure("Events", total(requests, "Event") / n, ""),
+        ],
+    )
+
+
+async def at_rest(rig: Rig, n: int) -> Section:
+    """Section d: n that are Running, and nothing changes."""
+    say(f"d. {n} Running, {WINDOW:.0f} s of rest")
+    namespace = await rig.namespace()
+    await rig.run_all(
+        [deployment(f"resting-{index}", namespace, GPU, list(rig.upstream)[index % 3]) for index in range(n)]
+    )
+    start = position(rig)
+    await asyncio.sleep(WINDOW)
+    requests = count(rig, start)
+    await rig.clear(namespace)
+    return Section(
+        "d",
+        f"Requests a minute with {n} Running and nothing changing",
+        f"The audit log's requests of our ServiceAccounts within {WINDOW:.0f} s. The peer's figure is with 1,000.",
+        [
+            Figure(
+                "all but Leases and heartbeats", total(requests, "work", "Event"), "", aim=0, peer="8,100"
+            ),
+            *itemised(requests, 1, "", "work", "Event"),
+            Figure("Leases and heartbeats", total(requests, "Lease", "heartbeat"), ""),
+            *itemised(requests, 1, "", "Lease", "heartbeat"),
+        ],
+    )

@@ -1,0 +1,145 @@
+"""How long the admission webhooks take (h): asked directly, and as the API server counts them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import ssl
+import time
+import uuid
+from collections import defaultdict
+from typing import Any
+
+import aiohttp
+
+from benchmarks.figures import Figure, Section, percentile
+from benchmarks.rig import GPU, MANAGER, Rig, deployment, say
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
+
+VALIDATING = Kind(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration",
+    namespaced=False,
+)
+HISTOGRAM = "apiserver_admission_webhook_admission_duration_seconds"
+
+Buckets = dict[str, dict[float, float]]
+"""Cumulative counts by upper bound in seconds, by webhook; the sum of all durations under the bound -1."""
+
+
+async def durations(rig: Rig, n: int) -> Section:
+    """Section h."""
+    say(f"h. {n} reviews directly, {n} through the API server")
+    namespace = await rig.namespace()
+    figures = []
+    body = deployment("reviewed", namespace, GPU, "dynamo")
+    for path, label, peer in (
+        ("/mutate", "mutating", ("0.57", "1.8")),
+        ("/validate", "validating", ("0.36", "1.3")),
+    ):
+        taken = await _direct(rig, path, body, n)
+        figures += [
+            Figure(f"{label}, direct: p50", percentile(taken, 0.5), "ms", peer=peer[0]),
+            Figure(f"{label}, direct: p99", percentile(taken, 0.99), "ms", peer=peer[1]),
+        ]
+    before = await _histogram(rig)
+    for index in range(n):
+        tried = deployment(f"reviewed-{index}", namespace, GPU, "dynamo")
+        await rig.client.create(MODEL_DEPLOYMENTS, tried, manager=MANAGER, dry_run=True)
+    after = await _histogram(rig)
+    for name in ("mutate.modeldeployments.kubefoundry.ai", "validate.modeldeployments.kubefoundry.ai"):
+        counts = {bound: after[name][bound] - before[name].get(bound, 0.0) for bound in after[name]}
+        figures += [
+            Figure(f"{name}, by the API server: mean", counts[-1] / counts[float("inf")] * 1000, "ms"),
+            Figure(f"{name}, by the API server: p50 at most", _bound(counts, 0.5) * 1000, "ms"),
+            Figure(f"{name}, by the API server: p99 at most", _bound(counts, 0.99) * 1000, "ms"),
+        ]
+    return Section(
+        "h",
+        "Admission webhooks",
+        f"{n} reviews of a ModelDeployment one after another over one kept TLS connection; then {n} dry-run creates, "
+        f"and what they added to the API server's histogram {HISTOGRAM} (its buckets are coarse: the bound of the "
+        "bucket is shown).",
+        figures,
+    )
+
+
+async def _direct(rig: Rig, path: str, body: Object, n: int) -> list[float]:
+    """Milliseconds of each review, from our side of the connection."""
+    live = await rig.client.get(VALIDATING, "kubefoundry-core")
+    [client_config] = {
+        json.dumps(hook["clientConfig"])
+        for hook in live["webhooks"]
+        if hook["clientConfig"]["url"].endswith("/validate")
+    }
+    config = json.loads(client_config)
+    tls = ssl.create_default_context(cadata=base64.b64decode(config["caBundle"]).decode())
+    url = config["url"].removesuffix("/validate") + path
+    review = json.dumps(_review(body)).encode()
+    taken = []
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=tls)) as session:
+        for _ in range(n):
+            start = time.perf_counter()
+            async with session.post(
+                url, data=review, headers={"Content-Type": "application/json"}
+            ) as response:
+                answer = json.loads(await response.read())
+            taken.append((time.perf_counter() - start) * 1000)
+            if not answer["response"]["allowed"]:
+                raise ValueError(f"the review of a valid ModelDeployment was refused: {answer}")
+    return taken
+
+
+def _review(body: Object) -> dict[str, Any]:
+    """An AdmissionReview as the API server sends it for a create."""
+    meta = body["metadata"]
+    resource = {"group": MODEL_DEPLOYMENTS.group, "version": MODEL_DEPLOYMENTS.version}
+    return {
+        "kind": "AdmissionReview",
+        "apiVersion": "admission.k8s.io/v1",
+        "request": {
+            "uid": str(uuid.uuid4()),
+            "kind": {**resource, "kind": MODEL_DEPLOYMENTS.kind},
+            "resource": {**resource, "resource": MODEL_DEPLOYMENTS.plural},
+            "requestKind": {**resource, "kind": MODEL_DEPLOYMENTS.kind},
+            "requestResource": {**resource, "resource": MODEL_DEPLOYMENTS.plural},
+            "name": meta["name"],
+            "namespace": meta["namespace"],
+            "operation": "CREATE",
+            "userInfo": {
+                "username": "kubernetes-admin",
+                "groups": ["system:masters", "system:authenticated"],
+            },
+            "object": body,
+            "oldObject": None,
+            "dryRun": False,
+            "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1", "fieldManager": MANAGER},
+        },
+    }
+
+
+async def _histogram(rig: Rig) -> Buckets:
+    found: Buckets = defaultdict(dict)
+    text = rig.suite.plane.kubectl("get", "--raw", "/metrics").stdout
+    for line in text.splitlines():
+        if not line.startswith(HISTOGRAM):
+            continue
+        labels = dict(re.findall(r'(\w+)="([^"]*)"', line))
+        value = float(line.rpartition(" ")[2])
+        if labels.get("operation") != "CREATE":
+            continue
+        if line.startswith(f"{HISTOGRAM}_bucket"):
+            bound = float(labels["le"])
+            found[labels["name"]][bound] = found[labels["name"]].get(bound, 0.0) + value
+        elif line.startswith(f"{HISTOGRAM}_sum"):
+            found[labels["name"]][-1] = found[labels["name"]].get(-1, 0.0) + value
+    return found
+
+
+def _bound(counts: dict[float, float], share: float) -> float:
+    """Upper bound in seconds of the bucket that holds that share."""
+    wanted = counts[float("inf")] * share
+    return min(bound for bound, number in counts.items() if bound >= 0 and number >= wanted)
