@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import yaml
 
 from kubefoundry_demo.control_plane import ControlPlane, control_plane
 from kubefoundry_demo.suite import Suite
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
-from support.upstream import standin
+from support.suites import running_suite
 
 PROVIDERS = ("kaito", "dynamo", "kuberay")
 
@@ -62,26 +60,3 @@ def namespace(request: pytest.FixtureRequest) -> str:
     plane = made.plane if isinstance(made, Suite) else made
     plane.kubectl("create", "namespace", name)
     return name
-
-
-@contextmanager
-def running_suite(folder: Path, *providers: str) -> Iterator[Suite]:
-    """A suite on a control plane of its own; `providers`: whose upstream CRD and simulated operator are there."""
-    with control_plane(folder / "plane") as plane:
-        made = Suite(plane, folder / "suite")
-        made.install_ground()
-        for provider in providers:
-            install_upstream(made, provider)
-        if providers:
-            made.simulate(*providers)
-        try:
-            yield made
-        finally:
-            made.stop()
-
-
-def install_upstream(suite: Suite, provider: str) -> None:
-    """The stand-in CRD of a provider."""
-    document = standin(provider).document
-    suite.plane.kubectl("apply", "--server-side", "-f", "-", input=yaml.safe_dump(document))
-    suite.plane.kubectl("wait", "--for=condition=Established", f"crd/{document['metadata']['name']}")

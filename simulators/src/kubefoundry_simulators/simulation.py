@@ -40,8 +40,9 @@ async def simulate(
         log.info("simulated %s plays with %s/%s", operator.name, group, version)
         try:
             await _play(cluster, operator, settings, f"/apis/{group}/{version}", plural)
-        except Refused as refusal:
-            log.info("simulated %s waits for its CRD: %s", operator.name, refusal)
+        except* Refused as group:
+            # the CRD went, and with it the watch and every life
+            log.info("simulated %s waits for its CRD: %s", operator.name, group.exceptions[0])
 
 
 async def _established(cluster: Cluster, name: str) -> Object:

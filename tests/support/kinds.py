@@ -1,0 +1,16 @@
+"""Kinds that integration tests look at, as the stand-in CRDs serve them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubefoundry_sdk.api.kinds import Kind
+
+WORKSPACES: Final = Kind("kaito.sh", "v1beta1", "workspaces", "Workspace")
+GRAPHS: Final = Kind("nvidia.com", "v1alpha1", "dynamographdeployments", "DynamoGraphDeployment")
+RAY_SERVICES: Final = Kind("ray.io", "v1", "rayservices", "RayService")
+
+UPSTREAM: Final = {"kaito": WORKSPACES, "dynamo": GRAPHS, "kuberay": RAY_SERVICES}
+"""What each provider writes."""
+
+NAMESPACES: Final = Kind("", "v1", "namespaces", "Namespace", namespaced=False)

@@ -1,0 +1,38 @@
+"""Suites on control planes of their own, and the upstream CRDs that come and go under them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kubefoundry_demo.control_plane import control_plane
+from kubefoundry_demo.suite import Suite
+from support.upstream import standin
+
+
+@contextmanager
+def running_suite(folder: Path, *providers: str, simulator_flags: Sequence[str] = ()) -> Iterator[Suite]:
+    """A suite on a control plane of its own; `providers`: whose upstream CRD and simulated operator are there."""
+    with control_plane(folder / "plane") as plane:
+        made = Suite(plane, folder / "suite")
+        made.install_ground()
+        for provider in providers:
+            install_crd(made, standin(provider).document)
+        if providers:
+            made.simulate(*providers, flags=simulator_flags)
+        try:
+            yield made
+        finally:
+            made.stop()
+
+
+def install_crd(suite: Suite, document: dict[str, Any]) -> None:
+    """Applies an upstream CRD and waits until it is served."""
+    suite.plane.kubectl(
+        "apply", "--server-side", "--force-conflicts", "-f", "-", input=yaml.safe_dump(document)
+    )
+    suite.plane.kubectl("wait", "--for=condition=Established", f"crd/{document['metadata']['name']}")
