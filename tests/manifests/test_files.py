@@ -1,0 +1,112 @@
+"""What the files in manifests/ state, read as they are: complete, least, and fit for restricted namespaces."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubefoundry_demo.suite import COMPONENTS, manifest
+
+MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
+GENERATED = {"install.yaml", "kustomization.yaml"}
+Document = dict[str, Any]
+
+components = pytest.mark.parametrize("name", COMPONENTS)
+
+
+def only(name: str, kind: str) -> Document:
+    [found] = [document for document in manifest(name) if document["kind"] == kind]
+    return found
+
+
+def pod(name: str) -> Document:
+    found: Document = only(name, "Deployment")["spec"]["template"]["spec"]
+    return found
+
+
+def test_install_yaml_is_its_parts() -> None:
+    bundle = runpy.run_path(str(MANIFESTS / "bundle.py"))["bundle"]
+
+    assert (MANIFESTS / "install.yaml").read_text() == bundle(), "out of date: make manifests"
+
+
+def test_everything_is_in_the_bundle() -> None:
+    parts = runpy.run_path(str(MANIFESTS / "bundle.py"))["parts"]
+
+    assert {path for path in parts(MANIFESTS) if path.is_relative_to(MANIFESTS)} == {
+        path for path in MANIFESTS.rglob("*.yaml") if path.name not in GENERATED
+    }
+    for path in parts(MANIFESTS):
+        assert all(
+            {"apiVersion", "kind", "metadata"} <= set(document)
+            for document in yaml.safe_load_all(path.read_text())
+        )
+
+
+def test_the_namespace_asks_for_restricted_pods() -> None:
+    labels = yaml.safe_load((MANIFESTS / "namespace.yaml").read_text())["metadata"]["labels"]
+
+    assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
+    assert labels["pod-security.kubernetes.io/warn"] == "restricted"
+
+
+@components
+def test_a_pod_is_restricted(name: str) -> None:
+    spec = pod(name)
+    [container] = spec["containers"]
+
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+@components
+def test_a_pod_is_probed_and_bounded(name: str) -> None:
+    [container] = pod(name)["containers"]
+    ports = {port["name"] for port in container["ports"]}
+
+    for probe, path in (("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")):
+        assert container[probe]["httpGet"] == {"path": path, "port": "health"}
+    assert {"health", "metrics"} <= ports
+    assert set(container["resources"]["requests"]) == {"cpu", "memory"}
+    assert set(container["resources"]["limits"]) == {"memory"}
+
+
+@components
+def test_a_disruption_takes_one_pod_at_a_time(name: str) -> None:
+    labels = only(name, "Deployment")["spec"]["template"]["metadata"]["labels"]
+    budget = only(name, "PodDisruptionBudget")["spec"]
+
+    assert budget["maxUnavailable"] == 1
+    for selector in (budget["selector"], only(name, "Deployment")["spec"]["selector"]):
+        assert selector["matchLabels"].items() <= labels.items()
+
+
+@components
+def test_a_pod_has_an_account_of_its_own(name: str) -> None:
+    account = only(name, "ServiceAccount")["metadata"]
+    subject = {"kind": "ServiceAccount", "name": account["name"], "namespace": account["namespace"]}
+
+    assert pod(name)["serviceAccountName"] == account["name"]
+    for kind in ("ClusterRole", "Role"):
+        binding = only(name, f"{kind}Binding")
+        assert binding["subjects"] == [subject]
+        assert binding["roleRef"]["name"] == only(name, kind)["metadata"]["name"]
+    others = [only(other, "ServiceAccount")["metadata"]["name"] for other in COMPONENTS if other != name]
+    assert account["name"] not in others
+
+
+@components
+def test_permissions_hold_no_wildcard(name: str) -> None:
+    rules = [rule for kind in ("ClusterRole", "Role") for rule in only(name, kind)["rules"]]
+
+    for rule in rules:
+        assert all("*" not in rule[field] for field in ("apiGroups", "resources", "verbs")), rule

@@ -1,0 +1,66 @@
+"""What a component's account may not do (contract §6), asked of the real authorizer."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubefoundry_demo.control_plane import ControlPlane
+from kubefoundry_demo.suite import COMPONENTS, NAMESPACE, Suite
+
+pytestmark = pytest.mark.integration
+
+UPSTREAM = {
+    "kaito": "workspaces.kaito.sh",
+    "dynamo": "dynamographdeployments.nvidia.com",
+    "kuberay": "rayservices.ray.io",
+}
+HELPERS = {"kaito"}
+"""Providers that make ConfigMaps."""
+
+components = pytest.mark.parametrize("name", COMPONENTS)
+
+
+def may(plane: ControlPlane, name: str, verb: str, resource: str, *, namespace: str = "default") -> bool:
+    program = f"kubefoundry-provider-{name}" if name in UPSTREAM else f"kubefoundry-{name}"
+    account = f"--as=system:serviceaccount:{NAMESPACE}:{program}"
+    done = plane.kubectl("auth", "can-i", verb, resource, account, "-n", namespace, check=False)
+    return done.stdout.strip() == "yes"
+
+
+@components
+def test_it_reads_no_secret_but_core_its_own(suite: Suite, name: str) -> None:
+    own = may(suite.plane, name, "get", "secrets/kubefoundry-core-tls", namespace=NAMESPACE)
+
+    assert own == (name == "core")
+    for verb in ("get", "list", "watch"):
+        assert not may(suite.plane, name, verb, "secrets")
+        assert not may(suite.plane, name, verb, "secrets", namespace=NAMESPACE)
+
+
+@components
+@pytest.mark.parametrize("verb", ["get", "create", "patch", "delete"])
+def test_it_touches_no_other_providers_kind(suite: Suite, name: str, verb: str) -> None:
+    assert {kind for kind in UPSTREAM.values() if may(suite.plane, name, verb, kind)} == (
+        {UPSTREAM[name]} if name in UPSTREAM else set()
+    )
+
+
+@components
+def test_it_registers_no_other_provider(suite: Suite, name: str) -> None:
+    assert {
+        provider
+        for provider in UPSTREAM
+        if may(suite.plane, name, "patch", f"inferenceproviderconfigs.kubefoundry.ai/{provider}")
+    } == ({name} & set(UPSTREAM))
+
+
+@components
+def test_it_makes_and_deletes_no_model_deployment(suite: Suite, name: str) -> None:
+    for verb in ("create", "update", "delete"):
+        assert not may(suite.plane, name, verb, "modeldeployments.kubefoundry.ai")
+
+
+@components
+def test_it_writes_config_maps_only_where_it_makes_some(suite: Suite, name: str) -> None:
+    for verb in ("create", "patch", "delete"):
+        assert may(suite.plane, name, verb, "configmaps") == (name in HELPERS)
