@@ -57,10 +57,16 @@ class Upstream:
         self.listed = True
         if objects:
             self.put(objects[0])
-        elif first or self.schema is not None:
+        else:
             self._gone()
+        if first and self.schema is None:
+            self._changed()
 
     def put(self, obj: Object) -> None:
+        if obj["metadata"].get("deletionTimestamp"):
+            # It takes its objects with it and no new ones.
+            self._gone()
+            return
         probed = self._provider.probe(obj)
         digest = schema_digest(obj, probed)
         if (probed, digest) == (self.schema, self.digest):
@@ -73,6 +79,8 @@ class Upstream:
         self._gone()
 
     def _gone(self) -> None:
+        if self.schema is None:
+            return
         self.schema, self.digest = None, None
         self._follow()
         self._changed()

@@ -1,0 +1,104 @@
+"""What a shim knows of its upstream kind as the CRD comes, changes and goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.credentials import Credentials
+from kubefoundry_sdk.provider.contract import (
+    Capabilities,
+    Endpoint,
+    Observation,
+    Provider,
+    Rendered,
+    Replicas,
+    Schema,
+    UnsupportedSchema,
+    UpstreamKind,
+)
+from kubefoundry_sdk.provider.upstream import Upstream
+from kubefoundry_sdk.runtime import options
+from kubefoundry_sdk.runtime.process import Process
+
+Told = list[str | None]
+
+
+def probe(crd: dict[str, Any]) -> Schema | UnsupportedSchema:
+    version = crd["spec"]["versions"][0]["name"]
+    return Schema(f"acme.io/{version}") if version != "v0" else UnsupportedSchema(("acme.io/v1",))
+
+
+ACME = Provider(
+    name="acme",
+    title="Acme",
+    version="0.1.0",
+    documentation="",
+    capabilities=Capabilities(("vllm",), ("aggregated",), cpu_support=True, gpu_support=True),
+    upstream=UpstreamKind("acme.io", "models", "Model"),
+    probe=probe,
+    supports=lambda deployment, schema: [],
+    render=lambda deployment, schema: Rendered({}),
+    observe=lambda deployment, live: Observation(
+        "Pending", "Progressing", "", Replicas(0, 0, 0), Endpoint("", 1)
+    ),
+)
+
+
+def crd(version: str = "v1", *, deleted: bool = False) -> dict[str, Any]:
+    metadata = {
+        "name": "models.acme.io",
+        **({"deletionTimestamp": "2026-03-01T00:00:00Z"} if deleted else {}),
+    }
+    return {"metadata": metadata, "spec": {"versions": [{"name": version}]}}
+
+
+@pytest.fixture
+def followed() -> Iterator[tuple[Upstream, Told]]:
+    """Not running; the second is the version that was known at each change that was told."""
+    chosen = options.parser("t", "").parse_args([])
+    process = Process("t", chosen, Client(Credentials("", None, lambda: None), user_agent="t"))
+    told: Told = []
+    made = Upstream(
+        process, ACME, "acme-provider", lambda: told.append(made.kind.version if made.kind else None)
+    )
+    yield made, told
+    process.close()
+
+
+@pytest.mark.parametrize(
+    ("listing", "kind", "told"),
+    [
+        pytest.param([], None, [None], id="no CRD"),
+        pytest.param([crd()], "v1", ["v1"], id="a CRD"),
+        pytest.param([crd("v0")], None, [None], id="one that cannot be written"),
+        pytest.param([crd(deleted=True)], None, [None], id="one that is being deleted"),
+    ],
+)
+def test_the_first_look_is_always_told(
+    followed: tuple[Upstream, Told], listing: list[dict[str, Any]], kind: str | None, told: Told
+) -> None:
+    upstream, seen = followed
+
+    upstream.replace(listing, "1")
+
+    assert upstream.listed
+    assert (upstream.kind.version if upstream.kind else None) == kind
+    assert seen == told
+
+
+def test_changes_are_told_and_repetitions_are_not(followed: tuple[Upstream, Told]) -> None:
+    upstream, seen = followed
+    upstream.replace([], "1")
+
+    for event in (crd(), crd(), crd("v2"), crd("v2", deleted=True), crd("v2", deleted=True)):
+        upstream.put(event)
+    upstream.remove(crd("v2", deleted=True))
+    upstream.replace([], "9")
+    upstream.put(crd("v0"))
+    upstream.put(crd("v2"))
+
+    assert seen == [None, "v1", "v2", None, None, "v2"]
