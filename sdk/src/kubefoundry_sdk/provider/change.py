@@ -33,15 +33,17 @@ def identity_changed(old: ModelDeploymentSpec, new: ModelDeploymentSpec) -> list
 def rebase(applied: Any, old: Any, new: Any) -> Any:
     """`applied` with what differs between `old` and `new`, two renders by the same shim.
 
-    Maps are walked; lists of named objects (containers, components, env) are matched by name; any other list or
-    value that differs is taken from `new` whole.
+    Maps are walked; lists of named objects (containers, components, env) are matched by name, other lists of
+    objects by place where all three are of one length; any other list or value that differs is taken from `new`.
     """
     if old == new:
         return applied
     if isinstance(applied, dict) and isinstance(old, dict) and isinstance(new, dict):
         return _map(applied, old, new)
     if _named(applied) and _named(old) and _named(new):
-        return _list(applied, old, new)
+        return _by_name(applied, old, new)
+    if _objects(applied) and _objects(old) and _objects(new) and len(applied) == len(old) == len(new):
+        return [rebase(*items) for items in zip(applied, old, new, strict=True)]
     return new
 
 
@@ -58,22 +60,31 @@ def _map(applied: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, A
     return result
 
 
-def _list(applied: list[Object], old: list[Object], new: list[Object]) -> list[Object]:
-    """In the order of `new`; items that only the applied manifest has stay, after those."""
+def _by_name(applied: list[Object], old: list[Object], new: list[Object]) -> list[Object]:
+    """In the order of `new`; items that only the applied manifest has stay, after those.
+
+    What both renders have alike and the applied manifest has not is a newer shim's: left out.
+    """
     have = {item["name"]: item for item in applied}
     was = {item["name"]: item for item in old}
-    result = [rebase(have.get(item["name"], _MISSING), was.get(item["name"], _MISSING), item) for item in new]
-    result = [
-        have[item["name"]] if was.get(item["name"]) == item and item["name"] in have else made
-        for item, made in zip(new, result, strict=True)
-    ]
+    result = []
+    for item in new:
+        name = item["name"]
+        if was.get(name) != item:
+            result.append(rebase(have.get(name, _MISSING), was.get(name, _MISSING), item))
+        elif name in have:
+            result.append(have[name])
     names = {item["name"] for item in new}
     return result + [item for item in applied if item["name"] not in names and item["name"] not in was]
 
 
 def _named(value: Any) -> bool:
     """A list of objects that each have a name, no two the same."""
-    if not isinstance(value, list) or not value:
+    if not _objects(value):
         return False
-    names = [item.get("name") for item in value if isinstance(item, dict)]
-    return len(names) == len(value) and None not in names and len(set(map(str, names))) == len(names)
+    names = [item.get("name") for item in value]
+    return all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
+
+
+def _objects(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
