@@ -14,6 +14,7 @@ from kubefoundry_sdk.provider import apply
 from kubefoundry_sdk.provider.contract import Deployment, Provider
 from kubefoundry_sdk.provider.drift import Corrections
 from kubefoundry_sdk.provider.handover import Waits
+from kubefoundry_sdk.provider.staleness import Silences
 from kubefoundry_sdk.provider.upstream import Upstream
 from kubefoundry_sdk.runtime.recorder import Recorder
 from kubefoundry_sdk.runtime.store import Store
@@ -21,7 +22,10 @@ from kubefoundry_sdk.runtime.store import Store
 
 @dataclass(slots=True)
 class Shim:
-    """What a reconcile works with. `helpers` is None for a provider without helper objects."""
+    """What a reconcile works with. `helpers` is None for a provider without helper objects.
+
+    finalizer_timeout: seconds from deletionTimestamp after which the finalizer goes, whatever is left.
+    """
 
     provider: Provider
     client: Client
@@ -29,10 +33,12 @@ class Shim:
     deployments: Store
     upstream: Upstream
     helpers: Store | None
+    finalizer_timeout: float
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     refusals: apply.Refusals = field(default_factory=apply.Refusals)
     corrections: Corrections = field(default_factory=Corrections)
     waits: Waits = field(default_factory=Waits)
+    silences: Silences = field(default_factory=Silences)
 
     @property
     def manager(self) -> str:

@@ -23,6 +23,7 @@ from kubefoundry_sdk.provider import (
     manifest,
     obstacle,
     pause,
+    staleness,
 )
 from kubefoundry_sdk.provider.context import Shim, read
 from kubefoundry_sdk.provider.contract import UnsupportedSchema
@@ -37,12 +38,18 @@ log = logging.getLogger(__name__)
 async def reconcile(shim: Shim, key: Key) -> float | None:
     """Brings the upstream object and our status fields up to date; seconds until another turn is due, or None."""
     live = shim.deployments.get(key)
-    # 1. Gone. Until the upstream kind's objects are known, nothing can be decided either: that event comes.
-    if live is None or not shim.upstream.settled:
+    # 1. Gone.
+    if live is None:
         shim.refusals.forget(key)
         return None
     mine = ((live.get("status") or {}).get("provider") or {}).get("name") == shim.provider.name
     held = finalizer.has(live, shim.provider.name)
+
+    # Until the upstream kind's objects are known, nothing can be decided: that event comes, but a deletion is due.
+    if not shim.upstream.settled:
+        shim.refusals.forget(key)
+        deleted = live["metadata"].get("deletionTimestamp")
+        return await departure.give_up(shim, live) if deleted and held else None
 
     # 2. Being deleted. Before pause, and whatever else is wrong.
     if live["metadata"].get("deletionTimestamp"):
@@ -62,7 +69,9 @@ async def reconcile(shim: Shim, key: Key) -> float | None:
     retry = await _write(shim, live, report)
 
     # 15. Observe.
-    _observe(shim, live, report)
+    stale_in = _observe(shim, live, report)
+    if stale_in is not None:
+        retry = stale_in if retry is None else min(retry, stale_in)
 
     # 16. Tell: the status, and an Event for each transition.
     current = shim.deployments.get(key)
@@ -249,14 +258,25 @@ def _keep(shim: Shim, live: Object, report: Report) -> None:
         report.stop = Stop(reasons.VALIDATED, verdict["reason"], verdict["message"], failed=False)
 
 
-def _observe(shim: Shim, live: Object, report: Report) -> None:
+def _observe(shim: Shim, live: Object, report: Report) -> float | None:
+    """Fills the report; seconds after which an upstream that has not answered yet counts as silent."""
     meta = live["metadata"]
     upstream = shim.upstream.objects.get((meta["namespace"], meta["name"]))
     if upstream is None or not manifest.made_for(upstream, meta["uid"]):
-        return
+        return None
     try:
         deployment = read(live)
     except ValidationError:
-        return
+        return None
     report.live = upstream
     report.observation = shim.provider.observe(deployment, upstream)
+    key = (meta["namespace"], meta["name"])
+    # An upstream that says what is wrong is not silent, whatever generation it says it of.
+    if staleness.acknowledged(upstream) or report.observation.phase == "Failed":
+        shim.silences.forget(key)
+        return None
+    left = shim.silences.left(key, upstream, asyncio.get_running_loop().time())
+    if left > 0:
+        return left
+    report.stale = staleness.message(upstream)
+    return None

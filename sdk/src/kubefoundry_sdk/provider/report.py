@@ -39,6 +39,8 @@ class Report:
     stop: Stop | None = None
     observation: Observation | None = None
     live: Object | None = None
+    stale: str | None = None
+    """Message of a True `StaleStatus`."""
     notes: list[str] = field(default_factory=list)
 
     def status(self, provider: Provider) -> dict[str, Any]:
@@ -96,6 +98,8 @@ class Report:
             found.append(self._condition(stop.type, False, stop.reason, stop.message))
         elif self.created is not None:
             found.append(self._condition(reasons.RESOURCE_CREATED, True, "ResourceCreated", self.created))
+        if self.stale:
+            found.append(self._condition(reasons.STALE_STATUS, True, "NoUpstreamProgress", self.stale))
         if self.override_warning:
             found.append(
                 self._condition(reasons.OVERRIDES_VALID, False, "UnknownKeys", self.override_warning)
@@ -125,6 +129,8 @@ def transitions(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Tol
         elif item["type"] in (reasons.RESOURCE_CREATED, reasons.PROVIDER_COMPATIBLE, reasons.OVERRIDES_VALID):
             if item["status"] == "False":
                 told.append(("Warning", item["reason"], item["message"]))
+        elif item["type"] == reasons.STALE_STATUS:
+            told.append(("Warning", item["reason"], item["message"]))
         elif item["type"] == reasons.READY and item["status"] == "True":
             told.append(("Normal", item["reason"], item["message"]))
     failed = after.get("phase") == "Failed" and before.get("phase") != "Failed"
