@@ -6,6 +6,7 @@ import logging
 
 from kubefoundry_sdk.api import conditions, names, reasons
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider import finalizer
 from kubefoundry_sdk.provider.context import Shim
 from kubefoundry_sdk.runtime import status
@@ -14,16 +15,46 @@ log = logging.getLogger(__name__)
 
 
 async def terminate(shim: Shim, live: Object, mine: bool) -> float | None:
-    """Step 2: delete upstream, wait, let the ModelDeployment go; after the time-out in any case."""
-    meta = live["metadata"]
-    remaining = finalizer.time_left(live, shim.now())
-    left = await finalizer.clean_up(
-        shim.client, live, shim.upstream.kind, shim.upstream.objects, shim.helpers
-    )
+    """Step 2: delete upstream, wait, let the ModelDeployment go; after the time-out in any case.
+
+    Raises ApiError or Unreachable, before the time-out, where the deletion upstream fails.
+    """
+    remaining = finalizer.time_left(live, shim.finalizer_timeout, shim.now())
+    try:
+        left = await finalizer.clean_up(
+            shim.client, live, shim.upstream.kind, shim.upstream.objects, shim.helpers
+        )
+    except ApiError as error:
+        if remaining > 0:
+            if mine and error.rejected:
+                await _tell_terminating(
+                    shim, live, f"Deleting what was made upstream failed: {error.message}"
+                )
+            raise
+        left = [str(error)]
     if left and remaining > 0:
         if mine:
-            await _tell_terminating(shim, live, left)
+            await _tell_terminating(shim, live, f"Waiting for {', '.join(left)} to be deleted")
         return remaining + 0.1
+    await _release(shim, live, left)
+    return None
+
+
+async def give_up(shim: Shim, live: Object) -> float | None:
+    """Step 2 while the upstream objects are not known, because the API server does not list them."""
+    remaining = finalizer.time_left(live, shim.finalizer_timeout, shim.now())
+    if remaining > 0:
+        return remaining + 0.1
+    meta = live["metadata"]
+    upstream = shim.provider.upstream
+    left = f"{upstream.kind} {meta['namespace']}/{meta['name']} (unknown: {upstream.crd} cannot be listed)"
+    await _release(shim, live, [left])
+    return None
+
+
+async def _release(shim: Shim, live: Object, left: list[str]) -> None:
+    """Takes our finalizer off, and says what is left behind."""
+    meta = live["metadata"]
     if left:
         note = "Finalizer removed after timeout, provider resource may be orphaned"
         log.warning("%s/%s: %s: %s", meta["namespace"], meta["name"], note, ", ".join(left))
@@ -32,12 +63,10 @@ async def terminate(shim: Shim, live: Object, mine: bool) -> float | None:
     current = shim.deployments.get((meta["namespace"], meta["name"]))
     if current and current["metadata"]["uid"] == meta["uid"]:
         await finalizer.remove(shim.client, shim.deployments, current, own, manager=shim.manager)
-    return None
 
 
-async def _tell_terminating(shim: Shim, live: Object, left: list[str]) -> None:
+async def _tell_terminating(shim: Shim, live: Object, message: str) -> None:
     generation = live["metadata"]["generation"]
-    message = f"Waiting for {', '.join(left)} to be deleted"
     wanted = {
         "phase": "Terminating",
         "message": message,

@@ -15,8 +15,8 @@ from kubefoundry_sdk.runtime.store import Store
 
 log = logging.getLogger(__name__)
 
-TIMEOUT: Final = 300.0
-"""Seconds from deletionTimestamp after which the finalizer goes, whatever is left (003 §4.7)."""
+ORPHAN: Final = "orphan"
+"""Finalizer of a deletion that leaves what is owned (metav1.FinalizerOrphanDependents): `--cascade=orphan`."""
 
 
 def has(deployment: Object, provider: str) -> bool:
@@ -85,10 +85,13 @@ async def clean_up(
 ) -> list[str]:
     """Asks for deletion of what this ModelDeployment owns upstream; names what is still there.
 
-    Only the ownerReference counts, so what `--cascade=orphan` leaves behind goes on running. Without the kind
-    (its CRD is not installed) there is nothing upstream.
+    Only the ownerReference counts, and not while the garbage collector is still taking it away: what
+    `--cascade=orphan` leaves behind goes on running. Without the kind (its CRD is not installed) there is nothing
+    upstream.
     """
     meta = deployment["metadata"]
+    if ORPHAN in meta.get("finalizers", ()):
+        return []
     left = []
     live = objects.get((meta["namespace"], meta["name"])) if kind else None
     if kind and live and manifest.owned_by(live, meta["uid"]):
@@ -103,7 +106,7 @@ async def clean_up(
     return left
 
 
-def time_left(deployment: Object, now: datetime) -> float:
+def time_left(deployment: Object, timeout: float, now: datetime) -> float:
     """Seconds until the finalizer goes in any case; negative when that moment is past."""
     since = datetime.fromisoformat(deployment["metadata"]["deletionTimestamp"].replace("Z", "+00:00"))
-    return TIMEOUT - (now - since).total_seconds()
+    return timeout - (now - since).total_seconds()

@@ -32,6 +32,7 @@ def run(
     """
     program = f"kubefoundry-provider-{name}"
     parser = options.parser(program, f"Deploys ModelDeployments on {name}.")
+    options.finalizer_timeout(parser)
     options.flag(
         parser,
         "--default-image",
@@ -106,7 +107,15 @@ def set_up(running: Process, provider: Provider) -> None:
 
     upstream = Upstream(running, provider, manager, upstream_changed)
     registration = Registration(running.client, provider, upstream)
-    shim = Shim(provider, running.client, running.recorder, deployments, upstream, helpers)
+    shim = Shim(
+        provider,
+        running.client,
+        running.recorder,
+        deployments,
+        upstream,
+        helpers,
+        running.options.finalizer_timeout,
+    )
     queue = running.queue(provider.name, lambda key: reconcile(shim, key))
     deployments.subscribe(lambda key, obj: queue.add(key))
     # The upstream object has the name of its ModelDeployment, so its key is the key.

@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from kubefoundry_sdk.api.names import SYSTEM_NAMESPACE
 
@@ -39,6 +39,21 @@ def parser(program: str, description: str) -> argparse.ArgumentParser:
     flag(made, "--workers", "objects that are reconciled at the same time", default=8, read=_positive)
     flag(made, "--qps", "requests a second at most, 0 for no limit of ours", default=0.0, read=float)
     return made
+
+
+FINALIZER_TIMEOUT: Final = 300.0
+"""Seconds that a clean-up upstream gets from deletionTimestamp on (003 §4.7)."""
+
+
+def finalizer_timeout(to: argparse.ArgumentParser) -> None:
+    """Adds the flag of all that take finalizers off: shims their own, core those of shims that are gone."""
+    flag(
+        to,
+        "--finalizer-timeout",
+        "seconds after a ModelDeployment's deletion until its finalizer is removed though something is left",
+        default=FINALIZER_TIMEOUT,
+        read=_seconds,
+    )
 
 
 def flag(
@@ -75,3 +90,13 @@ def _positive(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 up")
     return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+    return seconds

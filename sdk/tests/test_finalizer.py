@@ -1,0 +1,97 @@
+"""What a ModelDeployment that is being deleted takes with it, and for how long it waits."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from kubefoundry_sdk.api.kinds import Kind
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.credentials import Credentials
+from kubefoundry_sdk.provider import finalizer
+from kubefoundry_sdk.runtime import options
+from kubefoundry_sdk.runtime.store import Store
+
+MODELS = Kind("acme.io", "v1", "models", "Model")
+NOBODY = Client(Credentials("", None, lambda: None), user_agent="t")
+"""Fails at any call."""
+
+
+def deployment(*finalizers: str) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": "m",
+            "namespace": "n",
+            "uid": "u",
+            "deletionTimestamp": "2026-03-01T00:00:00Z",
+            "finalizers": ["kubefoundry.ai/acme-provider", *finalizers],
+        }
+    }
+
+
+def model(owner: str | None, **metadata: Any) -> dict[str, Any]:
+    references = (
+        [{"apiVersion": "kubefoundry.ai/v1alpha1", "kind": "ModelDeployment", "name": "m", "uid": owner}]
+        if owner
+        else []
+    )
+    return {
+        "metadata": {
+            "name": "m",
+            "namespace": "n",
+            "uid": "x",
+            "resourceVersion": "7",
+            "ownerReferences": references,
+            **metadata,
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("finalizers", "live", "left"),
+    [
+        pytest.param((), None, [], id="nothing there"),
+        pytest.param((), model("u", deletionTimestamp="now"), ["Model n/m"], id="on its way out"),
+        pytest.param((), model("another"), [], id="another's"),
+        pytest.param((), model(None), [], id="left by the garbage collector: orphaned"),
+        pytest.param(("orphan",), model("u"), [], id="to be orphaned, still owned"),
+    ],
+)
+async def test_what_is_waited_for(
+    finalizers: tuple[str, ...], live: dict[str, Any] | None, left: list[str]
+) -> None:
+    objects = Store()
+    objects.replace([live] if live else [], "9")
+
+    assert await finalizer.clean_up(NOBODY, deployment(*finalizers), MODELS, objects, None) == left
+
+
+def test_the_time_counts_from_the_deletion() -> None:
+    now = datetime(2026, 3, 1, 0, 4, 50, tzinfo=UTC)
+
+    assert finalizer.time_left(deployment(), 300.0, now) == 10.0
+    assert finalizer.time_left(deployment(), 60.0, now) == -230.0
+
+
+@pytest.mark.parametrize(("said", "seconds"), [(None, 300.0), ("2", 2.0), ("0.5", 0.5), ("0", 0.0)])
+def test_the_time_is_a_setting(monkeypatch: pytest.MonkeyPatch, said: str | None, seconds: float) -> None:
+    if said:
+        monkeypatch.setenv("KUBEFOUNDRY_FINALIZER_TIMEOUT", said)
+    parser = options.parser("t", "")
+    options.finalizer_timeout(parser)
+
+    assert parser.parse_args([]).finalizer_timeout == seconds
+
+
+@pytest.mark.parametrize("said", ["-1", "inf", "nan", "5m"])
+def test_a_time_that_is_none_is_refused(said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    parser = options.parser("t", "")
+    options.finalizer_timeout(parser)
+
+    with pytest.raises(SystemExit) as ended:
+        parser.parse_args([f"--finalizer-timeout={said}"])
+
+    assert ended.value.code == 1
+    assert f"'{said}' is no number of seconds" in capsys.readouterr().err
