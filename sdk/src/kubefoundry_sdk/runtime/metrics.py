@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from prometheus_client import Counter, Histogram
+from prometheus_client import Counter, Histogram, disable_created_metrics
+
+# Otherwise every counter and histogram has a second series, with the moment it was made.
+disable_created_metrics()
 
 RECONCILIATIONS: Final = Histogram(
     "kubefoundry_reconciliation_duration_seconds",

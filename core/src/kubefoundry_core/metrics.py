@@ -1,0 +1,57 @@
+"""Gauges over all ModelDeployments, counted when they are scraped (003 §9)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from kubefoundry_sdk.api.kinds import Object
+
+STATES = ("desired", "ready", "available")
+"""Values of the label `state`: the fields of `status.replicas`."""
+
+
+class Deployments(Collector):
+    """objects: the ModelDeployments to count. per_object: also give each of them series of its own."""
+
+    def __init__(self, objects: Callable[[], Iterable[Object]], *, per_object: bool) -> None:
+        self._objects = objects
+        self._per_object = per_object
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        total = GaugeMetricFamily(
+            "kubefoundry_modeldeployment_total",
+            "ModelDeployments by namespace and phase.",
+            labels=("namespace", "phase"),
+        )
+        replicas = GaugeMetricFamily(
+            "kubefoundry_deployment_replicas",
+            "Replicas of a ModelDeployment: desired, ready, available.",
+            labels=("name", "namespace", "state"),
+        )
+        phases = GaugeMetricFamily(
+            "kubefoundry_deployment_phase",
+            "1 for the phase that a ModelDeployment is in.",
+            labels=("name", "namespace", "phase"),
+        )
+        counts: Counter[tuple[str, str]] = Counter()
+        for obj in self._objects():
+            name, namespace = obj["metadata"]["name"], obj["metadata"]["namespace"]
+            status = obj.get("status") or {}
+            # Nobody has looked at it yet.
+            phase = status.get("phase") or "Pending"
+            counts[namespace, phase] += 1
+            if self._per_object:
+                phases.add_metric((name, namespace, phase), 1)
+                for state in STATES:
+                    if state in (status.get("replicas") or {}):
+                        replicas.add_metric((name, namespace, state), status["replicas"][state])
+        for labels, count in sorted(counts.items()):
+            total.add_metric(labels, count)
+        yield total
+        if self._per_object:
+            yield replicas
+            yield phases

@@ -1,0 +1,47 @@
+"""Gauges over ModelDeployments: counted at the scrape, one by one only where that is asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+from kubefoundry_core.metrics import Deployments
+
+RUNNING = {"phase": "Running", "replicas": {"desired": 2, "ready": 1, "available": 1}}
+
+
+def deployment(name: str, namespace: str, status: dict[str, Any] | None) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": namespace}, **({"status": status} if status else {})}
+
+
+def scraped(registry: CollectorRegistry) -> list[str]:
+    return [line for line in generate_latest(registry).decode().splitlines() if not line.startswith("#")]
+
+
+@pytest.mark.parametrize("per_object", [False, True])
+def test_phases_are_counted_at_every_scrape(per_object: bool) -> None:
+    live = [deployment("a", "n", RUNNING), deployment("b", "n", RUNNING), deployment("c", "o", None)]
+    registry = CollectorRegistry(auto_describe=True)
+    registry.register(Deployments(lambda: live, per_object=per_object))
+    assert scraped(registry)[:2] == [
+        'kubefoundry_modeldeployment_total{namespace="n",phase="Running"} 2.0',
+        'kubefoundry_modeldeployment_total{namespace="o",phase="Pending"} 1.0',
+    ]
+
+    del live[1:]
+
+    assert scraped(registry) == [
+        'kubefoundry_modeldeployment_total{namespace="n",phase="Running"} 1.0',
+        *(
+            [
+                'kubefoundry_deployment_replicas{name="a",namespace="n",state="desired"} 2.0',
+                'kubefoundry_deployment_replicas{name="a",namespace="n",state="ready"} 1.0',
+                'kubefoundry_deployment_replicas{name="a",namespace="n",state="available"} 1.0',
+                'kubefoundry_deployment_phase{name="a",namespace="n",phase="Running"} 1.0',
+            ]
+            if per_object
+            else []
+        ),
+    ]

@@ -1,0 +1,92 @@
+"""What the components tell Prometheus (003 §9)."""
+
+from __future__ import annotations
+
+import asyncio
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from kubefoundry_demo.suite import PROBE, Component, Suite
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk.cluster.client import Client
+from support.deployments import GPU, model_deployment
+from support.waiting import SECONDS, phase, until_deployment
+
+pytestmark = pytest.mark.integration
+
+Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def scrape(component: Component) -> Series:
+    """All samples by name and labels."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{component.metrics_port}/metrics", timeout=5) as answer:
+        families = text_string_to_metric_families(answer.read().decode())
+        return {
+            (sample.name, frozenset(sample.labels.items())): sample.value
+            for family in families
+            for sample in family.samples
+        }
+
+
+def sample(series: Series, name: str, /, **labels: str) -> float | None:
+    return series.get((name, frozenset(labels.items())))
+
+
+@contextmanager
+def with_per_object_metrics(core: Component) -> Iterator[None]:
+    """Core restarted with the switch on, and as it was afterwards."""
+    core.stop()
+    core.command.append("--per-object-metrics")
+    try:
+        core.start()
+        core.wait_ready()
+        yield
+        core.stop()
+    finally:
+        core.command.remove("--per-object-metrics")
+    core.start()
+    core.wait_ready()
+
+
+async def until_leading(core: Component) -> Series:
+    """What core tells once it holds its Lease: a replica that does not lead counts nothing."""
+    async with asyncio.timeout(SECONDS):
+        while True:
+            told = scrape(core)
+            if any(name == "kubefoundry_modeldeployment_total" for name, _ in told):
+                return told
+            await asyncio.sleep(PROBE)
+
+
+async def test_a_deployment_is_counted_where_it_stands(suite: Suite, api: Client, namespace: str) -> None:
+    core, selector, shim = (suite.components[name] for name in ("core", "selector", "dynamo"))
+    chosen = {"provider": "dynamo", "reason": "AutoSelected"}
+    before = sample(scrape(selector), "kubefoundry_provider_selection_total", **chosen) or 0
+
+    await api.create(MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU), manager="test")
+    await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+
+    told = scrape(core)
+    counted = {"namespace": namespace, "phase": "Running"}
+    assert sample(told, "kubefoundry_modeldeployment_total", **counted) == 1
+    assert not any(name.startswith("kubefoundry_deployment_") for name, _ in told)
+    assert sample(scrape(selector), "kubefoundry_provider_selection_total", **chosen) == before + 1
+    turns = sample(scrape(shim), "kubefoundry_reconciliation_duration_seconds_count", provider="dynamo")
+    assert turns is not None and turns > 0
+
+
+async def test_each_deployment_has_series_only_where_asked(suite: Suite, api: Client, namespace: str) -> None:
+    await api.create(MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU), manager="test")
+    await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+
+    one = {"name": "m", "namespace": namespace}
+    with with_per_object_metrics(suite.components["core"]):
+        told = await until_leading(suite.components["core"])
+
+    assert sample(told, "kubefoundry_deployment_phase", **one, phase="Running") == 1
+    for state in ("desired", "ready", "available"):
+        assert sample(told, "kubefoundry_deployment_replicas", **one, state=state) == 1

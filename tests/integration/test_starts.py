@@ -1,0 +1,166 @@
+"""Each component as a process: a start that cannot succeed says so in one line, a running one answers and ends."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kubefoundry_demo.suite import COMPONENTS, STOP, Component, Suite, free_port
+from support.suites import running_suite
+
+pytestmark = pytest.mark.integration
+
+SECONDS = 5.0
+"""Within which a start that cannot succeed has to end (contract §6)."""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
+    """All components installed, none started; no upstream CRD is there."""
+    with running_suite(tmp_path_factory.mktemp("starts")) as made:
+        for name in COMPONENTS:
+            made.install(name)
+        yield made
+
+
+@pytest.fixture
+def taken() -> Iterator[str]:
+    """A port that somebody listens on."""
+    with socket.socket() as listening:
+        listening.bind(("", 0))
+        listening.listen()
+        yield str(listening.getsockname()[1])
+
+
+def refusal(component: Component, *flags: str, **environment: str) -> str:
+    """The one line that the component says, log lines (JSON) apart, when it ends with exit code 1 in time."""
+    done = subprocess.run(
+        [*component.command, *flags],
+        env={**component.environment, **environment},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    said = [line for line in done.stderr.splitlines() if not line.startswith("{")]
+    assert (done.returncode, done.stdout, len(said)) == (1, "", 1), done.stderr
+    program = Path(component.command[0]).name
+    assert said[0].startswith(f"{program}: ")
+    return said[0].removeprefix(f"{program}: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "port"), [*((name, "HEALTH") for name in COMPONENTS), ("selector", "METRICS")]
+)
+def test_a_taken_port(installed: Suite, taken: str, name: str, port: str) -> None:
+    told = refusal(installed.components[name], **{f"KUBEFOUNDRY_{port}_PORT": taken})
+
+    assert told.startswith("a port cannot be opened: ") and taken in told
+
+
+def test_a_taken_port_of_the_webhooks(installed: Suite, taken: str) -> None:
+    told = refusal(installed.components["core"], KUBEFOUNDRY_WEBHOOK_PORT=taken)
+
+    assert told.startswith(f"port {taken} of the webhooks cannot be opened: ")
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_an_unreachable_server(installed: Suite, name: str) -> None:
+    port = str(free_port())
+
+    told = refusal(installed.components[name], KUBERNETES_SERVICE_PORT=port)
+
+    assert told.startswith(f"the API server https://127.0.0.1:{port} does not answer: ")
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_an_unknown_flag(installed: Suite, name: str) -> None:
+    told = refusal(installed.components[name], "--no-such-flag")
+
+    assert told.startswith("unrecognized arguments: --no-such-flag; see kubefoundry-")
+
+
+@pytest.mark.parametrize(
+    ("flags", "environment", "words"),
+    [
+        (["--workers=none"], {}, "argument --workers: 'none' is no number from 1 up"),
+        (["--log-format=xml"], {}, "argument --log-format: invalid choice: 'xml'"),
+        ([], {"KUBEFOUNDRY_QPS": "many"}, "argument --qps: invalid float value: 'many'"),
+        ([], {"KUBEFOUNDRY_HEALTH_PORT": "99999"}, "argument --health-port: '99999' is no port"),
+    ],
+    ids=["workers", "log format", "variable", "port"],
+)
+def test_a_bad_value(installed: Suite, flags: list[str], environment: dict[str, str], words: str) -> None:
+    told = refusal(installed.components["selector"], *flags, **environment)
+
+    assert told.startswith(words) and told.endswith("; see kubefoundry-selector --help")
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_a_refused_token(installed: Suite, name: str, tmp_path: Path) -> None:
+    component = installed.components[name]
+    account = Path(component.environment["KUBEFOUNDRY_SERVICE_ACCOUNT_DIR"])
+    (tmp_path / "ca.crt").write_bytes((account / "ca.crt").read_bytes())
+    (tmp_path / "token").write_text("of nobody")
+
+    told = refusal(component, KUBEFOUNDRY_SERVICE_ACCOUNT_DIR=str(tmp_path))
+
+    assert told == "the API server refuses us: Unauthorized"
+
+
+def test_no_credentials(installed: Suite, tmp_path: Path) -> None:
+    component = installed.components["core"]
+
+    assert refusal(component, KUBEFOUNDRY_SERVICE_ACCOUNT_DIR=str(tmp_path)).startswith(
+        "the ServiceAccount's files cannot be read: "
+    )
+    assert refusal(component, f"--kubeconfig={tmp_path}/none").startswith("no usable kubeconfig: ")
+
+
+def test_no_resources(fresh: Suite) -> None:
+    crds = [f"{plural}.kubefoundry.ai" for plural in ("modeldeployments", "inferenceproviderconfigs")]
+    fresh.plane.kubectl("delete", "crd", *crds)
+    _until_not_served(fresh)
+
+    for name in COMPONENTS:
+        told = refusal(fresh.install(name))
+
+        assert (
+            told == "the API server does not serve kubefoundry.ai/v1alpha1: install KubeFoundry's CRDs first"
+        )
+
+
+def _until_not_served(suite: Suite) -> None:
+    until = time.monotonic() + 30
+    while suite.plane.kubectl("get", "--raw", "/apis/kubefoundry.ai/v1alpha1", check=False).returncode == 0:
+        assert time.monotonic() < until
+
+
+def test_running_components_answer_and_end_at_once(installed: Suite) -> None:
+    installed.start()
+
+    for name, component in installed.components.items():
+        assert answer(component.health_port, "/healthz") == "ok\n"
+        assert answer(component.health_port, "/readyz") == "ok\n"
+        assert "# TYPE kubefoundry_reconciliation_duration_seconds histogram" in answer(
+            component.metrics_port, "/metrics"
+        )
+        asked = time.monotonic()
+        assert component.stop() == 0
+        assert time.monotonic() - asked < STOP
+        last = json.loads(component.log.read_text().splitlines()[-1])
+        assert "exception" not in last, name
+
+
+def answer(port: int, path: str) -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=SECONDS) as response:
+        text: str = response.read().decode()
+        return text
