@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PACKAGES := sdk core selector providers/kaito providers/dynamo providers/kuberay simulators demo
-SOURCES := sdk/src core/src selector/src providers/kaito/src providers/dynamo/src providers/kuberay/src simulators/src demo/src
+SOURCES := sdk/src core/src selector/src providers/kaito/src providers/dynamo/src providers/kuberay/src simulators/src demo/src benchmarks
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-unit test-integration test-upstream test-ray lint bench crds manifests lock clean

@@ -1,0 +1,177 @@
+"""`python -m benchmarks.event_sources`: kopf and our reflector as the source of the same events, side by side.
+
+The contract makes kopf the frame for watching unless start, memory or burst aims cannot be met with it; this is
+what that was decided on. Each source runs alone, in a process of its own, and fills the same store from the same
+API server; writes docs/event-sources.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+OBJECTS: Final = 1000
+ROUNDS: Final = 3
+SOURCES: Final = ("kopf", "reflector")
+ROWS: Final = {
+    "imports_s": "imports, s",
+    "imports_mib": "RSS after imports, MiB",
+    "listed_s": "process start → all objects known, s",
+    "full_mib": "RSS with them, MiB over imports",
+    "changes_s": "one change of each object: until all are seen, s",
+    "changes_cpu_s": "the same: CPU s of the process",
+}
+
+
+def main() -> int:
+    if len(sys.argv) == 4 and sys.argv[1] == "--child":
+        asyncio.run(_child(sys.argv[2], sys.argv[3]))
+        return 0
+    text = asyncio.run(_measure())
+    print(text)
+    (Path(__file__).parents[1] / "docs" / "event-sources.md").write_text(text)
+    return 0
+
+
+async def _measure() -> str:
+    from benchmarks.rig import GPU, deployment
+    from kubefoundry_demo.control_plane import control_plane
+    from kubefoundry_demo.suite import Suite
+    from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
+    from kubefoundry_sdk.cluster import credentials
+    from kubefoundry_sdk.cluster.client import Client
+
+    found: dict[str, list[dict[str, float]]] = {source: [] for source in SOURCES}
+    with tempfile.TemporaryDirectory() as folder, control_plane(Path(folder) / "plane") as plane:
+        Suite(plane, Path(folder) / "suite").install_ground()
+        kubeconfig = str(plane.kubeconfig)
+        async with Client(credentials.from_kubeconfig(kubeconfig), user_agent="benchmarks") as client:
+            for number in range(OBJECTS):
+                body = deployment(f"m{number}", "default", GPU)
+                await client.create(MODEL_DEPLOYMENTS, body, manager="benchmarks")
+
+            async def change(mark: str) -> None:
+                body = {"apiVersion": "kubefoundry.ai/v1alpha1", "kind": "ModelDeployment"}
+                for number in range(OBJECTS):
+                    meta = {"name": f"m{number}", "namespace": "default", "labels": {"mark": mark}}
+                    await client.apply(MODEL_DEPLOYMENTS, {**body, "metadata": meta}, manager="benchmarks")
+
+            for turn in range(ROUNDS):
+                for source in SOURCES:
+                    found[source].append(
+                        await _run(source, kubeconfig, lambda t=f"{turn}-{source}": change(t))
+                    )
+    return _table(found)
+
+
+async def _run(source: str, kubeconfig: str, change: Callable[[], Awaitable[None]]) -> dict[str, float]:
+    """One process from its start to its last figure."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "benchmarks.event_sources", "--child", source, kubeconfig,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={**os.environ, "STARTED": str(time.time())},
+    )  # fmt: skip
+    assert process.stdout is not None
+    figures: dict[str, float] = json.loads(await process.stdout.readline())
+    await change()
+    return {**figures, **json.loads(await process.stdout.readline())}
+
+
+def _table(found: dict[str, list[dict[str, float]]]) -> str:
+    lines = [
+        "# kopf and the reflector as event source",
+        "",
+        f"{OBJECTS} ModelDeployments, medians of {ROUNDS} runs, in turn, on one control plane. Made by",
+        "`python -m benchmarks.event_sources`; why the reflector is used stands in `docs/architecture.md`.",
+        "",
+        "| | kopf | reflector |",
+        "|---|---|---|",
+    ]
+    for key, title in ROWS.items():
+        cells = [f"{sorted(run[key] for run in found[source])[ROUNDS // 2]:.2f}" for source in SOURCES]
+        lines.append(f"| {title} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+async def _child(source: str, kubeconfig: str) -> None:
+    started = float(os.environ["STARTED"])
+    from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
+    from kubefoundry_sdk.cluster import credentials
+    from kubefoundry_sdk.cluster.client import Client
+    from kubefoundry_sdk.cluster.reflector import reflect
+    from kubefoundry_sdk.runtime.store import Store
+
+    if source == "kopf":
+        import kopf  # noqa: F401 (its import is what is measured here)
+    who = credentials.from_kubeconfig(kubeconfig)
+    imports = {"imports_s": time.time() - started, "imports_mib": _resident()}
+    store = Store()
+    seen: set[str] = set()
+    waiting: list[tuple[int, asyncio.Event]] = []
+
+    def told(key: object, obj: dict[str, Any] | None) -> None:
+        seen.add(f"{key}{(obj or {}).get('metadata', {}).get('resourceVersion')}")
+        for count, event in waiting:
+            if len(seen) >= count:
+                event.set()
+
+    store.subscribe(told)
+    all_listed, all_changed = asyncio.Event(), asyncio.Event()
+    waiting += [(OBJECTS, all_listed), (2 * OBJECTS, all_changed)]
+    async with Client(who, user_agent="benchmarks") as client:
+        running = asyncio.ensure_future(
+            _kopf(kubeconfig, store) if source == "kopf" else reflect(client, MODEL_DEPLOYMENTS, store)
+        )
+        await all_listed.wait()
+        listed = {"listed_s": time.time() - started, "full_mib": _resident() - imports["imports_mib"]}
+        print(json.dumps({**imports, **listed}), flush=True)
+        begun, cpu = time.time(), time.process_time()
+        await all_changed.wait()
+        spent = {"changes_s": time.time() - begun, "changes_cpu_s": time.process_time() - cpu}
+        print(json.dumps(spent), flush=True)
+        running.cancel()
+    os._exit(0)
+
+
+async def _kopf(kubeconfig: str, store: Any) -> None:
+    """kopf as it is used best here: events only, no state, no writes (no on.create, no index, no timers)."""
+    import kopf
+
+    registry = kopf.OperatorRegistry()
+    settings = kopf.OperatorSettings()
+    settings.posting.enabled = False
+    settings.peering.standalone = True
+    settings.watching.chunk_size = 500
+    settings.queueing.idle_timeout = 0.05
+    os.environ["KUBECONFIG"] = kubeconfig
+
+    async def event(event: Any, **_: Any) -> None:
+        obj = json.loads(json.dumps(dict(event["object"])))
+        if event["type"] == "DELETED":
+            store.remove(obj)
+        else:
+            store.put(obj)
+
+    kopf.on.event("kubefoundry.ai", "v1alpha1", "modeldeployments", registry=registry)(event)
+    kopf.on.login(registry=registry)(kopf.login_with_kubeconfig)
+    await kopf.operator(registry=registry, settings=settings, clusterwide=True)
+
+
+def _resident() -> float:
+    """Resident memory of this process in MiB."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1]) / 1024
+    raise RuntimeError("no VmRSS in /proc/self/status")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
