@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,14 @@ def test_a_pod_has_an_account_of_its_own(name: str) -> None:
         assert binding["roleRef"]["name"] == only(name, kind)["metadata"]["name"]
     others = [only(other, "ServiceAccount")["metadata"]["name"] for other in COMPONENTS if other != name]
     assert account["name"] not in others
+
+
+@components
+def test_the_image_is_that_of_the_packages_version(name: str) -> None:
+    [container] = pod(name)["containers"]
+    [program] = container["command"]
+
+    assert container["image"] == f"{program.replace('-', '/', 1)}:{version(program)}"
 
 
 @components

@@ -1,0 +1,120 @@
+"""The Dockerfile without an engine: its first stage step by step in a folder, then the command of its last stage."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).resolve().parents[2]
+INSTALLED = "/opt/kubefoundry"
+"""Where the Dockerfile installs to: the one path that is substituted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """What the steps left: where the environment is, the variables, and the command of the last stage."""
+
+    environment: Path
+    variables: dict[str, str]
+    command: list[str]
+
+
+def instructions() -> Iterator[tuple[str, str]]:
+    """Instruction and its arguments, continued lines joined."""
+    text = re.sub(r"^#.*\n", "", (ROOT / "Dockerfile").read_text(), flags=re.M)
+    for line in re.sub(r"\\\n", " ", text).splitlines():
+        if line.strip():
+            name, _, rest = line.partition(" ")
+            yield name, rest.strip()
+
+
+def expand(text: str, variables: dict[str, str]) -> str:
+    return re.sub(r"\$\{?(\w+)\}?", lambda match: variables.get(match[1], ""), text)
+
+
+def build(folder: Path, arguments: dict[str, str]) -> Image:
+    """Performs the instructions; a stage's ARG takes its value from `arguments`. Raises CalledProcessError."""
+    environment, source = folder / "environment", folder / "src"
+    source.mkdir()
+    # the interpreter that runs the tests stands for the one of the base image
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    variables: dict[str, str] = {}
+    command: list[str] = []
+    for name, rest in instructions():
+        match name:
+            case "FROM":
+                variables = {"PATH": path}
+            case "ARG":
+                key, _, default = rest.partition("=")
+                variables[key] = arguments.get(key) or expand(default, variables)
+            case "COPY" if not rest.startswith("--from"):
+                origin, target = expand(rest, variables).split()
+                shutil.copytree(ROOT / origin, source / target)
+            case "RUN":
+                subprocess.run(
+                    ["sh", "-ec", rest.replace(INSTALLED, str(environment))],
+                    cwd=source,
+                    env={**os.environ, **variables},
+                    check=True,
+                )
+            case "ENV":
+                for pair in rest.replace(INSTALLED, str(environment)).split():
+                    key, _, value = pair.partition("=")
+                    variables[key] = expand(value, variables)
+            case "CMD":
+                command = json.loads(rest)
+            case _:
+                assert name in {"WORKDIR", "USER", "COPY"}, f"the test does not know {name}"
+    return Image(environment, variables, command)
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param({"COMPONENT": "selector"}, id="selector"),
+        pytest.param({"COMPONENT": "provider-kaito", "FOLDER": "providers/kaito"}, id="provider-kaito"),
+    ],
+)
+def image(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Image:
+    return build(tmp_path_factory.mktemp("image"), request.param)
+
+
+def run(image: Image, *command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, env=image.variables, capture_output=True, text=True, check=False)
+
+
+def test_the_components_program_is_there(image: Image) -> None:
+    program = f"kubefoundry-{image.variables['COMPONENT']}"
+
+    done = run(image, program, "--help")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"usage: {program} ")
+    assert (image.environment / "bin" / program).is_file()
+
+
+def test_only_what_a_pod_needs_is_there(image: Image) -> None:
+    listed = run(image, "python", "-m", "pip", "list", "--format=json")
+    packages = {package["name"] for package in json.loads(listed.stdout)}
+
+    # of our own packages the SDK and the component; nothing that reads kubeconfigs
+    assert len([name for name in packages if name.startswith("kubefoundry-")]) == 2
+    assert "kubernetes" not in packages
+
+
+def test_the_default_command_starts_it(image: Image) -> None:
+    done = run(image, *image.command)
+
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"kubefoundry-{image.variables['COMPONENT']}: reading a kubeconfig needs ")
