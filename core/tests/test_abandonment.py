@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from kubefoundry_core.abandonment import (
-    CLEANUP,
     SILENCE,
     Abandoned,
     dead_managers,
@@ -17,6 +16,7 @@ from kubefoundry_core.abandonment import (
 )
 
 DELETED = datetime(2026, 3, 1, tzinfo=UTC)
+CLEANUP = 300.0
 ACME = "kubefoundry.ai/acme-provider"
 ZETA = "kubefoundry.ai/zeta-provider"
 
@@ -60,14 +60,14 @@ def test_finalizers(
 ) -> None:
     now = DELETED + timedelta(seconds=since)
 
-    assert orphaned_finalizers(deleted(*finalizers), heartbeats, now) == expected
+    assert orphaned_finalizers(deleted(*finalizers), heartbeats, CLEANUP, now) == expected
 
 
 def test_finalizers_of_what_is_not_deleted_stay() -> None:
     live = deleted(ACME)
     del live["metadata"]["deletionTimestamp"]
 
-    assert orphaned_finalizers(live, {}, DELETED + timedelta(days=1)) == Abandoned((), None)
+    assert orphaned_finalizers(live, {}, CLEANUP, DELETED + timedelta(days=1)) == Abandoned((), None)
 
 
 def published(current: str | None, *managers: str) -> dict[str, Any]:

@@ -10,9 +10,6 @@ from typing import Final
 from kubefoundry_sdk.api import managed_fields, names
 from kubefoundry_sdk.api.kinds import Object
 
-CLEANUP: Final = 300.0
-"""Seconds from deletionTimestamp that a shim has to clean up (003 §4.7)."""
-
 SILENCE: Final = 180.0
 """Seconds without a new heartbeat after which a provider counts as gone (contract §5)."""
 
@@ -30,13 +27,18 @@ class Abandoned:
     again: float | None
 
 
-def orphaned_finalizers(deployment: Object, heartbeats: Heartbeats, now: datetime) -> Abandoned:
-    """Finalizers of providers that are gone, on an object whose deletion has waited long enough for them."""
+def orphaned_finalizers(
+    deployment: Object, heartbeats: Heartbeats, timeout: float, now: datetime
+) -> Abandoned:
+    """Finalizers of providers that are gone, on an object whose deletion has waited long enough for them.
+
+    timeout: seconds from deletionTimestamp that a shim has to clean up (003 §4.7).
+    """
     meta = deployment["metadata"]
     deleted = meta.get("deletionTimestamp")
     if not deleted:
         return Abandoned((), None)
-    left = CLEANUP - (now - datetime.fromisoformat(deleted)).total_seconds()
+    left = timeout - (now - datetime.fromisoformat(deleted)).total_seconds()
     return _abandoned(
         {
             finalizer: max(left, _gone_in(_provider(finalizer.removeprefix(names.PREFIX)), heartbeats))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from kubefoundry_core.abandonment import CLEANUP, dead_managers, orphaned_finalizers, remaining
+from kubefoundry_core.abandonment import dead_managers, orphaned_finalizers, remaining
 from kubefoundry_core.announcements import announcements
 from kubefoundry_core.decision import Surroundings, decide
 from kubefoundry_sdk.api.kinds import LEASES, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
@@ -45,13 +44,6 @@ class Controller:
         """The InferenceProviderConfigs by name."""
         return {obj["metadata"]["name"]: obj for obj in self._configs.objects()}
 
-    def counted(self) -> Iterable[Object]:
-        """The ModelDeployments that this replica accounts for: all where it leads, else none.
-
-        Thus a sum over the replicas' metrics counts each once.
-        """
-        return self._deployments.objects() if self._process.leading.is_set() else ()
-
     async def _reconcile(self, key: Key) -> float | None:
         if not self._deployments.get(key):
             return None
@@ -80,7 +72,8 @@ class Controller:
         live = self._deployments.get(key)
         if live is None:
             return None
-        orphaned = orphaned_finalizers(live, self._ages(), datetime.now(UTC))
+        timeout = self._process.options.finalizer_timeout
+        orphaned = orphaned_finalizers(live, self._ages(), timeout, datetime.now(UTC))
         if not orphaned.names:
             return orphaned.again
         meta = live["metadata"]
@@ -102,7 +95,7 @@ class Controller:
             ", ".join(orphaned.names),
             meta["namespace"],
             meta["name"],
-            CLEANUP,
+            timeout,
             left,
         )
         self._process.recorder.event(
