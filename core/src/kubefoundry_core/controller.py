@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from kubefoundry_core.abandonment import dead_managers, orphaned_finalizers, remaining
@@ -43,6 +44,13 @@ class Controller:
     def registered(self) -> dict[str, Object]:
         """The InferenceProviderConfigs by name."""
         return {obj["metadata"]["name"]: obj for obj in self._configs.objects()}
+
+    def counted(self) -> Iterable[Object]:
+        """The ModelDeployments that this replica accounts for: all where it leads, else none.
+
+        Thus a sum over the replicas' metrics counts each once.
+        """
+        return self._deployments.objects() if self._process.leading.is_set() else ()
 
     async def _reconcile(self, key: Key) -> float | None:
         if not self._deployments.get(key):

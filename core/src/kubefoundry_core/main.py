@@ -5,10 +5,13 @@ from __future__ import annotations
 import socket
 import sys
 
+from prometheus_client import REGISTRY
+
 from kubefoundry_core.admission.application import application
 from kubefoundry_core.admission.listener import Listener, bind
 from kubefoundry_core.certificate_keeper import CertificateKeeper
 from kubefoundry_core.controller import Controller
+from kubefoundry_core.metrics import Deployments
 from kubefoundry_sdk.runtime import options
 from kubefoundry_sdk.runtime.process import Process, run
 
@@ -27,6 +30,15 @@ def main() -> None:
         "further DNS names and addresses, separated by commas, that the webhook's certificate covers",
         default="",
     )
+    options.flag(
+        parser,
+        "--per-object-metrics",
+        "two series families with a series for each ModelDeployment: true or false",
+        default=False,
+        read=options.boolean,
+        nargs="?",
+        const=True,
+    )
     options.finalizer_timeout(parser)
     chosen = parser.parse_args()
     try:
@@ -40,6 +52,7 @@ def main() -> None:
 def set_up(process: Process, bound: socket.socket) -> None:
     """Wires the two halves together."""
     controller = Controller(process)
+    REGISTRY.register(Deployments(controller.counted, per_object=process.options.per_object_metrics))
     listener = Listener(application(controller.registered), bound)
     hosts = [host for host in process.options.webhook_host.split(",") if host]
     CertificateKeeper(process, listener, hosts)
