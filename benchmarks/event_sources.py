@@ -67,9 +67,7 @@ async def _measure() -> str:
 
             for turn in range(ROUNDS):
                 for source in SOURCES:
-                    found[source].append(
-                        await _run(source, kubeconfig, lambda t=f"{turn}-{source}": change(t))
-                    )
+                    found[source].append(await _run(source, kubeconfig, partial(change, f"{turn}-{source}")))
     return _table(found)
 
 
