@@ -1,0 +1,67 @@
+"""What the API server says to the creation of a ModelDeployment, and CRDs as an older release had them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import yaml
+
+from kubefoundry_demo.control_plane import ROOT, ControlPlane
+from kubefoundry_demo.suite import PROBE
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.errors import ApiError
+from support.deployments import model_deployment
+from support.refused_specs import REFUSED
+from support.waiting import SECONDS
+
+BY_WEBHOOK = 'admission webhook "validate.modeldeployments.kubefoundry.ai" denied the request: '
+"""How the API server begins a refusal that is the webhook's."""
+
+
+async def refusal(api: Client, namespace: str, spec: dict[str, Any]) -> str:
+    """The words with which the creation of a ModelDeployment `m` is refused, empty when it would be taken."""
+    body = model_deployment("m", namespace, spec)
+    try:
+        await api.create(MODEL_DEPLOYMENTS, body, manager="test", dry_run=True)
+    except ApiError as error:
+        assert (error.code, error.reason) == (422, "Invalid")
+        return error.message
+    return ""
+
+
+async def install_crd_without(plane: ControlPlane, api: Client, *keywords: str) -> None:
+    """Puts the CRD of ModelDeployments in place without these keywords of its schema, rules among them."""
+    _apply(plane, _without(_crd(), {"x-kubernetes-validations", *keywords}))
+    await _until_rules(api, there=False)
+
+
+async def install_crd(plane: ControlPlane, api: Client) -> None:
+    """Puts the CRD of ModelDeployments in place as it is."""
+    _apply(plane, _crd())
+    await _until_rules(api, there=True)
+
+
+def _crd() -> Any:
+    return yaml.safe_load((ROOT / "crds" / "modeldeployments.yaml").read_text())
+
+
+def _apply(plane: ControlPlane, crd: Any) -> None:
+    plane.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", input=yaml.safe_dump(crd))
+
+
+def _without(schema: Any, keywords: set[str]) -> Any:
+    if isinstance(schema, dict):
+        return {key: _without(value, keywords) for key, value in schema.items() if key not in keywords}
+    return [_without(item, keywords) for item in schema] if isinstance(schema, list) else schema
+
+
+async def _until_rules(api: Client, *, there: bool) -> None:
+    """A changed CRD is obeyed a moment after it is stored, and nothing of its status tells when."""
+    async with asyncio.timeout(SECONDS):
+        while True:
+            told = await refusal(api, "default", REFUSED[0].spec)
+            if there == (REFUSED[0].message in told and not told.startswith(BY_WEBHOOK)):
+                return
+            await asyncio.sleep(PROBE)
