@@ -10,6 +10,7 @@ from typing import Final
 from kubefoundry_dynamo.observe import observe
 from kubefoundry_dynamo.overrides import DynamoOverrides
 from kubefoundry_dynamo.probe import UPSTREAM, probe
+from kubefoundry_dynamo.recreate import recreate
 from kubefoundry_dynamo.render import render
 from kubefoundry_dynamo.settings import Settings, from_arguments
 from kubefoundry_dynamo.supports import supports
@@ -57,4 +58,5 @@ def provider(settings: Settings) -> Provider:
         observe=observe,
         selection_rules=SELECTION_RULES,
         overrides=DynamoOverrides,
+        recreate=recreate,
     )

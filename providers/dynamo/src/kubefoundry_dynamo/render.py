@@ -22,7 +22,7 @@ def render(settings: Settings, deployment: Deployment, schema: Schema) -> Render
         "metadata": {"name": deployment.name},
         "spec": transform(graph(deployment, image, runtime), schema),
     }
-    return Rendered(main, notes=_notes(deployment, image, runtime))
+    return Rendered(main, notes=_notes(deployment, image, runtime), image=image)
 
 
 def image_and_runtime(settings: Settings, deployment: Deployment, schema: Schema) -> tuple[str, Runtime]:

@@ -11,6 +11,7 @@ from kubefoundry_kaito import render, supports
 from kubefoundry_kaito.observe import observe
 from kubefoundry_kaito.overrides import KaitoOverrides
 from kubefoundry_kaito.probe import WORKSPACES, probe
+from kubefoundry_kaito.recreate import recreate
 from kubefoundry_kaito.settings import Settings, from_arguments
 from kubefoundry_sdk.provider.contract import Capabilities, Provider, SelectionRule
 
@@ -55,5 +56,6 @@ def provider(settings: Settings) -> Provider:
         observe=observe,
         selection_rules=SELECTION_RULES,
         overrides=KaitoOverrides,
+        recreate=recreate,
         helper_kinds=("ConfigMap",),
     )

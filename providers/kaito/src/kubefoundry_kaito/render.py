@@ -22,5 +22,6 @@ def render(deployment: Deployment, schema: Schema, settings: Settings) -> Render
         workspace["metadata"]["annotations"] = dict(preset.RUNTIME_ANNOTATIONS)
         workspace["inference"] = preset.inference(deployment, schema)
         return Rendered(workspace, helpers=(preset.config(deployment),), notes=preset.notes(spec))
-    workspace["inference"] = template.inference(spec, settings.image(spec) or "")
-    return Rendered(workspace, notes=template.notes(spec))
+    image = settings.image(spec)
+    workspace["inference"] = template.inference(spec, image or "")
+    return Rendered(workspace, notes=template.notes(spec), image=image)

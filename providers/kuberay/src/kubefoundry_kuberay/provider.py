@@ -16,6 +16,9 @@ from kubefoundry_sdk.provider.contract import Capabilities, Provider, UpstreamKi
 
 NAME: Final = "kuberay"
 
+YIELDED: Final = ("spec.rayClusterConfig.workerGroupSpecs[*].replicas",)
+"""Ray's autoscaler decides on the number of workers (cluster.py); KubeRay passes no change of it on either."""
+
 
 def build(arguments: argparse.Namespace) -> Provider:
     """Raises ValueError for settings that KubeRay cannot have."""
@@ -41,4 +44,5 @@ def provider(settings: Settings) -> Provider:
         render=lambda deployment, schema: render(deployment, schema, settings),
         observe=observe,
         overrides=Overrides,
+        yielded=YIELDED,
     )

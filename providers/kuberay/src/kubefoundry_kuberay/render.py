@@ -28,7 +28,7 @@ def render(deployment: Deployment, schema: Schema, settings: Settings) -> Render
         "metadata": {"name": deployment.name},
         "spec": content,
     }
-    return Rendered(main, notes=() if ray_version else (_unknown_ray_version(image),))
+    return Rendered(main, notes=() if ray_version else (_unknown_ray_version(image),), image=image)
 
 
 def _unknown_ray_version(image: str) -> str:

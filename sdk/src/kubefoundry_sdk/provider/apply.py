@@ -74,6 +74,13 @@ async def write(
     return main_too and not exists
 
 
+async def write_missing(client: Client, helper_store: Store | None, todo: Plan, *, manager: str) -> None:
+    """Creates the helpers that are not there yet. Raises as `write`."""
+    for obj in todo.helpers:
+        if helper_store is not None and helper_store.get(_key(obj)) is None:
+            helper_store.put(await _apply(client, CONFIG_MAPS, obj, manager=manager, exists=False))
+
+
 async def put_back(client: Client, kind: Kind, store: Store, main: Object, *, manager: str) -> None:
     """Applies the main object again, over what someone has changed on it."""
     store.put(await _apply(client, kind, main, manager=manager, exists=True))

@@ -14,10 +14,11 @@ from kubefoundry_sdk.provider import apply
 from kubefoundry_sdk.provider.contract import Deployment, Provider
 from kubefoundry_sdk.provider.drift import Corrections
 from kubefoundry_sdk.provider.handover import Waits
+from kubefoundry_sdk.provider.manifest import Record
 from kubefoundry_sdk.provider.staleness import Silences
 from kubefoundry_sdk.provider.upstream import Upstream
 from kubefoundry_sdk.runtime.recorder import Recorder
-from kubefoundry_sdk.runtime.store import Store
+from kubefoundry_sdk.runtime.store import Key, Store
 
 
 @dataclass(slots=True)
@@ -38,6 +39,9 @@ class Shim:
     refusals: apply.Refusals = field(default_factory=apply.Refusals)
     corrections: Corrections = field(default_factory=Corrections)
     waits: Waits = field(default_factory=Waits)
+    leaving: dict[Key, tuple[str, Record]] = field(default_factory=dict)
+    """What was applied to upstream objects that are on their way out, and the uid of the ModelDeployment: the next
+    ones start from that, so a new object alone brings no other default image."""
     silences: Silences = field(default_factory=Silences)
 
     @property

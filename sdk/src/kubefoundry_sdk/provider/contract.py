@@ -74,11 +74,14 @@ class Rendered:
     Both carry apiVersion, kind, metadata.name (labels and annotations where the upstream needs some) and their
     content; namespace, owner, KubeFoundry's labels and annotations are the runtime's to add.
     notes: what the user should know of this rendering, a sentence each; shown in `ProviderCompatible`.
+    image: the image that serves, None where the upstream chooses it. A default one stays the same for this
+        deployment: later renders get it as `spec.image`, so that whatever follows from it keeps fitting.
     """
 
     main: Object
     helpers: tuple[Object, ...] = ()
     notes: tuple[str, ...] = ()
+    image: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

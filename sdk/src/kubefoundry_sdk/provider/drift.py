@@ -5,7 +5,7 @@ Never a generation, never an ownership, never what the upstream adds: only what 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from kubefoundry_sdk.api.kinds import Object
@@ -56,7 +56,7 @@ def _compare_list(applied: list[Any], live: Any, path: str, found: list[str]) ->
         if applied or live is not None:
             found.append(path)
         return
-    mark = next((name for name in ("uid", "name") if _all_have(applied, name)), None)
+    mark = next((name for name in ("uid", "name") if _told_apart(applied, name)), None)
     if mark is None:
         if len(live) < len(applied) or (len(live) > len(applied) and not _objects(applied)):
             found.append(path)
@@ -64,14 +64,17 @@ def _compare_list(applied: list[Any], live: Any, path: str, found: list[str]) ->
         for index, value in enumerate(applied):
             _compare(value, live[index], f"{path}[{index}]", found)
         return
-    known = {item.get(mark): item for item in live if isinstance(item, dict)}
+    known = {item[mark]: item for item in live if isinstance(item, dict) and isinstance(item.get(mark), str)}
     for item in applied:
         _compare(item, known.get(item[mark]), f"{path}[{item[mark]}]", found)
 
 
-def _all_have(items: Iterable[Any], name: str) -> bool:
-    listed = list(items)
-    return bool(listed) and all(isinstance(item, dict) and name in item for item in listed)
+def _told_apart(items: list[Any], name: str) -> bool:
+    """Whether all are objects and each has another text under that name (ports may share one)."""
+    marks = [item.get(name) for item in items if isinstance(item, dict)]
+    return 0 < len(marks) == len(items) == len(set(map(str, marks))) and all(
+        isinstance(mark, str) for mark in marks
+    )
 
 
 def _objects(items: list[Any]) -> bool:

@@ -29,7 +29,10 @@ async def run(client: Client, kind: Kind, todo: Plan, exists: bool, *, manager: 
         addressed = kind if obj is todo.main else CONFIG_MAPS
         known = exists if obj is todo.main else obj not in todo.changed
         try:
-            await apply.try_apply(client, addressed, obj, manager=manager, exists=known)
+            if obj is todo.main and todo.recreate:
+                await apply.try_new(client, kind, obj, manager=manager)
+            else:
+                await apply.try_apply(client, addressed, obj, manager=manager, exists=known)
         except apply.Refused as refused:
             problem = str(refused)
             break

@@ -21,9 +21,10 @@ PROVIDER_LABEL: Final = f"{names.PREFIX}provider"
 Ownership = Literal["ours", "leaving", "foreign"]
 
 
-def dress(rendered: Object, deployment: Deployment, provider: str) -> Object:
+def dress(rendered: Object, deployment: Deployment, provider: str, image: str | None = None) -> Object:
     """The object as it is applied: namespace, owner, labels, annotations, and the record of all that.
 
+    image: the one that serves, for the record.
     Labels (003 §4.12): those of the ModelDeployment under `kubefoundry.ai/`, and which shim made it.
     """
     obj = copy.deepcopy(rendered)
@@ -46,9 +47,8 @@ def dress(rendered: Object, deployment: Deployment, provider: str) -> Object:
             "blockOwnerDeletion": True,
         }
     ]
-    record = Record(
-        content(obj), dict(deployment.raw_spec), deployment.annotations.get(names.REFRESH_ANNOTATION, "")
-    )
+    refresh = deployment.annotations.get(names.REFRESH_ANNOTATION, "")
+    record = Record(content(obj), dict(deployment.raw_spec), refresh, image)
     meta["annotations"][names.APPLIED_ANNOTATION] = pack(record)
     meta["annotations"][names.APPLIED_GENERATION_ANNOTATION] = str(deployment.generation)
     return obj
@@ -57,11 +57,12 @@ def dress(rendered: Object, deployment: Deployment, provider: str) -> Object:
 @dataclass(frozen=True, slots=True)
 class Record:
     """What was applied last, and from which wish: the manifest without this record, the ModelDeployment's spec,
-    and the value of its refresh annotation."""
+    the value of its refresh annotation, and the image that serves (None where the upstream chooses it)."""
 
     manifest: Object
     spec: Object
     refresh: str
+    image: str | None
 
 
 def content(obj: Object) -> Object:
@@ -80,7 +81,8 @@ def body(recorded: Object) -> Object:
 
 def pack(record: Record) -> str:
     """The record in a form that fits an annotation."""
-    text = json.dumps([record.manifest, record.spec, record.refresh], sort_keys=True, separators=(",", ":"))
+    parts = [record.manifest, record.spec, record.refresh, record.image]
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
@@ -90,14 +92,14 @@ def applied(live: Object) -> Record | None:
     if not packed:
         return None
     try:
-        manifest, spec, refresh = json.loads(zlib.decompress(base64.b64decode(packed)))
+        manifest, spec, refresh, image = json.loads(zlib.decompress(base64.b64decode(packed)))
     except (binascii.Error, zlib.error, ValueError, TypeError):
         return None
     if not (
         isinstance(manifest, dict) and isinstance(spec, dict) and isinstance(manifest.get("metadata"), dict)
     ):
         return None
-    return Record(manifest, spec, str(refresh))
+    return Record(manifest, spec, str(refresh), image)
 
 
 def ownership(live: Object, *, name: str, uid: str) -> Ownership:

@@ -33,6 +33,17 @@ class Plan:
         return [*self.helpers, self.main]
 
 
+def pinned(deployment: Deployment, record: manifest.Record | None) -> Deployment:
+    """The deployment with the default image that serves it, as if the user had named that one.
+
+    As it is where the user names an image, or where what was applied is to be replaced as a whole.
+    """
+    before = _before(deployment, record)
+    if record is None or before is None or before.image or deployment.spec.image:
+        return deployment
+    return replace(deployment, spec=_with_image(deployment.spec, record.image))
+
+
 def plan(
     provider: Provider,
     deployment: Deployment,
@@ -40,20 +51,23 @@ def plan(
     rendered: Rendered,
     live: Object | None,
     live_helpers: dict[str, Object],
+    remembered: manifest.Record | None = None,
 ) -> Plan:
-    """What the deployment is to be upstream, given the live main object and live helpers by name (ours)."""
-    record = manifest.applied(live) if live else None
+    """What the deployment is to be upstream, given the live main object and live helpers by name (ours).
+
+    remembered: what was applied to the object that stood there, where none does now.
+    """
+    record = manifest.applied(live) if live else remembered
     base = _base(provider, deployment, schema, record)
     wanted = _wanted(rendered, base, record, live_helpers)
-    main = _dress(wanted.main, deployment, provider)
-    helpers = [_dress(obj, deployment, provider) for obj in wanted.helpers]
+    main = manifest.dress(wanted.main, deployment, provider.name, rendered.image)
+    helpers = [manifest.dress(obj, deployment, provider.name, rendered.image) for obj in wanted.helpers]
     if live is None:
         return Plan(main, helpers, [*_different(helpers, live_helpers), main])
-    if record is not None and record.manifest["apiVersion"] != main["apiVersion"] and base is not None:
-        # The CRD's version moved on and nothing else: the API server converts, no need to write.
+    if record is not None and base is not None and _only_version_differs(record, main, base, rendered):
         return Plan(main, helpers, [])
     changed = _different(helpers, live_helpers)
-    if record is None or manifest.content(main) != record.manifest:
+    if record is None or base is None or manifest.content(main) != record.manifest:
         changed.append(main)
     why = _recreate(provider, deployment, record, wanted, live_helpers) if changed and record else None
     drifted: tuple[str, ...] = ()
@@ -62,20 +76,41 @@ def plan(
     return Plan(_yield(provider, main, live), helpers, changed, why, drifted)
 
 
-def _base(
-    provider: Provider, deployment: Deployment, schema: Schema, record: manifest.Record | None
-) -> Rendered | None:
-    """Today's render of the spec that was applied; None where the applied manifest is to be replaced as a whole:
-    it is unknown, the user asks for a refresh or another identity, or this shim cannot render the old spec."""
+def _before(deployment: Deployment, record: manifest.Record | None) -> ModelDeploymentSpec | None:
+    """The spec that was applied; None where its manifest is to be replaced as a whole: it is unknown, or the user
+    asks for a refresh or another identity."""
     if record is None or record.refresh != deployment.annotations.get(names.REFRESH_ANNOTATION, ""):
         return None
     try:
-        before = replace(deployment, spec=ModelDeploymentSpec.model_validate(record.spec))
+        spec = ModelDeploymentSpec.model_validate(record.spec)
     except ValidationError:
         return None
-    if identity_changed(before.spec, deployment.spec) or provider.supports(before, schema):
+    return None if identity_changed(spec, deployment.spec) else spec
+
+
+def _base(
+    provider: Provider, deployment: Deployment, schema: Schema, record: manifest.Record | None
+) -> Rendered | None:
+    """Today's render of the spec that was applied; None where the applied manifest is to be replaced as a whole,
+    or this shim cannot render that spec."""
+    spec = _before(deployment, record)
+    if record is None or spec is None:
         return None
-    return provider.render(before, schema)
+    before = replace(deployment, spec=spec if spec.image else _with_image(spec, record.image))
+    return None if provider.supports(before, schema) else provider.render(before, schema)
+
+
+def _with_image(spec: ModelDeploymentSpec, image: str | None) -> ModelDeploymentSpec:
+    return spec.model_copy(update={"image": image})
+
+
+def _only_version_differs(record: manifest.Record, main: Object, base: Rendered, rendered: Rendered) -> bool:
+    """Whether the CRD's version has moved on and nothing else: the API server converts, no need to write."""
+    return (
+        record.manifest["apiVersion"] != main["apiVersion"]
+        and record.manifest["metadata"] == manifest.content(main)["metadata"]
+        and (base.main, base.helpers) == (rendered.main, rendered.helpers)
+    )
 
 
 def _wanted(
@@ -139,10 +174,6 @@ def _different(wanted: Sequence[Object], live: dict[str, Object]) -> list[Object
         ):
             different.append(obj)
     return different
-
-
-def _dress(obj: Object, deployment: Deployment, provider: Provider) -> Object:
-    return manifest.dress(obj, deployment, provider.name)
 
 
 def _yield(provider: Provider, main: Object, live: Object) -> Object:

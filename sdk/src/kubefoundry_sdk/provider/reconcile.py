@@ -23,11 +23,12 @@ from kubefoundry_sdk.provider import (
     manifest,
     obstacle,
     pause,
+    recreate,
     staleness,
 )
 from kubefoundry_sdk.provider.context import Shim, read
 from kubefoundry_sdk.provider.contract import UnsupportedSchema
-from kubefoundry_sdk.provider.plan import Plan, plan
+from kubefoundry_sdk.provider.plan import Plan, pinned, plan
 from kubefoundry_sdk.provider.report import Report, Stop, transitions
 from kubefoundry_sdk.runtime import status
 from kubefoundry_sdk.runtime.store import Key
@@ -41,6 +42,8 @@ async def reconcile(shim: Shim, key: Key) -> float | None:
     # 1. Gone.
     if live is None:
         shim.refusals.forget(key)
+        shim.corrections.forget(key)
+        shim.leaving.pop(key, None)
         return None
     mine = ((live.get("status") or {}).get("provider") or {}).get("name") == shim.provider.name
     held = finalizer.has(live, shim.provider.name)
@@ -118,7 +121,11 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
     else:
         shim.waits.forget(deployment.uid)
 
-    # 7. Compatible?
+    # 7. Compatible? With the image that serves, if one was chosen earlier.
+    key = (deployment.namespace, deployment.name)
+    upstream = shim.upstream.objects.get(key)
+    record = recreate.applied(shim, deployment, upstream)
+    deployment = pinned(deployment, record)
     schema = shim.upstream.schema
     known = None if isinstance(schema, UnsupportedSchema) else schema
     found = compatibility.check(shim.provider, deployment, known)
@@ -143,8 +150,6 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
     if stop := obstacle.standing_there(shim, deployment, [rendered.main, *rendered.helpers]):
         report.stop = stop
         return None
-    key = (deployment.namespace, deployment.name)
-    upstream = shim.upstream.objects.get(key)
     helpers = shim.helpers.indexed(deployment.uid) if shim.helpers is not None else []
     todo = plan(
         shim.provider,
@@ -153,6 +158,7 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
         rendered,
         upstream,
         {obj["metadata"]["name"]: obj for obj in helpers},
+        record,
     )
 
     # 11. Dry run.
@@ -180,7 +186,7 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
     try:
         # 13. Recreate.
         if todo.recreate and upstream is not None:
-            await _recreate(shim, kind, todo, upstream, report)
+            report.stop = await recreate.start(shim, kind, todo, upstream)
             return None
         # 14. Apply; or put back what someone has changed.
         if todo.drifted and upstream is not None:
@@ -200,22 +206,6 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
         return None
     shim.refusals.forget(key)
     return None
-
-
-async def _recreate(shim: Shim, kind: Kind, todo: Plan, upstream: Object, report: Report) -> None:
-    """Step 13: the new object is tried first, then the old one is deleted; its event brings the turn that creates."""
-    await apply.try_new(shim.client, kind, todo.main, manager=shim.manager)
-    await apply.remove(shim.client, kind, upstream)
-    named = f"{kind.kind} '{upstream['metadata']['name']}'"
-    log.info(
-        "recreating %s/%s: %s", upstream["metadata"]["namespace"], upstream["metadata"]["name"], todo.recreate
-    )
-    report.stop = Stop(
-        reasons.RESOURCE_CREATED,
-        "Recreating",
-        f"{named} is deleted and made anew: {todo.recreate}",
-        failed=False,
-    )
 
 
 async def _put_back(
@@ -269,6 +259,9 @@ def _observe(shim: Shim, live: Object, report: Report) -> float | None:
     except ValidationError:
         return None
     report.live = upstream
+    if upstream["metadata"].get("deletionTimestamp"):
+        # it serves to its end
+        report.endpoint = (live.get("status") or {}).get("endpoint")
     report.observation = shim.provider.observe(deployment, upstream)
     key = (meta["namespace"], meta["name"])
     # An upstream that says what is wrong is not silent, whatever generation it says it of.

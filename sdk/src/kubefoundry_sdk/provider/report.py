@@ -39,6 +39,8 @@ class Report:
     stop: Stop | None = None
     observation: Observation | None = None
     live: Object | None = None
+    endpoint: Mapping[str, Any] | None = None
+    """The endpoint of an upstream object that is being deleted: published until it is gone."""
     stale: str | None = None
     """Message of a True `StaleStatus`."""
     notes: list[str] = field(default_factory=list)
@@ -68,6 +70,8 @@ class Report:
             if phase == "Running":
                 endpoint = self.observation.endpoint
                 status["endpoint"] = {"service": endpoint.service, "port": endpoint.port}
+            elif self.endpoint is not None:
+                status["endpoint"] = dict(self.endpoint)
         return status
 
     def _outcome(self) -> tuple[str, str, str]:
@@ -77,8 +81,10 @@ class Report:
         """
         seen, stop = self.observation, self.stop
         if seen is not None and seen.phase == "Running":
-            told = f"{stop.message}; the last good version keeps serving" if stop else seen.message
-            return "Running", "DeploymentReady", told
+            if stop is None:
+                return "Running", "DeploymentReady", seen.message
+            kept = "" if stop.reason == "Recreating" else "; the last good version keeps serving"
+            return "Running", "DeploymentReady", f"{stop.message}{kept}"
         if stop is not None:
             failed = stop.failed or (seen is not None and seen.phase == "Failed")
             return ("Failed", "Failed", stop.message) if failed else ("Pending", "Progressing", stop.message)

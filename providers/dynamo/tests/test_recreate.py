@@ -1,0 +1,63 @@
+"""What a DynamoGraphDeployment cannot become in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_dynamo.recreate import recreate
+from kubefoundry_dynamo.render import render
+from kubefoundry_dynamo.settings import Settings
+from kubefoundry_sdk.provider.contract import Rendered, Schema
+from support.corpus import deployment
+
+V1ALPHA1 = Schema("nvidia.com/v1alpha1", frozenset({"subComponentType", "globalDynamoNamespace", "gpuType"}))
+V1BETA1 = Schema("nvidia.com/v1beta1", frozenset({"v1beta1", "runtimeVersionOverride"}))
+SPEC: dict[str, Any] = {
+    "model": {"id": "org/model"},
+    "engine": {"type": "vllm"},
+    "resources": {"gpu": {"count": 1}},
+}
+DISAGGREGATED: dict[str, Any] = {
+    **SPEC,
+    "serving": {"mode": "disaggregated"},
+    "resources": {},
+    "scaling": {"prefill": {"gpu": {"count": 1}}, "decode": {"gpu": {"count": 1}}},
+}
+
+
+def rendered(spec: dict[str, Any], schema: Schema) -> Rendered:
+    return render(Settings(), deployment(spec, "m"), schema)
+
+
+@pytest.mark.parametrize("schema", [V1ALPHA1, V1BETA1], ids=lambda schema: schema.api_version)
+@pytest.mark.parametrize(
+    ("new", "expected"),
+    [
+        pytest.param({**SPEC, "image": "x:1.0.0", "scaling": {"replicas": 3}}, None, id="image and scale"),
+        pytest.param(
+            DISAGGREGATED,
+            "Dynamo adds and removes no components: VllmDecodeWorker, VllmPrefillWorker, VllmWorker",
+            id="mode",
+        ),
+        pytest.param(
+            {**SPEC, "engine": {"type": "sglang"}},
+            "Dynamo adds and removes no components: SglangWorker, VllmWorker",
+            id="engine",
+        ),
+    ],
+)
+def test_the_set_of_components(schema: Schema, new: dict[str, Any], expected: str | None) -> None:
+    assert recreate(rendered(SPEC, schema), rendered(new, schema)) == expected
+
+
+def test_the_backend() -> None:
+    old, new = rendered(SPEC, V1BETA1), rendered(SPEC, V1BETA1)
+    old.main["spec"]["backendFramework"] = "sglang"
+
+    assert recreate(old, new) == "Dynamo does not change backendFramework"
+
+
+def test_the_same_components_in_the_next_version_stay() -> None:
+    assert recreate(rendered(SPEC, V1ALPHA1), rendered(SPEC, V1BETA1)) is None

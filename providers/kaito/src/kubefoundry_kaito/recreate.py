@@ -1,0 +1,21 @@
+"""What a Workspace cannot become in place: nearly anything else (facts/upstreams.md §1.3, §1.4).
+
+KAITO refuses changes of `resource` and `inference.preset`, stores those of `inference.template` without rolling them
+out, and reads the ConfigMap when its pod starts.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubefoundry_sdk.provider.contract import Rendered
+
+SECTIONS: Final = ("resource", "inference")
+
+
+def recreate(old: Rendered, new: Rendered) -> str | None:
+    """Labels and annotations are all that KAITO takes on a Workspace that runs."""
+    changed = [section for section in SECTIONS if old.main.get(section) != new.main.get(section)]
+    if [helper["data"] for helper in old.helpers] != [helper["data"] for helper in new.helpers]:
+        changed.append("the inference config")
+    return f"KAITO rolls no change of {', '.join(changed)} out" if changed else None

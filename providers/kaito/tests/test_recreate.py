@@ -1,0 +1,71 @@
+"""What a Workspace cannot become in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_kaito.probe import ACCESS_SECRET, ANY_MODEL, ENGINE_CONFIG
+from kubefoundry_kaito.recreate import recreate
+from kubefoundry_kaito.render import render
+from kubefoundry_kaito.settings import Settings
+from kubefoundry_sdk.provider.contract import Rendered, Schema
+from support.corpus import deployment
+
+NEWEST = Schema("kaito.sh/v1beta1", frozenset({ENGINE_CONFIG, ACCESS_SECRET, ANY_MODEL}))
+PRESET: dict[str, Any] = {
+    "model": {"id": "org/model"},
+    "engine": {"type": "vllm", "trustRemoteCode": True},
+    "resources": {"gpu": {"count": 1}},
+}
+TEMPLATE: dict[str, Any] = {**PRESET, "image": "example.com/vllm:1.0.0"}
+
+INFERENCE = "KAITO rolls no change of inference out"
+CONFIG = "KAITO rolls no change of the inference config out"
+
+
+def rendered(spec: dict[str, Any]) -> Rendered:
+    return render(deployment(spec, "m"), NEWEST, Settings())
+
+
+@pytest.mark.parametrize(
+    ("before", "change", "expected"),
+    [
+        pytest.param(PRESET, {}, None, id="nothing"),
+        pytest.param(TEMPLATE, {"image": "example.com/vllm:2.0.0"}, INFERENCE, id="image"),
+        pytest.param(TEMPLATE, {"env": [{"name": "A", "value": "1"}]}, INFERENCE, id="env"),
+        pytest.param(
+            TEMPLATE,
+            {"nodeSelector": {"pool": "a"}},
+            "KAITO rolls no change of resource, inference out",
+            id="nodeSelector",
+        ),
+        pytest.param(PRESET, {"secrets": {"huggingFaceToken": "s"}}, INFERENCE, id="secret of a preset"),
+        pytest.param(
+            PRESET,
+            {"engine": {"type": "vllm", "trustRemoteCode": True, "contextLength": 8192}},
+            CONFIG,
+            id="what only the ConfigMap holds",
+        ),
+        pytest.param(
+            PRESET,
+            {"image": "x:1"},
+            "KAITO rolls no change of resource, inference, the inference config out",
+            id="preset to image",
+        ),
+    ],
+)
+def test_everything_but_labels_and_annotations(
+    before: dict[str, Any], change: dict[str, Any], expected: str | None
+) -> None:
+    assert recreate(rendered(before), rendered({**before, **change})) == expected
+
+
+def test_labels_annotations_and_version_do_not_matter() -> None:
+    new = rendered(PRESET)
+    old = rendered(PRESET)
+    old.main["apiVersion"] = "kaito.sh/v1alpha1"
+    del old.main["metadata"]
+
+    assert recreate(old, new) is None

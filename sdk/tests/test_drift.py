@@ -1,0 +1,112 @@
+"""What counts as drift, and how often it is put back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubefoundry_sdk.provider.drift import LIMIT, WINDOW, Corrections, differences
+
+OWNER = {"uid": "u", "name": "m"}
+APPLIED: dict[str, Any] = {
+    "apiVersion": "example.com/v1",
+    "kind": "Engine",
+    "metadata": {"name": "m", "labels": {"a": "1"}, "annotations": {"b": "2"}, "ownerReferences": [OWNER]},
+    "spec": {
+        "replicas": 1,
+        "args": ["--a", "1"],
+        "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}],
+        "tolerations": [{"key": "x"}],
+        "groups": [{"group": "gpu", "replicas": 1}],
+        "nothing": {},
+    },
+}
+
+
+def live(**spec: Any) -> dict[str, Any]:
+    return {**APPLIED, "spec": {**APPLIED["spec"], **spec}}
+
+
+def meta(**changes: Any) -> dict[str, Any]:
+    return {**APPLIED, "metadata": {**APPLIED["metadata"], **changes}}
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [
+        pytest.param(APPLIED, [], id="as applied"),
+        pytest.param(live(replicas=2), ["spec.replicas"], id="a value"),
+        pytest.param(live(added=True, nothing=None), [], id="what the upstream adds or drops as empty"),
+        pytest.param({**APPLIED, "apiVersion": "example.com/v2", "status": {}}, [], id="version and status"),
+        pytest.param(live(args=["--a", "1", "--b"]), ["spec.args"], id="an argument more"),
+        pytest.param(live(args=["--a", "2"]), ["spec.args[1]"], id="another argument"),
+        pytest.param(
+            live(env=[{"name": "C"}, {"name": "B", "value": "2"}, {"name": "A", "value": "1"}]),
+            [],
+            id="named items in another order, one more",
+        ),
+        pytest.param(live(env=[{"name": "A", "value": "1"}]), ["spec.env[B]"], id="a named item less"),
+        pytest.param(
+            live(env=[{"name": "A", "value": "9"}, {"name": "B", "value": "2"}]), ["spec.env[A].value"]
+        ),
+        pytest.param(live(tolerations=[{"key": "x"}, {"key": "sku"}]), [], id="a toleration more"),
+        pytest.param(live(tolerations=[]), ["spec.tolerations"], id="a toleration less"),
+        pytest.param(live(groups=[{"group": "gpu", "replicas": 5}]), [], id="a yielded path"),
+        pytest.param(
+            live(groups=[{"group": "cpu", "replicas": 5}]),
+            ["spec.groups[0].group"],
+            id="beside a yielded path",
+        ),
+        pytest.param(meta(labels={}), ["metadata.labels.a"], id="a label less"),
+        pytest.param(meta(annotations={"b": "2", "c": "3"}), [], id="an annotation more"),
+        pytest.param(meta(ownerReferences=[]), ["metadata.ownerReferences[u]"], id="no owner"),
+        pytest.param(meta(ownerReferences=[{"uid": "x", "name": "x"}, OWNER]), [], id="an owner more"),
+        pytest.param(meta(finalizers=["x"], generation=9), [], id="finalizer and generation"),
+    ],
+)
+def test_what_is_drift(now: dict[str, Any], expected: list[str]) -> None:
+    assert differences(APPLIED, now, ("spec.groups[*].replicas",)) == expected
+
+
+JSON = st.recursive(
+    st.none() | st.integers(0, 3) | st.text("ab", max_size=2),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["name", "uid", "a", "b"]), inner, max_size=3)
+    ),
+    max_leaves=10,
+)
+
+
+@given(spec=JSON)
+def test_an_object_never_drifts_from_itself(spec: Any) -> None:
+    obj = {"apiVersion": "v1", "kind": "X", "metadata": {}, "spec": spec}
+
+    assert differences(obj, obj) == []
+
+
+KEY = ("n", "m")
+
+
+def test_the_sixth_correction_waits_until_the_first_is_old() -> None:
+    corrections = Corrections()
+    for moment in range(LIMIT):
+        assert corrections.wait(KEY, float(moment)) == 0
+        corrections.note(KEY, float(moment))
+
+    assert corrections.wait(KEY, 10.0) == WINDOW - 10
+    assert corrections.wait(("n", "other"), 10.0) == 0
+    assert corrections.wait(KEY, WINDOW) == 0
+
+
+def test_corrections_of_a_gone_object_are_forgotten() -> None:
+    corrections = Corrections()
+    for _ in range(LIMIT):
+        corrections.note(KEY, 0.0)
+
+    corrections.forget(KEY)
+
+    assert corrections.wait(KEY, 0.0) == 0

@@ -1,0 +1,53 @@
+"""Waiting for another provider's clean-up."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubefoundry_sdk.provider.handover import TIMEOUT, Waits, given_up, others
+
+
+@pytest.mark.parametrize(
+    ("finalizers", "expected"),
+    [
+        (None, []),
+        (["kubefoundry.ai/kaito-provider"], []),
+        (["kubefoundry.ai/dynamo-provider", "kubefoundry.ai/kaito-provider"], ["dynamo"]),
+        (["kubefoundry.ai/my-own-provider", "kubefoundry.ai/dynamo-provider"], ["my-own", "dynamo"]),
+        (["foregroundDeletion", "kubefoundry.ai/provider", "example.com/dynamo-provider"], []),
+    ],
+)
+def test_whose_finalizers_hold_it(finalizers: list[str] | None, expected: list[str]) -> None:
+    assert others({"metadata": {"finalizers": finalizers}}, "kaito") == expected
+
+
+def test_the_wait_ends_after_the_time_from_its_first_sight() -> None:
+    waits = Waits()
+
+    assert waits.left("u", ["dynamo"], 100.0) == TIMEOUT
+    assert waits.left("u", ["dynamo"], 100.0 + TIMEOUT - 1) == 1
+    assert waits.left("u", ["dynamo"], 100.0 + TIMEOUT) == 0
+
+
+@pytest.mark.parametrize("uid, holders", [("other", ["dynamo"]), ("u", ["kuberay"])])
+def test_another_object_or_holder_gets_its_own_time(uid: str, holders: list[str]) -> None:
+    waits = Waits()
+    waits.left("u", ["dynamo"], 0.0)
+
+    assert waits.left(uid, holders, 200.0) == TIMEOUT
+
+
+def test_a_wait_that_is_over_is_forgotten() -> None:
+    waits = Waits()
+    waits.left("u", ["dynamo"], 0.0)
+
+    waits.forget("u")
+
+    assert waits.left("u", ["dynamo"], 200.0) == TIMEOUT
+
+
+def test_giving_up_names_who_did_not_clean_up_and_what_to_do() -> None:
+    assert given_up(["dynamo"]) == (
+        "Provider dynamo has not cleaned up in 5 minutes; going on without. "
+        "What it made may still run: delete it by hand"
+    )
