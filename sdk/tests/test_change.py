@@ -103,7 +103,11 @@ def test_only_the_users_change_comes_in(applied: Any, old: Any, new: Any, expect
     assert rebase(applied, old, new) == expected
 
 
-SPEC: dict[str, Any] = {"model": {"id": "org/m"}, "engine": {"type": "vllm"}, "resources": {"gpu": {"count": 1}}}
+SPEC: dict[str, Any] = {
+    "model": {"id": "org/m"},
+    "engine": {"type": "vllm"},
+    "resources": {"gpu": {"count": 1}},
+}
 
 
 @pytest.mark.parametrize(

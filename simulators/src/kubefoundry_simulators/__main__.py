@@ -36,7 +36,11 @@ def main() -> None:
         action="store_true",
         help="serve their admission and conversion webhooks on loopback, and register them",
     )
-    parser.add_argument("--no-services", action="store_true", help="make no Services (for benchmarks)")
+    parser.add_argument(
+        "--no-services",
+        action="store_true",
+        help="make no Services and tell nothing of what runs (for benchmarks)",
+    )
     arguments = parser.parse_args()
     names = arguments.only.split(",")
     unknown = [name for name in names if name not in OPERATORS]

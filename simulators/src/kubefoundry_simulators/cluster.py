@@ -18,6 +18,7 @@ log = logging.getLogger(__name__)
 
 JSON: Final = "application/json"
 JSON_PATCH: Final = "application/json-patch+json"
+MERGE_PATCH: Final = "application/merge-patch+json"
 APPLY: Final = "application/apply-patch+yaml"
 
 CONNECTIONS: Final = 16

@@ -15,6 +15,7 @@ from kubefoundry_simulators.steps import (
     Operator,
     Report,
     Rewrite,
+    Run,
     Step,
     annotated,
     condition,
@@ -72,7 +73,8 @@ def plan(graph: Object, before: Object | None) -> list[Step]:
         steps.append(Rewrite(0.1, lambda live: annotated(live, {WORKER_HASH: _worker_hash(live)})))
         steps.append(Report(0.1, _status(graph, ROLLING, 1)))
     if asked != "not-ready":
-        steps.append(Report(3.0, _status(graph, READY, None)))
+        steps.append(Run(3.0, {"backend": graph["spec"].get("backendFramework"), **_components(graph)}))
+        steps.append(Report(0.0, _status(graph, READY, None)))
     return steps
 
 

@@ -16,6 +16,7 @@ from kubefoundry_simulators.steps import (
     Operator,
     Report,
     Rewrite,
+    Run,
     Step,
     annotated,
     condition,
@@ -138,6 +139,9 @@ def _start(workspace: Object) -> Iterator[Step]:
         0.33,
         service(workspace, f"{name}-headless", {}, {"kaito.sh/workspace": name}, headless=True),
     )
+    inference = workspace.get("inference") or {}
+    # the StatefulSet: it is never written again
+    yield Run(0.0, {"resource": workspace.get("resource"), "inference": inference}, inference.get("config"))
     yield Report(0.47, _status(workspace, _nodes_ready(workspace) | WAITING, "Pending"))
     if failure(workspace) in PROBLEMS:
         yield Report(2.0, _troubled(workspace, "Pending"))

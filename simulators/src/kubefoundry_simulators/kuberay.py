@@ -32,9 +32,11 @@ from kubefoundry_simulators.steps import (
     Operator,
     Report,
     Rewrite,
+    Run,
     Step,
     failure,
     find_condition,
+    runs,
     service,
     with_finalizer,
     without_finalizer,
@@ -108,6 +110,7 @@ def _start(ray: Object, ready: Object) -> list[Step]:
         return [*steps, Report(3.6, report(ray, conditions, pending=failed))]
     up = running(ray, cluster, "RUNNING", "HEALTHY")
     steps += [
+        Run(0.0, _workload(ray)),
         Create(2.0, service(ray, f"{name}-head-svc", _HEAD_PORTS, _selector(cluster, "head"), headless=True)),
         Create(0.01, service(ray, f"{name}-serve-svc", {"serve": (8000, 8000)}, _selector(cluster, "serve"))),
         Report(0.01, report(ray, {**conditions, "UpgradeInProgress": NO_PENDING}, active=up)),
@@ -121,7 +124,11 @@ def _outcome(ray: Object, cluster: str) -> list[Step]:
     if failure(ray) == "deploy-failed":
         failed = running(ray, cluster, "DEPLOY_FAILED", "DEPLOY_FAILED", FAILED)
         return [Report(2.0, _serving(ray, failed))]
-    steps: list[Step] = [Report(2.1, _serving(ray, running(ray, cluster, "RUNNING", "HEALTHY")))]
+    steps: list[Step] = [
+        # the running cluster stays as it is, whatever its part of the spec says
+        Run(0.0, {**(runs(ray) or _workload(ray)), "serve": _config(ray)}),
+        Report(2.1, _serving(ray, running(ray, cluster, "RUNNING", "HEALTHY"))),
+    ]
     if failure(ray) == "unhealthy":
         unhealthy = running(ray, cluster, "UNHEALTHY", "UNHEALTHY", UNHEALTHY)
         steps.append(Report(10.2, _serving(ray, unhealthy)))
@@ -145,7 +152,8 @@ def _switch(ray: Object, active: str) -> list[Step]:
     if failure(ray) == "deploy-failed":
         failed = running(ray, cluster, "DEPLOY_FAILED", "DEPLOY_FAILED", FAILED)
         return [*steps, Report(3.6, both(failed))]
-    return [*steps, Report(3.6, _serving(ray, running(ray, cluster, "RUNNING", "HEALTHY")))]
+    serving = _serving(ray, running(ray, cluster, "RUNNING", "HEALTHY"))
+    return [*steps, Run(3.6, _workload(ray)), Report(0.0, serving)]
 
 
 def _suspend(ray: Object) -> list[Step]:
@@ -156,6 +164,7 @@ def _suspend(ray: Object) -> list[Step]:
         Report(0.02, report(ray, on_the_way)),
         Delete(2.0, f"{name}-head-svc"),
         Delete(0.01, f"{name}-serve-svc"),
+        Run(0.0, {}),
         Report(2.0, report(ray, done)),
     ]
 
@@ -170,6 +179,11 @@ def _part(ray: Object, which: str) -> dict[str, Any]:
     status = ray.get("status") or {}
     found: dict[str, Any] = status.get(f"{which}ServiceStatus") or NO_CLUSTER
     return found
+
+
+def _workload(ray: Object) -> Object:
+    """A cluster as its part of the spec is now, and the application on it."""
+    return {"cluster": ray["spec"].get("rayClusterConfig"), "serve": _config(ray)}
 
 
 def _config(ray: Object) -> str | None:

@@ -136,7 +136,15 @@ def worker_groups(service: Object) -> list[dict[str, Any]]:
 
 
 def worker_count(service: Object) -> int:
-    """Worker pods asked for, all groups together."""
+    """Worker pods, all groups together: with Ray's autoscaler one for each replica that Serve is to run."""
+    if (service["spec"].get("rayClusterConfig") or {}).get("enableInTreeAutoscaling"):
+        counts = [
+            deployment.get("num_replicas", 1)
+            for application in _serve_config(service).get("applications") or []
+            for deployment in application.get("deployments") or []
+        ]
+        if counts:
+            return sum(counts)
     return sum(group.get("replicas", 0) * group.get("numOfHosts", 1) for group in worker_groups(service))
 
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from kubefoundry_simulators.cluster import JSON_PATCH, Cluster, Refused
+from kubefoundry_simulators.cluster import JSON_PATCH, MERGE_PATCH, Cluster, Refused
 from kubefoundry_simulators.steps import (
     NOW,
+    RUNS_ANNOTATION,
     Create,
     Delete,
     Object,
     Operator,
     Report,
     Rewrite,
+    Run,
     Step,
     failure,
 )
@@ -114,6 +117,8 @@ class Life:
                 await self._create(step.service)
             case Delete() if self._services:
                 await self._delete(step.service)
+            case Run() if self._services:
+                await self._run(step)
 
     async def _rewrite(self, step: Rewrite) -> None:
         while True:
@@ -171,6 +176,17 @@ class Life:
         except Refused as refusal:
             if refusal.status != 404:
                 raise
+
+    async def _run(self, step: Run) -> None:
+        workload = dict(step.workload)
+        if step.config_map:
+            namespace = self._object["metadata"]["namespace"]
+            found = await self._cluster.get(f"/api/v1/namespaces/{namespace}/configmaps/{step.config_map}")
+            workload["config"] = found.get("data") or {}
+        told = {RUNS_ANNOTATION: json.dumps(workload, sort_keys=True)}
+        self.see(
+            await self._send("PATCH", self._path, {"metadata": {"annotations": told}}, content=MERGE_PATCH)
+        )
 
     async def _send(self, method: str, path: str, body: Any, **options: str) -> Object:
         return await self._cluster.send(method, path, body, manager=self._operator.manager, **options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,6 +13,7 @@ NOW: Final = "<now>"
 """Stands for the time of the write at the top level of a reported status."""
 
 FAIL_ANNOTATION: Final = "simulator.kubefoundry.ai/fail"
+RUNS_ANNOTATION: Final = "simulator.kubefoundry.ai/runs"
 FAIL_LABEL: Final = "kubefoundry.ai/simulator-fail"
 """The label that does the same: shims copy labels with that prefix from a ModelDeployment (003 §4.12)."""
 
@@ -48,7 +50,19 @@ class Delete:
     service: str
 
 
-Step = Rewrite | Report | Create | Delete
+@dataclass(frozen=True, slots=True)
+class Run:
+    """From now on the pods are these: told in an annotation, where a test can see what runs behind the spec.
+
+    config_map: a ConfigMap that they read when they start; its data are added.
+    """
+
+    after: float
+    workload: Object
+    config_map: str | None = None
+
+
+Step = Rewrite | Report | Create | Delete | Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +81,13 @@ class Operator:
     adopt: Callable[[Object], list[Step]]
     plan: Callable[[Object, Object | None], list[Step]]
     leave: Callable[[Object], list[Step]]
+
+
+def runs(object_: Mapping[str, Any]) -> Object:
+    """The workload of the last `Run`, empty where there was none."""
+    told = (object_["metadata"].get("annotations") or {}).get(RUNS_ANNOTATION)
+    found: Object = json.loads(told) if told else {}
+    return found
 
 
 def failure(object_: Mapping[str, Any]) -> str | None:
