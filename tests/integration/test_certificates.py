@@ -1,0 +1,207 @@
+"""Webhook certificates change under load, and no bad object slips through meanwhile (the webhooks fail open)."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+from prometheus_client.parser import text_string_to_metric_families
+
+from kubefoundry_core.certificate_keeper import hosts_of
+from kubefoundry_core.certificate_secret import SECRET, filled, read
+from kubefoundry_core.certificates import AUTHORITY_LIFE, Material, renewed
+from kubefoundry_core.webhook_configurations import CONFIGURATION, MUTATING, VALIDATING
+from kubefoundry_demo.suite import NAMESPACE, PROBE, Component, Suite
+from kubefoundry_sdk.api.kinds import SECRETS, Object
+from kubefoundry_sdk.cluster import credentials
+from kubefoundry_sdk.cluster.client import Client
+from support.admission import BY_WEBHOOK, refusal
+from support.deployments import CPU
+from support.refused_specs import changed
+from support.waiting import SECONDS, until
+
+pytestmark = pytest.mark.integration
+
+BAD = changed(CPU, engine__contextLength=8192, engine__args={"ctx-size": "4096"})
+"""What only the webhook refuses: taken whenever it is not asked."""
+
+WORDS = (
+    'spec.engine.args[ctx-size]: is "4096" but engine.contextLength is "8192": set only engine.contextLength'
+)
+RATE = 24.0
+"""Requests a second: two creates, a bad one and a good one, to each look at what the API server trusts."""
+
+
+@dataclass(slots=True)
+class Load:
+    """good, bad: how many were answered as they should be. wrong: the other answers."""
+
+    good: int = 0
+    bad: int = 0
+    wrong: list[str] = field(default_factory=list)
+    answered: asyncio.Condition = field(default_factory=asyncio.Condition)
+
+    async def one(self, api: Client, namespace: str, *, bad: bool) -> None:
+        told = await refusal(api, namespace, BAD if bad else CPU)
+        if bad and told.startswith(BY_WEBHOOK) and told.endswith(WORDS):
+            self.bad += 1
+        elif not bad and not told:
+            self.good += 1
+        else:
+            self.wrong.append(told or "a bad one was taken")
+        async with self.answered:
+            self.answered.notify_all()
+
+    async def until_answered(self, more: int) -> None:
+        """Returns when that many more were answered as they should be, or one was not."""
+        wanted = self.good + self.bad + more
+        async with asyncio.timeout(SECONDS), self.answered:
+            await self.answered.wait_for(lambda: self.wrong or self.good + self.bad >= wanted)
+
+
+@asynccontextmanager
+async def load(suite: Suite, namespace: str) -> AsyncIterator[Load]:
+    """Eight clients that try to create good and bad objects (dry runs) while the block runs.
+
+    An API server keeps its connections, so each client also connects anew, as an API server would that has heard of
+    no change for as long as two creates take.
+    """
+    made = Load()
+    stop = asyncio.Event()
+    core = suite.components["core"]
+    who = credentials.from_kubeconfig(str(suite.plane.kubeconfig))
+
+    async def work(api: Client) -> None:
+        while not stop.is_set():
+            [bundle] = bundles(await api.get(VALIDATING, CONFIGURATION))
+            await made.one(api, namespace, bad=True)
+            await made.one(api, namespace, bad=False)
+            try:
+                await presented(core, base64.b64decode(bundle).decode())
+            except ssl.SSLError as error:
+                made.wrong.append(str(error))
+
+    async with Client(who, user_agent="load", qps=RATE) as api, asyncio.TaskGroup() as group:
+        for _ in range(8):
+            group.create_task(work(api))
+        try:
+            yield made
+        finally:
+            stop.set()
+
+
+def failed_open(suite: Suite) -> float:
+    """How often the API server let an object pass because a webhook did not answer."""
+    families = text_string_to_metric_families(suite.plane.kubectl("get", "--raw", "/metrics").stdout)
+    return sum(
+        sample.value
+        for family in families
+        for sample in family.samples
+        if sample.name.startswith("apiserver_admission_webhook_fail_open_count")
+    )
+
+
+async def stored(api: Client, holds: Callable[[Material], bool]) -> Material:
+    """The material in the Secret, once `holds` is true of it."""
+    secret = await until(api, SECRETS, SECRET, NAMESPACE, lambda obj: obj is not None and holds(read(obj)))
+    assert secret is not None
+    return read(secret)
+
+
+async def presented(core: Component, authorities: str) -> bytes:
+    """The leaf that the webhook presents, DER. Raises SSLError when it is of none of these authorities (PEM)."""
+    context = ssl.create_default_context(cadata=authorities)
+    port = int(core.environment["KUBEFOUNDRY_WEBHOOK_PORT"])
+    _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+    try:
+        tls: ssl.SSLObject = writer.get_extra_info("ssl_object")
+        return tls.getpeercert(binary_form=True) or b""
+    finally:
+        writer.close()
+        await writer.wait_closed()
+
+
+async def until_presented(core: Component, material: Material) -> None:
+    """Returns once the webhook presents that leaf."""
+    leaf = x509.load_pem_x509_certificate(material.leaf).public_bytes(Encoding.DER)
+    async with asyncio.timeout(SECONDS):
+        while True:
+            if await presented(core, material.bundle.decode()) == leaf:
+                return
+            await asyncio.sleep(PROBE)
+
+
+async def test_authority_and_leaf_are_renewed_under_load(fresh: Suite, api: Client, namespace: str) -> None:
+    core = fresh.install("core")
+    made = datetime.now(UTC) - AUTHORITY_LIFE * 2 / 3 + timedelta(seconds=12)
+    old = renewed(None, hosts_of(NAMESPACE, ["127.0.0.1"]), made)
+    assert old is not None
+    await api.create(SECRETS, filled(old, None, NAMESPACE), manager="test")
+    fresh.start("core")
+    before = await stored(api, lambda now: now.leaf != old.leaf)
+    assert before.authorities == old.authorities
+    passed = failed_open(fresh)
+
+    async with load(fresh, namespace) as told:
+        both = await stored(api, lambda now: len(now.authorities) == 2)
+        assert both.authorities[1:] == old.authorities
+        assert both.leaf == before.leaf
+        after = await stored(api, lambda now: now.leaf != before.leaf)
+        await until_presented(core, after)
+        await told.until_answered(80)
+
+    assert (told.wrong, failed_open(fresh)) == ([], passed)
+    assert told.bad > 150 and told.good > 150
+
+
+async def test_a_deleted_secret_is_made_anew_under_load(fresh: Suite, api: Client, namespace: str) -> None:
+    fresh.start("core")
+    before = await stored(api, bool)
+    secret = await api.get(SECRETS, SECRET, NAMESPACE)
+    passed = failed_open(fresh)
+
+    async with load(fresh, namespace) as told:
+        await told.until_answered(40)
+        await api.delete(SECRETS, SECRET, NAMESPACE, uid=secret["metadata"]["uid"])
+        after = await stored(api, lambda now: len(now.authorities) == 2 and now.leaf != before.leaf)
+        await until_presented(fresh.components["core"], after)
+        await told.until_answered(40)
+
+    assert after.authorities[1:] == before.authorities
+    assert (told.wrong, failed_open(fresh)) == ([], passed)
+
+
+@pytest.mark.parametrize("spoilt", ["", "of somebody else"], ids=["blanked", "replaced"])
+async def test_a_spoilt_bundle_is_put_back(fresh: Suite, api: Client, namespace: str, spoilt: str) -> None:
+    fresh.start("core")
+    material = await stored(api, bool)
+    bundle = base64.b64encode(material.bundle).decode()
+    other = renewed(None, ["127.0.0.1"], datetime.now(UTC))
+    assert other is not None
+    instead = base64.b64encode(other.bundle).decode() if spoilt else ""
+
+    for kind in (MUTATING, VALIDATING):
+        live = await api.get(kind, CONFIGURATION)
+        for webhook in live["webhooks"]:
+            webhook["clientConfig"]["caBundle"] = instead
+        await api.replace(kind, live, manager="somebody")
+        await until(api, kind, CONFIGURATION, None, lambda obj: obj and bundles(obj) == {bundle})
+
+    # The API server's own watch of its webhook configurations runs beside ours.
+    async with asyncio.timeout(SECONDS):
+        while True:
+            if (await refusal(api, namespace, BAD)).startswith(BY_WEBHOOK):
+                return
+            await asyncio.sleep(PROBE)
+
+
+def bundles(configuration: Object) -> set[str]:
+    return {webhook["clientConfig"].get("caBundle", "") for webhook in configuration["webhooks"]}
