@@ -1,0 +1,178 @@
+"""Every field of 003 §4.11 and every provider: after an edit the upstream operator runs the new value.
+
+The simulated operators ignore and refuse what the real ones do, and tell what runs behind the spec. `in place`: the
+upstream object stays. `recreate`: another one takes its name. `refused`: the shim says no, and what ran goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kubefoundry_demo.suite import Suite
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.cluster.client import Client
+from support.changes import dynamo, kaito, kuberay
+from support.changes.seen import Seen, Spec, at, runs
+from support.deployments import DISAGGREGATED, GPU, model_deployment
+from support.kinds import UPSTREAM
+from support.suites import running_suite
+from support.upstream import PROVIDERS
+from support.waiting import message, phase, reason, until, until_deployment
+
+pytestmark = pytest.mark.integration
+
+
+GARBAGE = 90.0
+"""Seconds for a new object under an old name: its operator waits until the garbage collector has taken the old one's
+Services, and that learns of new kinds every 30 s only."""
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
+    """The whole suite, the simulated operators with the webhooks that refuse what the real ones refuse."""
+    folder = tmp_path_factory.mktemp("change")
+    with running_suite(folder, *PROVIDERS, simulator_flags=["--webhooks"]) as made:
+        made.start()
+        yield made
+
+
+CHANGES = [
+    pytest.param(provider, how, *rest, id=f"{provider} {field}")
+    for provider, changes in (("kaito", kaito), ("dynamo", dynamo), ("kuberay", kuberay))
+    for how, field, *rest in changes.CHANGES
+]
+
+
+async def running(api: Client, namespace: str, provider: str, spec: Spec) -> Object:
+    """The upstream object of a new ModelDeployment that runs."""
+    body = model_deployment("m", namespace, spec, provider=provider)
+    await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+    await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    live = await until(api, UPSTREAM[provider], "m", namespace, runs)
+    assert live is not None
+    return live
+
+
+async def edit(api: Client, namespace: str, change: Spec) -> Object:
+    """The ModelDeployment with these fields of its spec replaced, None for removed."""
+    live = await api.get(MODEL_DEPLOYMENTS, "m", namespace)
+    spec = {name: value for name, value in {**live["spec"], **change}.items() if value is not None}
+    patch = [{"op": "replace", "path": "/spec", "value": spec}]
+    return await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, patch, manager="test")
+
+
+@pytest.mark.parametrize(("provider", "how", "base", "change", "seen"), CHANGES)
+async def test_the_new_value_runs(
+    suite: Suite, api: Client, namespace: str, provider: str, how: str, base: Spec, change: Spec, seen: Seen
+) -> None:
+    before = await running(api, namespace, provider, base)
+    assert not seen(runs(before))
+
+    edited = await edit(api, namespace, change)
+
+    live = await until(api, UPSTREAM[provider], "m", namespace, lambda obj: seen(runs(obj)), seconds=GARBAGE)
+    assert live is not None
+    assert (live["metadata"]["uid"] == before["metadata"]["uid"]) == (how == "in place")
+    wanted = "Pending" if change.get("scaling") == {"replicas": 0} else "Running"
+    settled = await until_deployment(
+        api,
+        "m",
+        namespace,
+        lambda obj: (
+            phase(obj) == wanted and obj["status"]["observedGeneration"] == edited["metadata"]["generation"]
+        ),
+    )
+    assert reason(settled, "ResourceCreated") == "ResourceCreated"
+    assert reason(settled, "Ready") == ("ScaledToZero" if wanted == "Pending" else "DeploymentReady")
+
+
+@pytest.mark.parametrize(
+    ("provider", "change", "says"),
+    [
+        pytest.param(
+            "kaito",
+            {"serving": DISAGGREGATED["serving"], "scaling": DISAGGREGATED["scaling"], "resources": {}},
+            "KAITO does not support disaggregated mode",
+            id="kaito serving.mode",
+        ),
+        pytest.param(
+            "kaito",
+            {"engine": {"type": "sglang"}},
+            "KAITO does not support sglang engine",
+            id="kaito engine.type",
+        ),
+        pytest.param(
+            "kaito",
+            {"scaling": {"replicas": 2}},
+            "KAITO serves 1 replica, not 2",
+            id="kaito scaling.replicas",
+        ),
+        pytest.param(
+            "kaito", {"scaling": {"replicas": 0}}, "KAITO cannot scale to 0", id="kaito scaling.replicas 0"
+        ),
+        pytest.param(
+            "kaito",
+            {"provider": {"name": "kaito", "overrides": {"instanceType": "x"}}},
+            "KAITO makes no nodes in this cluster",
+            id="kaito provider.overrides.instanceType",
+        ),
+        pytest.param(
+            "kuberay",
+            {"engine": {"type": "sglang"}},
+            "KubeRay does not support sglang",
+            id="kuberay engine.type",
+        ),
+        pytest.param(
+            "kuberay",
+            {"model": {"id": "org/model", "source": "custom"}, "image": "example.com/ray-llm:2.55.0"},
+            "KubeRay does not support model.source custom",
+            id="kuberay model.source",
+        ),
+    ],
+)
+async def test_a_change_that_the_provider_cannot_do_leaves_what_runs(
+    suite: Suite, api: Client, namespace: str, provider: str, change: Spec, says: str
+) -> None:
+    before = await running(api, namespace, provider, GPU)
+
+    edited = await edit(api, namespace, change)
+
+    told = await until_deployment(
+        api, "m", namespace, lambda obj: reason(obj, "ProviderCompatible") == "Unsupported"
+    )
+    assert says in message(told, "ProviderCompatible")
+    assert told["status"]["observedGeneration"] == edited["metadata"]["generation"]
+    assert phase(told) == "Running"
+    assert told["status"]["message"].endswith("; the last good version keeps serving")
+    assert told["status"]["endpoint"]
+    after = await api.get(UPSTREAM[provider], "m", namespace)
+    assert after["metadata"]["generation"] == before["metadata"]["generation"]
+    assert runs(after) == runs(before)
+
+
+async def test_kuberay_suspends_at_0_replicas_and_comes_back(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    before = await running(api, namespace, "kuberay", GPU)
+
+    await edit(api, namespace, {"scaling": {"replicas": 0}})
+
+    zero = await until_deployment(api, "m", namespace, lambda obj: reason(obj, "Ready") == "ScaledToZero")
+    assert phase(zero) == "Pending"
+    assert "endpoint" not in zero["status"]
+    assert runs(await api.get(UPSTREAM["kuberay"], "m", namespace)) == {}
+
+    await edit(api, namespace, {"scaling": {"replicas": 2}})
+
+    await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    live = await until(
+        api,
+        UPSTREAM["kuberay"],
+        "m",
+        namespace,
+        lambda obj: at("serve.applications[0].deployments[0].num_replicas", 2)(runs(obj)),
+    )
+    assert live is not None
+    assert live["metadata"]["uid"] == before["metadata"]["uid"]
