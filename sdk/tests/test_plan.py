@@ -261,6 +261,46 @@ def test_a_helper_that_someone_changed_is_written_again() -> None:
     assert (changed(todo), todo.recreate) == (["ConfigMap"], None)
 
 
+def test_what_is_written_only_because_someone_changed_it_is_a_correction() -> None:
+    live = planned(deployment())
+    live.helpers[0]["data"]["served"] = "theirs"
+
+    todo = planned(deployment(), live)
+    [(obj, paths)] = todo.corrections
+
+    assert (obj["kind"], paths) == ("ConfigMap", ("data.served",))
+
+
+def test_a_record_that_someone_removed_is_corrected() -> None:
+    live = planned(deployment())
+    del live.main["metadata"]["annotations"]["kubefoundry.ai/applied"]
+
+    [(obj, paths)] = planned(deployment(), live).corrections
+
+    assert (obj["kind"], paths) == ("Engine", ("metadata.annotations.kubefoundry.ai/applied",))
+
+
+def test_a_change_of_the_users_is_no_correction_whatever_someone_changed_meanwhile() -> None:
+    live = planned(deployment())
+    live.helpers[0]["data"]["served"] = "theirs"
+
+    todo = planned(deployment({"scaling": {"replicas": 3}}), live)
+
+    assert (changed(todo), todo.corrections) == (["ConfigMap", "Engine"], [])
+
+
+def test_a_helper_follows_a_change_and_its_taking_back() -> None:
+    named = deployment({"model": {"id": "org/m", "servedName": "x"}})
+
+    live = planned(deployment())
+    # Only the helper is written.
+    there = replace(live, helpers=planned(named, live).helpers)
+    back = planned(deployment(), there)
+
+    assert changed(back) == ["ConfigMap"]
+    assert back.helpers[0]["data"] == planned(deployment()).helpers[0]["data"]
+
+
 def test_an_object_without_a_readable_record_is_written_whole() -> None:
     live = planned(deployment())
     live.main["metadata"]["annotations"]["kubefoundry.ai/applied"] = "!"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kubefoundry_sdk.api.kinds import Object
@@ -63,3 +63,44 @@ def project(value: Any, fields: Fields) -> Any:
             if isinstance(item, dict) and all(item.get(name) == want for name, want in key.items())
         ]
     return value
+
+
+def writer(obj: Object, paths: Sequence[str], own: str) -> str | None:
+    """The manager other than `own` that owns something at one of the paths, the latest of several.
+
+    paths: as `spec.groups[a].image`; any item of a list counts for every other. None where nobody does: who only
+    removes a field leaves no trace.
+    """
+    patterns = [pattern(path) for path in paths]
+    found = [
+        entry
+        for entry in obj["metadata"].get("managedFields") or ()
+        if entry.get("manager") != own
+        and not entry.get("subresource")
+        and any(_overlap(leaf, path) for leaf in _leaves(entry.get("fieldsV1") or {}) for path in patterns)
+    ]
+    latest = max(found, key=lambda entry: entry.get("time") or "", default=None)
+    return str(latest.get("manager")) if latest else None
+
+
+def pattern(path: str) -> str:
+    """The path with `[*]` for every index or name in brackets."""
+    parts = path.split("[")
+    return parts[0] + "".join("[*" + part[part.index("]") :] for part in parts[1:])
+
+
+def _leaves(fields: Fields, prefix: str = "") -> Iterator[str]:
+    for key, sub in fields.items():
+        if key == ".":
+            continue
+        path = f"{prefix}.{key[2:]}" if key.startswith("f:") else f"{prefix}[*]"
+        if any(name != "." for name in sub):
+            yield from _leaves(sub, path)
+        else:
+            yield path.removeprefix(".")
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether they are the same place, or one lies in the other."""
+    short, long = sorted((one, other), key=len)
+    return long == short or long.startswith((f"{short}.", f"{short}["))

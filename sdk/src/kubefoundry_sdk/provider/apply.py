@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Final
 
-from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api import managed_fields, names
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
@@ -87,22 +87,14 @@ async def put_back(client: Client, kind: Kind, store: Store, main: Object, *, ma
 
 
 async def last_writer(client: Client, kind: Kind, live: Object, paths: Sequence[str], *, manager: str) -> str:
-    """Which other manager wrote the object last: one read, for the message only.
-
-    The fields of `paths` that were ours are the writer's now, or gone; who came last is as near as the API tells.
-    """
+    """Which other manager changed something at the paths: one read, for the message only."""
     meta = live["metadata"]
     try:
+        # What the store keeps of managed fields is ours alone.
         fresh = await client.get(kind, meta["name"], meta.get("namespace"))
     except ApiError:
         return "an unknown manager"
-    others = [
-        entry
-        for entry in fresh["metadata"].get("managedFields") or ()
-        if entry.get("manager") != manager and entry.get("subresource", "") == ""
-    ]
-    latest = max(others, key=lambda entry: entry.get("time") or "", default=None)
-    return str(latest["manager"]) if latest else "an unknown manager"
+    return managed_fields.writer(fresh, paths, manager) or "an unknown manager"
 
 
 async def try_apply(client: Client, kind: Kind, obj: Object, *, manager: str, exists: bool) -> None:

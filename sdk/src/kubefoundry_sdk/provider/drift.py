@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.managed_fields import pattern
 
 LIMIT: Final = 5
 WINDOW: Final = 600.0
@@ -31,8 +32,8 @@ def differences(manifest: Object, live: Object, yielded: Sequence[str] = ()) -> 
                     _compare(value[part], meta.get(part), f"metadata.{part}", found)
         elif key not in ("apiVersion", "kind"):
             _compare(value, live.get(key), key, found)
-    left = {_pattern(path) for path in yielded}
-    return [path for path in found if _pattern(path) not in left]
+    left = {pattern(path) for path in yielded}
+    return [path for path in found if pattern(path) not in left]
 
 
 def _compare(applied: Any, live: Any, path: str, found: list[str]) -> None:
@@ -79,12 +80,6 @@ def _told_apart(items: list[Any], name: str) -> bool:
 
 def _objects(items: list[Any]) -> bool:
     return any(isinstance(item, dict) for item in items)
-
-
-def _pattern(path: str) -> str:
-    """The path with `[*]` for every index or name in brackets."""
-    parts = path.split("[")
-    return parts[0] + "".join("[*" + part[part.index("]") :] for part in parts[1:])
 
 
 class Corrections:

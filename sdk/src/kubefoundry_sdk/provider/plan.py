@@ -19,7 +19,8 @@ from kubefoundry_sdk.provider.contract import Deployment, Provider, Rendered, Sc
 class Plan:
     """main, helpers: as they are to be applied (dressed). changed: those of them that differ from what was applied
     last, or are not there. recreate: why the main object has to be deleted first. drifted: paths on the live main
-    object that someone has changed; only where nothing else is to be written.
+    object that someone has changed; only where nothing else is to be written. edited: those of `changed` that are
+    written for no other reason than that someone has changed them at these paths.
     """
 
     main: Object
@@ -27,6 +28,14 @@ class Plan:
     changed: list[Object]
     recreate: str | None = None
     drifted: tuple[str, ...] = ()
+    edited: tuple[tuple[Object, tuple[str, ...]], ...] = ()
+
+    @property
+    def corrections(self) -> list[tuple[Object, tuple[str, ...]]]:
+        """Objects to put back, and the paths that someone has changed; empty where more than that is to be done."""
+        if self.drifted:
+            return [(self.main, self.drifted)]
+        return list(self.edited) if len(self.edited) == len(self.changed) else []
 
     @property
     def objects(self) -> list[Object]:
@@ -59,7 +68,9 @@ def plan(
     """
     record = manifest.applied(live) if live else remembered
     base = _base(provider, deployment, schema, record)
-    wanted = _wanted(rendered, base, record, live_helpers)
+    wanted = _wanted(
+        rendered, base, record, _helpers_before(provider, deployment, schema, base, record, live_helpers)
+    )
     main = manifest.dress(wanted.main, deployment, provider.name, rendered.image)
     helpers = [manifest.dress(obj, deployment, provider.name, rendered.image) for obj in wanted.helpers]
     if live is None:
@@ -73,7 +84,12 @@ def plan(
     drifted: tuple[str, ...] = ()
     if not changed and record is not None:
         drifted = tuple(drift.differences(record.manifest, live, provider.yielded))
-    return Plan(_yield(provider, main, live), helpers, changed, why, drifted)
+    edited = []
+    for obj in changed:
+        standing = live if obj is main else live_helpers.get(obj["metadata"]["name"])
+        if paths := _edited(obj, standing, provider.yielded):
+            edited.append((obj, paths))
+    return Plan(_yield(provider, main, live), helpers, changed, why, drifted, tuple(edited))
 
 
 def _before(deployment: Deployment, record: manifest.Record | None) -> ModelDeploymentSpec | None:
@@ -113,25 +129,45 @@ def _only_version_differs(record: manifest.Record, main: Object, base: Rendered,
     )
 
 
+def _helpers_before(
+    provider: Provider,
+    deployment: Deployment,
+    schema: Schema,
+    base: Rendered | None,
+    record: manifest.Record | None,
+    live_helpers: dict[str, Object],
+) -> dict[str, tuple[Object, Object]]:
+    """Of each live helper what was applied, and today's render of the spec that it was applied for.
+
+    That spec is not always the main object's: a change that reaches the helper alone writes the helper alone.
+    """
+    found = {}
+    for name, live in live_helpers.items():
+        known = manifest.applied(live)
+        if known is None:
+            continue
+        together = record is not None and known == replace(record, manifest=known.manifest)
+        rendered = base if together else _base(provider, deployment, schema, known)
+        for obj in rendered.helpers if rendered else ():
+            if obj["metadata"]["name"] == name:
+                found[name] = (known.manifest, obj)
+    return found
+
+
 def _wanted(
     rendered: Rendered,
     base: Rendered | None,
     record: manifest.Record | None,
-    live_helpers: dict[str, Object],
+    before: dict[str, tuple[Object, Object]],
 ) -> Rendered:
     """The applied manifests with the user's change brought onto them, or the new render as it is."""
     if base is None or record is None or record.manifest["apiVersion"] != rendered.main["apiVersion"]:
         return rendered
     main = _rebased(record.manifest, base.main, rendered.main)
-    before = {obj["metadata"]["name"]: obj for obj in base.helpers}
-    helpers = []
-    for obj in rendered.helpers:
-        name = obj["metadata"]["name"]
-        known = manifest.applied(live_helpers[name]) if name in live_helpers else None
-        if known and name in before:
-            helpers.append(_rebased(known.manifest, before[name], obj))
-        else:
-            helpers.append(obj)
+    helpers = [
+        _rebased(*before[name], obj) if (name := obj["metadata"]["name"]) in before else obj
+        for obj in rendered.helpers
+    ]
     return Rendered(main, tuple(helpers), rendered.notes)
 
 
@@ -174,6 +210,18 @@ def _different(wanted: Sequence[Object], live: dict[str, Object]) -> list[Object
         ):
             different.append(obj)
     return different
+
+
+def _edited(wanted: Object, live: Object | None, yielded: Sequence[str]) -> tuple[str, ...]:
+    """Paths at which someone has changed an object that is to be what it was; empty where it is not."""
+    if live is None:
+        return ()
+    if names.APPLIED_ANNOTATION not in (live["metadata"].get("annotations") or {}):
+        return (f"metadata.annotations.{names.APPLIED_ANNOTATION}",)
+    record = manifest.applied(live)
+    if record is None or record.manifest != manifest.content(wanted):
+        return ()
+    return tuple(drift.differences(record.manifest, live, yielded))
 
 
 def _yield(provider: Provider, main: Object, live: Object) -> Object:

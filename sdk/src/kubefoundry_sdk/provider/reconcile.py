@@ -11,12 +11,12 @@ import logging
 from pydantic import ValidationError
 
 from kubefoundry_sdk.api import conditions, reasons
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.provider import (
     apply,
     compatibility,
+    correction,
     departure,
-    drift,
     dry_run,
     finalizer,
     handover,
@@ -28,7 +28,7 @@ from kubefoundry_sdk.provider import (
 )
 from kubefoundry_sdk.provider.context import Shim, read
 from kubefoundry_sdk.provider.contract import UnsupportedSchema
-from kubefoundry_sdk.provider.plan import Plan, pinned, plan
+from kubefoundry_sdk.provider.plan import pinned, plan
 from kubefoundry_sdk.provider.report import Report, Stop, transitions
 from kubefoundry_sdk.runtime import status
 from kubefoundry_sdk.runtime.store import Key
@@ -189,8 +189,8 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
             report.stop = await recreate.start(shim, kind, todo, upstream)
             return None
         # 14. Apply; or put back what someone has changed.
-        if todo.drifted and upstream is not None:
-            return await _put_back(shim, kind, todo, live, upstream, report)
+        if todo.corrections:
+            return await correction.put_back(shim, kind, todo, live, report)
         if await apply.write(
             shim.client, kind, shim.upstream.objects, shim.helpers, todo, manager=shim.manager
         ):
@@ -205,27 +205,6 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
         report.stop = obstacle.name_conflict(str(taken))
         return None
     shim.refusals.forget(key)
-    return None
-
-
-async def _put_back(
-    shim: Shim, kind: Kind, todo: Plan, live: Object, upstream: Object, report: Report
-) -> float | None:
-    """Step 14 where only the live object differs; seconds until the next try when somebody keeps changing it."""
-    key = (upstream["metadata"]["namespace"], upstream["metadata"]["name"])
-    now = asyncio.get_running_loop().time()
-    fields = ", ".join(todo.drifted[:5])
-    if wait := shim.corrections.wait(key, now):
-        report.created = (
-            f"{kind.kind} '{key[1]}' keeps being changed at {fields}: put back {drift.LIMIT} times in "
-            f"{drift.WINDOW / 60:.0f} minutes, left alone until {drift.WINDOW / 60:.0f} minutes have passed"
-        )
-        return wait
-    shim.corrections.note(key, now)
-    writer = await apply.last_writer(shim.client, kind, upstream, todo.drifted, manager=shim.manager)
-    note = f"Provider resource was modified directly, reconciling: {fields} of {kind.kind} '{key[1]}' by {writer}"
-    shim.recorder.event(live, "Warning", "DriftDetected", note)
-    await apply.put_back(shim.client, kind, shim.upstream.objects, todo.main, manager=shim.manager)
     return None
 
 

@@ -100,10 +100,15 @@ def set_up(running: Process, provider: Provider) -> None:
         for key in deployments.keys():  # noqa: SIM118 (a Store is no dict)
             queue.add(key)
 
+    owners: dict[Key, str] = {}
+
     def helper_changed(key: Key, obj: Object | None) -> None:
-        owner = manifest.owner_name(obj) if obj else None
+        # One that is gone, or has lost its owner or the labels that we watch by, concerns who owned it before.
+        owner, before = manifest.owner_name(obj) if obj else None, owners.pop(key, None)
         if owner:
-            queue.add((key[0], owner))
+            owners[key] = owner
+        for name in filter(None, {owner, before}):
+            queue.add((key[0], name))
 
     upstream = Upstream(running, provider, manager, upstream_changed)
     registration = Registration(running.client, provider, upstream)

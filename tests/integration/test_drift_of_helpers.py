@@ -1,0 +1,89 @@
+"""What others change on helper objects of a deployment: put back, made anew, and told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_demo.suite import Suite
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Object
+from kubefoundry_sdk.cluster.client import Client
+from support.deployments import GPU
+from support.edits import ADMIN, running
+from support.events import until_told
+from support.waiting import until
+
+pytestmark = pytest.mark.integration
+
+
+HELPER = "m-inference-config"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(
+            {"op": "replace", "path": "/data", "value": {"inference_config.yaml": "{}"}}, id="contents"
+        ),
+        pytest.param({"op": "remove", "path": "/metadata/ownerReferences"}, id="owner"),
+        pytest.param({"op": "remove", "path": "/metadata/labels"}, id="labels"),
+        pytest.param(
+            {
+                "op": "remove",
+                "path": "/metadata/annotations/" + names.APPLIED_ANNOTATION.replace("/", "~1"),
+            },
+            id="record",
+        ),
+    ],
+)
+async def test_an_edited_helper_is_put_back(
+    suite: Suite, api: Client, namespace: str, change: dict[str, Any]
+) -> None:
+    await running(api, namespace, GPU, "kaito")
+    before = await api.get(CONFIG_MAPS, HELPER, namespace)
+
+    await api.json_patch(CONFIG_MAPS, HELPER, namespace, [change], manager=ADMIN)
+
+    await until(api, CONFIG_MAPS, HELPER, namespace, lambda obj: ours(obj) == ours(before))
+    after = await api.get(CONFIG_MAPS, HELPER, namespace)
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+
+
+async def test_an_edit_of_a_helper_is_told(suite: Suite, api: Client, namespace: str) -> None:
+    await running(api, namespace, GPU, "kaito")
+    change = [{"op": "replace", "path": "/data/inference_config.yaml", "value": "vllm: {}"}]
+
+    await api.json_patch(CONFIG_MAPS, HELPER, namespace, change, manager=ADMIN)
+
+    assert await until_told(api, namespace, "DriftDetected") == (
+        "Provider resource was modified directly, reconciling: "
+        f"data.inference_config.yaml of ConfigMap '{HELPER}' by {ADMIN}"
+    )
+
+
+async def test_a_deleted_helper_is_made_anew(suite: Suite, api: Client, namespace: str) -> None:
+    await running(api, namespace, GPU, "kaito")
+    before = await api.get(CONFIG_MAPS, HELPER, namespace)
+
+    await api.delete(CONFIG_MAPS, HELPER, namespace, uid=before["metadata"]["uid"])
+
+    after = await until(
+        api,
+        CONFIG_MAPS,
+        HELPER,
+        namespace,
+        lambda obj: obj is not None and obj["metadata"]["uid"] != before["metadata"]["uid"],
+    )
+    assert after is not None
+    assert after["data"] == before["data"]
+
+
+def ours(obj: Object | None) -> dict[str, Any]:
+    """What the shim states of a ConfigMap."""
+    meta = (obj or {}).get("metadata") or {}
+    return {
+        "data": (obj or {}).get("data"),
+        **{name: meta.get(name) for name in ("labels", "annotations", "ownerReferences")},
+    }

@@ -1,0 +1,41 @@
+"""Requests of our components, read from the audit log of the API server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_demo.suite import Suite, requests_by_user
+
+ACCOUNT = "system:serviceaccount:kubefoundry-system:kubefoundry-"
+WRITES = frozenset({"create", "update", "patch", "delete"})
+
+
+class AuditLog:
+    """What the components asked of the API server since this was made. Skips where the server is not ours."""
+
+    def __init__(self, suite: Suite) -> None:
+        if suite.plane.audit_log is None:
+            pytest.skip("the audit log of a cluster that is not ours is out of reach")
+        self._file = suite.plane.audit_log
+        self._start = self._file.stat().st_size
+
+    def requests(self, component: str, namespace: str, resource: str) -> list[dict[str, Any]]:
+        """Finished requests of a component (`provider-kaito`) about objects of that plural in the namespace."""
+        return [
+            entry
+            for entry in requests_by_user(self._file, self._start)
+            if entry["stage"] == "ResponseComplete"
+            and entry["user"]["username"] == f"{ACCOUNT}{component}"
+            and entry.get("objectRef", {}).get("namespace") == namespace
+            and entry["objectRef"].get("resource") == resource
+        ]
+
+    def writes(self, component: str, namespace: str, resource: str) -> list[str]:
+        """Verb and URI of those that change something, dry runs apart."""
+        return [
+            f"{entry['verb']} {entry['requestURI']}"
+            for entry in self.requests(component, namespace, resource)
+            if entry["verb"] in WRITES and "dryRun=All" not in entry["requestURI"]
+        ]

@@ -1,0 +1,122 @@
+"""An administrator's edits of upstream objects, and what the shim does after them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kubefoundry_demo.suite import Suite
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.cluster.client import Client
+from support.audit import AuditLog
+from support.deployments import CPU, GPU, model_deployment
+from support.kinds import UPSTREAM
+from support.waiting import phase, until, until_deployment
+
+ADMIN = "kubectl-edit"
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """An owned value of an upstream object: where it is, what an admin writes there, and how the Event calls it."""
+
+    provider: str
+    spec: dict[str, Any]
+    path: tuple[str | int, ...]
+    value: Any
+    field: str
+
+    @property
+    def pointer(self) -> str:
+        return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in self.path)
+
+    def read(self, obj: Object | None) -> Any:
+        found: Any = obj
+        for part in self.path:
+            try:
+                found = found[part]
+            except (KeyError, IndexError, TypeError):
+                return None
+        return found
+
+
+EDITS = {
+    "kaito count": Edit("kaito", GPU, ("resource", "count"), 7, "resource.count"),
+    "kaito image": Edit(
+        "kaito",
+        CPU,
+        ("inference", "template", "spec", "containers", 0, "image"),
+        "example.com/other:1",
+        "inference.template.spec.containers",
+    ),
+    "kaito label": Edit(
+        "kaito",
+        GPU,
+        ("metadata", "labels", names.MANAGED_BY_LABEL),
+        "me",
+        f"metadata.labels.{names.MANAGED_BY_LABEL}",
+    ),
+    "dynamo replicas": Edit(
+        "dynamo", GPU, ("spec", "services", "VllmWorker", "replicas"), 5, "spec.services.VllmWorker.replicas"
+    ),
+    "dynamo arguments": Edit(
+        "dynamo",
+        GPU,
+        ("spec", "services", "VllmWorker", "extraPodSpec", "mainContainer", "args"),
+        ["--model", "org/other"],
+        "spec.services.VllmWorker.extraPodSpec.mainContainer.args",
+    ),
+    "dynamo owner mark": Edit(
+        "dynamo",
+        GPU,
+        ("metadata", "annotations", names.OWNER_UID_ANNOTATION),
+        "somebody",
+        f"metadata.annotations.{names.OWNER_UID_ANNOTATION}",
+    ),
+    "kuberay application": Edit(
+        "kuberay", GPU, ("spec", "serveConfigV2"), "applications: []", "spec.serveConfigV2"
+    ),
+    "kuberay worker group": Edit(
+        "kuberay",
+        GPU,
+        ("spec", "rayClusterConfig", "workerGroupSpecs", 0, "groupName"),
+        "others",
+        "spec.rayClusterConfig.workerGroupSpecs",
+    ),
+}
+
+
+async def running(
+    api: Client, namespace: str, spec: dict[str, Any], provider: str, name: str = "m"
+) -> Object:
+    """A ModelDeployment made and Running."""
+    await api.create(
+        MODEL_DEPLOYMENTS, model_deployment(name, namespace, spec, provider=provider), manager="test"
+    )
+    return await until_deployment(api, name, namespace, lambda obj: phase(obj) == "Running")
+
+
+async def nothing_more_is_done(
+    suite: Suite, api: Client, namespace: str, provider: str, later: str = "later"
+) -> None:
+    """Has the shim look at upstream object `m` again and again, and fails when it writes to it.
+
+    The last look is over when a ModelDeployment made after it, named `later`, runs: turns are taken in order.
+    """
+    kind = UPSTREAM[provider]
+    log = AuditLog(suite)
+    for count in range(5):
+        touch = [{"op": "add", "path": "/metadata/annotations/example.com~1touched", "value": str(count)}]
+        await api.json_patch(kind, "m", namespace, touch, manager=ADMIN)
+    await running(api, namespace, GPU, provider, later)
+    written = log.writes(f"provider-{provider}", namespace, kind.plural)
+    assert [entry for entry in written if f"{kind.plural}/m?" in entry] == []
+
+
+async def until_upstream(api: Client, kind: Kind, namespace: str, holds: Callable[[Object], bool]) -> Object:
+    """Upstream object `m` once that is true of it."""
+    found = await until(api, kind, "m", namespace, lambda obj: obj is not None and holds(obj))
+    assert found is not None
+    return found

@@ -1,0 +1,51 @@
+"""Events about a ModelDeployment, as the API server has them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from kubefoundry_sdk.api.kinds import EVENTS, Object
+from kubefoundry_sdk.cluster.client import Client
+from support.waiting import SECONDS
+
+
+async def told(client: Client, namespace: str, reason: str) -> list[str]:
+    """Notes of the Events of that reason in the namespace, oldest first."""
+    items, _ = await client.list(EVENTS, namespace)
+    found = [item for item in items if item["reason"] == reason]
+    return [str(item.get("note", "")) for item in sorted(found, key=lambda item: item["eventTime"])]
+
+
+async def until_told(
+    client: Client,
+    namespace: str,
+    reason: str,
+    holds: Callable[[str], bool] = bool,
+    *,
+    seconds: float = SECONDS,
+) -> str:
+    """The note of the first Event of that reason of which `holds` is true. Fails when none comes in time."""
+    seen: list[str] = []
+    try:
+        async with asyncio.timeout(seconds):
+            items, version = await client.list(EVENTS, namespace)
+            for item in items:
+                if note := _matching(item, reason, holds, seen):
+                    return note
+            async for event in client.watch(
+                EVENTS, namespace, resource_version=version, seconds=int(seconds) + 1, silence=seconds + 1
+            ):
+                if event["type"] == "ADDED" and (note := _matching(event["object"], reason, holds, seen)):
+                    return note
+    except TimeoutError:
+        pass
+    raise AssertionError(f"no such Event {reason} in {namespace} within {seconds} s; others were {seen}")
+
+
+def _matching(event: Object, reason: str, holds: Callable[[str], bool], seen: list[str]) -> str | None:
+    note = str(event.get("note", ""))
+    if event["reason"] == reason and holds(note):
+        return note
+    seen.append(f"{event['reason']}: {note}")
+    return None
