@@ -4,11 +4,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-PACKAGES := sdk core selector providers/kaito providers/dynamo providers/kuberay simulators demo
-SOURCES := sdk/src core/src selector/src providers/kaito/src providers/dynamo/src providers/kuberay/src simulators/src demo/src benchmarks
+PACKAGES := sdk core selector providers/kaito providers/dynamo providers/kuberay simulators demo examples/shim
+SOURCES := sdk/src core/src selector/src providers/kaito/src providers/dynamo/src providers/kuberay/src simulators/src demo/src benchmarks examples/shim/src examples/selector
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit test-integration test-upstream test-ray lint bench crds manifests lock clean
+.PHONY: help setup demo test test-unit test-integration test-upstream test-ray lint bench crds manifests docs lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 26
@@ -57,6 +57,9 @@ crds: setup ## writes crds/ from the typed models
 
 manifests: setup ## writes manifests/install.yaml from its parts
 	$(BIN)/python manifests/bundle.py
+
+docs: setup ## writes docs/crd-reference.md from crds/
+	$(BIN)/python docs/reference.py
 
 lock: setup ## writes requirements/*.txt
 	PATH="$(abspath $(BIN)):$$PATH" requirements/lock

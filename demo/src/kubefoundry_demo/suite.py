@@ -116,9 +116,18 @@ class Suite:
         crds = [f"crd/{plural}.kubefoundry.ai" for plural in ("modeldeployments", "inferenceproviderconfigs")]
         self.plane.kubectl("wait", "--for=condition=Established", *crds)
 
-    def install(self, name: str, *, environment: Mapping[str, str] | None = None) -> Component:
-        """Applies the component's manifest and prepares its process (not started)."""
-        documents = manifest(name)
+    def install(
+        self,
+        name: str,
+        *,
+        environment: Mapping[str, str] | None = None,
+        documents: Sequence[dict[str, Any]] = (),
+    ) -> Component:
+        """Applies the component's manifest and prepares its process (not started).
+
+        documents: the manifest of a component that is none of ours.
+        """
+        documents = documents or manifest(name)
         web = free_port() if name == "core" else 0
         applied = [
             local_webhooks(document, web) for document in documents if document["kind"] != "Deployment"

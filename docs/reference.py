@@ -1,0 +1,108 @@
+"""Writes crd-reference.md from crds/: every field with its type, default and meaning, and every rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+HERE = Path(__file__).parent
+CRDS = ("modeldeployments", "inferenceproviderconfigs")
+HEADER = """\
+# Fields of the two resources
+
+Generated from `crds/` by `make docs`; `kubectl explain md.spec` says the same. API group `kubefoundry.ai`, version
+`v1alpha1`. What refuses an object stands under *Rules*, in the words of the refusal.
+"""
+
+Schema = dict[str, Any]
+
+
+def reference() -> str:
+    """The text of crd-reference.md."""
+    parts = [HEADER]
+    for plural in CRDS:
+        parts.extend(_resource(yaml.safe_load((HERE.parent / "crds" / f"{plural}.yaml").read_text())))
+    return "\n".join(parts)
+
+
+def _resource(crd: Schema) -> Iterator[str]:
+    names, [version] = crd["spec"]["names"], crd["spec"]["versions"]
+    schema = version["schema"]["openAPIV3Schema"]
+    yield f"## {names['kind']}\n"
+    scope = "a namespace" if crd["spec"]["scope"] == "Namespaced" else "the whole cluster"
+    yield f"{schema['description']} Belongs to {scope}; short name `{', '.join(names['shortNames'])}`.\n"
+    columns = version["additionalPrinterColumns"]
+    usual = ", ".join(column["name"] for column in columns if not column.get("priority"))
+    wide = ", ".join(column["name"] for column in columns if column.get("priority"))
+    yield f"`kubectl get` shows {usual}; with `-o wide` also {wide}.\n"
+    for part in ("spec", "status"):
+        yield f"### {names['kind']} {part}\n"
+        yield "| field | type | default | meaning |\n|---|---|---|---|"
+        yield from _rows(schema["properties"][part], "")
+        yield ""
+        if rules := list(_rules(schema["properties"][part], part)):
+            yield "Rules:\n"
+            yield from rules
+            yield ""
+
+
+def _rows(schema: Schema, prefix: str) -> Iterator[str]:
+    required = schema.get("required", ())
+    for name, field in schema.get("properties", {}).items():
+        path = f"{prefix}{name}"
+        default = "required" if name in required else _default(field)
+        yield f"| `{path}` | {_type(field)} | {default} | {_cell(field.get('description', ''))} |"
+        yield from _rows(field, f"{path}.")
+        yield from _rows(field.get("items", {}), f"{path}[].")
+
+
+def _type(field: Schema) -> str:
+    if field.get("x-kubernetes-int-or-string"):
+        return "quantity"
+    match field["type"]:
+        case "array":
+            return f"list of {_type(field['items'])}"
+        case "object" if "additionalProperties" in field:
+            return f"map of {_type(field['additionalProperties'])}"
+        case "object":
+            return "free object" if field.get("x-kubernetes-preserve-unknown-fields") else "object"
+        case "string" if "enum" in field:
+            return " \\| ".join(f"`{value}`" for value in field["enum"])
+        case "string" if field.get("format") == "date-time":
+            return "time"
+        case "integer":
+            return f"integer{_bounds(field)}"
+        case plain:
+            return str(plain)
+
+
+def _bounds(field: Schema) -> str:
+    """A lower bound of interest; that of the whole number type goes without saying."""
+    least, most = field.get("minimum"), field.get("maximum")
+    if least is None or least < 0:
+        return ""
+    return f", {least} to {most}" if most is not None and most < 2**31 - 1 else f", from {least}"
+
+
+def _default(field: Schema) -> str:
+    default = field.get("default")
+    return "" if default in (None, {}) else f"`{str(default).lower() if default is False else default}`"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _rules(schema: Schema, path: str) -> Iterator[str]:
+    for rule in schema.get("x-kubernetes-validations", ()):
+        yield f"- `{path}`: {rule['message']}"
+    for name, field in schema.get("properties", {}).items():
+        yield from _rules(field, f"{path}.{name}")
+        yield from _rules(field.get("items", {}), f"{path}.{name}[]")
+
+
+if __name__ == "__main__":
+    (HERE / "crd-reference.md").write_text(reference())

@@ -1,0 +1,138 @@
+"""A whole shim: ModelDeployments as Widgets of an imaginary upstream (docs/writing-a-shim.md walks through it)."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from typing import Final
+
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.provider import shim
+from kubefoundry_sdk.provider.contract import (
+    Capabilities,
+    Deployment,
+    Endpoint,
+    Observation,
+    ObservedPhase,
+    Provider,
+    ReadyReason,
+    Rendered,
+    Replicas,
+    Schema,
+    SelectionRule,
+    UnsupportedSchema,
+    UpstreamKind,
+)
+
+NAME: Final = "widgets"
+API_VERSION: Final = "example.com/v1"
+NEEDED: Final = ("model", "servedName", "image", "replicas", "gpus", "flags", "env")
+
+STATES: Final[Mapping[str, tuple[ObservedPhase, ReadyReason]]] = {
+    "": ("Pending", "Progressing"),
+    "Starting": ("Deploying", "Progressing"),
+    "Serving": ("Running", "DeploymentReady"),
+    "Broken": ("Failed", "Failed"),
+}
+
+
+def probe(crd: Object) -> Schema | UnsupportedSchema:
+    """What the installed CRD can hold."""
+    for item in crd["spec"]["versions"]:
+        if item["name"] == "v1" and item["served"]:
+            fields = item["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+            missing = tuple(f"spec.{name}" for name in NEEDED if name not in fields)
+            return UnsupportedSchema(missing) if missing else Schema(API_VERSION)
+    return UnsupportedSchema((API_VERSION,))
+
+
+def problems(spec: ModelDeploymentSpec, images: Mapping[str, str]) -> Iterator[str]:
+    """What a Widget has no place for must be refused: a field is never silently dropped."""
+    if not (spec.image or images.get(spec.engine.type or "")):
+        yield f"Widgets has no default image for {spec.engine.type}: set image"
+    for field, value in (
+        ("resources.cpu", spec.resources.cpu),
+        ("resources.memory", spec.resources.memory),
+        ("podTemplate.metadata.labels", spec.pod_template.metadata.labels),
+        ("podTemplate.metadata.annotations", spec.pod_template.metadata.annotations),
+        ("secrets.huggingFaceToken", spec.secrets.hugging_face_token),
+        ("nodeSelector", spec.node_selector),
+        ("tolerations", spec.tolerations),
+    ):
+        if value:
+            yield f"Widgets has no place for {field}: remove it"
+
+
+def render(deployment: Deployment, images: Mapping[str, str]) -> Rendered:
+    """The Widget; namespace, owner and KubeFoundry's labels are the runtime's to add."""
+    spec = deployment.spec
+    flags = dict(spec.engine.args)
+    if spec.engine.context_length is not None:
+        flags["max-model-len"] = str(spec.engine.context_length)
+    if spec.engine.trust_remote_code:
+        flags["trust-remote-code"] = "true"
+    image = spec.image or images[spec.engine.type or ""]
+    wanted = {
+        "model": spec.model.id,
+        "servedName": spec.served_name,
+        "image": image,
+        "replicas": spec.scaling.replicas,
+        "gpus": spec.gpu_count,
+        "flags": flags,
+        "env": spec.env,
+    }
+    return Rendered(
+        {
+            "apiVersion": API_VERSION,
+            "kind": "Widget",
+            "metadata": {"name": deployment.name},
+            "spec": {name: value for name, value in wanted.items() if value is not None},
+        },
+        image=image,
+    )
+
+
+def observe(deployment: Deployment, widget: Object) -> Observation:
+    """The Widget's status in KubeFoundry's terms; a state that nobody knows yet must not be a crash."""
+    status = widget.get("status") or {}
+    state, ready = status.get("state", ""), status.get("ready", 0)
+    phase, reason = STATES.get(state, ("Deploying", "Unknown"))
+    if deployment.spec.scaling.replicas == 0 and ready == 0:
+        phase, reason = "Pending", "ScaledToZero"
+    return Observation(
+        phase=phase,
+        reason=reason,
+        message=status.get("message") or f"Widget is {state or 'not taken up yet'}",
+        replicas=Replicas(deployment.spec.scaling.replicas, ready, ready),
+        endpoint=Endpoint(deployment.name, 8000),
+    )
+
+
+def provider(images: Mapping[str, str]) -> Provider:
+    return Provider(
+        name=NAME,
+        title="Widgets",
+        version=version("kubefoundry-provider-widgets"),
+        documentation="https://example.com/widgets",
+        capabilities=Capabilities(
+            engines=("vllm",), serving_modes=("aggregated",), cpu_support=False, gpu_support=True
+        ),
+        upstream=UpstreamKind("example.com", "widgets", "Widget"),
+        probe=probe,
+        supports=lambda deployment, schema: list(problems(deployment.spec, images)),
+        render=lambda deployment, schema: render(deployment, images),
+        observe=observe,
+        selection_rules=(
+            SelectionRule("metadata.namespace.startsWith('edge-')", priority=200, reason="edge → widgets"),
+        ),
+    )
+
+
+def build(arguments: argparse.Namespace) -> Provider:
+    return provider(arguments.default_images)
+
+
+def main() -> int:
+    return shim.run(NAME, build)

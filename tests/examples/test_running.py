@@ -1,0 +1,94 @@
+"""The examples as processes beside core on a real API server, with permissions of their own."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubefoundry_demo.suite import Suite
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind
+from kubefoundry_sdk.api.managed_fields import managers
+from kubefoundry_sdk.api.names import SELECTOR_MANAGER
+from kubefoundry_sdk.cluster.client import Client
+from support.deployments import GPU, model_deployment
+from support.suites import install_crd
+from support.upstream import standin
+from support.waiting import message, phase, reason, until, until_deployment
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
+WIDGETS = Kind("example.com", "v1", "widgets", "Widget")
+
+
+def manifest_of_the_guide() -> list[dict[str, Any]]:
+    """What the command in docs/writing-a-shim.md makes of a manifest of ours."""
+    guide = (ROOT / "docs" / "writing-a-shim.md").read_text()
+    [command] = re.findall(r"^sed (?:.*\\\n)*.* > .*$", guide, flags=re.M)
+    made = subprocess.run(
+        ["sh", "-ec", command.rpartition(" > ")[0]], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return [document for document in yaml.safe_load_all(made.stdout) if document]
+
+
+async def test_a_shim_of_a_third_party(fresh: Suite, api: Client, namespace: str) -> None:
+    install_crd(fresh, yaml.safe_load((EXAMPLES / "shim" / "widgets.crd.yaml").read_text()))
+    fresh.install("widgets", documents=manifest_of_the_guide())
+    fresh.start("core", "widgets")
+
+    body = model_deployment("m", namespace, {**GPU, "image": "example.com/vllm:1"}, provider="widgets")
+    made = await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+    widget = await until(api, WIDGETS, "m", namespace, lambda obj: obj)
+    assert widget
+    assert widget["spec"]["model"] == "org/model"
+    assert widget["metadata"]["ownerReferences"][0]["uid"] == made["metadata"]["uid"]
+
+    patch = '{"status": {"state": "Serving", "ready": 1}}'
+    fresh.plane.kubectl(
+        *("patch", "widget", "m", "-n", namespace, "--subresource=status", "--type=merge", "-p", patch)
+    )
+    running = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    assert running["status"]["endpoint"] == {"service": "m", "port": 8000}
+
+    await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
+    await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
+    await until(api, WIDGETS, "m", namespace, lambda obj: obj is None)
+
+
+async def test_a_selector_in_place_of_ours(fresh: Suite, api: Client, namespace: str) -> None:
+    install_crd(fresh, standin("dynamo").document)
+    fresh.simulate("dynamo")
+    fresh.start("core", "dynamo")
+    await api.create(MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU), manager="test")
+    waiting = await until_deployment(
+        api, "m", namespace, lambda obj: reason(obj, "ProviderSelected") == "NoSelector"
+    )
+    told = "No provider specified and provider-selector not installed"
+    assert (waiting["status"]["message"], message(waiting, "ProviderSelected")) == (told, told)
+
+    # Account, permissions, arguments and environment are those of the manifest; the program is the example.
+    selector = fresh.install("selector")
+    selector.command = [sys.executable, str(EXAMPLES / "selector" / "selector.py"), *selector.command[1:]]
+    fresh.start("selector")
+
+    running = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    assert running["status"]["provider"]["selectedReason"] == "house rule → dynamo"
+
+    name_it = '{"spec": {"provider": {"name": "dynamo"}}}'
+    fresh.plane.kubectl("patch", "md", "m", "-n", namespace, "--type=merge", "-p", name_it)
+    await until_deployment(
+        api,
+        "m",
+        namespace,
+        lambda obj: (
+            reason(obj, "ProviderSelected") == "ExplicitlySelected"
+            and SELECTOR_MANAGER not in managers(obj, "status")
+        ),
+    )
