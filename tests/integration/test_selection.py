@@ -9,28 +9,13 @@ import pytest
 
 from kubefoundry_demo.suite import Suite
 from kubefoundry_sdk.api.conditions import find
-from kubefoundry_sdk.api.kinds import EVENTS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
+from kubefoundry_sdk.api.kinds import EVENTS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment
-from support.waiting import SECONDS, reason, until, until_deployment
+from support.registrations import register, until_judged
+from support.waiting import SECONDS, reason, until_deployment
 
 pytestmark = pytest.mark.integration
-
-
-async def register(api: Client, name: str, *conditions: str, priority: int = 0) -> None:
-    """A provider of vLLM on GPUs that is ready."""
-    head = {
-        "apiVersion": PROVIDER_CONFIGS.api_version,
-        "kind": PROVIDER_CONFIGS.kind,
-        "metadata": {"name": name},
-    }
-    spec = {
-        "capabilities": {"engines": ["vllm"], "servingModes": ["aggregated"], "gpuSupport": True},
-        "selectionRules": [{"condition": each, "priority": priority} for each in conditions],
-    }
-    status = {"ready": True, "lastHeartbeat": "2026-02-04T10:00:00Z"}
-    await api.apply(PROVIDER_CONFIGS, {**head, "spec": spec}, manager=f"{name}-provider")
-    await api.apply_status(PROVIDER_CONFIGS, {**head, "status": status}, manager=f"{name}-provider")
 
 
 async def change(api: Client, obj: Object, *operations: dict[str, Any]) -> Object:
@@ -75,25 +60,20 @@ async def test_chosen_kept_named_given_back_and_chosen_again(
     )
     assert "provider" not in waiting["status"]
 
-    await register(api, "a", "spec.engin.type == 'vllm'", "spec.engine.type == 'vllm'")
+    config = await register(api, "a", ("spec.engin.type == 'vllm'", 0), ("spec.engine.type == 'vllm'", 0))
     chosen = await until_deployment(api, "m", namespace, settled("a", "provider-selector", "AutoSelected"))
     assert chosen["status"]["provider"]["selectedReason"] == "engine=vllm → a (only vllm provider)"
 
     await until_told(api, namespace, "Selected provider 'a': engine=vllm → a (only vllm provider)")
 
-    config = await until(
-        api, PROVIDER_CONFIGS, "a", None, lambda obj: obj and reason(obj, "RulesValid") == "InvalidRule"
-    )
-    assert config is not None
-    told = (find(config["status"]["conditions"], "RulesValid") or {})["message"]
-    assert told.startswith("selectionRules[0].condition, column 6: no field 'engin' in spec")
+    verdict = await until_judged(api, config)
+    assert (verdict["status"], verdict["reason"]) == ("False", "InvalidRule")
+    assert verdict["message"].startswith("selectionRules[0].condition, column 6: no field 'engin' in spec")
 
     fresh.components["selector"].kill()
-    await register(api, "b", "true", priority=9)
+    config = await register(api, "b", ("true", 9))
     fresh.start("selector")
-    await until(
-        api, PROVIDER_CONFIGS, "b", None, lambda obj: obj and reason(obj, "RulesValid") == "RulesValid"
-    )
+    assert (await until_judged(api, config))["status"] == "True"
     kept = await api.get(MODEL_DEPLOYMENTS, "m", namespace)
     assert kept["status"]["provider"] == chosen["status"]["provider"]
 

@@ -1,0 +1,133 @@
+"""Where no provider is chosen: what the user is told, and that it goes on as soon as it can."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_demo.suite import Suite
+from kubefoundry_sdk.api.conditions import find
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.cluster.client import Client
+from support.deployments import CPU, GPU, model_deployment
+from support.registrations import register
+from support.suites import install_crd
+from support.upstream import standin
+from support.waiting import message, phase, reason, until_deployment
+
+pytestmark = pytest.mark.integration
+
+
+async def until_waiting(api: Client, name: str, namespace: str, because: str, told: str) -> Object:
+    """The ModelDeployment once its condition ProviderSelected says just that; phase and Ready say it waits."""
+    obj = await until_deployment(
+        api, name, namespace, lambda obj: message(obj, "ProviderSelected") == told, seconds=20
+    )
+    selected = find(obj["status"]["conditions"], "ProviderSelected") or {}
+    assert (selected["status"], selected["reason"]) == ("False", because)
+    assert (phase(obj), reason(obj, "Ready")) == ("Pending", "Progressing")
+    assert "provider" not in obj["status"]
+    return obj
+
+
+async def create(
+    api: Client, name: str, namespace: str, spec: dict[str, Any], provider: str | None = None
+) -> None:
+    body = model_deployment(name, namespace, spec, provider=provider)
+    await api.create(MODEL_DEPLOYMENTS, body, manager="user")
+
+
+async def test_without_a_selector_it_is_said_and_with_one_it_runs(
+    fresh: Suite, api: Client, namespace: str
+) -> None:
+    install_crd(fresh, standin("kaito").document)
+    fresh.simulate("kaito")
+    fresh.start("core", "kaito")
+    none = "No provider specified and provider-selector not installed"
+    await create(api, "m", namespace, CPU)
+    waiting = await until_waiting(api, "m", namespace, "NoSelector", none)
+    assert waiting["status"]["message"] == none
+
+    fresh.start("selector")
+    running = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    assert reason(running, "ProviderSelected") == "AutoSelected"
+
+    fresh.components["selector"].stop()
+    await create(api, "later", namespace, CPU)
+    await until_waiting(api, "later", namespace, "NoSelector", none)
+    kept = await api.get(MODEL_DEPLOYMENTS, "m", namespace)
+    assert kept["status"] == running["status"]
+
+
+async def test_each_provider_that_is_not_chosen_is_named_with_the_reason(
+    fresh: Suite, api: Client, namespace: str
+) -> None:
+    fresh.start("core", "selector")
+    await create(api, "m", namespace, GPU)
+    await until_waiting(
+        api,
+        "m",
+        namespace,
+        "NoHealthyProviders",
+        "No healthy providers available: none is registered. Install a provider",
+    )
+
+    await register(api, "a", ("true", 1), ready=False)
+    await until_waiting(
+        api,
+        "m",
+        namespace,
+        "NoHealthyProviders",
+        "No healthy providers available: a is not ready."
+        " Check the providers' controllers and upstream operators",
+    )
+
+    await register(api, "b", ("true", 1), engines=("llamacpp",))
+    await register(api, "c")
+    await register(api, "d", ("spec.model.id == 'org/other'", 1))
+    obj = await until_waiting(
+        api,
+        "m",
+        namespace,
+        "NoMatchingProvider",
+        "No provider matches engine=vllm, mode=aggregated, gpu=1: a is not ready;"
+        " b does not support vllm engine; c has no selection rules (it must be named); d has no matching rule."
+        " Change the spec, or name a provider in spec.provider.name",
+    )
+
+    other = [{"op": "replace", "path": "/spec/model/id", "value": "org/other"}]
+    await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, other, manager="user")
+    obj = await until_deployment(
+        api, "m", namespace, lambda obj: reason(obj, "ProviderSelected") == "AutoSelected"
+    )
+    assert obj["status"]["provider"]["name"] == "d"
+
+
+async def test_a_provider_that_is_not_registered_is_waited_for(
+    fresh: Suite, api: Client, namespace: str
+) -> None:
+    fresh.start("core", "selector")
+    await create(api, "m", namespace, GPU, provider="mine")
+    await until_waiting(
+        api,
+        "m",
+        namespace,
+        "ProviderNotRegistered",
+        "Provider 'mine' is not registered (registered: none)",
+    )
+    for name in ("b", "a"):
+        await register(api, name, ("true", 1))
+    await until_waiting(
+        api,
+        "m",
+        namespace,
+        "ProviderNotRegistered",
+        "Provider 'mine' is not registered (registered: a, b)",
+    )
+
+    await register(api, "mine")
+    obj = await until_deployment(
+        api, "m", namespace, lambda obj: reason(obj, "ProviderSelected") == "ExplicitlySelected"
+    )
+    assert obj["status"]["provider"] == {"name": "mine", "selectedReason": "explicit provider selection"}
