@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_core.decision import EXPLICIT, NO_SELECTOR, Surroundings, decide
+from kubefoundry_core.decision import EXPLICIT, NO_SELECTOR, REPORTED, WAITING, Surroundings, decide, shared
 from kubefoundry_sdk.api.conditions import find
 
 GOOD: dict[str, Any] = {"model": {"id": "org/model"}, "engine": {"type": "llamacpp"}}
@@ -43,7 +43,7 @@ def test_a_new_deployment_says_everything_from_the_first_second() -> None:
 
     assert decided == {
         "phase": "Pending",
-        "message": "Waiting for a provider to be selected",
+        "message": WAITING,
         "observedGeneration": 3,
         "conditions": [
             {
@@ -57,7 +57,7 @@ def test_a_new_deployment_says_everything_from_the_first_second() -> None:
                 "type": "Ready",
                 "status": "False",
                 "reason": "Progressing",
-                "message": "Waiting for a provider to be selected",
+                "message": WAITING,
                 "observedGeneration": 3,
             },
         ],
@@ -127,7 +127,7 @@ def test_a_new_deployment_says_everything_from_the_first_second() -> None:
             around(selector=False),
             None,
             None,
-            "Waiting for provider acme to report",
+            WAITING,
             id="the selector's choice stays the selector's",
         ),
         pytest.param(
@@ -145,7 +145,7 @@ def test_a_new_deployment_says_everything_from_the_first_second() -> None:
             around("acme"),
             None,
             None,
-            "Waiting for provider acme to report",
+            WAITING,
             id="name removed and taken over: released",
         ),
         pytest.param(
@@ -154,7 +154,7 @@ def test_a_new_deployment_says_everything_from_the_first_second() -> None:
             around("acme", "beta"),
             None,
             None,
-            "Waiting for provider beta to report",
+            WAITING,
             id="name removed and taken over by a selector without conditions: released",
         ),
         pytest.param(
@@ -163,7 +163,7 @@ def test_a_new_deployment_says_everything_from_the_first_second() -> None:
             around("acme"),
             None,
             None,
-            "Waiting for a provider to be selected",
+            WAITING,
             id="unregistered name removed",
         ),
     ],
@@ -249,3 +249,35 @@ def test_what_is_deleted_before_a_provider_reported_is_terminating() -> None:
 
     assert decided["phase"] == "Terminating"
     assert decided["message"] == "Waiting for finalizers: kubefoundry.ai/acme-provider"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        pytest.param("acme", REPORTED, id="the chosen provider has written"),
+        pytest.param("beta", frozenset(), id="only another one has"),
+        pytest.param(None, frozenset(), id="none is chosen"),
+    ],
+)
+def test_core_shares_words_only_with_the_chosen_provider(
+    chosen: str | None, expected: frozenset[str]
+) -> None:
+    assert shared(written_by("acme", chosen)) == expected
+
+
+@pytest.mark.parametrize(("chosen", "core_speaks"), [("acme", False), ("beta", True)])
+def test_a_provider_that_waits_for_anothers_clean_up_speaks_for_itself(
+    chosen: str, core_speaks: bool
+) -> None:
+    decided = decide(written_by("acme", chosen), around("acme", "beta"))
+
+    assert ("phase" in decided) is core_speaks
+    assert (find(decided["conditions"], "Ready") is not None) is core_speaks
+
+
+def written_by(provider: str, chosen: str | None) -> dict[str, Any]:
+    """A deployment in whose status the provider has written, but not whether it is compatible."""
+    body = deployment(GOOD, {"provider": {"name": chosen}} if chosen else {})
+    entry = {"manager": f"{provider}-provider", "operation": "Apply", "subresource": "status", "fieldsV1": {}}
+    body["metadata"]["managedFields"] = [entry]
+    return body

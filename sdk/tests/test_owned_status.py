@@ -76,6 +76,18 @@ def test_a_write_is_needed_only_where_the_owned_fields_differ(
     assert same(obj, wanted, "me") is expected
 
 
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        pytest.param({"provider": {"resourceName": "m"}}, True, id="only shares are left to drop"),
+        pytest.param({"provider": {"resourceName": "other"}}, False, id="something else differs"),
+        pytest.param({}, False, id="something of its own is to be released"),
+    ],
+)
+def test_dropping_shares_is_worth_no_write_of_its_own(wanted: dict[str, Any], expected: bool) -> None:
+    assert same(live(STATUS), {**wanted, "conditions": []}, "me", {"phase", "Ready"}) is expected
+
+
 def test_compaction_keeps_ones_own_fields_and_the_others_names() -> None:
     managed = live(STATUS)["metadata"]["managedFields"]
 

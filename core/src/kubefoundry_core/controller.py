@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from kubefoundry_core.abandonment import dead_managers, orphaned_finalizers, remaining
 from kubefoundry_core.announcements import announcements
-from kubefoundry_core.decision import Surroundings, decide
+from kubefoundry_core.decision import Surroundings, decide, shared
 from kubefoundry_sdk.api.kinds import LEASES, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
 from kubefoundry_sdk.api.names import CORE_MANAGER, SELECTOR_LEASE
 from kubefoundry_sdk.cluster.errors import ApiError
@@ -56,8 +56,10 @@ class Controller:
         if not self._deployments.get(key):
             return None
         try:
-            waits = [await self._remove_orphaned_finalizers(key), await self._release_dead_managers(key)]
+            waits = [await self._remove_orphaned_finalizers(key)]
+            # First, because of a condition in which core has a share no dead manager can be released.
             await self._write_status(key)
+            waits.append(await self._release_dead_managers(key))
         except ApiError as error:
             if not error.not_found:
                 raise
@@ -71,7 +73,9 @@ class Controller:
             return
         decided = decide(live, Surroundings(set(self._heartbeats), self._selector))
         client, store = self._process.client, self._deployments
-        if await status.write(client, store, MODEL_DEPLOYMENTS, live, decided, manager=CORE_MANAGER):
+        if await status.write(
+            client, store, MODEL_DEPLOYMENTS, live, decided, manager=CORE_MANAGER, shared=shared(live)
+        ):
             for told in announcements(live.get("status") or {}, decided):
                 self._process.recorder.event(live, told.type, told.reason, told.note)
 

@@ -10,7 +10,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kubefoundry_sdk.api import reasons, validation
+from kubefoundry_sdk.api import managed_fields, names, reasons, validation
 from kubefoundry_sdk.api.conditions import Condition, condition, find
 from kubefoundry_sdk.api.kinds import Object
 
@@ -20,8 +20,15 @@ EXPLICIT: Final = "explicit provider selection"
 NO_SELECTOR: Final = "No provider specified and provider-selector not installed"
 """003 §3.5.2, word for word."""
 
+WAITING: Final = "Waiting for a provider to be selected and to report"
+"""Says both, because correcting it once a provider is selected would be a write more for every deployment."""
+
 VALID: Final = "Schema validation passed"
 """003 §4.1, word for word."""
+
+
+REPORTED: Final = frozenset({"phase", "message", "observedGeneration", reasons.READY})
+"""Status fields and the condition that are the provider's from its first report on (contract §3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +73,9 @@ def decide(deployment: Object, around: Surroundings) -> Object:
         conditions.append(selection.condition)
     if selection.provider:
         status["provider"] = selection.provider
-    if find(live.get("conditions"), reasons.PROVIDER_COMPATIBLE) is None:
+    # A provider that waits for another one's clean-up speaks too, before it has come to what it is asked for.
+    reported = find(live.get("conditions"), reasons.PROVIDER_COMPATIBLE) or _chosen_has_written(deployment)
+    if not reported:
         phase, message = "Pending", invalid or selection.waiting
         if meta.get("deletionTimestamp"):
             phase = "Terminating"
@@ -74,6 +83,20 @@ def decide(deployment: Object, around: Surroundings) -> Object:
         status |= {"phase": phase, "message": message, "observedGeneration": generation}
         conditions.append(condition(reasons.READY, False, "Progressing", message, generation=generation))
     return {**status, "conditions": conditions}
+
+
+def shared(deployment: Object) -> frozenset[str]:
+    """What core may go on sharing with the chosen provider, which has written: it is dropped with core's next write.
+
+    That would be a write of its own for every deployment, for nothing: the provider takes over whatever it changes.
+    Once another provider is chosen nothing is shared: a condition of which core keeps a part cannot be released.
+    """
+    return REPORTED if _chosen_has_written(deployment) else frozenset()
+
+
+def _chosen_has_written(deployment: Object) -> bool:
+    chosen: str = ((deployment.get("status") or {}).get("provider") or {}).get("name") or ""
+    return bool(chosen) and names.provider_manager(chosen) in managed_fields.managers(deployment, "status")
 
 
 def select(deployment: Object, around: Surroundings, *, valid: bool) -> Selection:
@@ -105,7 +128,7 @@ def select(deployment: Object, around: Surroundings, *, valid: bool) -> Selectio
     if current:
         return _handing_over(live, current)
     if around.selector:
-        return Selection(None, None, "Waiting for a provider to be selected")
+        return Selection(None, None, WAITING)
     return Selection(None, selected(False, "NoSelector", NO_SELECTOR), NO_SELECTOR)
 
 
@@ -127,13 +150,13 @@ def _handing_over(live: Object, current: str) -> Selection:
 
     Without that the selector would not know which provider to keep (contract §5).
     """
-    waiting = f"Waiting for provider {current} to report"
     held = find(live.get("conditions"), reasons.PROVIDER_SELECTED)
     if (
         not held
         or held.get("reason") != "ExplicitlySelected"
         or live["provider"].get("selectedReason") != EXPLICIT
     ):
-        return Selection(None, None, waiting)
+        return Selection(None, None, WAITING)
     held.pop("lastTransitionTime", None)
+    waiting = f"Waiting for provider {current} to report"
     return Selection({"name": current, "selectedReason": EXPLICIT}, held, waiting)

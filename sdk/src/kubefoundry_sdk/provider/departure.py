@@ -94,7 +94,14 @@ async def let_go(shim: Shim, live: Object, held: bool) -> float | None:
     ):
         return None
     key = (live["metadata"]["namespace"], live["metadata"]["name"])
-    await status.write(shim.client, shim.deployments, MODEL_DEPLOYMENTS, live, {}, manager=shim.manager)
+    try:
+        await status.write(shim.client, shim.deployments, MODEL_DEPLOYMENTS, live, {}, manager=shim.manager)
+    except ApiError as error:
+        if error.code != 422:
+            raise
+        # Core still shares one of our conditions, and its part alone is none. It drops that at the event that
+        # brought us here, so to us this is a conflict like any other.
+        raise ApiError(409, "Conflict", error.message) from error
     current = shim.deployments.get(key)
     if held and current and current["metadata"]["uid"] == live["metadata"]["uid"]:
         own = names.provider_finalizer(shim.provider.name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,19 +14,29 @@ from kubefoundry_sdk.runtime.store import Store
 
 
 async def write(
-    client: Client, store: Store, kind: Kind, live: Object, status: Mapping[str, Any], *, manager: str
+    client: Client,
+    store: Store,
+    kind: Kind,
+    live: Object,
+    status: Mapping[str, Any],
+    *,
+    manager: str,
+    shared: Collection[str] = (),
 ) -> bool:
     """Makes `status` the fields that `manager` owns in the status of `live`; whether a request was needed.
 
     Fields it owned and that are not in `status` are released; an empty `status` releases all. Conditions come
     without transition times. The apply takes fields over (force) and carries the resource version of `live`:
     raises ApiError (conflict) when the object has changed, in which case the next watch event decides again.
+
+    shared: status fields and types of conditions that another manager has taken over. Where their values did not
+    differ both own them now; letting go of such a share is left to the next write and needs none of its own.
     """
     wanted = dict(status)
     current = live.get("status") or {}
     if "conditions" in wanted:
         wanted["conditions"] = stamp(wanted["conditions"], current.get("conditions"), datetime.now(UTC))
-    if same(live, wanted, manager):
+    if same(live, wanted, manager, shared):
         return False
     meta = live["metadata"]
     body: Object = {
@@ -42,15 +52,23 @@ async def write(
     return True
 
 
-def same(live: Object, wanted: Mapping[str, Any], manager: str) -> bool:
-    """Whether what `manager` owns in the live status is just `wanted`."""
+def same(live: Object, wanted: Mapping[str, Any], manager: str, shared: Collection[str] = ()) -> bool:
+    """Whether what `manager` owns in the live status, but for what it shares, is just `wanted`."""
     fields = managed_fields.owned(live, manager, "status")
     if fields is None:
         return not wanted
     owned = managed_fields.project(live.get("status") or {}, fields.get("f:status", {}))
     if "f:status" not in fields:
         owned = {}
-    return _canonical(owned) == _canonical(wanted)
+    return _without(_canonical(owned), shared) == _without(_canonical(wanted), shared)
+
+
+def _without(status: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """`status` as `_canonical` makes it; names: of fields and types of conditions."""
+    kept = {name: value for name, value in status.items() if name not in names}
+    if "conditions" in kept:
+        kept["conditions"] = {type_: item for type_, item in kept["conditions"].items() if type_ not in names}
+    return kept
 
 
 def _canonical(status: Mapping[str, Any]) -> dict[str, Any]:

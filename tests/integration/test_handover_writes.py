@@ -1,0 +1,36 @@
+"""Changing the provider of a deployment takes few writes: core and the two shims do not contradict one another."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubefoundry_demo.suite import Suite
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk.cluster.client import Client
+from support.audit import AuditLog
+from support.deployments import GPU, model_deployment
+from support.waiting import phase, until_deployment
+
+pytestmark = pytest.mark.integration
+
+
+async def test_core_leaves_the_words_to_a_shim_that_waits_for_anothers_clean_up(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    await api.create(
+        MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider="dynamo"), manager="test"
+    )
+    await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    log = AuditLog(suite)
+
+    change = {"op": "replace", "path": "/spec/provider/name", "value": "kuberay"}
+    await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, [change], manager="test")
+    await until_deployment(
+        api,
+        "m",
+        namespace,
+        lambda obj: phase(obj) == "Running" and obj["status"]["provider"].get("resourceKind") == "RayService",
+    )
+
+    # The choice; at most once more for each of the two, whose writes it may meet.
+    assert 1 <= len(log.writes("core", namespace, "modeldeployments")) <= 3
