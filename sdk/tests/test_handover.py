@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kubefoundry_sdk.provider.handover import TIMEOUT, Waits, given_up, others
+from kubefoundry_sdk.provider.handover import Waits, given_up, others
+
+TIMEOUT = 300.0
 
 
 @pytest.mark.parametrize(
@@ -22,7 +24,7 @@ def test_whose_finalizers_hold_it(finalizers: list[str] | None, expected: list[s
 
 
 def test_the_wait_ends_after_the_time_from_its_first_sight() -> None:
-    waits = Waits()
+    waits = Waits(TIMEOUT)
 
     assert waits.left("u", ["dynamo"], 100.0) == TIMEOUT
     assert waits.left("u", ["dynamo"], 100.0 + TIMEOUT - 1) == 1
@@ -31,14 +33,14 @@ def test_the_wait_ends_after_the_time_from_its_first_sight() -> None:
 
 @pytest.mark.parametrize("uid, holders", [("other", ["dynamo"]), ("u", ["kuberay"])])
 def test_another_object_or_holder_gets_its_own_time(uid: str, holders: list[str]) -> None:
-    waits = Waits()
+    waits = Waits(TIMEOUT)
     waits.left("u", ["dynamo"], 0.0)
 
     assert waits.left(uid, holders, 200.0) == TIMEOUT
 
 
 def test_a_wait_that_is_over_is_forgotten() -> None:
-    waits = Waits()
+    waits = Waits(TIMEOUT)
     waits.left("u", ["dynamo"], 0.0)
 
     waits.forget("u")
@@ -47,7 +49,7 @@ def test_a_wait_that_is_over_is_forgotten() -> None:
 
 
 def test_giving_up_names_who_did_not_clean_up_and_what_to_do() -> None:
-    assert given_up(["dynamo"]) == (
-        "Provider dynamo has not cleaned up in 5 minutes; going on without. "
+    assert given_up(["dynamo"], TIMEOUT) == (
+        "Provider dynamo has not cleaned up in 300 s; going on without. "
         "What it made may still run: delete it by hand"
     )

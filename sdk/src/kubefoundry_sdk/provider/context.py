@@ -25,7 +25,8 @@ from kubefoundry_sdk.runtime.store import Key, Store
 class Shim:
     """What a reconcile works with. `helpers` is None for a provider without helper objects.
 
-    finalizer_timeout: seconds from deletionTimestamp after which the finalizer goes, whatever is left.
+    finalizer_timeout: seconds from deletionTimestamp after which the finalizer goes, whatever is left; other
+        providers get as long before this one goes on without their clean-up.
     """
 
     provider: Provider
@@ -38,11 +39,14 @@ class Shim:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     refusals: apply.Refusals = field(default_factory=apply.Refusals)
     corrections: Corrections = field(default_factory=Corrections)
-    waits: Waits = field(default_factory=Waits)
+    waits: Waits = field(init=False)
     leaving: dict[Key, tuple[str, Record]] = field(default_factory=dict)
     """What was applied to upstream objects that are on their way out, and the uid of the ModelDeployment: the next
     ones start from that, so a new object alone brings no other default image."""
     silences: Silences = field(default_factory=Silences)
+
+    def __post_init__(self) -> None:
+        self.waits = Waits(self.finalizer_timeout)
 
     @property
     def manager(self) -> str:

@@ -9,9 +9,6 @@ from kubefoundry_sdk.api import names, reasons
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.report import Stop
 
-TIMEOUT: Final = 300.0
-"""Seconds that another provider gets for its clean-up, from when this shim first saw that it has to wait."""
-
 _FINALIZER: Final = re.compile(re.escape(names.PREFIX) + r"(?P<provider>.+)-provider")
 
 
@@ -22,9 +19,13 @@ def others(deployment: Object, provider: str) -> list[str]:
 
 
 class Waits:
-    """Since when a ModelDeployment (by uid) has waited for whom."""
+    """Since when a ModelDeployment (by uid) has waited for whom.
 
-    def __init__(self) -> None:
+    timeout: seconds that another provider gets for its clean-up, from when this shim first saw that it has to wait.
+    """
+
+    def __init__(self, timeout: float) -> None:
+        self.timeout = timeout
         self._since: dict[str, tuple[list[str], float]] = {}
 
     def left(self, uid: str, holders: list[str], now: float) -> float:
@@ -32,8 +33,8 @@ class Waits:
         known = self._since.get(uid)
         if known is None or known[0] != holders:
             self._since[uid] = (holders, now)
-            return TIMEOUT
-        return TIMEOUT - (now - known[1])
+            return self.timeout
+        return self.timeout - (now - known[1])
 
     def forget(self, uid: str) -> None:
         self._since.pop(uid, None)
@@ -44,9 +45,9 @@ def waiting(holders: list[str]) -> Stop:
     return Stop(reasons.RESOURCE_CREATED, "WaitingForCleanup", message, failed=False)
 
 
-def given_up(holders: list[str]) -> str:
+def given_up(holders: list[str], timeout: float) -> str:
     """What the Event says when the time is over."""
     return (
-        f"Provider {', '.join(holders)} has not cleaned up in {TIMEOUT / 60:.0f} minutes; going on without. "
+        f"Provider {', '.join(holders)} has not cleaned up in {timeout:.0f} s; going on without. "
         "What it made may still run: delete it by hand"
     )

@@ -117,7 +117,7 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
         if left > 0:
             report.stop = handover.waiting(holders)
             return left
-        shim.recorder.event(live, "Warning", "FinalizerTimeout", handover.given_up(holders))
+        shim.recorder.event(live, "Warning", "FinalizerTimeout", handover.given_up(holders, shim.waits.timeout))
     else:
         shim.waits.forget(deployment.uid)
 
