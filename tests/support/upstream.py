@@ -15,6 +15,9 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 SHARED = Path(os.environ.get("KUBEFOUNDRY_SHARED") or REPOSITORY.parent / "shared")
 """The optional data folder `../shared`; KUBEFOUNDRY_SHARED names another place."""
 
+STANDINS = REPOSITORY / "tests" / "standins"
+"""The project's own CRDs, one file a provider."""
+
 PROVIDERS = ("kaito", "dynamo", "kuberay")
 
 requires_shared = pytest.mark.skipif(
@@ -59,7 +62,7 @@ def crds(provider: str) -> tuple[UpstreamCRD, ...]:
 @cache
 def standin(provider: str) -> UpstreamCRD:
     """The project's own stand-in: the fields that the shim uses, no more."""
-    return UpstreamCRD("standin", _load(REPOSITORY / "tests" / "standins" / f"{provider}.yaml"))
+    return UpstreamCRD("standin", _load(STANDINS / f"{provider}.yaml"))
 
 
 def schema(crd: UpstreamCRD, version: str) -> dict[str, Any]:

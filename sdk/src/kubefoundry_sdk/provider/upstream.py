@@ -24,7 +24,7 @@ class Upstream:
         self._provider = provider
         self._changed = changed
         self._followed: str | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None] | None] = []
         self.objects = Store(managers=frozenset({manager}))
         self.schema: Schema | UnsupportedSchema | None = None
         """What `probe` found; None while the CRD is not installed."""
@@ -92,18 +92,21 @@ class Upstream:
         if version == self._followed:
             return
         self._followed = version
-        if self._task:
-            self._task.cancel()
-            self._task = None
+        # The watch is itself the task that is cancelled: inside another, it could store an event after the clearing.
+        for task in self._tasks:
+            if task:
+                task.cancel()
+        self._tasks.clear()
         self.objects.clear()
         if kind:
-            self._task = self._process.background(self._objects(kind))
+            self._tasks = [
+                self._process.background(self._process.follow(kind, self.objects)),
+                self._process.background(self._tell_when_synced()),
+            ]
 
-    async def _objects(self, kind: Kind) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._process.follow(kind, self.objects))
-            await self.objects.synced.wait()
-            self._changed()
+    async def _tell_when_synced(self) -> None:
+        await self.objects.synced.wait()
+        self._changed()
 
 
 def schema_digest(crd: Object, probed: Schema | UnsupportedSchema) -> str | None:

@@ -1,0 +1,182 @@
+"""A ModelDeployment takes with it what was made for it, and never stays behind for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from kubefoundry_demo.suite import Suite
+from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.cluster.client import Client
+from support.deployments import GPU, model_deployment
+from support.kinds import UPSTREAM
+from support.waiting import message, phase, reason, until, until_deployment
+
+pytestmark = pytest.mark.integration
+
+EVERY = pytest.mark.parametrize("provider", UPSTREAM)
+HELD = "example.com/held-by-the-test"
+
+
+@EVERY
+async def test_the_upstream_object_goes_first(
+    suite: Suite, api: Client, namespace: str, provider: str
+) -> None:
+    kind = UPSTREAM[provider]
+    made = await create(api, namespace, provider)
+    await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    await add_finalizer(api, kind, namespace)
+
+    await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
+
+    leaving = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Terminating")
+    assert reason(leaving, "ResourceCreated") == "Terminating"
+    assert message(leaving, "ResourceCreated").startswith(f"Waiting for {kind.kind} {namespace}/m")
+    assert reason(leaving, "Ready") == "Progressing"
+    upstream = await until(
+        api, kind, "m", namespace, lambda obj: obj is None or "deletionTimestamp" in obj["metadata"]
+    )
+    assert upstream is not None
+    assert f"kubefoundry.ai/{provider}-provider" in leaving["metadata"]["finalizers"]
+    await remove_finalizer(api, kind, namespace)
+    await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
+    await until(api, kind, "m", namespace, lambda obj: obj is None)
+
+
+@EVERY
+async def test_made_again_at_once_under_the_same_name(
+    suite: Suite, api: Client, namespace: str, provider: str
+) -> None:
+    kind = UPSTREAM[provider]
+
+    for awaited in ("Pending", "Deploying", "Running") * 3 + ("Pending",):
+        made = await create(api, namespace, provider)
+        await until_deployment(api, "m", namespace, has_come_to(awaited))
+        await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
+        await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
+    last = await create(api, namespace, provider)
+
+    running = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    uid = str(last["metadata"]["uid"])
+    assert running["metadata"]["uid"] == uid
+    for kind_ in (kind, CONFIG_MAPS):
+        objects, _ = await api.list(
+            kind_, namespace, selector={"labelSelector": "kubefoundry.ai/managed-by=kubefoundry"}
+        )
+        assert owner_uids(*objects) <= {uid}
+
+
+@EVERY
+async def test_what_a_forced_removal_left_is_waited_for(
+    suite: Suite, api: Client, namespace: str, provider: str
+) -> None:
+    kind = UPSTREAM[provider]
+    first = await create(api, namespace, provider)
+    await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    await add_finalizer(api, kind, namespace)
+    await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=first["metadata"]["uid"])
+    suite.plane.kubectl(
+        "patch",
+        "modeldeployment",
+        "m",
+        "-n",
+        namespace,
+        "--type=merge",
+        "-p",
+        '{"metadata":{"finalizers":[]}}',
+    )
+    await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
+
+    second = await create(api, namespace, provider)
+
+    waiting = await until_deployment(
+        api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "WaitingForCleanup"
+    )
+    assert phase(waiting) == "Pending"
+    await remove_finalizer(api, kind, namespace)
+    uid = second["metadata"]["uid"]
+    await until(api, kind, "m", namespace, lambda obj: obj is not None and owner_uids(obj) == {uid})
+    await until_deployment(
+        api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ResourceCreated"
+    )
+
+
+@EVERY
+async def test_a_stopped_shim_is_waited_for(suite: Suite, api: Client, namespace: str, provider: str) -> None:
+    made = await create(api, namespace, provider)
+    await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    shim = suite.components[provider]
+    shim.stop()
+
+    await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
+
+    left = await api.get(MODEL_DEPLOYMENTS, "m", namespace)
+    assert left["metadata"]["finalizers"] == [f"kubefoundry.ai/{provider}-provider"]
+    shim.start()
+    await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
+    await until(api, UPSTREAM[provider], "m", namespace, lambda obj: obj is None)
+    shim.wait_ready()
+
+
+@EVERY
+async def test_orphaning_leaves_the_upstream_object_as_it_is(
+    suite: Suite, api: Client, namespace: str, provider: str
+) -> None:
+    kind = UPSTREAM[provider]
+    made = await create(api, namespace, provider)
+    await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    before = await api.get(kind, "m", namespace)
+
+    await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"], propagation="Orphan")
+
+    await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
+    after = await api.get(kind, "m", namespace)
+    assert "deletionTimestamp" not in after["metadata"]
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert "ownerReferences" not in after["metadata"]
+    assert {key: after[key] for key in after if key != "metadata"} == {
+        key: before[key] for key in before if key != "metadata"
+    }
+
+
+async def create(api: Client, namespace: str, provider: str) -> Object:
+    return await api.create(
+        MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider=provider), manager="test"
+    )
+
+
+def has_come_to(awaited: str) -> Callable[[Object], bool]:
+    order = ("Pending", "Deploying", "Running")
+    return lambda obj: order.index(phase(obj) or "Pending") >= order.index(awaited)
+
+
+def owner_uids(*objects: Object) -> set[str]:
+    return {owner["uid"] for obj in objects for owner in obj["metadata"].get("ownerReferences", ())}
+
+
+async def add_finalizer(api: Client, kind: Kind, namespace: str) -> None:
+    await api.apply(
+        kind,
+        {
+            "apiVersion": kind.api_version,
+            "kind": kind.kind,
+            "metadata": {"name": "m", "namespace": namespace, "finalizers": [HELD]},
+        },
+        manager="test",
+    )
+
+
+async def remove_finalizer(api: Client, kind: Kind, namespace: str) -> None:
+    live = await api.get(kind, "m", namespace)
+    index = live["metadata"]["finalizers"].index(HELD)
+    await api.json_patch(
+        kind,
+        "m",
+        namespace,
+        [
+            {"op": "test", "path": f"/metadata/finalizers/{index}", "value": HELD},
+            {"op": "remove", "path": f"/metadata/finalizers/{index}"},
+        ],
+        manager="test",
+    )
