@@ -8,7 +8,7 @@ PACKAGES := sdk core selector providers/kaito providers/dynamo providers/kuberay
 SOURCES := sdk/src core/src selector/src providers/kaito/src providers/dynamo/src providers/kuberay/src simulators/src demo/src benchmarks examples/shim/src examples/selector
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit test-integration test-upstream test-ray lint bench crds manifests docs lock clean
+.PHONY: help setup demo test test-unit test-integration test-upstream test-go test-ray lint bench crds manifests docs lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 26
@@ -25,7 +25,7 @@ $(STAMP): requirements/dev.txt $(PACKAGES:%=%/pyproject.toml)
 demo: setup ## the whole suite on this machine, until Ctrl-C
 	@$(BIN)/kubefoundry-demo
 
-test: lint ## everything: static checks, unit, integration and upstream rungs
+test: lint test-go ## everything: static checks, unit, integration and upstream rungs
 	$(BIN)/pytest
 
 test-unit: setup ## pure functions only: no Go, under 30 s
@@ -36,6 +36,9 @@ test-integration: setup ## real processes against a real kube-apiserver
 
 test-upstream: setup ## rendered objects against the real upstream CRDs of ../shared
 	$(BIN)/pytest -m upstream
+
+test-go: ## vet and tests of what is written in Go
+	devcluster/build test
 
 test-ray: setup ## serveConfigV2 against Ray's own classes, in an environment of its own
 	$(PYTHON) -m venv build/ray
