@@ -16,6 +16,16 @@ from kubefoundry_sdk.runtime.store import Key, Store
 RETRY: Final = 300.0
 """Seconds after which a refused manifest is tried again though nothing has changed (contract §4, errors)."""
 
+_POLICY: Final = "change the ModelDeployment or ask who runs that policy"
+_FORBIDDEN: Final = (
+    ("admission webhook", _POLICY),
+    ("AdmissionPolicy", _POLICY),
+    ("exceeded quota", "ask for less or have the quota raised"),
+    ("being terminated", "the namespace is being deleted"),
+    (" cannot ", "grant the shim's ServiceAccount that permission"),
+)
+"""What the words of a 403 tell, in this order: a policy may say anything in its own."""
+
 
 class Refused(Exception):
     """The API server, its admission or its quota refused an object of ours; the text is for the user."""
@@ -152,17 +162,13 @@ async def _apply(
 
 def refusal(kind: Kind, name: str, error: ApiError) -> str:
     """What was refused, in the server's own words, and what to do (contract §4: 403 told apart)."""
-    what = f"{kind.kind} '{name}' was refused: {error.message}"
-    if error.code != 403:
-        return f"{what}; change the ModelDeployment accordingly"
-    text = error.message
-    if "exceeded quota" in text:
-        return f"{what}; ask for less or have the quota raised"
-    if "being terminated" in text:
-        return f"{what}; the namespace is being deleted"
-    if "admission webhook" in text or "denied the request" in text:
-        return f"{what}; change the ModelDeployment or ask who runs that policy"
-    return f"{what}; grant the shim's ServiceAccount that permission"
+    remedy = "change the ModelDeployment accordingly"
+    if error.code == 403:
+        remedy = next(
+            (todo for mark, todo in _FORBIDDEN if mark in error.message),
+            "change the ModelDeployment or ask who runs the cluster",
+        )
+    return f"{kind.kind} '{name}' was refused: {error.message}; {remedy}"
 
 
 def _key(obj: Object) -> Key:

@@ -1,0 +1,75 @@
+"""What a user is told of a manifest that the API server refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubefoundry_sdk.api.kinds import Kind
+from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.provider.apply import refusal
+
+MODELS = Kind("acme.io", "v1", "models", "Model")
+FORBIDDEN = 'models.acme.io "m" is forbidden: '
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "remedy"),
+    [
+        pytest.param(
+            400, "name: too long", "change the ModelDeployment accordingly", id="webhook that answers 400"
+        ),
+        pytest.param(
+            422,
+            f"{FORBIDDEN}ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no",
+            "change the ModelDeployment accordingly",
+            id="policy that answers 422, as by default",
+        ),
+        pytest.param(
+            403,
+            f"{FORBIDDEN}ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no",
+            "change the ModelDeployment or ask who runs that policy",
+            id="policy that answers 403",
+        ),
+        pytest.param(
+            403,
+            'admission webhook "w.example.com" denied the request: you cannot have this',
+            "change the ModelDeployment or ask who runs that policy",
+            id="webhook that answers 403",
+        ),
+        pytest.param(
+            403,
+            f"{FORBIDDEN}exceeded quota: q, requested: count/models.acme.io=1, used: ..., limited: ...=0",
+            "ask for less or have the quota raised",
+            id="quota",
+        ),
+        pytest.param(
+            403,
+            f"{FORBIDDEN}unable to create new content in namespace n because it is being terminated",
+            "the namespace is being deleted",
+            id="namespace",
+        ),
+        pytest.param(
+            403,
+            f'{FORBIDDEN}User "system:serviceaccount:s:a" cannot create resource "models" in API group "acme.io"',
+            "grant the shim's ServiceAccount that permission",
+            id="RBAC",
+        ),
+        pytest.param(
+            403,
+            f"{FORBIDDEN}cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set "
+            "finalizers on: no",
+            "grant the shim's ServiceAccount that permission",
+            id="owner references",
+        ),
+        pytest.param(
+            403,
+            f"{FORBIDDEN}create not allowed while custom resource definition is terminating",
+            "change the ModelDeployment or ask who runs the cluster",
+            id="anything else",
+        ),
+    ],
+)
+def test_the_servers_words_and_what_to_do(code: int, words: str, remedy: str) -> None:
+    assert (
+        refusal(MODELS, "m", ApiError(code, "Whatever", words)) == f"Model 'm' was refused: {words}; {remedy}"
+    )
