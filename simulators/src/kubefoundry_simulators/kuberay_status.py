@@ -162,7 +162,11 @@ def cluster_hash(service: Object) -> str:
     for group in groups:
         for name in ("replicas", "minReplicas", "maxReplicas", "scaleStrategy"):
             group.pop(name, None)
-        pod = (group.get("template") or {}).get("spec") or {}
+        template = group.get("template") or {}
+        if not template.get("metadata"):
+            # the hash is made of Go structs, which have it in any case
+            template.pop("metadata", None)
+        pod = template.get("spec") or {}
         for name in ("tolerations", "schedulingGates"):
             pod.pop(name, None)
     return json.dumps(config, sort_keys=True)

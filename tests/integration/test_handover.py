@@ -1,0 +1,191 @@
+"""A ModelDeployment goes from one provider to another: in order, never served by two, and only when the user asks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_demo.suite import Suite
+from kubefoundry_sdk.api.conditions import find
+from kubefoundry_sdk.api.kinds import EVENTS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
+from kubefoundry_sdk.cluster.client import Client
+from support.changes.seen import runs
+from support.deployments import GPU, model_deployment
+from support.finalizers import held
+from support.kinds import UPSTREAM
+from support.restarts import restarted
+from support.waiting import message, phase, reason, until, until_deployment
+
+pytestmark = pytest.mark.integration
+
+ENDPOINTS = {"kaito": "m", "dynamo": "m-frontend", "kuberay": "m-serve-svc"}
+
+
+async def running(api: Client, namespace: str, provider: str | None) -> Object:
+    await api.create(
+        MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider=provider), manager="test"
+    )
+    return await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+
+
+async def patched(api: Client, namespace: str, *operations: dict[str, Any]) -> Object:
+    return await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, operations, manager="test")
+
+
+async def to(api: Client, namespace: str, provider: str) -> Object:
+    return await patched(api, namespace, {"op": "replace", "path": "/spec/provider/name", "value": provider})
+
+
+async def exists(api: Client, provider: str, namespace: str) -> bool:
+    objects, _ = await api.list(UPSTREAM[provider], namespace)
+    return bool(objects)
+
+
+def served_by(provider: str) -> Any:
+    """Whether it runs on that provider, and no trace of another is left on it."""
+
+    def holds(obj: Object) -> bool:
+        managers = {entry["manager"] for entry in obj["metadata"]["managedFields"]}
+        others = {f"{other}-provider" for other in UPSTREAM if other != provider}
+        return (
+            phase(obj) == "Running"
+            and obj["status"]["provider"]["name"] == provider
+            and obj["status"]["provider"].get("resourceKind") == UPSTREAM[provider].kind
+            and obj["status"]["endpoint"]["service"] == ENDPOINTS[provider]
+            and obj["metadata"]["finalizers"] == [f"kubefoundry.ai/{provider}-provider"]
+            and not managers & others
+        )
+
+    return holds
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("kaito", "dynamo"), ("dynamo", "kuberay"), ("kuberay", "kaito"), ("kuberay", "dynamo")]
+)
+async def test_the_new_provider_begins_when_the_old_one_has_cleaned_up(
+    suite: Suite, api: Client, namespace: str, old: str, new: str
+) -> None:
+    await running(api, namespace, old)
+
+    async with held(api, UPSTREAM[old], namespace):
+        await to(api, namespace, new)
+        waiting = await until_deployment(
+            api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "WaitingForCleanup"
+        )
+        await until(
+            api, UPSTREAM[old], "m", namespace, lambda obj: obj and "deletionTimestamp" in obj["metadata"]
+        )
+        assert message(waiting, "ResourceCreated") == (
+            f"Waiting for provider {old} to remove what it made for this ModelDeployment"
+        )
+        assert not await exists(api, new, namespace)
+        # what still serves stays published
+        assert waiting["status"]["endpoint"]["service"] == ENDPOINTS[old]
+
+    # an operator waits until the garbage collector, which learns of new kinds every 30 s only, took the Services
+    await until_deployment(api, "m", namespace, served_by(new), seconds=90)
+    assert not await exists(api, old, namespace)
+
+
+async def test_back_before_the_old_provider_is_done(suite: Suite, api: Client, namespace: str) -> None:
+    await running(api, namespace, "dynamo")
+
+    async with held(api, UPSTREAM["dynamo"], namespace):
+        await to(api, namespace, "kuberay")
+        await until_deployment(
+            api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "WaitingForCleanup"
+        )
+        await until(
+            api,
+            UPSTREAM["dynamo"],
+            "m",
+            namespace,
+            lambda obj: obj and "deletionTimestamp" in obj["metadata"],
+        )
+        await to(api, namespace, "dynamo")
+        await until_deployment(
+            api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "Recreating"
+        )
+
+    await until_deployment(api, "m", namespace, served_by("dynamo"), seconds=90)
+    assert not await exists(api, "kuberay", namespace)
+
+
+async def test_neither_a_name_taken_back_nor_a_lost_registration_moves_it(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    await running(api, namespace, "kuberay")
+    before = await until(api, UPSTREAM["kuberay"], "m", namespace, runs)
+    assert before is not None
+
+    edited = await patched(api, namespace, {"op": "remove", "path": "/spec/provider"})
+    kept = await until_deployment(
+        api,
+        "m",
+        namespace,
+        lambda obj: (
+            (find(obj["status"]["conditions"], "ProviderSelected") or {}).get("observedGeneration")
+            == edited["metadata"]["generation"]
+            and reason(obj, "ProviderSelected") == "AutoSelected"
+            and obj["status"]["observedGeneration"] == edited["metadata"]["generation"]
+        ),
+    )
+    assert kept["status"]["provider"]["name"] == "kuberay"
+
+    registered = await api.get(PROVIDER_CONFIGS, "kuberay")
+    uid = registered["metadata"]["uid"]
+    await api.delete(PROVIDER_CONFIGS, "kuberay", None, uid=uid)
+    with restarted(suite.components["kuberay"], {}):
+        await until(
+            api,
+            PROVIDER_CONFIGS,
+            "kuberay",
+            None,
+            lambda obj: (
+                obj is not None
+                and obj["metadata"]["uid"] != uid
+                and (obj.get("status") or {}).get("ready") is True
+            ),
+        )
+        await patched(api, namespace, {"op": "add", "path": "/spec/scaling/replicas", "value": 2})
+        await until_deployment(
+            api, "m", namespace, lambda obj: (obj["status"].get("replicas") or {}).get("ready") == 2
+        )
+
+    after = await api.get(UPSTREAM["kuberay"], "m", namespace)
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert served_by("kuberay")(await api.get(MODEL_DEPLOYMENTS, "m", namespace))
+
+
+async def test_a_stuck_old_shim_is_survived_and_cleans_up_when_it_is_back(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    with restarted(suite.components["dynamo"], {"KUBEFOUNDRY_FINALIZER_TIMEOUT": "3"}):
+        await running(api, namespace, "kaito")
+        suite.components["kaito"].stop()
+        try:
+            await to(api, namespace, "dynamo")
+
+            taken = await until_deployment(
+                api,
+                "m",
+                namespace,
+                lambda obj: (
+                    phase(obj) == "Running"
+                    and obj["status"]["provider"].get("resourceKind") == UPSTREAM["dynamo"].kind
+                ),
+            )
+            assert "kubefoundry.ai/kaito-provider" in taken["metadata"]["finalizers"]
+            assert await exists(api, "kaito", namespace)
+            events, _ = await api.list(EVENTS, namespace)
+            assert [event["note"] for event in events if event["reason"] == "FinalizerTimeout"] == [
+                "Provider kaito has not cleaned up in 3 s; going on without. "
+                "What it made may still run: delete it by hand"
+            ]
+        finally:
+            suite.components["kaito"].start()
+            suite.components["kaito"].wait_ready()
+
+        await until_deployment(api, "m", namespace, served_by("dynamo"))
+        await until(api, UPSTREAM["kaito"], "m", namespace, lambda obj: obj is None)

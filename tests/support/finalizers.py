@@ -1,0 +1,26 @@
+"""Upstream objects that are slow to go."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from kubefoundry_sdk.api.kinds import Kind
+from kubefoundry_sdk.cluster.client import Client
+from support.waiting import until
+
+HELD: Final = "example.com/held-by-the-test"
+
+
+@asynccontextmanager
+async def held(api: Client, kind: Kind, namespace: str, name: str = "m") -> AsyncIterator[None]:
+    """A finalizer of somebody else's on the object for the time of the block, in which it is deleted."""
+    add = [{"op": "add", "path": "/metadata/finalizers/-", "value": HELD}]
+    await api.json_patch(kind, name, namespace, add, manager="test")
+    yield
+    await until(
+        api, kind, name, namespace, lambda obj: obj is not None and obj["metadata"]["finalizers"] == [HELD]
+    )
+    remove = [{"op": "remove", "path": "/metadata/finalizers"}]
+    await api.json_patch(kind, name, namespace, remove, manager="test")
