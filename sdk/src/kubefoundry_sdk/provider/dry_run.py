@@ -6,28 +6,34 @@ Nothing is stored upstream and no finalizer is set; the result stands in an anno
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 
 from kubefoundry_sdk.api import names, reasons
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.provider import apply, manifest
+from kubefoundry_sdk.provider import apply, finalizer, manifest
+from kubefoundry_sdk.provider.context import Shim
 from kubefoundry_sdk.provider.plan import Plan
 from kubefoundry_sdk.provider.report import Stop
+from kubefoundry_sdk.runtime.store import Key
 
 
 def asked(deployment: Object) -> bool:
     return (deployment["metadata"].get("annotations") or {}).get(names.DRY_RUN_ANNOTATION) == "true"
 
 
-async def run(client: Client, kind: Kind, todo: Plan, exists: bool, *, manager: str) -> tuple[Stop, str]:
+async def run(
+    client: Client, kind: Kind, todo: Plan, exists: bool, helpers: Collection[str], *, manager: str
+) -> tuple[Stop, str]:
     """Sends everything as a server-side dry run: the condition to show, and the result as JSON text.
 
+    exists: whether the main object does. helpers: names of those that do.
     The result holds `accepted`, `message` and `objects`, the manifests without KubeFoundry's record on them.
     """
     problem: str | None = None
     for obj in todo.objects:
         addressed = kind if obj is todo.main else CONFIG_MAPS
-        known = exists if obj is todo.main else obj not in todo.changed
+        known = exists if obj is todo.main else obj["metadata"]["name"] in helpers
         try:
             if obj is todo.main and todo.recreate:
                 await apply.try_new(client, kind, obj, manager=manager)
@@ -54,3 +60,13 @@ async def run(client: Client, kind: Kind, todo: Plan, exists: bool, *, manager: 
         failed=False,
     )
     return stop, json.dumps(result, sort_keys=True)
+
+
+async def withdraw(shim: Shim, key: Key) -> None:
+    """Takes an earlier result off: what it tells does not hold any more. No request where there is none."""
+    live = shim.deployments.get(key)
+    if live is not None:
+        held = finalizer.has(live, shim.provider.name)
+        await finalizer.own(
+            shim.client, shim.deployments, live, shim.provider.name, hold=held, dry_run_result=None
+        )

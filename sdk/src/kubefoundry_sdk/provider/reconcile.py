@@ -70,6 +70,8 @@ async def reconcile(shim: Shim, key: Key) -> float | None:
 
     report = Report(generation=live["metadata"]["generation"])
     retry = await _write(shim, live, report)
+    if report.stop is not None and report.stop.reason != "DryRun":
+        await dry_run.withdraw(shim, key)
 
     # 15. Observe.
     stale_in = _observe(shim, live, report)
@@ -117,7 +119,9 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
         if left > 0:
             report.stop = handover.waiting(holders)
             return left
-        shim.recorder.event(live, "Warning", "FinalizerTimeout", handover.given_up(holders, shim.waits.timeout))
+        shim.recorder.event(
+            live, "Warning", "FinalizerTimeout", handover.given_up(holders, shim.waits.timeout)
+        )
     else:
         shim.waits.forget(deployment.uid)
 
@@ -163,8 +167,9 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
 
     # 11. Dry run.
     if dry_run.asked(live):
+        there = {obj["metadata"]["name"] for obj in helpers}
         report.stop, result = await dry_run.run(
-            shim.client, kind, todo, upstream is not None, manager=shim.manager
+            shim.client, kind, todo, upstream is not None, there, manager=shim.manager
         )
         held = finalizer.has(live, shim.provider.name)
         await finalizer.own(

@@ -1,0 +1,27 @@
+"""What a user changes on ModelDeployment `m`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk.cluster.client import Client
+
+
+async def annotate(api: Client, namespace: str, name: str, value: str | None) -> None:
+    """Sets the annotation of ModelDeployment `m`, or removes it."""
+    live = await api.get(MODEL_DEPLOYMENTS, "m", namespace)
+    path = "/metadata/annotations"
+    change: list[dict[str, Any]] = []
+    if not live["metadata"].get("annotations"):
+        change.append({"op": "add", "path": path, "value": {}})
+    pointer = f"{path}/{name.replace('/', '~1')}"
+    change.append(
+        {"op": "remove", "path": pointer} if value is None else {"op": "add", "path": pointer, "value": value}
+    )
+    await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, change, manager="test")
+
+
+async def change_spec(api: Client, namespace: str, pointer: str, value: Any) -> None:
+    change = [{"op": "add", "path": pointer, "value": value}]
+    await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, change, manager="test")
