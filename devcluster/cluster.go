@@ -113,14 +113,23 @@ func (c *cluster) applyCRDs(ctx context.Context) error {
 	for _, path := range c.options.crds {
 		apply = append(apply, "--filename="+path)
 	}
+	if err := c.runKubectl(ctx, apply); err != nil {
+		return err
+	}
 	wait := []string{"wait", "crd", "--all", "--for=condition=Established",
 		"--timeout=60s", "--kubeconfig=" + c.layout.kubeconfig()}
-	for _, args := range [][]string{apply, wait} {
-		if err := c.runKubectl(ctx, args); err != nil {
+	for {
+		// It fails at once on a definition that has no conditions at all yet.
+		err := c.runKubectl(ctx, wait)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
 			return err
+		case <-time.After(probeEvery):
 		}
 	}
-	return nil
 }
 
 func (c *cluster) runKubectl(ctx context.Context, args []string) error {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
@@ -17,7 +16,9 @@ from hypothesis import strategies as st
 from kubefoundry_demo.control_plane import ControlPlane
 from kubefoundry_sdk.api import crd, names, validation
 from kubefoundry_sdk.api.rules import RULES
+from support.admission import dry_runs
 from support.corpus import specs
+from support.deployments import model_deployment
 from support.refused_specs import AGGREGATED, DISAGGREGATED, REFUSED
 from support.schema_values import values
 
@@ -37,51 +38,18 @@ def installed(cluster: ControlPlane) -> ControlPlane:
             "apply", "-f", str(ROOT / "crds" / f"{definition['spec']['names']['plural']}.yaml")
         )
         assert "Warning" not in answer.stderr
-        cluster.kubectl(
-            "wait", "--for=condition=Established", "--timeout=30s", f"crd/{definition['metadata']['name']}"
-        )
+        cluster.wait_served(definition["metadata"]["name"])
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     cluster.kubectl("apply", "-f", "-", input=json.dumps(namespace))
     return cluster
 
 
 def deployment(name: str, spec: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": names.API_VERSION,
-        "kind": names.MODEL_DEPLOYMENT,
-        "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": spec,
-    }
+    return model_deployment(name, NAMESPACE, spec)
 
 
-def answers(cluster: ControlPlane, all_specs: list[Any]) -> list[str | dict[str, Any]]:
-    """For each spec what a server-side dry run of its creation gives: the object, or the error's text."""
-    objects = [deployment(f"d{index}", spec) for index, spec in enumerate(all_specs)]
-    listing = {"apiVersion": "v1", "kind": "List", "items": objects}
-    answer = cluster.kubectl(
-        "create",
-        "--dry-run=server",
-        "--validate=ignore",
-        "-o",
-        "json",
-        "-f",
-        "-",
-        input=json.dumps(listing),
-        check=False,
-    )
-    errors = {
-        found[1]: found[0]
-        for error in answer.stderr.split("Error from server")
-        if (found := re.search(r'"(d\d+)" is invalid: .*', error, re.DOTALL))
-    }
-    decoder, created, rest = json.JSONDecoder(), {}, answer.stdout.lstrip()
-    while rest:
-        value, end = decoder.raw_decode(rest)
-        for item in value.get("items", [value]):
-            created[item["metadata"]["name"]] = item
-        rest = rest[end:].lstrip()
-    assert created.keys() | errors.keys() == {item["metadata"]["name"] for item in objects}, answer.stderr
-    return [errors.get(item["metadata"]["name"]) or created[item["metadata"]["name"]] for item in objects]
+def answers(cluster: ControlPlane, specs: list[Any]) -> list[str | dict[str, Any]]:
+    return dry_runs(cluster, NAMESPACE, specs)
 
 
 def test_each_rule_refuses_in_its_words(installed: ControlPlane) -> None:

@@ -87,15 +87,15 @@ def operators(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -
     """All three, with their webhooks, on the stand-in CRDs."""
     suite = Suite(cluster, tmp_path_factory.mktemp("operators"))
     documents = [standin(provider).document for provider in PROVIDERS]
-    crds = [f"crd/{document['metadata']['name']}" for document in documents]
+    crds = [document["metadata"]["name"] for document in documents]
     cluster.kubectl("apply", "--server-side", "-f", "-", input=yaml.safe_dump_all(documents))
-    cluster.kubectl("wait", "--for=condition=Established", *crds)
+    cluster.wait_served(*crds)
     process = suite.simulate(*PROVIDERS, flags=["--webhooks"])
     yield
     cluster.kubectl("delete", "workspaces,dynamographdeployments,rayservices", "--all", "-A")
     process.terminate()
     assert process.wait(5) == 0
-    cluster.kubectl("delete", *crds)
+    cluster.kubectl("delete", "crd", *crds)
 
 
 def ready(object_: Object | None) -> bool:

@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +20,9 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[3]
 """The checkout: manifests, CRDs and devcluster lie there."""
+
+SERVED: Final = 30.0
+"""Seconds within which a CRD has to be served."""
 
 BUILD: Final = ROOT / "devcluster" / "build"
 
@@ -54,6 +58,15 @@ class ControlPlane:
                 f"kubectl {' '.join(arguments[:4])}: {done.stderr.strip() or done.stdout.strip()}"
             )
         return done
+
+    def wait_served(self, *crds: str) -> None:
+        """Waits until the CRDs of these names are served. Raises CannotRun when that takes too long."""
+        names = [f"crd/{name}" for name in crds]
+        until = time.monotonic() + SERVED
+        # kubectl fails at once on a CRD that has no conditions at all yet.
+        while self.kubectl("wait", "--for=condition=Established", *names, check=False).returncode:
+            if time.monotonic() > until:
+                raise CannotRun(f"not served after {SERVED:.0f} s: {', '.join(crds)}")
 
     def restart_api_server(self) -> None:
         """Ends kube-apiserver and waits until a new one answers at the same address; ours only."""
@@ -122,9 +135,10 @@ def existing(kubeconfig: Path) -> ControlPlane:
     return plane
 
 
-def last_line(log: Path) -> str:
-    """What a program said at its end."""
-    return (log.read_text().strip().splitlines() or ["it said nothing"])[-1]
+def last_line(log: Path, besides: str = "") -> str:
+    """What a program said at its end, that one line apart."""
+    said = [line for line in log.read_text().splitlines() if line.strip() and line != besides]
+    return said[-1] if said else "it said nothing"
 
 
 def _ready(process: subprocess.Popen[str], binary: Path, log: Path) -> ControlPlane:
@@ -136,4 +150,4 @@ def _ready(process: subprocess.Popen[str], binary: Path, log: Path) -> ControlPl
             return ControlPlane(
                 Path(told["kubeconfig"]), told["server"], Path(told["auditLog"]), binary, process
             )
-    raise CannotRun(f"the control plane did not start: {last_line(log)}")
+    raise CannotRun(f"the control plane did not start: {last_line(log, 'devcluster: stopped')}")

@@ -32,9 +32,9 @@ SHOWN: Final = "llama-8b"
 """The example whose upstream object is printed: it names no provider."""
 
 INTRODUCTION: Final = """\
-KubeFoundry on this machine: a real Kubernetes API server, our five processes with their own
-permissions, and SIMULATED upstream operators: they report what the real ones were seen to report,
-but no pod runs and no model answers.
+KubeFoundry on this machine: a real Kubernetes API server, our five processes
+with their own permissions, and SIMULATED upstream operators: they report what
+the real ones were seen to report, but no pod runs and no model answers.
 """
 
 NEXT: Final = """
@@ -110,7 +110,7 @@ def _show_examples(plane: ControlPlane, started: float) -> None:
         print(f"  {name:<14} {deployment['status']['provider']['selectedReason']}")
     shown = deployments[SHOWN]
     provider = shown["status"]["provider"]
-    print(f"\n{SHOWN} is this {provider['resourceKind']} ({provider['selectedReason']}):\n")
+    print(f"\n{SHOWN} became this {provider['resourceKind']}, because: {provider['selectedReason']}\n")
     print(yaml.safe_dump(examples.rendered(plane, shown), sort_keys=False, width=110))
     print("Two that are refused:")
     for file in examples.bad():

@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from kubefoundry_demo.control_plane import ROOT, CannotRun, ControlPlane, last_line
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS
 
 COMPONENTS: Final = {
     "core": "core.yaml",
@@ -113,8 +114,7 @@ class Suite:
         self.plane.kubectl("apply", "-f", str(ROOT / "manifests" / "namespace.yaml"))
         self.plane.kubectl("apply", "-k", str(ROOT / "crds"))
         self.plane.kubectl("apply", "-f", str(ROOT / "manifests" / "users.yaml"))
-        crds = [f"crd/{plural}.kubefoundry.ai" for plural in ("modeldeployments", "inferenceproviderconfigs")]
-        self.plane.kubectl("wait", "--for=condition=Established", *crds)
+        self.plane.wait_served(MODEL_DEPLOYMENTS.crd, PROVIDER_CONFIGS.crd)
 
     def install(
         self,
