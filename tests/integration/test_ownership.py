@@ -1,0 +1,160 @@
+"""What is ours upstream, what is not, and what others may put on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_demo.suite import Suite
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.cluster.client import Client
+from support.deployments import GPU, model_deployment
+from support.kinds import UPSTREAM
+from support.waiting import message, phase, reason, until, until_deployment
+
+pytestmark = pytest.mark.integration
+
+EVERY = pytest.mark.parametrize("provider", UPSTREAM)
+CONTAINER = {"name": "main", "image": "example.com/other:1.0.0"}
+
+FOREIGN: dict[str, dict[str, Any]] = {
+    "kaito": {
+        "resource": {"labelSelector": {"matchLabels": {"kubernetes.io/os": "linux"}}},
+        "inference": {"template": {"spec": {"containers": [CONTAINER]}}},
+    },
+    "dynamo": {
+        "spec": {
+            "backendFramework": "vllm",
+            "services": {"Worker": {"componentType": "worker", "replicas": 1}},
+        }
+    },
+    "kuberay": {
+        "spec": {
+            "serveConfigV2": "applications: []",
+            "rayClusterConfig": {
+                "headGroupSpec": {"rayStartParams": {}, "template": {"spec": {"containers": [CONTAINER]}}}
+            },
+        }
+    },
+}
+"""An object of each upstream kind as an administrator may have made it."""
+
+
+@EVERY
+async def test_a_foreign_object_of_that_name_is_left_alone_until_it_is_gone(
+    suite: Suite, api: Client, namespace: str, provider: str
+) -> None:
+    kind = UPSTREAM[provider]
+    settled = await create_foreign(api, namespace, provider)
+
+    made = await create(api, namespace, provider)
+
+    refused = await until_deployment(
+        api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "NameConflict"
+    )
+    assert phase(refused) == "Failed"
+    assert message(refused, "ResourceCreated") == (
+        f"{kind.kind} 'm' exists and was not made for this ModelDeployment; it is left alone: "
+        "delete it or choose another name"
+    )
+    assert {"endpoint", "replicas"}.isdisjoint(refused["status"])
+    untouched = await api.get(kind, "m", namespace)
+    assert untouched["metadata"]["resourceVersion"] == settled["metadata"]["resourceVersion"]
+    await api.delete(kind, "m", namespace, uid=settled["metadata"]["uid"])
+
+    await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    ours = await api.get(kind, "m", namespace)
+    assert [owner["uid"] for owner in ours["metadata"]["ownerReferences"]] == [made["metadata"]["uid"]]
+
+
+@EVERY
+async def test_a_deployment_whose_name_is_taken_leaves_that_object_when_it_goes(
+    suite: Suite, api: Client, namespace: str, provider: str
+) -> None:
+    kind = UPSTREAM[provider]
+    settled = await create_foreign(api, namespace, provider)
+    made = await create(api, namespace, provider)
+    await until_deployment(api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "NameConflict")
+
+    await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
+
+    await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
+    assert await api.get(kind, "m", namespace) == settled
+
+
+@EVERY
+async def test_what_others_put_on_our_object_stays_when_it_is_applied_again(
+    suite: Suite, api: Client, namespace: str, provider: str
+) -> None:
+    kind = UPSTREAM[provider]
+    made = await create(api, namespace, provider)
+    await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    theirs: Object = {
+        "name": "m",
+        "namespace": namespace,
+        "labels": {"example.com/team": "a"},
+        "annotations": {"example.com/note": "b"},
+        "finalizers": ["example.com/theirs"],
+    }
+    await api.apply(
+        kind, {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": theirs}, manager="admin"
+    )
+
+    await relabel(api, namespace, "kubefoundry.ai/ring", "canary")
+
+    applied = await until(
+        api,
+        kind,
+        "m",
+        namespace,
+        lambda obj: obj is not None and obj["metadata"]["labels"].get("kubefoundry.ai/ring") == "canary",
+    )
+    assert applied is not None
+    assert applied["metadata"]["labels"]["example.com/team"] == "a"
+    assert applied["metadata"]["annotations"]["example.com/note"] == "b"
+    assert "example.com/theirs" in applied["metadata"]["finalizers"]
+    # Let it go again.
+    del theirs["finalizers"]
+    await api.apply(
+        kind, {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": theirs}, manager="admin"
+    )
+    await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
+    await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
+
+
+async def create(api: Client, namespace: str, provider: str) -> Object:
+    return await api.create(
+        MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider=provider), manager="test"
+    )
+
+
+async def create_foreign(api: Client, namespace: str, provider: str) -> Object:
+    """An administrator's object, once the simulated operator has done all that it does to a new one."""
+    kind = UPSTREAM[provider]
+    head = {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"name": "m", "namespace": namespace},
+    }
+    await api.create(kind, {**head, **FOREIGN[provider]}, manager="admin")
+    settled = await until(api, kind, "m", namespace, serves)
+    assert settled is not None
+    return settled
+
+
+async def relabel(api: Client, namespace: str, key: str, value: str) -> None:
+    await api.json_patch(
+        MODEL_DEPLOYMENTS,
+        "m",
+        namespace,
+        [{"op": "add", "path": "/metadata/labels", "value": {key: value}}],
+        manager="test",
+    )
+
+
+def serves(obj: Object | None) -> bool:
+    conditions = ((obj or {}).get("status") or {}).get("conditions") or []
+    return any(
+        item["type"] in ("Ready", "WorkspaceSucceeded") and item["status"] == "True" for item in conditions
+    )
