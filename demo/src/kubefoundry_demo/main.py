@@ -48,7 +48,8 @@ All of it stays up until Ctrl-C. In another terminal:
   kubectl explain md.spec.scaling
   kubectl delete md gemma-cpu -n {namespace}
 
-md: ModelDeployments, ipc: the providers (InferenceProviderConfigs). The processes' logs are in {logs}
+md: ModelDeployments, ipc: the providers (InferenceProviderConfigs).
+Logs of the processes: {logs}
 """
 
 
@@ -110,7 +111,7 @@ def _show_examples(plane: ControlPlane, started: float) -> None:
         print(f"  {name:<14} {deployment['status']['provider']['selectedReason']}")
     shown = deployments[SHOWN]
     provider = shown["status"]["provider"]
-    print(f"\n{SHOWN} became this {provider['resourceKind']}, because: {provider['selectedReason']}\n")
+    print(f"\n{SHOWN} became this {provider['resourceKind']},\nbecause: {provider['selectedReason']}\n")
     print(yaml.safe_dump(examples.rendered(plane, shown), sort_keys=False, width=110))
     print("Two that are refused:")
     for file in examples.bad():
