@@ -162,7 +162,10 @@ async def test_authority_and_leaf_are_renewed_under_load(fresh: Suite, api: Clie
     assert told.bad > 150 and told.good > 150
 
 
-async def test_a_deleted_secret_is_made_anew_under_load(fresh: Suite, api: Client, namespace: str) -> None:
+@pytest.mark.parametrize("lost", ["deleted", "broken"])
+async def test_a_lost_secret_is_made_anew_under_load(
+    fresh: Suite, api: Client, namespace: str, lost: str
+) -> None:
     fresh.start("core")
     before = await stored(api, bool)
     secret = await api.get(SECRETS, SECRET, NAMESPACE)
@@ -170,7 +173,11 @@ async def test_a_deleted_secret_is_made_anew_under_load(fresh: Suite, api: Clien
 
     async with load(fresh, namespace) as told:
         await told.until_answered(40)
-        await api.delete(SECRETS, SECRET, NAMESPACE, uid=secret["metadata"]["uid"])
+        if lost == "deleted":
+            await api.delete(SECRETS, SECRET, NAMESPACE, uid=secret["metadata"]["uid"])
+        else:
+            secret["data"]["tls.key"] = secret["data"]["ca.key"]
+            await api.replace(SECRETS, secret, manager="somebody")
         after = await stored(api, lambda now: len(now.authorities) == 2 and now.leaf != before.leaf)
         await until_presented(fresh.components["core"], after)
         await told.until_answered(40)
@@ -179,23 +186,26 @@ async def test_a_deleted_secret_is_made_anew_under_load(fresh: Suite, api: Clien
     assert (told.wrong, failed_open(fresh)) == ([], passed)
 
 
-@pytest.mark.parametrize("spoilt", ["", "of somebody else"], ids=["blanked", "replaced"])
-async def test_a_spoilt_bundle_is_put_back(fresh: Suite, api: Client, namespace: str, spoilt: str) -> None:
+async def test_a_spoilt_bundle_is_put_back(fresh: Suite, api: Client, namespace: str) -> None:
     fresh.start("core")
     material = await stored(api, bool)
     bundle = base64.b64encode(material.bundle).decode()
     other = renewed(None, ["127.0.0.1"], datetime.now(UTC))
     assert other is not None
-    instead = base64.b64encode(other.bundle).decode() if spoilt else ""
 
-    for kind in (MUTATING, VALIDATING):
-        live = await api.get(kind, CONFIGURATION)
-        for webhook in live["webhooks"]:
-            webhook["clientConfig"]["caBundle"] = instead
-        await api.replace(kind, live, manager="somebody")
-        await until(api, kind, CONFIGURATION, None, lambda obj: obj and bundles(obj) == {bundle})
+    for spoilt in ("", base64.b64encode(other.bundle).decode()):
+        for kind in (MUTATING, VALIDATING):
+            live = await api.get(kind, CONFIGURATION)
+            for webhook in live["webhooks"]:
+                webhook["clientConfig"]["caBundle"] = spoilt
+            await api.replace(kind, live, manager="somebody")
+            await until(api, kind, CONFIGURATION, None, lambda obj: obj and bundles(obj) == {bundle})
 
-    # The API server's own watch of its webhook configurations runs beside ours.
+        # The API server's own watch of its webhook configurations runs beside ours.
+        await until_refused(api, namespace)
+
+
+async def until_refused(api: Client, namespace: str) -> None:
     async with asyncio.timeout(SECONDS):
         while True:
             if (await refusal(api, namespace, BAD)).startswith(BY_WEBHOOK):

@@ -21,9 +21,7 @@ pytestmark = pytest.mark.integration
 
 async def until_waiting(api: Client, name: str, namespace: str, because: str, told: str) -> Object:
     """The ModelDeployment once its condition ProviderSelected says just that; phase and Ready say it waits."""
-    obj = await until_deployment(
-        api, name, namespace, lambda obj: message(obj, "ProviderSelected") == told, seconds=20
-    )
+    obj = await until_deployment(api, name, namespace, lambda obj: message(obj, "ProviderSelected") == told)
     selected = find(obj["status"]["conditions"], "ProviderSelected") or {}
     assert (selected["status"], selected["reason"]) == ("False", because)
     assert (phase(obj), reason(obj, "Ready")) == ("Pending", "Progressing")
@@ -58,6 +56,23 @@ async def test_without_a_selector_it_is_said_and_with_one_it_runs(
     await until_waiting(api, "later", namespace, "NoSelector", none)
     kept = await api.get(MODEL_DEPLOYMENTS, "m", namespace)
     assert kept["status"] == running["status"]
+
+
+async def test_a_selector_that_died_is_missed_and_taken_back(
+    fresh: Suite, api: Client, namespace: str
+) -> None:
+    """Core learns it from the Lease, which nobody renews."""
+    fresh.start("core", "selector")
+    await create(api, "m", namespace, CPU)
+    nobody = "No healthy providers available: none is registered. Install a provider"
+    await until_waiting(api, "m", namespace, "NoHealthyProviders", nobody)
+
+    fresh.components["selector"].kill()
+    none = "No provider specified and provider-selector not installed"
+    await until_waiting(api, "m", namespace, "NoSelector", none)
+
+    fresh.start("selector")
+    await until_waiting(api, "m", namespace, "NoHealthyProviders", nobody)
 
 
 async def test_each_provider_that_is_not_chosen_is_named_with_the_reason(

@@ -139,3 +139,32 @@ async def test_they_can_be_labelled_and_deleted_but_not_spoilt_further(
     await until(api, MODEL_DEPLOYMENTS, name, namespace, lambda obj: obj is None)
 
     upgraded.plane.kubectl("delete", "namespace", namespace, "--timeout=30s")
+
+
+async def test_a_model_that_serves_goes_on_under_a_bad_change(
+    fresh: Suite, api: Client, namespace: str
+) -> None:
+    install_upstream(fresh, standin("kaito").document)
+    fresh.simulate("kaito")
+    fresh.start("core", "kaito")
+    await api.create(
+        MODEL_DEPLOYMENTS, model_deployment("m", namespace, CPU, provider="kaito"), manager="user"
+    )
+    await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    served = await api.get(WORKSPACES, "m", namespace)
+
+    fresh.components["core"].stop()
+    bad = [{"op": "replace", "path": "/spec/engine", "value": CONTRADICTION["engine"]}]
+    await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, bad, manager="user")
+    fresh.start("core")
+
+    _, told = BAD["contradiction"]
+    obj = await until_deployment(api, "m", namespace, lambda obj: told in obj["status"]["message"])
+    assert obj["status"]["message"] == f"{told}; the last good version keeps serving"
+    assert (phase(obj), reason(obj, "Validated"), reason(obj, "Ready")) == (
+        "Running",
+        "ValidationFailed",
+        "DeploymentReady",
+    )
+    now = await api.get(WORKSPACES, "m", namespace)
+    assert now["metadata"]["generation"] == served["metadata"]["generation"]
