@@ -176,3 +176,24 @@ async def test_kuberay_suspends_at_0_replicas_and_comes_back(
     )
     assert live is not None
     assert live["metadata"]["uid"] == before["metadata"]["uid"]
+
+
+async def test_a_worker_count_that_an_autoscaler_set_is_not_fought_over(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    await running(api, namespace, "kuberay", GPU)
+    path = "/spec/rayClusterConfig/workerGroupSpecs/0/replicas"
+    theirs = [{"op": "replace", "path": path, "value": 7}]
+    await api.json_patch(UPSTREAM["kuberay"], "m", namespace, theirs, manager="autoscaler")
+
+    await edit(api, namespace, {"scaling": {"replicas": 2}})
+
+    live = await until(
+        api,
+        UPSTREAM["kuberay"],
+        "m",
+        namespace,
+        lambda obj: at("serve.applications[0].deployments[0].num_replicas", 2)(runs(obj)),
+    )
+    assert live is not None
+    assert live["spec"]["rayClusterConfig"]["workerGroupSpecs"][0]["replicas"] == 7

@@ -112,15 +112,41 @@ async def test_back_before_the_old_provider_is_done(suite: Suite, api: Client, n
     assert not await exists(api, "kuberay", namespace)
 
 
-async def test_neither_a_name_taken_back_nor_a_lost_registration_moves_it(
-    suite: Suite, api: Client, namespace: str
+@pytest.mark.parametrize(
+    ("operations", "new"),
+    [
+        pytest.param(
+            [{"path": "/metadata/annotations", "value": {"kubefoundry.ai/reselect": "1"}}],
+            "dynamo",
+            id="reselect",
+        ),
+        pytest.param(
+            [
+                {"path": "/spec/resources/gpu", "value": {"count": 0}},
+                {"path": "/spec/engine", "value": {"type": "llamacpp"}},
+                {"path": "/spec/image", "value": "example.com/llama-cpp:1.0.0"},
+            ],
+            "kaito",
+            id="a spec that it cannot do",
+        ),
+    ],
+)
+async def test_the_selector_hands_over_when_the_user_asks_for_it(
+    suite: Suite, api: Client, namespace: str, operations: list[dict[str, Any]], new: str
 ) -> None:
     await running(api, namespace, "kuberay")
-    before = await until(api, UPSTREAM["kuberay"], "m", namespace, runs)
-    assert before is not None
+    given_back = await patched(api, namespace, {"op": "remove", "path": "/spec/provider"})
+    await kept(api, namespace, given_back, "kuberay")
 
-    edited = await patched(api, namespace, {"op": "remove", "path": "/spec/provider"})
-    kept = await until_deployment(
+    await patched(api, namespace, *({"op": "add", **operation} for operation in operations))
+
+    await until_deployment(api, "m", namespace, served_by(new), seconds=90)
+    assert not await exists(api, "kuberay", namespace)
+
+
+async def kept(api: Client, namespace: str, edited: Object, provider: str) -> None:
+    """Waits until the selector and the shim have seen that generation, which stays with the provider."""
+    judged = await until_deployment(
         api,
         "m",
         namespace,
@@ -131,7 +157,18 @@ async def test_neither_a_name_taken_back_nor_a_lost_registration_moves_it(
             and obj["status"]["observedGeneration"] == edited["metadata"]["generation"]
         ),
     )
-    assert kept["status"]["provider"]["name"] == "kuberay"
+    assert judged["status"]["provider"]["name"] == provider
+
+
+async def test_neither_a_name_taken_back_nor_a_lost_registration_moves_it(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    await running(api, namespace, "kuberay")
+    before = await until(api, UPSTREAM["kuberay"], "m", namespace, runs)
+    assert before is not None
+
+    edited = await patched(api, namespace, {"op": "remove", "path": "/spec/provider"})
+    await kept(api, namespace, edited, "kuberay")
 
     registered = await api.get(PROVIDER_CONFIGS, "kuberay")
     uid = registered["metadata"]["uid"]

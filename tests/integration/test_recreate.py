@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -178,7 +179,8 @@ async def test_a_refused_new_object_leaves_the_old_one_serving(
 ) -> None:
     before = await running(api, namespace, "dynamo", GPU)
     suite.plane.kubectl("apply", "-f", "-", input=POLICY)
-    await _policy_works(api, namespace)
+    evil = json.loads(json.dumps(before["spec"]).replace("org/model", "org/evil"))
+    await refuses(api, namespace, evil, "evil")
 
     await put(api, namespace, "model/id", "org/evil")
 
@@ -206,16 +208,19 @@ async def test_a_refused_new_object_leaves_the_old_one_serving(
     suite.plane.kubectl("delete", "-f", "-", input=POLICY)
 
 
-async def _policy_works(api: Client, namespace: str) -> None:
-    """Asks until it refuses: the API server takes policies up some time after it has stored them."""
-    live = await api.get(UPSTREAM["dynamo"], "m", namespace)
-    live["spec"]["services"]["VllmWorker"]["extraPodSpec"]["mainContainer"]["args"] = ["org/evil"]
-    probe = {**live, "metadata": {"name": "probe", "namespace": namespace}}
+async def refuses(api: Client, namespace: str, spec: Object, words: str) -> None:
+    """Asks until a graph is refused so: the API server takes policies up some time after it has stored them."""
+    probe = {
+        "apiVersion": UPSTREAM["dynamo"].api_version,
+        "kind": UPSTREAM["dynamo"].kind,
+        "metadata": {"name": "probe", "namespace": namespace},
+        "spec": spec,
+    }
     async with asyncio.timeout(SECONDS):
         while True:
             try:
                 await api.create(UPSTREAM["dynamo"], probe, manager="test", dry_run=True)
             except ApiError as refused:
-                assert "evil" in refused.message
+                assert words in refused.message
                 return
             await asyncio.sleep(0.1)
