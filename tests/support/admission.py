@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from typing import Any
 
 import yaml
 
 from kubefoundry_demo.control_plane import ROOT, ControlPlane
 from kubefoundry_demo.suite import PROBE
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
 from support.deployments import model_deployment
@@ -29,6 +31,36 @@ async def refusal(api: Client, namespace: str, spec: dict[str, Any]) -> str:
         assert (error.code, error.reason) == (422, "Invalid")
         return error.message
     return ""
+
+
+def dry_runs(plane: ControlPlane, namespace: str, specs: list[Any]) -> list[str | Object]:
+    """For each spec what a dry run of its creation gives, the object or the error's text; all in one call."""
+    objects = [model_deployment(f"d{index}", namespace, spec) for index, spec in enumerate(specs)]
+    listing = {"apiVersion": "v1", "kind": "List", "items": objects}
+    answer = plane.kubectl(
+        "create",
+        "--dry-run=server",
+        "--validate=ignore",
+        "-o",
+        "json",
+        "-f",
+        "-",
+        input=json.dumps(listing),
+        check=False,
+    )
+    errors = {
+        found[1]: found[0]
+        for error in answer.stderr.split("Error from server")
+        if (found := re.search(r'"(d\d+)" is invalid: .*', error, re.DOTALL))
+    }
+    decoder, created, rest = json.JSONDecoder(), {}, answer.stdout.lstrip()
+    while rest:
+        value, end = decoder.raw_decode(rest)
+        for item in value.get("items", [value]):
+            created[item["metadata"]["name"]] = item
+        rest = rest[end:].lstrip()
+    assert created.keys() | errors.keys() == {item["metadata"]["name"] for item in objects}, answer.stderr
+    return [errors.get(item["metadata"]["name"]) or created[item["metadata"]["name"]] for item in objects]
 
 
 async def install_crd_without(plane: ControlPlane, api: Client, *keywords: str) -> None:
