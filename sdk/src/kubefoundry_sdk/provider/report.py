@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from kubefoundry_sdk.api import reasons
 from kubefoundry_sdk.api.conditions import Condition, condition
@@ -85,9 +85,14 @@ class Report:
                 return "Running", "DeploymentReady", seen.message
             kept = "" if stop.reason == "Recreating" else "; the last good version keeps serving"
             return "Running", "DeploymentReady", f"{stop.message}{kept}"
+        if stop is not None and seen is not None and seen.phase == "Failed":
+            return "Failed", "Failed", f"{seen.message}; {stop.message}"
         if stop is not None:
-            failed = stop.failed or (seen is not None and seen.phase == "Failed")
-            return ("Failed", "Failed", stop.message) if failed else ("Pending", "Progressing", stop.message)
+            return (
+                ("Failed", "Failed", stop.message)
+                if stop.failed
+                else ("Pending", "Progressing", stop.message)
+            )
         if seen is not None:
             return seen.phase, seen.reason, seen.message
         return "Pending", "Progressing", "Waiting for the upstream object"
@@ -122,6 +127,10 @@ class Report:
 Told = tuple[Literal["Normal", "Warning"], str, str]
 
 
+_PASSING: Final = frozenset({"DryRun", "Recreating", "WaitingForCleanup", "Terminating"})
+"""Reasons of a False condition that the user asked for: nothing is wrong."""
+
+
 def transitions(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Told]:
     """Events (type, reason, note) for what changed between two statuses, one for each transition (003 §9)."""
     told: list[Told] = []
@@ -134,7 +143,8 @@ def transitions(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Tol
             told.append(("Normal", item["reason"], item["message"]))
         elif item["type"] in (reasons.RESOURCE_CREATED, reasons.PROVIDER_COMPATIBLE, reasons.OVERRIDES_VALID):
             if item["status"] == "False":
-                told.append(("Warning", item["reason"], item["message"]))
+                passing = item["reason"] in _PASSING
+                told.append(("Normal" if passing else "Warning", item["reason"], item["message"]))
         elif item["type"] == reasons.STALE_STATUS:
             told.append(("Warning", item["reason"], item["message"]))
         elif item["type"] == reasons.READY and item["status"] == "True":

@@ -1,0 +1,189 @@
+"""The status made of what a reconcile found out, and the Events that its changes give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider.contract import (
+    Capabilities,
+    Endpoint,
+    Observation,
+    Provider,
+    Replicas,
+    UpstreamKind,
+)
+from kubefoundry_sdk.provider.report import Report, Stop, transitions
+
+
+def never(*arguments: object) -> Any:
+    raise AssertionError("a report asks the provider for nothing")
+
+
+PROVIDER = Provider(
+    name="example",
+    title="Example",
+    version="0.1.0",
+    documentation="",
+    capabilities=Capabilities(("vllm",), ("aggregated",), False, True),
+    upstream=UpstreamKind("example.com", "engines", "Engine"),
+    probe=never,
+    supports=never,
+    render=never,
+    observe=never,
+)
+LIVE: Object = {"apiVersion": "example.com/v1", "metadata": {"name": "m"}}
+
+REFUSED = Stop("ResourceCreated", "ApplyRejected", "Engine 'm' was refused: no", failed=True)
+UNSUPPORTED = Stop("ProviderCompatible", "Unsupported", "Example does not support sglang engine", failed=True)
+WAITING = Stop("ResourceCreated", "WaitingForCleanup", "Waiting for provider other", failed=False)
+RECREATING = Stop("ResourceCreated", "Recreating", "Engine 'm' is deleted and made anew", failed=False)
+INVALID = Stop("Validated", "ValidationFailed", "model.id is required", failed=False)
+
+
+def seen(phase: str) -> Observation:
+    reason = {"Running": "DeploymentReady", "Failed": "Failed"}.get(phase, "Progressing")
+    return Observation(phase, reason, f"it is {phase}", Replicas(2, 1, 1), Endpoint("m", 80))  # type: ignore[arg-type]
+
+
+def report(stop: Stop | None, phase: str | None) -> Report:
+    made = Report(generation=3, stop=stop)
+    if phase:
+        made.observation, made.live = seen(phase), LIVE
+    return made
+
+
+@pytest.mark.parametrize(
+    ("stop", "observed", "phase", "reason", "message"),
+    [
+        (None, None, "Pending", "Progressing", "Waiting for the upstream object"),
+        (None, "Pending", "Pending", "Progressing", "it is Pending"),
+        (None, "Deploying", "Deploying", "Progressing", "it is Deploying"),
+        (None, "Running", "Running", "DeploymentReady", "it is Running"),
+        (None, "Failed", "Failed", "Failed", "it is Failed"),
+        (REFUSED, None, "Failed", "Failed", REFUSED.message),
+        (UNSUPPORTED, None, "Failed", "Failed", UNSUPPORTED.message),
+        (WAITING, None, "Pending", "Progressing", WAITING.message),
+        (REFUSED, "Running", "Running", "DeploymentReady", f"{REFUSED.message}; the last good version keeps serving"),
+        (INVALID, "Running", "Running", "DeploymentReady", f"{INVALID.message}; the last good version keeps serving"),
+        (RECREATING, "Running", "Running", "DeploymentReady", RECREATING.message),
+        (REFUSED, "Failed", "Failed", "Failed", f"it is Failed; {REFUSED.message}"),
+        (WAITING, "Failed", "Failed", "Failed", f"it is Failed; {WAITING.message}"),
+        (INVALID, "Failed", "Failed", "Failed", f"it is Failed; {INVALID.message}"),
+    ],
+)  # fmt: skip
+def test_what_is_told_of_a_stop_and_of_what_runs(
+    stop: Stop | None, observed: str | None, phase: str, reason: str, message: str
+) -> None:
+    status = report(stop, observed).status(PROVIDER)
+
+    [ready] = [item for item in status["conditions"] if item["type"] == "Ready"]
+    assert (status["phase"], ready["reason"], status["message"]) == (phase, reason, message)
+    assert ready["status"] == ("True" if phase == "Running" else "False")
+    assert ready["message"] == message
+    assert status["observedGeneration"] == ready["observedGeneration"] == 3
+
+
+def test_an_endpoint_is_published_only_while_it_serves() -> None:
+    assert "endpoint" not in report(None, "Deploying").status(PROVIDER)
+    assert report(REFUSED, "Running").status(PROVIDER)["endpoint"] == {"service": "m", "port": 80}
+
+
+def test_without_an_upstream_object_nothing_of_it_is_told() -> None:
+    status = report(REFUSED, None).status(PROVIDER)
+
+    assert {"provider", "replicas", "endpoint"}.isdisjoint(status)
+
+
+def test_what_stands_upstream_is_named_and_counted() -> None:
+    status = report(None, "Deploying").status(PROVIDER)
+
+    assert status["provider"] == {
+        "resourceName": "m",
+        "resourceKind": "Engine",
+        "resourceAPIVersion": "example.com/v1",
+    }
+    assert status["replicas"] == {"desired": 2, "ready": 1, "available": 1}
+
+
+def test_each_finding_has_its_condition() -> None:
+    made = report(None, "Running")
+    made.compatible, made.created, made.notes = (
+        "Configuration compatible",
+        "Created Engine 'm'",
+        ["So you know."],
+    )
+    made.override_warning = "Ignored unknown provider.overrides: x"
+
+    status = made.status(PROVIDER)
+
+    told = {item["type"]: (item["status"], item["reason"], item["message"]) for item in status["conditions"]}
+    assert told == {
+        "ProviderCompatible": ("True", "CompatibilityVerified", "Configuration compatible. So you know."),
+        "ResourceCreated": ("True", "ResourceCreated", "Created Engine 'm'"),
+        "OverridesValid": ("False", "UnknownKeys", "Ignored unknown provider.overrides: x"),
+        "Ready": ("True", "DeploymentReady", "it is Running"),
+    }
+
+
+def status_of(stop: Stop | None, phase: str | None, created: str | None = None) -> dict[str, Any]:
+    made = report(stop, phase)
+    made.created = created
+    return made.status(PROVIDER)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        pytest.param({}, status_of(REFUSED, None), [("Warning", "ApplyRejected")], id="refused"),
+        pytest.param(
+            {}, status_of(None, "Deploying", "Created"), [("Normal", "ResourceCreated")], id="created"
+        ),
+        pytest.param({}, status_of(WAITING, None), [("Normal", "WaitingForCleanup")], id="waiting"),
+        pytest.param(
+            status_of(None, "Running", "Created"),
+            status_of(RECREATING, "Running"),
+            [("Normal", "Recreating")],
+            id="recreated",
+        ),
+        pytest.param(
+            status_of(None, "Deploying", "Created"),
+            status_of(None, "Running", "Created"),
+            [("Normal", "DeploymentReady")],
+            id="ready",
+        ),
+        pytest.param(
+            status_of(None, "Running", "Created"),
+            status_of(None, "Failed", "Created"),
+            [("Warning", "ProviderError")],
+            id="broken",
+        ),
+        pytest.param(
+            status_of(REFUSED, "Running"),
+            status_of(REFUSED, "Failed"),
+            [("Warning", "ProviderError")],
+            id="broken behind a refused edit",
+        ),
+        pytest.param(
+            status_of(None, "Failed", "Created"), status_of(None, "Failed", "Created"), [], id="still broken"
+        ),
+        pytest.param(
+            status_of(None, "Running", "Created"),
+            status_of(None, "Running", "Created anew"),
+            [],
+            id="another text of the same state",
+        ),
+    ],
+)
+def test_an_event_for_each_transition_and_no_other(
+    before: dict[str, Any], after: dict[str, Any], expected: list[tuple[str, str]]
+) -> None:
+    assert [(type_, reason) for type_, reason, _ in transitions(before, after)] == expected
+
+
+def test_an_error_is_told_in_the_designs_words() -> None:
+    [(_, _, note)] = transitions({}, status_of(None, "Failed"))
+
+    assert note == "Provider resource in error state: it is Failed"
