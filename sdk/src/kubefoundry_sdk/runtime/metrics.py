@@ -7,7 +7,7 @@ from typing import Final
 from prometheus_client import Counter, Histogram, disable_created_metrics
 
 # Otherwise every counter and histogram has a second series, with the moment it was made.
-disable_created_metrics()
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 RECONCILIATIONS: Final = Histogram(
     "kubefoundry_reconciliation_duration_seconds",
