@@ -1,0 +1,102 @@
+"""What the runtime adds to rendered objects, and whose a live object is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.provider import manifest
+from kubefoundry_sdk.provider.contract import Deployment
+
+RAW = {"model": {"id": "org/m"}, "engine": {"type": "vllm"}, "resources": {"gpu": {"count": 1}}}
+
+
+def deployment(**metadata: Any) -> Deployment:
+    return Deployment("m", "n", "uid-1", 4, ModelDeploymentSpec.model_validate(RAW), raw_spec=RAW, **metadata)
+
+
+def owner(uid: str, *, name: str = "m", kind: str = "ModelDeployment", group: str = "kubefoundry.ai") -> Any:
+    return {"apiVersion": f"{group}/v1alpha1", "kind": kind, "name": name, "uid": uid}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "whose", "owned"),
+    [
+        pytest.param({}, "foreign", False, id="bare"),
+        pytest.param({"ownerReferences": [owner("uid-1")]}, "ours", True, id="our uid"),
+        pytest.param(
+            {"ownerReferences": [owner("x", kind="Pod", group="v"), owner("uid-1")]},
+            "ours",
+            True,
+            id="among others",
+        ),
+        pytest.param(
+            {"annotations": {"kubefoundry.ai/owner-uid": "uid-1"}},
+            "ours",
+            False,
+            id="our uid by annotation: orphaned, or the owner was taken off",
+        ),
+        pytest.param(
+            {"annotations": {"kubefoundry.ai/owner-uid": "uid-0"}}, "foreign", False, id="orphan of another"
+        ),
+        pytest.param({"ownerReferences": [owner("uid-0")]}, "leaving", False, id="dead uid of our name"),
+        pytest.param(
+            {"ownerReferences": [owner("uid-0", name="other")]}, "foreign", False, id="another deployment's"
+        ),
+        pytest.param(
+            {"ownerReferences": [owner("uid-1", group="other.example")]},
+            "foreign",
+            False,
+            id="our kind's name in another group",
+        ),
+        pytest.param(
+            {"ownerReferences": [owner("uid-1")], "deletionTimestamp": "2026-01-01T00:00:00Z"},
+            "leaving",
+            True,
+            id="ours, being deleted",
+        ),
+        pytest.param(
+            {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "leaving", False, id="foreign, being deleted"
+        ),
+    ],
+)
+def test_whose_object_it_is(metadata: dict[str, Any], whose: str, owned: bool) -> None:
+    live = {"metadata": metadata}
+
+    assert manifest.ownership(live, name="m", uid="uid-1") == whose
+    assert manifest.owned_by(live, "uid-1") is owned
+
+
+def test_labels_of_our_prefix_are_taken_over_and_none_can_replace_ours() -> None:
+    rendered = {"metadata": {"name": "m", "labels": {"example.com/app": "x"}}}
+    labels = {"kubefoundry.ai/tier": "gold", "kubefoundry.ai/managed-by": "me", "team": "search"}
+
+    dressed = manifest.dress(rendered, deployment(labels=labels), "example")
+
+    assert dressed["metadata"]["labels"] == {
+        "example.com/app": "x",
+        "kubefoundry.ai/tier": "gold",
+        "kubefoundry.ai/managed-by": "kubefoundry",
+        "kubefoundry.ai/provider": "example",
+    }
+    assert rendered == {"metadata": {"name": "m", "labels": {"example.com/app": "x"}}}
+
+
+def test_the_record_tells_manifest_wish_refresh_and_image() -> None:
+    asked = deployment(annotations={"kubefoundry.ai/refresh": "2"})
+
+    dressed = manifest.dress({"metadata": {"name": "m"}, "spec": {"a": 1}}, asked, "example", "image:1")
+    record = manifest.applied(dressed)
+
+    assert record == manifest.Record(manifest.content(dressed), RAW, "2", "image:1")
+    assert dressed["metadata"]["annotations"]["kubefoundry.ai/applied-generation"] == "4"
+    assert dressed["metadata"]["ownerReferences"] == [
+        {**owner("uid-1"), "controller": True, "blockOwnerDeletion": True}
+    ]
+
+
+@pytest.mark.parametrize("packed", ["", "!", "e30=", "eJyrVkrLz1eyUkpKLFKqBQAdegQ0"])
+def test_a_record_that_cannot_be_read_is_none(packed: str) -> None:
+    assert manifest.applied({"metadata": {"annotations": {"kubefoundry.ai/applied": packed}}}) is None
