@@ -19,7 +19,10 @@ CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """speed: how many recorded seconds pass in one. services: whether children are made, as the real ones do."""
+    """speed: how many recorded seconds pass in one.
+
+    services: whether children are made, as the real ones do, and told what runs.
+    """
 
     speed: float
     services: bool
