@@ -1,0 +1,81 @@
+"""How long a changed value upstream stands until it is put back, and what that asks of the API server (i)."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, Final
+
+from benchmarks.figures import Figure, Section, percentile
+from benchmarks.requests import count, itemised, position, total
+from benchmarks.rig import GPU, MANAGER, UPSTREAM, Rig, deployment, say
+from kubefoundry_sdk.api.kinds import Object
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """An owned value: its place, and another one that the upstream takes."""
+
+    path: tuple[str, ...]
+    value: Any
+
+    def read(self, obj: Object | None) -> Any:
+        found: Any = obj
+        for part in self.path:
+            found = (found or {}).get(part)
+        return found
+
+
+EDITS: Final = {
+    "kaito": Edit(("resource", "count"), 7),
+    "dynamo": Edit(("spec", "services", "VllmWorker", "replicas"), 5),
+    "kuberay": Edit(("spec", "serveConfigV2"), "applications: []"),
+}
+
+
+async def put_back(rig: Rig, n: int) -> Section:
+    """Section i: n values changed, one after another, each on an object of its own: corrections are bounded."""
+    say(f"i. {n} values changed, one after another")
+    namespace = await rig.namespace()
+    providers = list(UPSTREAM)
+    names = [f"drifting-{index}" for index in range(n)]
+    await rig.run_all(
+        [deployment(name, namespace, GPU, providers[index % 3]) for index, name in enumerate(names)]
+    )
+    start = position(rig)
+    taken = [await _put_back(rig, namespace, name, providers[index % 3]) for index, name in enumerate(names)]
+    requests = count(rig, start)
+    await rig.clear(namespace)
+    return Section(
+        "i",
+        "Drift put back",
+        f"{n} owned values changed, one after another over the providers, each on an object of its own and when "
+        "nothing went on; from the answer to the change to the moment at which a watch shows the old value again. "
+        "Requests: the audit log's of our ServiceAccounts until all was at rest, divided by that number.",
+        [
+            Figure("p50", percentile(taken, 0.5), "ms"),
+            Figure("p99", percentile(taken, 0.99), "ms", aim=1000),
+            Figure("requests each, Events apart", total(requests, "work") / n, ""),
+            *itemised(requests, n, "", "work"),
+            Figure("Events each", total(requests, "Event") / n, ""),
+        ],
+    )
+
+
+async def _put_back(rig: Rig, namespace: str, name: str, provider: str) -> float:
+    """Milliseconds; returns when all is at rest again."""
+    edit, seen, key = EDITS[provider], rig.upstream[provider], (namespace, name)
+    good = edit.read(seen.objects[key])
+    pointer = "/" + "/".join(edit.path)
+    change = [{"op": "replace", "path": pointer, "value": edit.value}]
+    version = seen.objects[key]["metadata"]["resourceVersion"]
+    await rig.client.json_patch(UPSTREAM[provider], name, namespace, change, manager=MANAGER)
+    changed = time.perf_counter()
+    restored = await seen.until(
+        lambda: (
+            seen.objects[key]["metadata"]["resourceVersion"] != version
+            and edit.read(seen.objects[key]) == good
+        )
+    )
+    await rig.quiet()
+    return (restored - changed) * 1000
