@@ -2,43 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from kubefoundry_demo.suite import Suite
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment
+from support.foreign import foreign
 from support.kinds import UPSTREAM
 from support.waiting import message, phase, reason, until, until_deployment
 
 pytestmark = pytest.mark.integration
 
 EVERY = pytest.mark.parametrize("provider", UPSTREAM)
-CONTAINER = {"name": "main", "image": "example.com/other:1.0.0"}
-
-FOREIGN: dict[str, dict[str, Any]] = {
-    "kaito": {
-        "resource": {"labelSelector": {"matchLabels": {"kubernetes.io/os": "linux"}}},
-        "inference": {"template": {"spec": {"containers": [CONTAINER]}}},
-    },
-    "dynamo": {
-        "spec": {
-            "backendFramework": "vllm",
-            "services": {"Worker": {"componentType": "worker", "replicas": 1}},
-        }
-    },
-    "kuberay": {
-        "spec": {
-            "serveConfigV2": "applications: []",
-            "rayClusterConfig": {
-                "headGroupSpec": {"rayStartParams": {}, "template": {"spec": {"containers": [CONTAINER]}}}
-            },
-        }
-    },
-}
-"""An object of each upstream kind as an administrator may have made it."""
 
 
 @EVERY
@@ -131,14 +107,8 @@ async def create(api: Client, namespace: str, provider: str) -> Object:
 
 async def create_foreign(api: Client, namespace: str, provider: str) -> Object:
     """An administrator's object, once the simulated operator has done all that it does to a new one."""
-    kind = UPSTREAM[provider]
-    head = {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "metadata": {"name": "m", "namespace": namespace},
-    }
-    await api.create(kind, {**head, **FOREIGN[provider]}, manager="admin")
-    settled = await until(api, kind, "m", namespace, serves)
+    await api.create(UPSTREAM[provider], foreign(provider, "m", namespace), manager="admin")
+    settled = await until(api, UPSTREAM[provider], "m", namespace, serves)
     assert settled is not None
     return settled
 

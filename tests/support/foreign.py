@@ -1,0 +1,42 @@
+"""An object of each upstream kind as an administrator may have made it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kubefoundry_sdk.api.kinds import Object
+from support.kinds import UPSTREAM
+
+_CONTAINER: Final = {"name": "main", "image": "example.com/other:1.0.0"}
+
+_CONTENT: Final[dict[str, dict[str, Any]]] = {
+    "kaito": {
+        "resource": {"labelSelector": {"matchLabels": {"kubernetes.io/os": "linux"}}},
+        "inference": {"template": {"spec": {"containers": [_CONTAINER]}}},
+    },
+    "dynamo": {
+        "spec": {
+            "backendFramework": "vllm",
+            "services": {"Worker": {"componentType": "worker", "replicas": 1}},
+        }
+    },
+    "kuberay": {
+        "spec": {
+            "serveConfigV2": "applications: []",
+            "rayClusterConfig": {
+                "headGroupSpec": {"rayStartParams": {}, "template": {"spec": {"containers": [_CONTAINER]}}}
+            },
+        }
+    },
+}
+
+
+def foreign(provider: str, name: str, namespace: str) -> Object:
+    """To be created."""
+    kind = UPSTREAM[provider]
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"name": name, "namespace": namespace},
+        **_CONTENT[provider],
+    }
