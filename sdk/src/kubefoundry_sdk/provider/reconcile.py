@@ -102,7 +102,7 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
     if not conditions.is_true(
         (live.get("status") or {}).get("conditions"), reasons.VALIDATED, generation=generation
     ):
-        _keep(shim, live, report)
+        _keep(live, report)
         return None
     try:
         deployment = read(live)
@@ -213,20 +213,27 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
     return None
 
 
-def _keep(shim: Shim, live: Object, report: Report) -> None:
-    """Stopped at step 5: what an earlier generation found out stands while its object does."""
+def _keep(live: Object, report: Report) -> None:
+    """Stopped at step 5: what an earlier generation found out stands while its object does.
+
+    Until core has looked at the generation, what stood in its way stands as well: nothing is said of the new one.
+    """
     before_status = live.get("status") or {}
     current = before_status.get("conditions")
+    verdict = conditions.find(current, reasons.VALIDATED) or {}
+    looked = verdict.get("observedGeneration") == report.generation
     for type_, attribute in (
         (reasons.PROVIDER_COMPATIBLE, "compatible"),
         (reasons.RESOURCE_CREATED, "created"),
     ):
-        before = conditions.find(current, type_)
-        if before and before.get("status") == "True":
+        before = conditions.find(current, type_) or {}
+        if before.get("status") == "True":
             setattr(report, attribute, before["message"])
-    verdict = conditions.find(current, reasons.VALIDATED) or {}
-    if verdict.get("observedGeneration") != report.generation:
-        # Core has not looked yet, so nothing is said of this generation.
+        elif before.get("status") == "False" and not looked:
+            failed = before_status.get("phase") == "Failed"
+            report.stop = Stop(type_, before["reason"], before["message"], failed=failed)
+    if not looked:
+        report.override_warning = (conditions.find(current, reasons.OVERRIDES_VALID) or {}).get("message")
         report.generation = before_status.get("observedGeneration", report.generation)
     elif report.compatible:
         report.stop = Stop(reasons.VALIDATED, verdict["reason"], verdict["message"], failed=False)
