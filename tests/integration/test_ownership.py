@@ -1,4 +1,4 @@
-"""What is ours upstream, what is not, and what others may put on it."""
+"""An upstream object of the same name that somebody else made."""
 
 from __future__ import annotations
 
@@ -59,46 +59,6 @@ async def test_a_deployment_whose_name_is_taken_leaves_that_object_when_it_goes(
     assert await api.get(kind, "m", namespace) == settled
 
 
-@EVERY
-async def test_what_others_put_on_our_object_stays_when_it_is_applied_again(
-    suite: Suite, api: Client, namespace: str, provider: str
-) -> None:
-    kind = UPSTREAM[provider]
-    made = await create(api, namespace, provider)
-    await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
-    theirs: Object = {
-        "name": "m",
-        "namespace": namespace,
-        "labels": {"example.com/team": "a"},
-        "annotations": {"example.com/note": "b"},
-        "finalizers": ["example.com/theirs"],
-    }
-    await api.apply(
-        kind, {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": theirs}, manager="admin"
-    )
-
-    await relabel(api, namespace, "kubefoundry.ai/ring", "canary")
-
-    applied = await until(
-        api,
-        kind,
-        "m",
-        namespace,
-        lambda obj: obj is not None and obj["metadata"]["labels"].get("kubefoundry.ai/ring") == "canary",
-    )
-    assert applied is not None
-    assert applied["metadata"]["labels"]["example.com/team"] == "a"
-    assert applied["metadata"]["annotations"]["example.com/note"] == "b"
-    assert "example.com/theirs" in applied["metadata"]["finalizers"]
-    # Let it go again.
-    del theirs["finalizers"]
-    await api.apply(
-        kind, {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": theirs}, manager="admin"
-    )
-    await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
-    await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
-
-
 async def create(api: Client, namespace: str, provider: str) -> Object:
     return await api.create(
         MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider=provider), manager="test"
@@ -111,16 +71,6 @@ async def create_foreign(api: Client, namespace: str, provider: str) -> Object:
     settled = await until(api, UPSTREAM[provider], "m", namespace, serves)
     assert settled is not None
     return settled
-
-
-async def relabel(api: Client, namespace: str, key: str, value: str) -> None:
-    await api.json_patch(
-        MODEL_DEPLOYMENTS,
-        "m",
-        namespace,
-        [{"op": "add", "path": "/metadata/labels", "value": {key: value}}],
-        manager="test",
-    )
 
 
 def serves(obj: Object | None) -> bool:
