@@ -93,18 +93,14 @@ async def test_the_crd_alone_refuses_in_the_same_words(suite: Suite, api: Client
             assert await refusal(api, namespace, case.spec) == "", case.name
 
 
-async def test_the_webhook_alone_refuses_in_the_same_words(fresh: Suite, api: Client, namespace: str) -> None:
-    fresh.start("core")
-    await install_crd_without(fresh.plane, api)
-
-    for case in (*REFUSED, *WEBHOOK_ONLY):
-        assert await refusal(api, namespace, case.spec) == by_webhook(case), case.name
-
-
-async def test_the_webhook_alone_fills_in_the_defaults(fresh: Suite, api: Client, namespace: str) -> None:
+async def test_the_webhook_alone_refuses_in_the_same_words_and_fills_in_the_defaults(
+    fresh: Suite, api: Client, namespace: str
+) -> None:
     fresh.start("core")
     await install_crd_without(fresh.plane, api, "default")
 
+    for case in (*REFUSED, *WEBHOOK_ONLY):
+        assert await refusal(api, namespace, case.spec) == by_webhook(case), case.name
     for spec in (GPU, CPU, DISAGGREGATED):
         body = model_deployment("m", namespace, spec)
         stored = await api.create(MODEL_DEPLOYMENTS, body, manager="test", dry_run=True)
