@@ -39,3 +39,13 @@ class AuditLog:
             for entry in self.requests(component, namespace, resource)
             if entry["verb"] in WRITES and "dryRun=All" not in entry["requestURI"]
         ]
+
+    def all(self, namespace: str | None = None) -> list[tuple[str, dict[str, Any]]]:
+        """Component and latest entry of each of our requests, about objects of the namespace where one is given."""
+        latest = {
+            entry["auditID"]: (entry["user"]["username"].removeprefix(ACCOUNT), entry)
+            for entry in requests_by_user(self._file, self._start)
+            if entry["user"]["username"].startswith(ACCOUNT)
+            and (namespace is None or entry.get("objectRef", {}).get("namespace") == namespace)
+        }
+        return list(latest.values())
