@@ -10,7 +10,7 @@ from benchmarks.figures import Figure, Section
 from benchmarks.requests import count, position, total
 from benchmarks.rig import GPU, Rig, deployment, say
 
-AT_ONCE = 64
+AT_ONCE = 32
 """Create requests on their way at a time."""
 
 

@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import logging
 import os
 import signal
 import socket
 import sys
+from asyncio import sslproto
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import Any
+from typing import Any, Final
 
 from aiohttp import web
 
@@ -35,6 +37,10 @@ from kubefoundry_sdk.runtime.store import Store
 from kubefoundry_sdk.runtime.workqueue import Reconcile, WorkQueue
 
 log = logging.getLogger(__name__)
+
+TLS_READ: Final = 16 * 1024
+"""Bytes of the buffer that each TLS connection holds and each read allocates: the longest record. asyncio's
+256 KiB cost 40 MB for the 60 connections that a busy API server opens to a webhook, and kept them afterwards."""
 
 
 class CannotStart(Exception):
@@ -195,6 +201,7 @@ def run(component: str, options: argparse.Namespace, set_up: SetUp) -> int:
     1 with one line on stderr: unreachable server, missing API group, refused credentials, taken port, lost Lease.
     """
     logs.set_up(options.log_format)
+    sslproto.SSLProtocol.max_size = TLS_READ
     code = 0
     try:
         asyncio.run(_main(component, options, set_up))
@@ -222,6 +229,9 @@ async def _main(component: str, options: argparse.Namespace, set_up: SetUp) -> N
             made = set_up(process)
             if made is not None:
                 await made
+            # What the start has made stays: without it a full collection takes 0.1 ms, not 25 between two writes.
+            gc.collect()
+            gc.freeze()
             await process.run(stop)
         finally:
             process.close()
