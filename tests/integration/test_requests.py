@@ -21,8 +21,8 @@ from support.waiting import phase, until, until_deployment
 pytestmark = pytest.mark.integration
 
 MOST = 8
-"""Requests from creation to Running for which there is need: core's status, the finalizer, the upstream object and its
-helper, and a status for each step that the upstream operator shows; Events and Leases apart."""
+"""Requests from creation to Running for which there is need: core's status, the finalizer, the upstream object and
+its helper, and a status for each step that the upstream operator shows; Events and Leases apart."""
 
 EVERY = pytest.mark.parametrize(
     ("spec", "provider"),
@@ -44,8 +44,8 @@ async def test_nothing_is_asked_that_is_forbidden_and_no_secret_is_read(fresh: S
     fresh.simulate(*UPSTREAM)
     fresh.start()
 
-    for name, provider in {**{each: each for each in UPSTREAM}, "selected": None}.items():
-        await running(api, "default", name, GPU, provider)
+    for name in (*UPSTREAM, "selected"):
+        await running(api, "default", name, GPU, name if name in UPSTREAM else None)
         made = await api.get(MODEL_DEPLOYMENTS, name, "default")
         await api.delete(MODEL_DEPLOYMENTS, name, "default", uid=made["metadata"]["uid"])
         await until(api, MODEL_DEPLOYMENTS, name, "default", lambda obj: obj is None)
