@@ -13,7 +13,7 @@ from kubefoundry_demo.suite import Suite
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment
-from support.proxy import Fault, Proxy, between
+from support.proxy import Fault, Proxy, behind
 from support.waiting import phase, until, until_deployment
 
 pytestmark = pytest.mark.integration
@@ -24,21 +24,8 @@ GRAPHS = Kind("nvidia.com", "v1alpha1", "dynamographdeployments", "DynamoGraphDe
 @pytest.fixture
 async def proxy(suite: Suite, tmp_path: Path) -> AsyncIterator[Proxy]:
     """The suite's Dynamo shim restarted behind a proxy, and as it was afterwards."""
-    shim = suite.components["dynamo"]
-    authority = suite.components["core"].environment["KUBEFOUNDRY_SERVICE_ACCOUNT_DIR"]
-    before = dict(shim.environment)
-    folder = Path(before["KUBEFOUNDRY_SERVICE_ACCOUNT_DIR"])
-    certificate = (folder / "ca.crt").read_bytes()
-    shim.stop()
-    async with between(shim, suite.plane.server, Path(authority) / "ca.crt", tmp_path) as made:
-        shim.start()
-        shim.wait_ready()
+    async with behind(suite, "dynamo", tmp_path) as made:
         yield made
-        shim.stop()
-    shim.environment = before
-    (folder / "ca.crt").write_bytes(certificate)
-    shim.start()
-    shim.wait_ready()
 
 
 def first(

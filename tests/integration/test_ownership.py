@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
+from aiohttp import web
 
 from kubefoundry_demo.suite import Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment
 from support.foreign import foreign
 from support.kinds import UPSTREAM
+from support.proxy import Fault, behind
 from support.waiting import message, phase, reason, until, until_deployment
 
 pytestmark = pytest.mark.integration
@@ -57,6 +62,61 @@ async def test_a_deployment_whose_name_is_taken_leaves_that_object_when_it_goes(
 
     await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
     assert await api.get(kind, "m", namespace) == settled
+
+
+@EVERY
+async def test_one_that_appears_while_ours_is_being_written_is_not_merged_into(
+    suite: Suite, api: Client, namespace: str, tmp_path: Path, provider: str
+) -> None:
+    kind = UPSTREAM[provider]
+    body = json.dumps(foreign(provider, "m", namespace))
+    made: list[str] = []
+
+    def in_between(request: web.Request) -> Fault | None:
+        """The administrator is quicker by a hair: our request is on its way already."""
+        if request.method == "PATCH" and request.path.endswith(f"/{kind.plural}/m") and not made:
+            made.append(suite.plane.kubectl("create", "-f", "-", input=body).stdout)
+        return None
+
+    async with behind(suite, provider, tmp_path) as proxy:
+        proxy.rule = in_between
+        await create(api, namespace, provider)
+        await until_deployment(
+            api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "NameConflict"
+        )
+
+    theirs = await api.get(kind, "m", namespace)
+    assert len(made) == 1
+    assert "ownerReferences" not in theirs["metadata"]
+    assert f"{provider}-provider" not in {entry["manager"] for entry in theirs["metadata"]["managedFields"]}
+
+
+async def test_a_foreign_helper_is_left_alone(suite: Suite, api: Client, namespace: str) -> None:
+    theirs = await api.create(
+        CONFIG_MAPS,
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "m-inference-config", "namespace": namespace},
+            "data": {"mine": "yes"},
+        },
+        manager="admin",
+    )
+
+    await create(api, namespace, "kaito")
+
+    refused = await until_deployment(
+        api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "NameConflict"
+    )
+    assert message(refused, "ResourceCreated").startswith(
+        "ConfigMap 'm-inference-config' exists and was not made"
+    )
+    assert await api.get(CONFIG_MAPS, "m-inference-config", namespace) == theirs
+    await api.delete(CONFIG_MAPS, "m-inference-config", namespace, uid=theirs["metadata"]["uid"])
+    # Nothing of a ConfigMap without our labels is watched: the next change looks again, or the next five minutes.
+    touch = [{"op": "add", "path": "/metadata/annotations", "value": {"example.com/touched": "yes"}}]
+    await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, touch, manager="test")
+    await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
 
 
 async def create(api: Client, namespace: str, provider: str) -> Object:

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from kubefoundry_demo.suite import Component, free_port
+from kubefoundry_demo.suite import Component, Suite, free_port
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +134,27 @@ async def between(component: Component, server: str, server_ca: Path, folder: Pa
             yield proxy
         finally:
             await runner.cleanup()
+
+
+@asynccontextmanager
+async def behind(suite: Suite, name: str, folder: Path) -> AsyncIterator[Proxy]:
+    """The suite's component restarted behind a proxy, and as it was afterwards. `folder`: for a certificate."""
+    component = suite.components[name]
+    before = dict(component.environment)
+    account = Path(before["KUBEFOUNDRY_SERVICE_ACCOUNT_DIR"])
+    authority = (account / "ca.crt").read_bytes()
+    (folder / "ca.crt").write_bytes(authority)
+    component.stop()
+    async with between(component, suite.plane.server, folder / "ca.crt", folder / "proxy") as made:
+        component.start()
+        # in a thread: the proxy has to run meanwhile
+        await asyncio.to_thread(component.wait_ready)
+        yield made
+        component.stop()
+    component.environment = before
+    (account / "ca.crt").write_bytes(authority)
+    component.start()
+    component.wait_ready()
 
 
 def _certificate(folder: Path) -> tuple[Path, Path]:

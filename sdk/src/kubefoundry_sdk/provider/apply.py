@@ -16,6 +16,10 @@ from kubefoundry_sdk.runtime.store import Key, Store
 RETRY: Final = 300.0
 """Seconds after which a refused manifest is tried again though nothing has changed (contract §4, errors)."""
 
+ABSENT: Final = "1"
+"""A resource version that no object has: an apply with it creates, and conflicts with whatever stands there already
+(seen on Kubernetes 1.36; without it an apply merges into another's object where no field of both differs)."""
+
 _POLICY: Final = "change the ModelDeployment or ask who runs that policy"
 _FORBIDDEN: Final = (
     ("admission webhook", _POLICY),
@@ -32,7 +36,7 @@ class Refused(Exception):
 
 
 class NameTaken(Exception):
-    """Somebody else's object of that name came to light while writing."""
+    """A helper of that name exists that is not ours: it lacks our labels, so no event tells of it."""
 
 
 class Refusals:
@@ -77,10 +81,9 @@ async def write(
         await try_apply(client, kind, todo.main, manager=manager, exists=True)
     for obj in helpers:
         assert helper_store is not None
-        known = helper_store.get(_key(obj)) is not None
-        helper_store.put(await _apply(client, CONFIG_MAPS, obj, manager=manager, exists=known))
+        await _store(client, CONFIG_MAPS, helper_store, obj, manager=manager)
     if main_too:
-        store.put(await _apply(client, kind, todo.main, manager=manager, exists=exists))
+        await _store(client, kind, store, todo.main, manager=manager)
     return main_too and not exists
 
 
@@ -88,12 +91,12 @@ async def write_missing(client: Client, helper_store: Store | None, todo: Plan, 
     """Creates the helpers that are not there yet. Raises as `write`."""
     for obj in todo.helpers:
         if helper_store is not None and helper_store.get(_key(obj)) is None:
-            helper_store.put(await _apply(client, CONFIG_MAPS, obj, manager=manager, exists=False))
+            await _store(client, CONFIG_MAPS, helper_store, obj, manager=manager)
 
 
 async def put_back(client: Client, kind: Kind, store: Store, main: Object, *, manager: str) -> None:
     """Applies the main object again, over what someone has changed on it."""
-    store.put(await _apply(client, kind, main, manager=manager, exists=True))
+    await _store(client, kind, store, main, manager=manager)
 
 
 async def last_writer(client: Client, kind: Kind, live: Object, paths: Sequence[str], *, manager: str) -> str:
@@ -146,14 +149,23 @@ async def remove(client: Client, kind: Kind, obj: Object) -> None:
             raise
 
 
+async def _store(client: Client, kind: Kind, store: Store, obj: Object, *, manager: str) -> None:
+    """Applies the object: as a new one where the store knows none, else to the very one that it knows."""
+    live = store.get(_key(obj))
+    guard = {"uid": live["metadata"]["uid"]} if live else {}
+    body = {**obj, "metadata": {**obj["metadata"], **guard}}
+    store.put(await _apply(client, kind, body, manager=manager, exists=live is not None))
+
+
 async def _apply(
     client: Client, kind: Kind, obj: Object, *, manager: str, exists: bool, dry_run: bool = False
 ) -> Object:
     """Force only where the object is known to be ours: upstream operators take fields over (facts, KubeRay 1)."""
+    body = obj if exists else {**obj, "metadata": {**obj["metadata"], "resourceVersion": ABSENT}}
     try:
-        return await client.apply(kind, obj, manager=manager, force=exists, dry_run=dry_run)
+        return await client.apply(kind, body, manager=manager, force=exists, dry_run=dry_run)
     except ApiError as error:
-        if error.conflict and not exists:
+        if error.conflict and not exists and kind == CONFIG_MAPS:
             raise NameTaken(f"{kind.kind} '{obj['metadata']['name']}'") from error
         if error.rejected:
             raise Refused(refusal(kind, obj["metadata"]["name"], error)) from error

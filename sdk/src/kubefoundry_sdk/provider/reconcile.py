@@ -208,7 +208,7 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
         return apply.RETRY
     except apply.NameTaken as taken:
         report.stop = obstacle.name_conflict(str(taken))
-        return None
+        return apply.RETRY
     shim.refusals.forget(key)
     return None
 
