@@ -10,6 +10,7 @@ from kubefoundry_sdk.api import managed_fields, names
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.provider import manifest
 from kubefoundry_sdk.provider.plan import Plan
 from kubefoundry_sdk.runtime.store import Key, Store
 
@@ -67,8 +68,8 @@ def digest(objects: list[Object]) -> str:
 
 async def write(
     client: Client, kind: Kind, store: Store, helper_store: Store | None, todo: Plan, *, manager: str
-) -> bool:
-    """Brings what a plan says has changed to the API server; whether the main object was made now.
+) -> None:
+    """Brings what a plan says has changed to the API server.
 
     Helpers go first, because admission of the main object may ask for them; where the main object exists already,
     it is tried by a dry run before any of them changes. Raises Refused, NameTaken, or ApiError for what passes by
@@ -151,10 +152,19 @@ async def remove(client: Client, kind: Kind, obj: Object) -> None:
 
 async def _store(client: Client, kind: Kind, store: Store, obj: Object, *, manager: str) -> None:
     """Applies the object: as a new one where the store knows none, else to the very one that it knows."""
-    live = store.get(_key(obj))
-    guard = {"uid": live["metadata"]["uid"]} if live else {}
-    body = {**obj, "metadata": {**obj["metadata"], **guard}}
-    store.put(await _apply(client, kind, body, manager=manager, exists=live is not None))
+    namespace, name = _key(obj)
+    live = store.get((namespace, name))
+    if live is None:
+        try:
+            store.put(await _apply(client, kind, obj, manager=manager, exists=False))
+            return
+        except NameTaken:
+            # It may be ours, and have lost the labels that we watch by.
+            live = await client.get(kind, name, namespace)
+            if not manifest.made_for(live, manifest.owner_uid(obj) or ""):
+                raise
+    body = {**obj, "metadata": {**obj["metadata"], "uid": live["metadata"]["uid"]}}
+    store.put(await _apply(client, kind, body, manager=manager, exists=True))
 
 
 async def _apply(
