@@ -25,7 +25,8 @@ $(STAMP): requirements/dev.txt $(PACKAGES:%=%/pyproject.toml)
 demo: setup ## the whole suite on this machine, until Ctrl-C
 	@$(BIN)/kubefoundry-demo
 
-test: lint test-go ## everything: static checks, unit, integration and upstream rungs
+test: lint test-go ## everything: static checks, Go, unit, integration and upstream rungs
+	@devcluster/build > /dev/null
 	$(BIN)/pytest
 
 test-unit: setup ## pure functions only: no Go, under 30 s
