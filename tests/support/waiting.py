@@ -8,6 +8,7 @@ from typing import Any
 
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.errors import ApiError
 
 SECONDS = 30.0
 """Bound on every wait: generous, because the machine may be busy; a fault shows as the last state seen."""
@@ -31,17 +32,23 @@ async def until(
         async with asyncio.timeout(seconds):
             selector = {"fieldSelector": f"metadata.name={name}"}
             while True:
-                items, version = await client.list(kind, namespace, selector=selector)
-                last = items[0] if items else None
-                if holds(last):
-                    return last
-                async for event in client.watch(
-                    kind, namespace, resource_version=version, seconds=60, silence=60, selector=selector
-                ):
-                    if event["type"] in ("ADDED", "MODIFIED", "DELETED"):
-                        last = None if event["type"] == "DELETED" else event["object"]
-                        if holds(last):
-                            return last
+                try:
+                    items, version = await client.list(kind, namespace, selector=selector)
+                    last = items[0] if items else None
+                    if holds(last):
+                        return last
+                    async for event in client.watch(
+                        kind, namespace, resource_version=version, seconds=60, silence=60, selector=selector
+                    ):
+                        if event["type"] in ("ADDED", "MODIFIED", "DELETED"):
+                            last = None if event["type"] == "DELETED" else event["object"]
+                            if holds(last):
+                                return last
+                except ApiError as error:
+                    # What every watching client does: the server that has just started asks to come again.
+                    if error.retry_after is None:
+                        raise
+                    await asyncio.sleep(error.retry_after)
     except TimeoutError:
         shown = {key: value for key, value in (last or {}).items() if key in ("spec", "status")}
         raise AssertionError(
