@@ -6,6 +6,7 @@ import pytest
 
 from kubefoundry_sdk.api.kinds import Kind
 from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.provider import apply
 from kubefoundry_sdk.provider.apply import refusal
 
 MODELS = Kind("acme.io", "v1", "models", "Model")
@@ -73,3 +74,14 @@ def test_the_servers_words_and_what_to_do(code: int, words: str, remedy: str) ->
     assert (
         refusal(MODELS, "m", ApiError(code, "Whatever", words)) == f"Model 'm' was refused: {words}; {remedy}"
     )
+
+
+def test_a_missing_permission_is_tried_again_soon_and_other_refusals_later() -> None:
+    refusals = apply.Refusals()
+    refusals.remember(("n", "m"), "d", 100.0, apply.Refused("no permission", apply.PERMISSION))
+    refusals.remember(("n", "o"), "d", 100.0, apply.Refused("invalid"))
+
+    assert refusals.standing(("n", "m"), "d", 104.0) == ("no permission", 1.0)
+    assert refusals.standing(("n", "m"), "d", 105.0) is None
+    assert refusals.standing(("n", "o"), "d", 105.0) == ("invalid", apply.RETRY - 5)
+    assert refusals.standing(("n", "o"), "another", 105.0) is None

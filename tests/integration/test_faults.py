@@ -141,21 +141,6 @@ async def test_what_happens_while_a_watch_is_cut_is_seen(
     await until(api, GRAPHS, "m", namespace, lambda obj: obj is None)
 
 
-async def test_a_restarted_api_server_is_caught_up_with(suite: Suite, api: Client, namespace: str) -> None:
-    await api.create(
-        MODEL_DEPLOYMENTS, model_deployment("before", namespace, GPU, provider="dynamo"), manager="test"
-    )
-
-    await asyncio.to_thread(suite.plane.restart_api_server)
-    await api.create(
-        MODEL_DEPLOYMENTS, model_deployment("after", namespace, GPU, provider="kuberay"), manager="test"
-    )
-
-    for name in ("before", "after"):
-        await until_deployment(api, name, namespace, lambda obj: phase(obj) == "Running")
-    assert all(component.running for component in suite.components.values())
-
-
 async def _touch(api: Client, namespace: str) -> Object:
     return await api.json_patch(
         MODEL_DEPLOYMENTS,

@@ -14,6 +14,10 @@ from kubefoundry_sdk.provider import manifest
 from kubefoundry_sdk.provider.plan import Plan
 from kubefoundry_sdk.runtime.store import Key, Store
 
+PERMISSION: Final = 5.0
+"""The same for a permission that is missing: it comes by itself when an API server that has just started has read
+its roles, and when an administrator grants it."""
+
 RETRY: Final = 300.0
 """Seconds after which a refused manifest is tried again though nothing has changed (contract §4, errors)."""
 
@@ -22,18 +26,26 @@ ABSENT: Final = "1"
 (seen on Kubernetes 1.36; without it an apply merges into another's object where no field of both differs)."""
 
 _POLICY: Final = "change the ModelDeployment or ask who runs that policy"
+_GRANT: Final = "grant the shim's ServiceAccount that permission"
 _FORBIDDEN: Final = (
     ("admission webhook", _POLICY),
     ("AdmissionPolicy", _POLICY),
     ("exceeded quota", "ask for less or have the quota raised"),
     ("being terminated", "the namespace is being deleted"),
-    (" cannot ", "grant the shim's ServiceAccount that permission"),
+    (" cannot ", _GRANT),
 )
 """What the words of a 403 tell, in this order: a policy may say anything in its own."""
 
 
 class Refused(Exception):
-    """The API server, its admission or its quota refused an object of ours; the text is for the user."""
+    """The API server, its admission or its quota refused an object of ours; the text is for the user.
+
+    retry: seconds after which it is worth another try though nothing has changed.
+    """
+
+    def __init__(self, message: str, retry: float = RETRY) -> None:
+        super().__init__(message)
+        self.retry = retry
 
 
 class NameTaken(Exception):
@@ -45,16 +57,17 @@ class Refusals:
 
     def __init__(self) -> None:
         self._known: dict[Key, tuple[str, float, str]] = {}
+        """Digest, moment from which another try is worth it, and text."""
 
     def standing(self, key: Key, digest: str, now: float) -> tuple[str, float] | None:
         """The refusal of this very manifest and the seconds until it is worth another try."""
         known = self._known.get(key)
-        if known is None or known[0] != digest or now - known[1] >= RETRY:
+        if known is None or known[0] != digest or now >= known[1]:
             return None
-        return known[2], RETRY - (now - known[1])
+        return known[2], known[1] - now
 
-    def remember(self, key: Key, digest: str, now: float, message: str) -> None:
-        self._known[key] = (digest, now, message)
+    def remember(self, key: Key, digest: str, now: float, refused: Refused) -> None:
+        self._known[key] = (digest, now + refused.retry, str(refused))
 
     def forget(self, key: Key) -> None:
         self._known.pop(key, None)
@@ -68,8 +81,8 @@ def digest(objects: list[Object]) -> str:
 
 async def write(
     client: Client, kind: Kind, store: Store, helper_store: Store | None, todo: Plan, *, manager: str
-) -> None:
-    """Brings what a plan says has changed to the API server.
+) -> bool:
+    """Brings what a plan says has changed to the API server; whether the main object was made now.
 
     Helpers go first, because admission of the main object may ask for them; where the main object exists already,
     it is tried by a dry run before any of them changes. Raises Refused, NameTaken, or ApiError for what passes by
@@ -178,7 +191,8 @@ async def _apply(
         if error.conflict and not exists and kind == CONFIG_MAPS:
             raise NameTaken(f"{kind.kind} '{obj['metadata']['name']}'") from error
         if error.rejected:
-            raise Refused(refusal(kind, obj["metadata"]["name"], error)) from error
+            text = refusal(kind, obj["metadata"]["name"], error)
+            raise Refused(text, PERMISSION if text.endswith(_GRANT) else RETRY) from error
         raise
 
 

@@ -203,9 +203,9 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
         if shim.helpers is not None:
             await apply.prune(shim.client, shim.helpers, deployment.uid, todo.helpers)
     except apply.Refused as refused:
-        shim.refusals.remember(key, digest, loop.time(), str(refused))
+        shim.refusals.remember(key, digest, loop.time(), refused)
         report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyRejected", str(refused), failed=True)
-        return apply.RETRY
+        return refused.retry
     except apply.NameTaken as taken:
         report.stop = obstacle.name_conflict(str(taken))
         return apply.RETRY
