@@ -74,7 +74,7 @@ async def test_one_that_appears_while_ours_is_being_written_is_not_merged_into(
 
     def in_between(request: web.Request) -> Fault | None:
         """The administrator is quicker by a hair: our request is on its way already."""
-        if request.method == "PATCH" and request.path.endswith(f"/{kind.plural}/m") and not made:
+        if request.method == "PATCH" and request.path.endswith(f"/{namespace}/{kind.plural}/m") and not made:
             made.append(suite.plane.kubectl("create", "-f", "-", input=body).stdout)
         return None
 

@@ -145,16 +145,20 @@ async def behind(suite: Suite, name: str, folder: Path) -> AsyncIterator[Proxy]:
     authority = (account / "ca.crt").read_bytes()
     (folder / "ca.crt").write_bytes(authority)
     component.stop()
-    async with between(component, suite.plane.server, folder / "ca.crt", folder / "proxy") as made:
+    try:
+        async with between(component, suite.plane.server, folder / "ca.crt", folder / "proxy") as made:
+            component.start()
+            try:
+                # in a thread: the proxy has to run meanwhile
+                await asyncio.to_thread(component.wait_ready)
+                yield made
+            finally:
+                component.stop()
+    finally:
+        component.environment = before
+        (account / "ca.crt").write_bytes(authority)
         component.start()
-        # in a thread: the proxy has to run meanwhile
-        await asyncio.to_thread(component.wait_ready)
-        yield made
-        component.stop()
-    component.environment = before
-    (account / "ca.crt").write_bytes(authority)
-    component.start()
-    component.wait_ready()
+        component.wait_ready()
 
 
 def _certificate(folder: Path) -> tuple[Path, Path]:

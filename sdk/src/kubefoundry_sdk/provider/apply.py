@@ -49,7 +49,7 @@ class Refused(Exception):
 
 
 class NameTaken(Exception):
-    """A helper of that name exists that is not ours: it lacks our labels, so no event tells of it."""
+    """An object of that name exists that is not ours. A helper lacks our labels then, so no event tells of it."""
 
 
 class Refusals:
@@ -164,8 +164,12 @@ async def remove(client: Client, kind: Kind, obj: Object) -> None:
 
 
 async def _store(client: Client, kind: Kind, store: Store, obj: Object, *, manager: str) -> None:
-    """Applies the object: as a new one where the store knows none, else to the very one that it knows."""
+    """Applies the object: as a new one where the store knows none, else to the very one that it knows.
+
+    Whose that one is, is asked here and not only before the turn's first request: another's may have come meanwhile.
+    """
     namespace, name = _key(obj)
+    owner = manifest.owner_uid(obj) or ""
     live = store.get((namespace, name))
     if live is None:
         try:
@@ -174,8 +178,10 @@ async def _store(client: Client, kind: Kind, store: Store, obj: Object, *, manag
         except NameTaken:
             # It may be ours, and have lost the labels that we watch by.
             live = await client.get(kind, name, namespace)
-            if not manifest.made_for(live, manifest.owner_uid(obj) or ""):
+            if not manifest.made_for(live, owner):
                 raise
+    elif not manifest.made_for(live, owner):
+        raise NameTaken(f"{kind.kind} '{name}'")
     body = {**obj, "metadata": {**obj["metadata"], "uid": live["metadata"]["uid"]}}
     store.put(await _apply(client, kind, body, manager=manager, exists=True))
 
