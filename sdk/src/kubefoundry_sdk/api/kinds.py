@@ -38,6 +38,7 @@ PROVIDER_CONFIGS: Final = Kind(
 CRDS: Final = Kind(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
 )
+DEPLOYMENTS: Final = Kind("apps", "v1", "deployments", "Deployment")
 LEASES: Final = Kind("coordination.k8s.io", "v1", "leases", "Lease")
 CONFIG_MAPS: Final = Kind("", "v1", "configmaps", "ConfigMap")
 SECRETS: Final = Kind("", "v1", "secrets", "Secret")

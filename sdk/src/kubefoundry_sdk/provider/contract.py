@@ -38,10 +38,14 @@ class Schema:
     api_version: `group/version` to write and read through (the storage version where the shim knows it,
         contract §4.8).
     features: names, the shim's own, of the optional fields that this CRD has.
+    lost: what a ModelDeployment cannot ask for with this CRD and could with a newer one, a few words each.
+    discovered: settings that the upstream operator's Deployment tells (`Operator.read`); the runtime adds them.
     """
 
     api_version: str
     features: frozenset[str] = frozenset()
+    lost: tuple[str, ...] = ()
+    discovered: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,20 @@ class UnsupportedSchema:
     """The installed CRD lacks what the shim needs: `missing` are field paths or versions."""
 
     missing: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """The upstream operator's Deployment, where it tells settings of the shim that its CRD does not show.
+
+    deployment: the name under which the upstream's own documentation installs it; every namespace is looked in.
+    read: the Deployment (JSON) -> settings by name; empty where it tells none.
+    stated: settings that an administrator gave the shim by flags: they go before what is read.
+    """
+
+    deployment: str
+    read: Callable[[Object], Mapping[str, str]]
+    stated: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +183,7 @@ class Provider:
     yielded: paths of the main object (`spec.groups[*].replicas`) that belong to others once it exists: an
         autoscaler's counts. They are rendered at creation, and neither drift nor overwritten afterwards.
     render, observe: see `Rendered` and `Observation`; called only after `supports` found nothing.
+    operator: whose Deployment tells settings of the shim; None where there is nothing to find out.
     """
 
     name: str
@@ -182,3 +201,4 @@ class Provider:
     recreate: Callable[[Rendered, Rendered], str | None] = in_place
     yielded: tuple[str, ...] = ()
     helper_kinds: tuple[Literal["ConfigMap"], ...] = ()
+    operator: Operator | None = None
