@@ -57,16 +57,18 @@ class UnsupportedSchema:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """The upstream operator's Deployment, where it tells settings of the shim that its CRD does not show.
+    """The upstream operator: what shows whether it is up, and settings of the shim that its CRD does not show.
 
     deployment: the name under which the upstream's own documentation installs it; every namespace is looked in.
+    lease: the name of its leader election's Lease, in any namespace; None where it holds none.
     read: the Deployment (JSON) -> settings by name; empty where it tells none.
     stated: settings that an administrator gave the shim by flags: they go before what is read.
     """
 
     deployment: str
-    read: Callable[[Object], Mapping[str, str]]
+    read: Callable[[Object], Mapping[str, str]] = lambda deployment: {}
     stated: Mapping[str, str] = field(default_factory=dict)
+    lease: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
