@@ -17,6 +17,9 @@ UPSTREAM_READY: Final = "UpstreamReady"
 RULES_VALID: Final = "RulesValid"
 """Of an InferenceProviderConfig: the shim says the first, the selector the second."""
 
+SETTINGS_DISCOVERED: Final = "SettingsDiscovered"
+"""Of one, too: by a shim whose upstream operator tells settings."""
+
 REASONS: Final[dict[str, frozenset[str]]] = {
     VALIDATED: frozenset({"ValidationPassed", "ValidationFailed"}),
     PROVIDER_SELECTED: frozenset(

@@ -61,12 +61,12 @@ class Operator:
 
     deployment: the name under which the upstream's own documentation installs it; every namespace is looked in.
     lease: the name of its leader election's Lease, in any namespace; None where it holds none.
-    read: the Deployment (JSON) -> settings by name; empty where it tells none.
+    read: the Deployment (JSON) -> settings by name, empty where it tells none; None where no setting can be read.
     stated: settings that an administrator gave the shim by flags: they go before what is read.
     """
 
     deployment: str
-    read: Callable[[Object], Mapping[str, str]] = lambda deployment: {}
+    read: Callable[[Object], Mapping[str, str]] | None = None
     stated: Mapping[str, str] = field(default_factory=dict)
     lease: str | None = None
 
