@@ -52,14 +52,21 @@ def with_per_object_metrics(core: Component) -> Iterator[None]:
     core.wait_ready()
 
 
-async def until_leading(core: Component) -> Series:
-    """What core tells once it holds its Lease: a replica that does not lead counts nothing."""
-    async with asyncio.timeout(SECONDS):
-        while True:
-            told = scrape(core)
-            if any(name == "kubefoundry_modeldeployment_total" for name, _ in told):
-                return told
-            await asyncio.sleep(PROBE)
+async def until_counted(core: Component, namespace: str) -> Series:
+    """What core tells once it counts one running deployment there.
+
+    Its watch may be a moment behind the test's, and a replica that does not hold the Lease counts nothing.
+    """
+    counted = {"namespace": namespace, "phase": "Running"}
+    told: Series = {}
+    try:
+        async with asyncio.timeout(SECONDS):
+            while sample(told, "kubefoundry_modeldeployment_total", **counted) != 1:
+                await asyncio.sleep(PROBE)
+                told = scrape(core)
+    except TimeoutError:
+        raise AssertionError(f"core does not count the deployment; it tells {told}") from None
+    return told
 
 
 async def test_a_deployment_is_counted_where_it_stands(suite: Suite, api: Client, namespace: str) -> None:
@@ -70,9 +77,7 @@ async def test_a_deployment_is_counted_where_it_stands(suite: Suite, api: Client
     await api.create(MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU), manager="test")
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
 
-    told = scrape(core)
-    counted = {"namespace": namespace, "phase": "Running"}
-    assert sample(told, "kubefoundry_modeldeployment_total", **counted) == 1
+    told = await until_counted(core, namespace)
     assert not any(name.startswith("kubefoundry_deployment_") for name, _ in told)
     assert sample(scrape(selector), "kubefoundry_provider_selection_total", **chosen) == before + 1
     turns = sample(scrape(shim), "kubefoundry_reconciliation_duration_seconds_count", provider="dynamo")
@@ -85,7 +90,7 @@ async def test_each_deployment_has_series_only_where_asked(suite: Suite, api: Cl
 
     one = {"name": "m", "namespace": namespace}
     with with_per_object_metrics(suite.components["core"]):
-        told = await until_leading(suite.components["core"])
+        told = await until_counted(suite.components["core"], namespace)
 
     assert sample(told, "kubefoundry_deployment_phase", **one, phase="Running") == 1
     for state in ("desired", "ready", "available"):
