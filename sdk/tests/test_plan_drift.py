@@ -1,0 +1,65 @@
+"""What others have changed upstream, in a plan: put back, left to them, or part of a change of the user's."""
+
+from __future__ import annotations
+
+from support.plans import changed, deployment, planned
+
+
+def test_what_others_own_is_neither_drift_nor_overwritten() -> None:
+    live = planned(deployment())
+    live.main["spec"]["groups"][0]["replicas"] = 7
+
+    still = planned(deployment(), live)
+    scaled = planned(deployment({"scaling": {"replicas": 3}}), live)
+
+    assert still.drifted == ()
+    assert scaled.main["spec"]["groups"][0]["replicas"] == 7
+    assert scaled.main["spec"]["serve"] == 3
+
+
+def test_what_others_change_of_ours_is_drift() -> None:
+    live = planned(deployment())
+    live.main["spec"]["context"] = 5
+    del live.main["metadata"]["labels"]["kubefoundry.ai/managed-by"]
+
+    todo = planned(deployment(), live)
+
+    assert todo.drifted == ("metadata.labels.kubefoundry.ai/managed-by", "spec.context")
+    assert todo.changed == []
+
+
+def test_a_helper_that_someone_changed_is_written_again() -> None:
+    live = planned(deployment())
+    live.helpers[0]["data"]["served"] = "theirs"
+
+    todo = planned(deployment(), live)
+
+    assert (changed(todo), todo.recreate) == (["ConfigMap"], None)
+
+
+def test_what_is_written_only_because_someone_changed_it_is_a_correction() -> None:
+    live = planned(deployment())
+    live.helpers[0]["data"]["served"] = "theirs"
+
+    todo = planned(deployment(), live)
+    [(obj, paths)] = todo.corrections
+
+    assert (obj["kind"], paths) == ("ConfigMap", ("data.served",))
+
+
+def test_a_record_that_someone_removed_is_corrected() -> None:
+    live = planned(deployment())
+    del live.main["metadata"]["annotations"]["kubefoundry.ai/applied"]
+
+    [(obj, paths)] = planned(deployment(), live).corrections
+
+    assert (obj["kind"], paths) == ("Engine", ("metadata.annotations.kubefoundry.ai/applied",))
+
+
+def test_a_change_of_the_users_is_no_correction_whatever_someone_changed_meanwhile() -> None:
+    live = planned(deployment())
+    live.helpers[0]["data"]["served"] = "theirs"
+
+    todo = planned(deployment({"scaling": {"replicas": 3}}), live)
+
+    assert (changed(todo), todo.corrections) == (["ConfigMap", "Engine"], [])

@@ -1,0 +1,66 @@
+"""A provider that refuses what it was selected for, replayed on a ModelDeployment (contract §5)."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.selections import MORE_GPUS, A, B, Deployment, offered
+
+
+def test_refused_before_anything_was_created_goes_to_another() -> None:
+    deployment = Deployment()
+    deployment.turn(A, B)
+    deployment.shim_refuses("a", "A cannot do that")
+
+    assert deployment.turn(A, B) == "Normal ProviderSelected: Selected provider 'b': always → b"
+    assert deployment.selected[2] == "Provider b auto-selected [left out: a]"
+
+
+def test_refused_by_all_stays_with_the_last_and_does_not_go_round() -> None:
+    deployment = Deployment()
+    deployment.turn(A, B)
+    deployment.shim_refuses("a", "A cannot do that")
+    deployment.turn(A, B)
+    deployment.shim_refuses("b", "B neither")
+
+    told = deployment.turn(A, B)
+
+    assert told is not None and "a refused it; b refused it: B neither. Change the spec" in told
+    assert deployment.provider == "b"
+    assert deployment.turn(A, B) is None
+    assert deployment.provider == "b"
+
+    deployment.users_change(MORE_GPUS)
+    deployment.turn(A, B)
+    assert (deployment.provider, deployment.selected) == (
+        "b",
+        ("True", "AutoSelected", "Provider b auto-selected"),
+    )
+
+
+def test_the_refusal_of_the_predecessor_is_not_taken_for_the_new_ones() -> None:
+    deployment = Deployment()
+    deployment.turn(A, B, offered("c", priority=-1))
+    deployment.shim_refuses("a", "A cannot do that")
+    deployment.turn(A, B, offered("c", priority=-1))
+
+    deployment.turn(A, B, offered("c", priority=-1))
+
+    assert deployment.provider == "b"
+
+
+@pytest.mark.parametrize("created", ["resourceName", "condition", "older"])
+def test_a_refusal_later_on_changes_nothing(created: str) -> None:
+    deployment = Deployment()
+    deployment.turn(A, B)
+    deployment.shim_refuses("a", "A cannot do that")
+    if created == "resourceName":
+        deployment.status["provider"]["resourceName"] = "m"
+    elif created == "condition":
+        deployment.put_condition("ResourceCreated", status="True")
+    else:
+        deployment.condition("ProviderCompatible")["observedGeneration"] = 0
+
+    deployment.turn(A, B)
+
+    assert deployment.provider == "a"

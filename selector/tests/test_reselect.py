@@ -1,0 +1,78 @@
+"""A selection that the user asks for anew by the annotation, replayed on a ModelDeployment (contract §5)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kubefoundry_selector.decision import unsettled
+from support.selections import A, B, Deployment, offered
+
+
+def test_reselect_with_a_new_value_only() -> None:
+    low, high = offered("a"), offered("b", priority=9)
+    deployment = Deployment()
+    deployment.turn(low)
+    deployment.annotate("1")
+
+    assert deployment.turn(low, high) == "Normal ProviderSelected: Selected provider 'b': always → b"
+    assert deployment.selected[2] == "Provider b auto-selected [reselect: 1]"
+
+    higher = offered("a", priority=10)
+    deployment.turn(higher, high)
+    deployment.annotate(None)
+    deployment.turn(higher, high)
+    deployment.annotate("1")
+    deployment.turn(higher, high)
+    assert deployment.provider == "b"
+
+    deployment.annotate("2")
+    deployment.turn(higher, high)
+    assert deployment.provider == "a"
+
+
+def test_reselect_that_is_there_from_the_start_asks_for_nothing_more() -> None:
+    deployment = Deployment(annotations={"kubefoundry.ai/reselect": "1"})
+    deployment.turn(offered("a"))
+
+    deployment.turn(offered("a"), offered("b", priority=9))
+
+    assert deployment.provider == "a"
+
+
+def test_reselect_of_the_same_provider_is_told() -> None:
+    deployment = Deployment()
+    deployment.turn(A)
+    deployment.annotate("1")
+
+    assert deployment.turn(A) == "Normal ProviderSelected: Selected provider 'a': always → a"
+
+
+def test_reselect_without_a_candidate_keeps_the_provider_and_tries_on() -> None:
+    deployment = Deployment()
+    deployment.turn(A)
+    deployment.annotate("1")
+
+    told = deployment.turn(replace(A, not_ready=""))
+
+    assert told is not None and told.startswith(
+        "Warning ReselectFailed: Provider a auto-selected; asked to select again, but: "
+    )
+    assert deployment.selected[:2] == ("True", "AutoSelected")
+    assert unsettled(deployment.object)
+    deployment.turn(replace(A, not_ready=""), B)
+    assert deployment.provider == "b"
+
+
+def test_reselect_forgets_who_refused() -> None:
+    deployment = Deployment()
+    deployment.turn(A, B)
+    deployment.shim_refuses("a", "A cannot do that")
+    deployment.turn(A, B)
+    deployment.shim_writes("b")
+    deployment.condition("ProviderCompatible")["status"] = "True"
+    deployment.annotate("1")
+
+    deployment.turn(A, B)
+
+    assert deployment.provider == "a"
+    assert deployment.selected[2] == "Provider a auto-selected [reselect: 1]"
