@@ -1,0 +1,151 @@
+"""Who holds a Lease, and that one who has lost it knows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from kubefoundry_sdk.runtime import lease
+from kubefoundry_sdk.runtime.lease import Expiry, Holder, LeaseLost, expired
+from support.wire import Asked, Wire, ok, refusal, wire
+
+
+class Server:
+    """Stores one Lease as the API server does: a write on an old version is a conflict. down: answers nothing."""
+
+    def __init__(self) -> None:
+        self.stored: dict[str, Any] | None = None
+        self.version = 0
+        self.down = False
+
+    @property
+    def holder(self) -> str | None:
+        return self.stored["spec"]["holderIdentity"] if self.stored else None
+
+    def answer(self, asked: Asked) -> web.Response:
+        if self.down:
+            return refusal(500, "InternalError")
+        if asked.method == "GET":
+            return ok(self.stored) if self.stored else refusal(404, "NotFound")
+        known = (asked.body or {}).get("metadata", {}).get("resourceVersion")
+        if self.stored and known != self.stored["metadata"]["resourceVersion"]:
+            return refusal(409, "Conflict")
+        return ok(self.put(asked.body))
+
+    def put(self, body: dict[str, Any]) -> dict[str, Any]:
+        self.version += 1
+        self.stored = {**body, "metadata": {**body["metadata"], "resourceVersion": str(self.version)}}
+        return self.stored
+
+
+def holder(made: Wire, identity: str) -> Holder:
+    return Holder(made.client, name="l", namespace="n", identity=identity)
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Lease of one second, the shortest there is."""
+    for name, seconds in (("DURATION", 1.0), ("RENEW", 0.3), ("RETRY", 0.1)):
+        monkeypatch.setattr(lease, name, seconds)
+
+
+async def kept(made: Wire, server: Server, then: Callable[[], None]) -> None:
+    """Takes the Lease, lets that happen, and keeps it for as long as it may."""
+    first = holder(made, "a")
+    await first.take()
+    then()
+    async with asyncio.timeout(10):
+        await first.keep()
+
+
+async def test_one_that_another_has_taken_is_lost(quick: None) -> None:
+    server = Server()
+
+    def taken() -> None:
+        assert server.stored is not None
+        body = server.stored
+        server.put({**body, "spec": {**body["spec"], "holderIdentity": "b", "leaseDurationSeconds": 15}})
+
+    async with wire(server.answer) as made:
+        with pytest.raises(LeaseLost, match="lease n/l was taken by another replica"):
+            await kept(made, server, taken)
+    assert server.holder == "b"
+
+
+async def test_one_that_cannot_be_renewed_is_lost_before_another_may_take_it(quick: None) -> None:
+    server = Server()
+
+    def fails() -> None:
+        server.down = True
+
+    async with wire(server.answer) as made:
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        with pytest.raises(LeaseLost, match="lease n/l could not be renewed in time"):
+            await kept(made, server, fails)
+        assert loop.time() - started < lease.DURATION + 1
+
+
+async def test_given_back_at_the_end_the_next_one_takes_it_at_once(quick: None) -> None:
+    server = Server()
+    async with wire(server.answer) as made:
+        first = holder(made, "a")
+        await first.take()
+        keeping = asyncio.create_task(first.keep())
+        await asyncio.sleep(0)
+
+        keeping.cancel()
+        await asyncio.wait([keeping])
+
+        assert server.holder == ""
+        async with asyncio.timeout(10):
+            await holder(made, "b").take()
+    assert server.holder == "b"
+
+
+async def test_a_restarted_replica_takes_its_own_back_and_another_does_not(quick: None) -> None:
+    server = Server()
+    async with wire(server.answer) as made:
+        await holder(made, "a").take()
+        again = holder(made, "a")
+        async with asyncio.timeout(10):
+            await again.take()
+        keeping = asyncio.create_task(again.keep())
+
+        waiting = asyncio.create_task(holder(made, "b").take())
+        await asyncio.wait(
+            [waiting, keeping], timeout=2 * lease.DURATION, return_when=asyncio.FIRST_COMPLETED
+        )
+
+        assert not waiting.done()
+        assert server.holder == "a"
+        for task in (waiting, keeping):
+            task.cancel()
+
+
+def test_age_counts_from_the_last_change_that_was_seen() -> None:
+    now = 100.0
+    seen = Expiry(lambda: now)
+
+    assert seen.see("1") == 0.0
+    now = 112.0
+    assert seen.see("1") == 12.0
+    assert seen.see("2") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("spec", "age", "over"),
+    [
+        pytest.param(None, 0.0, True, id="absent"),
+        pytest.param({"holderIdentity": "", "leaseDurationSeconds": 15}, 0.0, True, id="released"),
+        pytest.param({"holderIdentity": "a", "leaseDurationSeconds": 15}, 15.0, False, id="held"),
+        pytest.param({"holderIdentity": "a", "leaseDurationSeconds": 15}, 15.1, True, id="not renewed"),
+        pytest.param({"holderIdentity": "a"}, 16.0, True, id="not renewed, the usual time"),
+    ],
+)
+def test_when_it_is_over(spec: dict[str, Any] | None, age: float, over: bool) -> None:
+    assert expired({"spec": spec} if spec is not None else None, age) is over

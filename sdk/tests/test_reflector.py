@@ -1,0 +1,119 @@
+"""A sink is kept equal to a kind, whatever happens to its watch."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from kubefoundry_sdk.api.kinds import Kind
+from kubefoundry_sdk.cluster import reflector
+from kubefoundry_sdk.cluster.reflector import reflect
+from support.wire import Asked, Wire, events, ok, refusal, wire
+
+MODELS = Kind("acme.io", "v1", "models", "Model")
+GONE = {"kind": "Status", "code": 410, "reason": "Expired"}
+
+
+def model(version: str) -> dict[str, Any]:
+    return {"metadata": {"name": "m", "resourceVersion": version}}
+
+
+def listing(*items: dict[str, Any], version: str) -> web.Response:
+    return ok({"metadata": {"resourceVersion": version}, "items": list(items)})
+
+
+class Sink:
+    """Notes what comes, as the word and the resource version."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, ...]] = []
+
+    def replace(self, objects: list[dict[str, Any]], resource_version: str) -> None:
+        self.seen.append(("all", *(obj["metadata"]["resourceVersion"] for obj in objects)))
+
+    def put(self, obj: dict[str, Any]) -> None:
+        self.seen.append(("put", obj["metadata"]["resourceVersion"]))
+
+    def remove(self, obj: dict[str, Any]) -> None:
+        self.seen.append(("remove", obj["metadata"]["resourceVersion"]))
+
+
+async def reflected(
+    answers: Sequence[web.Response], monkeypatch: pytest.MonkeyPatch
+) -> tuple[list[str], Sink, Wire]:
+    """Runs until every answer is used: what was asked (`list`, or the version that was watched from)."""
+    monkeypatch.setattr(reflector, "BACKOFF", (0.001,))
+    left, used, sink = list(answers), asyncio.Event(), Sink()
+
+    def answer(asked: Asked) -> web.Response:
+        if not left:
+            used.set()
+            return refusal(500, "InternalError")
+        return left.pop(0)
+
+    async with wire(answer) as made:
+        task = asyncio.create_task(reflect(made.client, MODELS, sink))
+        async with asyncio.timeout(10):
+            await used.wait()
+        task.cancel()
+    asked = [
+        "list" if "watch" not in request.query else request.query["resourceVersion"] for request in made.asked
+    ]
+    return asked[: len(answers) + 1], sink, made
+
+
+@pytest.mark.parametrize(
+    ("answers", "asked", "seen"),
+    [
+        pytest.param(
+            [listing(model("3"), version="5"), events(("MODIFIED", model("7")), ("DELETED", model("8")))],
+            ["list", "5", "8"],
+            [("all", "3"), ("put", "7"), ("remove", "8")],
+            id="a watch that ends is taken up where it ended",
+        ),
+        pytest.param(
+            [listing(version="5"), events(("BOOKMARK", model("9")))],
+            ["list", "5", "9"],
+            [("all",)],
+            id="a bookmark moves the place",
+        ),
+        pytest.param(
+            [listing(model("3"), version="5"), events(("ERROR", GONE)), listing(version="9")],
+            ["list", "5", "list", "9"],
+            [("all", "3"), ("all",)],
+            id="a gap is closed by a listing",
+        ),
+        pytest.param(
+            [listing(model("3"), version="5"), refusal(410, "Expired"), listing(version="9")],
+            ["list", "5", "list", "9"],
+            [("all", "3"), ("all",)],
+            id="a watch refused as too old",
+        ),
+        pytest.param(
+            [listing(version="5"), refusal(404, "NotFound"), listing(version="9")],
+            ["list", "5", "list", "9"],
+            [("all",), ("all",)],
+            id="a kind that is not served any more",
+        ),
+        pytest.param(
+            [listing(version="5"), refusal(500, "InternalError"), events(("ADDED", model("6")))],
+            ["list", "5", "5", "6"],
+            [("all",), ("put", "6")],
+            id="a fault that passes costs no listing",
+        ),
+    ],
+)
+async def test_what_is_asked_and_told(
+    answers: list[web.Response],
+    asked: list[str],
+    seen: list[tuple[str, ...]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found, sink, _ = await reflected(answers, monkeypatch)
+
+    assert found == asked
+    assert sink.seen == seen
