@@ -7,13 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_core.abandonment import (
-    SILENCE,
-    Abandoned,
-    dead_managers,
-    orphaned_finalizers,
-    remaining,
-)
+from kubefoundry_core.abandonment import Abandoned, dead_managers, orphaned_finalizers, remaining
 
 DELETED = datetime(2026, 3, 1, tzinfo=UTC)
 CLEANUP = 300.0
@@ -33,18 +27,14 @@ def deleted(*finalizers: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("finalizers", "heartbeats", "since", "expected"),
+    ("finalizers", "lost_in", "since", "expected"),
     [
         pytest.param([ACME], {}, 0, Abandoned((), CLEANUP), id="its time has only begun"),
         pytest.param([ACME], {}, CLEANUP - 1, Abandoned((), 1), id="absent, a second early"),
         pytest.param([ACME], {}, CLEANUP, Abandoned((ACME,), None), id="absent"),
-        pytest.param([ACME], {"acme": SILENCE}, CLEANUP, Abandoned((ACME,), None), id="silent"),
-        pytest.param(
-            [ACME], {"acme": 20.0}, CLEANUP, Abandoned((), SILENCE - 20), id="alive: its own business"
-        ),
-        pytest.param(
-            [ACME, ZETA], {"zeta": 20.0}, CLEANUP, Abandoned((ACME,), SILENCE - 20), id="one of two gone"
-        ),
+        pytest.param([ACME], {"acme": 0.0}, CLEANUP, Abandoned((ACME,), None), id="silent"),
+        pytest.param([ACME], {"acme": 160.0}, CLEANUP, Abandoned((), 160), id="alive: its own business"),
+        pytest.param([ACME, ZETA], {"zeta": 160.0}, CLEANUP, Abandoned((ACME,), 160), id="one of two gone"),
         pytest.param(
             ["foregroundDeletion", "acme-provider", "kubefoundry.ai/other", "else.io/acme-provider"],
             {},
@@ -56,11 +46,11 @@ def deleted(*finalizers: str) -> dict[str, Any]:
     ],
 )
 def test_finalizers(
-    finalizers: list[str], heartbeats: dict[str, float], since: float, expected: Abandoned
+    finalizers: list[str], lost_in: dict[str, float], since: float, expected: Abandoned
 ) -> None:
     now = DELETED + timedelta(seconds=since)
 
-    assert orphaned_finalizers(deleted(*finalizers), heartbeats, CLEANUP, now) == expected
+    assert orphaned_finalizers(deleted(*finalizers), lost_in, CLEANUP, now) == expected
 
 
 def test_finalizers_of_what_is_not_deleted_stay() -> None:
@@ -84,13 +74,13 @@ def published(current: str | None, *managers: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("current", "managers", "heartbeats", "expected"),
+    ("current", "managers", "lost_in", "expected"),
     [
         pytest.param("zeta", ["acme-provider"], {}, Abandoned(("acme-provider",), None), id="absent"),
         pytest.param(
-            "zeta", ["acme-provider"], {"acme": SILENCE}, Abandoned(("acme-provider",), None), id="silent"
+            "zeta", ["acme-provider"], {"acme": 0.0}, Abandoned(("acme-provider",), None), id="silent"
         ),
-        pytest.param("zeta", ["acme-provider"], {"acme": 0.0}, Abandoned((), SILENCE), id="still there"),
+        pytest.param("zeta", ["acme-provider"], {"acme": 160.0}, Abandoned((), 160), id="still there"),
         pytest.param("acme", ["acme-provider"], {}, Abandoned((), None), id="gone but chosen: may serve on"),
         pytest.param(None, ["acme-provider"], {}, Abandoned((), None), id="nobody chosen"),
         pytest.param(
@@ -103,9 +93,9 @@ def published(current: str | None, *managers: str) -> dict[str, Any]:
     ],
 )
 def test_managers(
-    current: str | None, managers: list[str], heartbeats: dict[str, float], expected: Abandoned
+    current: str | None, managers: list[str], lost_in: dict[str, float], expected: Abandoned
 ) -> None:
-    assert dead_managers(published(current, *managers), heartbeats) == expected
+    assert dead_managers(published(current, *managers), lost_in) == expected
 
 
 def test_a_manager_without_status_fields_has_published_nothing() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubefoundry_selector.registry import LOST, Registry
+from kubefoundry_selector.registry import Registry
+
+TIMEOUT = 180.0
 
 
 class Clock:
@@ -19,7 +21,7 @@ def beating(number: int, config: Any) -> Any:
 
 
 def test_only_what_bears_on_a_choice_is_reported(config: Any) -> None:
-    registry = Registry(Clock())
+    registry = Registry(Clock(), TIMEOUT)
 
     assert registry.see("kaito", beating(0, config)) is True
     assert registry.see("kaito", beating(1, config)) is False
@@ -33,10 +35,10 @@ def test_only_what_bears_on_a_choice_is_reported(config: Any) -> None:
 
 def test_lost_after_three_minutes_without_a_change_by_our_clock_and_back_with_the_next(config: Any) -> None:
     clock = Clock()
-    registry = Registry(clock)
+    registry = Registry(clock, TIMEOUT)
     registry.see("kaito", beating(0, config))
 
-    clock.now += LOST
+    clock.now += TIMEOUT
     assert registry.providers()[0].heartbeat_fresh
     clock.now += 1
     assert not registry.providers()[0].heartbeat_fresh

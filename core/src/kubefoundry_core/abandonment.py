@@ -10,13 +10,10 @@ from typing import Final
 from kubefoundry_sdk.api import managed_fields, names
 from kubefoundry_sdk.api.kinds import Object
 
-SILENCE: Final = 180.0
-"""Seconds without a new heartbeat after which a provider counts as gone (contract §5)."""
-
 _SUFFIX: Final = names.provider_manager("")
 
-Heartbeats = Mapping[str, float]
-"""Seconds since the heartbeat of each registered provider was last seen to change."""
+LostIn = Mapping[str, float]
+"""Seconds until each registered provider counts as gone, 0 where it does (`Providers.lost_in`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +24,7 @@ class Abandoned:
     again: float | None
 
 
-def orphaned_finalizers(
-    deployment: Object, heartbeats: Heartbeats, timeout: float, now: datetime
-) -> Abandoned:
+def orphaned_finalizers(deployment: Object, lost_in: LostIn, timeout: float, now: datetime) -> Abandoned:
     """Finalizers of providers that are gone, on an object whose deletion has waited long enough for them.
 
     timeout: seconds from deletionTimestamp that a shim has to clean up (003 §4.7).
@@ -41,14 +36,14 @@ def orphaned_finalizers(
     left = timeout - (now - datetime.fromisoformat(deleted)).total_seconds()
     return _abandoned(
         {
-            finalizer: max(left, _gone_in(_provider(finalizer.removeprefix(names.PREFIX)), heartbeats))
+            finalizer: max(left, lost_in.get(_provider(finalizer.removeprefix(names.PREFIX)), 0.0))
             for finalizer in meta.get("finalizers") or ()
             if finalizer.startswith(names.PREFIX) and finalizer.endswith(_SUFFIX)
         }
     )
 
 
-def dead_managers(deployment: Object, heartbeats: Heartbeats) -> Abandoned:
+def dead_managers(deployment: Object, lost_in: LostIn) -> Abandoned:
     """Field managers of providers that are gone and still own status, though another provider is chosen.
 
     A silent provider that is still the chosen one keeps what it published: its model may well serve on.
@@ -58,7 +53,7 @@ def dead_managers(deployment: Object, heartbeats: Heartbeats) -> Abandoned:
         return Abandoned((), None)
     return _abandoned(
         {
-            manager: _gone_in(_provider(manager), heartbeats)
+            manager: lost_in.get(_provider(manager), 0.0)
             for manager in managed_fields.managers(deployment, "status")
             if manager.endswith(_SUFFIX) and manager != names.provider_manager(current)
         }
@@ -76,11 +71,6 @@ def remaining(deployment: Object) -> str:
 
 def _provider(manager: str) -> str:
     return manager.removesuffix(_SUFFIX)
-
-
-def _gone_in(provider: str, heartbeats: Heartbeats) -> float:
-    """Seconds until the provider counts as gone, 0 when it does."""
-    return max(0.0, SILENCE - heartbeats[provider]) if provider in heartbeats else 0.0
 
 
 def _abandoned(due: Mapping[str, float]) -> Abandoned:

@@ -21,7 +21,7 @@ class Announcement:
 def announcements(live: Object, decided: Object) -> list[Announcement]:
     """live: the status before. decided: what core now says (`decision.decide`)."""
     told = []
-    for type_ in (reasons.VALIDATED, reasons.PROVIDER_SELECTED):
+    for type_ in (reasons.VALIDATED, reasons.PROVIDER_SELECTED, reasons.PROVIDER_HEALTHY):
         now = find(decided["conditions"], type_)
         before = find(live.get("conditions"), type_) or {}
         if now is None or (now["status"], now["reason"]) == (before.get("status"), before.get("reason")):
@@ -31,4 +31,6 @@ def announcements(live: Object, decided: Object) -> list[Announcement]:
         elif type_ == reasons.PROVIDER_SELECTED:
             note = f"Selected provider '{decided['provider']['name']}': {EXPLICIT}"
             told.append(Announcement("Normal", "ProviderSelected", note))
+        elif type_ == reasons.PROVIDER_HEALTHY:
+            told.append(Announcement("Normal", now["reason"], now["message"]))
     return told

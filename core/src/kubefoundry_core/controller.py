@@ -1,4 +1,7 @@
-"""Core's half that reconciles: watches, decides (`decision`, `abandonment`), writes what differs."""
+"""Core's half that reconciles: watches, decides, writes what differs.
+
+What to write is said by `decision` and `abandonment`, how the providers fare by `provider_health`.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,16 @@ from datetime import UTC, datetime
 from kubefoundry_core.abandonment import dead_managers, orphaned_finalizers, remaining
 from kubefoundry_core.announcements import announcements
 from kubefoundry_core.decision import Surroundings, decide, shared
+from kubefoundry_core.provider_health import Health, Providers
+from kubefoundry_sdk.api import reasons
+from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import LEASES, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
 from kubefoundry_sdk.api.names import CORE_MANAGER, SELECTOR_LEASE
 from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.runtime import status
 from kubefoundry_sdk.runtime.lease import DURATION, Expiry, expired
 from kubefoundry_sdk.runtime.process import Process
+from kubefoundry_sdk.runtime.spread import Spread
 from kubefoundry_sdk.runtime.store import Key
 
 log = logging.getLogger(__name__)
@@ -25,7 +32,9 @@ class Controller:
     def __init__(self, process: Process) -> None:
         self._process = process
         self._clock = asyncio.get_running_loop().time
-        self._deployments = process.watch(MODEL_DEPLOYMENTS, managers=frozenset({CORE_MANAGER}))
+        self._deployments = process.watch(
+            MODEL_DEPLOYMENTS, managers=frozenset({CORE_MANAGER}), index=health_told
+        )
         self._configs = process.watch(PROVIDER_CONFIGS)
         self._leases = process.watch(
             LEASES,
@@ -33,13 +42,17 @@ class Controller:
             selector={"fieldSelector": f"metadata.name={SELECTOR_LEASE}"},
         )
         self._queue = process.queue("core", self._reconcile)
-        self._heartbeats: dict[str, tuple[object, float]] = {}
+        self._providers = Providers(self._clock, process.options.heartbeat_timeout)
+        self._healths: dict[str, Health] = {}
+        self._health_timer: asyncio.TimerHandle | None = None
+        self._news = Spread(self._queue.add)
         self._lease_expiry = Expiry(self._clock)
         self._selector = False
         self._lease_timer: asyncio.TimerHandle | None = None
-        self._deployments.subscribe(lambda key, obj: self._queue.add(key))
+        self._deployments.subscribe(self._deployment_changed)
         self._configs.subscribe(self._config_changed)
         self._leases.subscribe(lambda key, obj: self._look_at_lease())
+        process.background(self._tell_news())
 
     def registered(self) -> dict[str, Object]:
         """The InferenceProviderConfigs by name."""
@@ -71,7 +84,9 @@ class Controller:
         live = self._deployments.get(key)
         if live is None:
             return
-        decided = decide(live, Surroundings(set(self._heartbeats), self._selector))
+        # One that is still to be told of its provider's health keeps what it was told last.
+        health = {} if key in self._news else self._healths
+        decided = decide(live, Surroundings(self._providers.registered(), self._selector, health))
         client, store = self._process.client, self._deployments
         if await status.write(
             client, store, MODEL_DEPLOYMENTS, live, decided, manager=CORE_MANAGER, shared=shared(live)
@@ -85,7 +100,7 @@ class Controller:
         if live is None:
             return None
         timeout = self._process.options.finalizer_timeout
-        orphaned = orphaned_finalizers(live, self._ages(), timeout, datetime.now(UTC))
+        orphaned = orphaned_finalizers(live, self._providers.lost_in(), timeout, datetime.now(UTC))
         if not orphaned.names:
             return orphaned.again
         meta = live["metadata"]
@@ -125,7 +140,7 @@ class Controller:
         live = self._deployments.get(key)
         if live is None:
             return None
-        dead = dead_managers(live, self._ages())
+        dead = dead_managers(live, self._providers.lost_in())
         for manager in dead.names:
             meta = live["metadata"]
             body = {
@@ -138,23 +153,37 @@ class Controller:
             log.info("released what %s published on %s/%s", manager, meta["namespace"], meta["name"])
         return dead.again
 
-    def _ages(self) -> dict[str, float]:
-        """Seconds since each registered provider's heartbeat was seen to change, by our own monotonic clock."""
-        now = self._clock()
-        return {name: now - since for name, (_, since) in self._heartbeats.items()}
+    def _deployment_changed(self, key: Key, deployment: Object | None) -> None:
+        if deployment and (provider := chosen(deployment)) and self._providers.expect(provider):
+            self._look_at_providers()
+        self._queue.add(key)
 
     def _config_changed(self, key: Key, config: Object | None) -> None:
-        name = key[1]
-        known = self._heartbeats.get(name)
-        if config is None:
-            self._heartbeats.pop(name, None)
-        else:
-            heartbeat = (config.get("status") or {}).get("lastHeartbeat")
-            if known is None or known[0] != heartbeat:
-                self._heartbeats[name] = (heartbeat, self._clock())
-        if (config is None) != (known is None):
+        if self._providers.see(key[1], config):
             # Registered, or not any more: that is in the messages of all who wait.
             self._enqueue_all()
+        self._look_at_providers()
+
+    def _look_at_providers(self) -> None:
+        """Tells those whose provider fares otherwise than before; looks again when time alone may change that."""
+        before, self._healths = self._healths, self._providers.healths()
+        for name, health in self._healths.items():
+            if health != before.get(name):
+                told = ("False",) if health.good else ("", "True", "False")
+                for status in told:
+                    self._news.add(self._deployments.indexed_keys(f"{name} {status}"))
+        if self._health_timer:
+            self._health_timer.cancel()
+            self._health_timer = None
+        again = self._providers.again()
+        if again is not None:
+            loop = asyncio.get_running_loop()
+            self._health_timer = loop.call_later(again + 0.1, self._look_at_providers)
+
+    async def _tell_news(self) -> None:
+        """One after the other, and only where this replica does the work."""
+        await self._process.leading.wait()
+        await self._news.run()
 
     def _look_at_lease(self) -> None:
         """Whether a selector is there; looks again when the Lease will have run out."""
@@ -176,3 +205,18 @@ class Controller:
         keys = self._deployments.keys()
         for key in keys:
             self._queue.add(key)
+
+
+def chosen(deployment: Object) -> str | None:
+    """The provider that it is given to, by whomever."""
+    name = ((deployment.get("status") or {}).get("provider") or {}).get("name")
+    return str(name) if name else None
+
+
+def health_told(deployment: Object) -> str | None:
+    """The store's index: the provider, and what `ProviderHealthy` says of it, if anything."""
+    provider = chosen(deployment)
+    if provider is None:
+        return None
+    told = find((deployment.get("status") or {}).get("conditions"), reasons.PROVIDER_HEALTHY) or {}
+    return f"{provider} {told.get('status', '')}"

@@ -1,15 +1,16 @@
 """What core says of a ModelDeployment: a pure function from the object to the status fields that core owns.
 
 Contract §3: `Validated` always; the provider fields while `spec.provider.name` is set; phase, message and Ready
-until a provider has reported.
+until a provider has reported; `ProviderHealthy` once something was wrong with the provider.
 """
 
 from __future__ import annotations
 
-from collections.abc import Set
-from dataclasses import dataclass
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kubefoundry_core.provider_health import Health, provider_healthy
 from kubefoundry_sdk.api import managed_fields, names, reasons, validation
 from kubefoundry_sdk.api.conditions import Condition, condition, find
 from kubefoundry_sdk.api.kinds import Object
@@ -33,10 +34,14 @@ REPORTED: Final = frozenset({"phase", "message", "observedGeneration", reasons.R
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """registered: names of the InferenceProviderConfigs. selector: whether a selector holds its Lease."""
+    """registered: names of the InferenceProviderConfigs. selector: whether a selector holds its Lease.
+
+    health: of the providers of which something is known and to be told now.
+    """
 
     registered: Set[str]
     selector: bool
+    health: Mapping[str, Health] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,15 @@ def decide(deployment: Object, around: Surroundings) -> Object:
         conditions.append(selection.condition)
     if selection.provider:
         status["provider"] = selection.provider
+    chosen: str | None = {**(live.get("provider") or {}), **(selection.provider or {})}.get("name")
+    healthy = provider_healthy(
+        find(live.get("conditions"), reasons.PROVIDER_HEALTHY),
+        chosen,
+        around.health.get(chosen or ""),
+        generation=generation,
+    )
+    if healthy:
+        conditions.append(healthy)
     # A provider that waits for another one's clean-up speaks too, before it has come to what it is asked for.
     reported = find(live.get("conditions"), reasons.PROVIDER_COMPATIBLE) or _chosen_has_written(deployment)
     if not reported:

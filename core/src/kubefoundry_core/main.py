@@ -40,6 +40,7 @@ def main() -> None:
         const=True,
     )
     options.finalizer_timeout(parser)
+    options.heartbeat_timeout(parser)
     chosen = parser.parse_args()
     try:
         # Before anything else is set up: a taken port is a start that cannot succeed.

@@ -109,7 +109,7 @@ def exclusions(asked: Request, offered: Provider) -> tuple[Exclusion, ...]:
     if offered.not_ready is not None:
         found.append(Exclusion("ready", f"is not ready{offered.not_ready}"))
     if not offered.heartbeat_fresh:
-        found.append(Exclusion("heartbeat", "has sent no heartbeat for 3 minutes"))
+        found.append(Exclusion("heartbeat", "sends no heartbeat"))
     if offered.name in asked.left_out:
         said = asked.left_out[offered.name]
         found.append(Exclusion("refused", f"refused it: {said}" if said else "refused it"))

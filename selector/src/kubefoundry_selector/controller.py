@@ -33,7 +33,7 @@ class Controller:
             MODEL_DEPLOYMENTS, managers=own, index=lambda obj: UNSETTLED if unsettled(obj) else None
         )
         self._configs = process.watch(PROVIDER_CONFIGS, managers=own)
-        self._registry = Registry(asyncio.get_running_loop().time)
+        self._registry = Registry(asyncio.get_running_loop().time, process.options.heartbeat_timeout)
         self._selections = process.queue("selector", self._select)
         self._rules = process.queue("selector-rules", self._check_rules)
         self._deployments.subscribe(lambda key, obj: self._selections.add(key))

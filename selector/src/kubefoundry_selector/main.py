@@ -14,6 +14,7 @@ PROGRAM = "kubefoundry-selector"
 def main() -> None:
     """Console script."""
     parser = options.parser(PROGRAM, "Chooses a provider for ModelDeployments that name none.")
+    options.heartbeat_timeout(parser)
     sys.exit(run(PROGRAM, parser.parse_args(), set_up))
 
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.runtime.lease import Expiry
 from kubefoundry_selector.candidate import Provider, provider
-
-LOST: Final = 180.0
-"""Seconds without a change of its heartbeat after which a provider is not chosen (contract §5)."""
 
 
 @dataclass(slots=True)
@@ -20,15 +17,16 @@ class _Entry:
     heartbeat: Any
     expiry: Expiry
 
-    def fresh(self) -> bool:
-        return self.expiry.see(self.heartbeat) <= LOST
-
 
 class Registry:
-    """`clock`: monotonic seconds. A provider that is seen for the first time is alive."""
+    """`clock`: monotonic seconds. A provider that is seen for the first time is alive.
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    timeout: seconds without a change of its heartbeat after which a provider is not chosen (contract §5).
+    """
+
+    def __init__(self, clock: Callable[[], float], timeout: float) -> None:
         self._clock = clock
+        self._timeout = timeout
         self._entries: dict[str, _Entry] = {}
 
     def see(self, name: str, config: Object | None) -> bool:
@@ -44,7 +42,10 @@ class Registry:
 
     def get(self, name: str) -> Provider | None:
         entry = self._entries.get(name)
-        return replace(entry.offered, heartbeat_fresh=entry.fresh()) if entry else None
+        if entry is None:
+            return None
+        fresh = entry.expiry.see(entry.heartbeat) <= self._timeout
+        return replace(entry.offered, heartbeat_fresh=fresh)
 
     def providers(self) -> list[Provider]:
         """All that are registered, by name."""

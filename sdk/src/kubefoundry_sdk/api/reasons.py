@@ -14,8 +14,9 @@ STALE_STATUS: Final = "StaleStatus"
 OVERRIDES_VALID: Final = "OverridesValid"
 
 UPSTREAM_READY: Final = "UpstreamReady"
+UPSTREAM_OPERATOR_UP: Final = "UpstreamOperatorUp"
 RULES_VALID: Final = "RulesValid"
-"""Of an InferenceProviderConfig: the shim says the first, the selector the second."""
+"""Of an InferenceProviderConfig: the shim says the first two, the selector the third."""
 
 SETTINGS_DISCOVERED: Final = "SettingsDiscovered"
 """Of one, too: by a shim whose upstream operator tells settings."""

@@ -52,7 +52,22 @@ def finalizer_timeout(to: argparse.ArgumentParser) -> None:
         "--finalizer-timeout",
         "seconds after a ModelDeployment's deletion until its finalizer is removed though something is left",
         default=FINALIZER_TIMEOUT,
-        read=_seconds,
+        read=seconds,
+    )
+
+
+HEARTBEAT_TIMEOUT: Final = 180.0
+"""Seconds after whose silence a provider counts as lost (contract §5)."""
+
+
+def heartbeat_timeout(to: argparse.ArgumentParser) -> None:
+    """Adds the flag of all that send heartbeats or look for them: it has to be the same for all of them."""
+    flag(
+        to,
+        "--heartbeat-timeout",
+        "seconds without a heartbeat after which a provider counts as lost; providers send three in that time",
+        default=HEARTBEAT_TIMEOUT,
+        read=seconds,
     )
 
 
@@ -92,11 +107,12 @@ def _positive(text: str) -> int:
     return int(text)
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
+    """A number of seconds from 0 up."""
     try:
-        seconds = float(text)
+        number = float(text)
     except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds < float("inf"):
+        number = -1.0
+    if not 0 <= number < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
-    return seconds
+    return number

@@ -80,7 +80,10 @@ class Store:
 
     def indexed(self, value: str) -> list[Object]:
         """Copies of the objects whose index value that is."""
-        return [obj for key in self._indexed.get(value, ()) if (obj := self.get(key))]
+        return [obj for key in self.indexed_keys(value) if (obj := self.get(key))]
+
+    def indexed_keys(self, value: str) -> list[Key]:
+        return list(self._indexed.get(value, ()))
 
     def put(self, obj: Object) -> None:
         """Stores the object unless something newer is known of it."""

@@ -1,0 +1,147 @@
+"""How the registered providers fare: what core says in `ProviderHealthy`, and when a provider counts as gone.
+
+By core's own monotonic clock, from what it has seen itself (contract §5): the clocks of two machines are never
+compared, and what happened before core started is not known to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from kubefoundry_sdk.api import reasons
+from kubefoundry_sdk.api.conditions import Condition, condition, find
+from kubefoundry_sdk.api.kinds import Object
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """reason: of `ProviderHealthy` (contract §3). message: for the user, the same as long as nothing changes."""
+
+    reason: Literal["HeartbeatSeen", "HeartbeatLost", "UpstreamOperatorDown"]
+    message: str
+
+    @property
+    def good(self) -> bool:
+        return self.reason == "HeartbeatSeen"
+
+
+@dataclass(slots=True)
+class _Seen:
+    """since: when its heartbeat changed last, or when it was first heard of. trouble: of its upstream operator."""
+
+    since: float
+    registered: bool = False
+    heartbeat: object = None
+    changed: bool = False
+    trouble: str | None = None
+    trouble_since: float = 0.0
+
+
+class Providers:
+    """clock: monotonic seconds. timeout: seconds after which silence, or an operator that is down, is told.
+
+    Not at once: an operator that is upgraded is away for a moment, and every deployment would be told twice.
+    """
+
+    def __init__(self, clock: Callable[[], float], timeout: float) -> None:
+        self._clock = clock
+        self._timeout = timeout
+        self._seen: dict[str, _Seen] = {}
+
+    def see(self, name: str, config: Object | None) -> bool:
+        """Takes in an InferenceProviderConfig, or that it is gone; whether its being registered has changed."""
+        now = self._clock()
+        known = self._seen.get(name)
+        if config is None:
+            if known is None or not known.registered:
+                return False
+            known.registered, known.trouble = False, None
+            return True
+        status = config.get("status") or {}
+        heartbeat = status.get("lastHeartbeat")
+        came = False
+        if known is None or not known.registered:
+            known = self._seen[name] = _Seen(now, registered=True, heartbeat=heartbeat)
+            came = True
+        elif heartbeat is not None and heartbeat != known.heartbeat:
+            known.heartbeat, known.since, known.changed = heartbeat, now, True
+        operator = find(status.get("conditions"), reasons.UPSTREAM_OPERATOR_UP) or {}
+        trouble = str(operator.get("message", "")) if operator.get("status") == "False" else None
+        if trouble is not None and known.trouble is None:
+            known.trouble_since = now
+        known.trouble = trouble
+        return came
+
+    def expect(self, name: str) -> bool:
+        """A deployment relies on that provider: one that is never heard of is silent, too. Whether that is new."""
+        if name in self._seen:
+            return False
+        self._seen[name] = _Seen(self._clock())
+        return True
+
+    def registered(self) -> frozenset[str]:
+        return frozenset(name for name, seen in self._seen.items() if seen.registered)
+
+    def lost_in(self) -> dict[str, float]:
+        """Seconds until each registered provider counts as gone if no heartbeat comes, 0 where it does."""
+        now = self._clock()
+        return {
+            name: max(0.0, self._timeout - (now - seen.since))
+            for name, seen in self._seen.items()
+            if seen.registered
+        }
+
+    def healths(self) -> dict[str, Health]:
+        """Of each provider of which something is known."""
+        now = self._clock()
+        found = {name: self._health(name, seen, now) for name, seen in self._seen.items()}
+        return {name: health for name, health in found.items() if health}
+
+    def again(self) -> float | None:
+        """Seconds until time alone may change an answer, None when it cannot."""
+        now = self._clock()
+        since = [seen.since for seen in self._seen.values()]
+        since += [seen.trouble_since for seen in self._seen.values() if seen.trouble is not None]
+        left = [self._timeout - (now - moment) for moment in since]
+        return min((seconds for seconds in left if seconds > 0), default=None)
+
+    def _health(self, name: str, seen: _Seen, now: float) -> Health | None:
+        if now - seen.since >= self._timeout:
+            gone = "" if seen.registered else "is not registered and "
+            return Health(
+                "HeartbeatLost",
+                f"Provider {name} {gone}has sent no heartbeat for {self._timeout:g} s: what serves keeps serving, "
+                f"changes wait until it is back; see that kubefoundry-provider-{name} runs",
+            )
+        if seen.trouble is not None:
+            if now - seen.trouble_since < self._timeout:
+                return None
+            return Health(
+                "UpstreamOperatorDown",
+                f"The upstream operator of provider {name} is down: {seen.trouble}. What serves keeps serving, "
+                "changes wait until it is back",
+            )
+        return Health("HeartbeatSeen", f"Provider {name} is at work") if seen.changed else None
+
+
+def provider_healthy(
+    live: Condition | None, provider: str | None, health: Health | None, *, generation: int
+) -> Condition | None:
+    """The condition `ProviderHealthy` of a deployment, None for none.
+
+    It is there once something was wrong: for each deployment that all is well would be a write for nothing.
+
+    live: as it stands. health: None while it is not known, or not yet this deployment's turn to be told: what
+        was said last stands.
+    """
+    if provider is None:
+        return None
+    if health is None:
+        return {key: value for key, value in live.items() if key != "lastTransitionTime"} if live else None
+    if health.good and live is None:
+        return None
+    return condition(
+        reasons.PROVIDER_HEALTHY, health.good, health.reason, health.message, generation=generation
+    )

@@ -1,0 +1,222 @@
+"""When a provider counts as lost, when as back, and what its deployments are told; by a clock that the test moves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_core.provider_health import Health, Providers, provider_healthy
+
+TIMEOUT = 180.0
+LOST = "HeartbeatLost"
+SEEN = "HeartbeatSeen"
+DOWN = "UpstreamOperatorDown"
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Observed:
+    """Core's view of the provider acme, and a clock."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.providers = Providers(self.clock, TIMEOUT)
+
+    def config(self, heartbeat: str | None, *, operator: bool | None = None) -> bool:
+        told = {
+            "type": "UpstreamOperatorUp",
+            "status": str(operator),
+            "message": "Deployment a/b has no available replica",
+        }
+        status = {"lastHeartbeat": heartbeat, "conditions": [] if operator is None else [told]}
+        return self.providers.see("acme", {"metadata": {"name": "acme"}, "status": status})
+
+    def after(self, seconds: float) -> str | None:
+        """The reason when so much time has passed."""
+        self.clock.now += seconds
+        health = self.providers.healths().get("acme")
+        return health.reason if health else None
+
+
+def test_silence_counts_from_the_first_sight_and_ends_with_a_change() -> None:
+    seen = Observed()
+    seen.config("10:00")
+
+    assert seen.after(0) is None
+    assert seen.after(TIMEOUT - 1) is None
+    assert seen.after(1) == LOST
+    seen.config("10:00")
+    assert seen.after(0) == LOST
+    seen.config("10:05")
+    assert seen.after(0) == SEEN
+    assert seen.after(TIMEOUT - 1) == SEEN
+    assert seen.after(1) == LOST
+
+
+def test_a_provider_that_is_never_heard_of_is_silent_too() -> None:
+    seen = Observed()
+
+    assert seen.providers.expect("acme") is True
+    assert seen.providers.expect("acme") is False
+    assert seen.providers.registered() == frozenset()
+    assert seen.after(TIMEOUT) == LOST
+    assert "is not registered" in seen.providers.healths()["acme"].message
+
+
+def test_a_registration_that_goes_away_leaves_its_silence() -> None:
+    seen = Observed()
+    assert seen.config("10:00") is True
+    seen.config("10:01")
+
+    assert seen.providers.see("acme", None) is True
+    assert seen.providers.see("acme", None) is False
+    assert seen.after(TIMEOUT - 1) == SEEN
+    assert seen.after(1) == LOST
+    # Registered again, from a backup say: that is no heartbeat yet.
+    assert seen.config("10:01") is True
+    assert seen.after(0) is None
+    seen.config("10:02")
+    assert seen.after(0) == SEEN
+
+
+def test_an_operator_counts_as_down_once_it_has_been_so_for_long() -> None:
+    seen = Observed()
+    seen.config("10:00", operator=True)
+    seen.config("10:01", operator=False)
+
+    for minute in ("10:02", "10:03"):
+        assert seen.after(60) is None
+        seen.config(minute, operator=False)
+    assert seen.after(60) == DOWN
+    assert "Deployment a/b has no available replica" in seen.providers.healths()["acme"].message
+    seen.config("10:04", operator=True)
+    assert seen.after(0) == SEEN
+
+
+def test_a_short_absence_of_the_operator_is_not_told() -> None:
+    seen = Observed()
+    seen.config("10:00", operator=True)
+    seen.config("10:01", operator=False)
+    assert seen.after(TIMEOUT - 1) is None
+
+    seen.config("10:02", operator=True)
+    seen.config("10:03", operator=False)
+
+    assert seen.after(TIMEOUT - 1) is None
+
+
+def test_an_operator_that_may_not_be_seen_any_more_is_not_down() -> None:
+    seen = Observed()
+    seen.config("10:00", operator=False)
+    seen.after(TIMEOUT - 1)
+    seen.config("10:01", operator=False)
+    assert seen.after(1) == DOWN
+
+    seen.config("10:02")
+
+    assert seen.after(0) == SEEN
+
+
+def test_the_words_do_not_change_with_time() -> None:
+    seen = Observed()
+    seen.config("10:00")
+    seen.after(TIMEOUT)
+    before = seen.providers.healths()
+
+    seen.after(3600)
+
+    assert seen.providers.healths() == before
+    assert before["acme"].message == (
+        "Provider acme has sent no heartbeat for 180 s: what serves keeps serving, changes wait until it is back; "
+        "see that kubefoundry-provider-acme runs"
+    )
+
+
+def test_when_to_look_again() -> None:
+    seen = Observed()
+    assert seen.providers.again() is None
+    seen.config("10:00")
+    seen.after(30)
+    seen.config("10:01", operator=False)
+    seen.after(10)
+
+    assert seen.providers.again() == TIMEOUT - 10
+    assert seen.providers.lost_in() == {"acme": TIMEOUT - 10}
+    seen.after(TIMEOUT)
+    assert seen.providers.again() is None
+    assert seen.providers.lost_in() == {"acme": 0.0}
+
+
+def standing(status: str, reason: str) -> dict[str, Any]:
+    return {
+        "type": "ProviderHealthy",
+        "status": status,
+        "reason": reason,
+        "message": "as it was",
+        "observedGeneration": 2,
+        "lastTransitionTime": "t",
+    }
+
+
+@pytest.mark.parametrize(
+    ("live", "provider", "health", "expected"),
+    [
+        pytest.param(None, "acme", Health("HeartbeatSeen", "now"), None, id="all is well and always was"),
+        pytest.param(
+            None,
+            "acme",
+            Health("HeartbeatLost", "now"),
+            ("False", LOST, "now", 3),
+            id="lost for the first time",
+        ),
+        pytest.param(
+            standing("True", SEEN),
+            "acme",
+            Health("HeartbeatLost", "now"),
+            ("False", LOST, "now", 3),
+            id="lost again",
+        ),
+        pytest.param(
+            standing("False", LOST),
+            "acme",
+            Health("HeartbeatSeen", "now"),
+            ("True", SEEN, "now", 3),
+            id="back",
+        ),
+        pytest.param(
+            standing("False", LOST),
+            "acme",
+            Health("UpstreamOperatorDown", "now"),
+            ("False", DOWN, "now", 3),
+            id="back, and its operator is down",
+        ),
+        pytest.param(
+            standing("False", LOST),
+            "acme",
+            None,
+            ("False", LOST, "as it was", 2),
+            id="not known yet: it stands",
+        ),
+        pytest.param(None, "acme", None, None, id="not known yet, nothing said"),
+        pytest.param(standing("False", LOST), None, Health("HeartbeatLost", "now"), None, id="no provider"),
+    ],
+)
+def test_what_a_deployment_is_told(
+    live: dict[str, Any] | None,
+    provider: str | None,
+    health: Health | None,
+    expected: tuple[str, str, str, int] | None,
+) -> None:
+    told = provider_healthy(live, provider, health, generation=3)
+
+    if told is not None:
+        assert "lastTransitionTime" not in told
+        assert (told["status"], told["reason"], told["message"], told["observedGeneration"]) == expected
+    else:
+        assert expected is None

@@ -1,0 +1,42 @@
+"""Turns for many keys one after the other: news that concerns thousands must not crowd out everything else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from kubefoundry_sdk.runtime.store import Key
+
+RATE: Final = 25.0
+"""Keys a second: a thousand are told within 40 s, and the rest of the work hardly notices (a burst of changes is
+worked off at some hundred a second)."""
+
+
+class Spread:
+    """`release`: called with a key when its turn has come. A key that waits already waits once."""
+
+    def __init__(self, release: Callable[[Key], None]) -> None:
+        self._release = release
+        self._waiting: dict[Key, None] = {}
+        self._some = asyncio.Event()
+
+    def add(self, keys: Iterable[Key]) -> None:
+        self._waiting.update(dict.fromkeys(keys))
+        if self._waiting:
+            self._some.set()
+
+    def __contains__(self, key: Key) -> bool:
+        """Whether the key's turn is still to come."""
+        return key in self._waiting
+
+    async def run(self) -> None:
+        """Releases what waits, in the order of coming, until cancelled."""
+        while True:
+            await self._some.wait()
+            key = next(iter(self._waiting))
+            del self._waiting[key]
+            if not self._waiting:
+                self._some.clear()
+            self._release(key)
+            await asyncio.sleep(1 / RATE)
