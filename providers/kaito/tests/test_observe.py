@@ -142,3 +142,25 @@ def test_no_status_makes_it_stumble(status: Any, metadata: Any) -> None:
 
     assert found.message
     assert found.phase in ("Pending", "Deploying", "Running")
+
+
+@pytest.mark.parametrize("spec", [{"resources": {"gpu": {"count": 1}}}, {"image": "example/i:1"}])
+@pytest.mark.parametrize(
+    ("status", "ready"),
+    [
+        ({}, 0),
+        ({"targetNodeCount": 2}, 0),
+        ({"conditions": [condition("InferenceReady=False/Pending: x")], "state": "Pending"}, 0),
+        ({"conditions": [condition("InferenceReady=False/ContainerCrashLoopBackOff: x")]}, 0),
+        ({"conditions": [condition("InferenceReady=True/Yes: up")], "state": "NotReady"}, 1),
+        ({"targetNodeCount": 2, "conditions": [condition("InferenceReady=True/Yes: up")]}, 1),
+    ],
+)
+def test_a_workspace_is_one_replica_on_however_many_nodes(
+    spec: dict[str, Any], status: dict[str, Any], ready: int
+) -> None:
+    model = deployment({"model": {"id": "o/m"}, "engine": {"type": "vllm"}, **spec}, "gemma")
+
+    found = observe(model, {"metadata": {"name": "gemma"}, "status": status})
+
+    assert found.replicas == Replicas(desired=1, ready=ready, available=ready)

@@ -95,13 +95,17 @@ def _gone(status: Status, workers: Sequence[Pool]) -> bool:
 
 
 def _replicas(status: Status, workers: Sequence[Pool], *, serving: bool) -> Replicas:
-    """Sums over the workers; where the operator counts none, a serving graph has what was asked for."""
+    """Sums over the workers; where the operator counts none, a serving graph has what was asked for.
+
+    Requests reach a worker only where the whole graph serves: through the frontend, and by prefill and decode both.
+    """
     desired = sum(pool.replicas for pool in workers)
     if not status.counts:
         seen = desired if serving else 0
         return Replicas(desired, seen, seen)
     counts = [status.counts[pool.name] for pool in workers if pool.name in status.counts]
-    return Replicas(desired, sum(count.ready for count in counts), sum(count.available for count in counts))
+    available = sum(count.available for count in counts) if serving else 0
+    return Replicas(desired, sum(count.ready for count in counts), available)
 
 
 def _running_message(status: Status, workers: Sequence[Pool]) -> str:

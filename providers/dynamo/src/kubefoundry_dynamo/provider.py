@@ -14,7 +14,7 @@ from kubefoundry_dynamo.recreate import recreate
 from kubefoundry_dynamo.render import render
 from kubefoundry_dynamo.settings import Settings, from_arguments
 from kubefoundry_dynamo.supports import supports
-from kubefoundry_sdk.provider.contract import Capabilities, Provider, SelectionRule
+from kubefoundry_sdk.provider.contract import Capabilities, Pods, Provider, SelectionRule
 
 NAME: Final = "dynamo"
 
@@ -38,6 +38,9 @@ SELECTION_RULES: Final = (
 )
 """003 §4.4, in its order. Whether Dynamo is the only one for an engine the selector says: it knows the others."""
 
+PODS: Final = Pods("nvidia.com/dynamo-graph-deployment-name", lambda graph: [graph["metadata"]["name"]])
+"""On the pods of every component (upstreams.md §2.4)."""
+
 
 def build(arguments: argparse.Namespace) -> Provider:
     """Raises ValueError for settings that Dynamo cannot have."""
@@ -59,4 +62,5 @@ def provider(settings: Settings) -> Provider:
         selection_rules=SELECTION_RULES,
         overrides=DynamoOverrides,
         recreate=recreate,
+        pods=PODS,
     )

@@ -13,7 +13,7 @@ from kubefoundry_kaito.overrides import KaitoOverrides
 from kubefoundry_kaito.probe import WORKSPACES, probe
 from kubefoundry_kaito.recreate import recreate
 from kubefoundry_kaito.settings import Settings, from_arguments
-from kubefoundry_sdk.provider.contract import Capabilities, Provider, SelectionRule
+from kubefoundry_sdk.provider.contract import Capabilities, Pods, Provider, SelectionRule
 
 NAME: Final = "kaito"
 
@@ -34,6 +34,9 @@ SELECTION_RULES: Final = (
 """003 §4.4. The selector composes the reasons: whether KAITO is the only one depends on who else is registered.
 
 A disaggregated spec has no `resources.gpu` and is no CPU model (contract §5)."""
+
+PODS: Final = Pods("kaito.sh/workspace", lambda workspace: [workspace["metadata"]["name"]])
+"""What KAITO's Services select by, templates and presets alike (seen of 0.12; upstreams.md §1.2)."""
 
 
 def build(arguments: Namespace) -> Provider:
@@ -58,4 +61,5 @@ def provider(settings: Settings) -> Provider:
         overrides=KaitoOverrides,
         recreate=recreate,
         helper_kinds=("ConfigMap",),
+        pods=PODS,
     )

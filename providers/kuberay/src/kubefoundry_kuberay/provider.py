@@ -11,13 +11,17 @@ from kubefoundry_kuberay.overrides import Overrides
 from kubefoundry_kuberay.probe import probe
 from kubefoundry_kuberay.render import render
 from kubefoundry_kuberay.settings import Settings, from_arguments
+from kubefoundry_kuberay.status import clusters
 from kubefoundry_kuberay.supports import supports
-from kubefoundry_sdk.provider.contract import Capabilities, Provider, UpstreamKind
+from kubefoundry_sdk.provider.contract import Capabilities, Pods, Provider, UpstreamKind
 
 NAME: Final = "kuberay"
 
 YIELDED: Final = ("spec.rayClusterConfig.workerGroupSpecs[*].replicas",)
 """Ray's autoscaler decides on the number of workers (cluster.py); KubeRay passes no change of it on either."""
+
+PODS: Final = Pods("ray.io/cluster", clusters)
+"""Pods carry their RayCluster's name, no label of the RayService (KubeRay `controllers/ray/common/pod.go`)."""
 
 
 def build(arguments: argparse.Namespace) -> Provider:
@@ -45,4 +49,5 @@ def provider(settings: Settings) -> Provider:
         observe=observe,
         overrides=Overrides,
         yielded=YIELDED,
+        pods=PODS,
     )

@@ -95,6 +95,16 @@ def read(live: Object) -> Status:
     )
 
 
+def clusters(live: Object) -> list[str]:
+    """Names of the RayClusters that serve, or are to serve, the RayService."""
+    status = _mapping(live.get("status"))
+    named = [
+        _text(_mapping(status.get(f"{which}ServiceStatus")).get("rayClusterName"))
+        for which in ("active", "pending")
+    ]
+    return [name for name in dict.fromkeys(named) if name]
+
+
 def _applications(cluster: Mapping[str, Any]) -> tuple[Application, ...]:
     stated = _mapping(cluster.get("applicationStatuses"))
     return tuple(

@@ -26,6 +26,8 @@ PAGE: Final = 500
 
 APPLY: Final = "application/apply-patch+yaml"
 JSON_PATCH: Final = "application/json-patch+json"
+METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+"""An `Accept` without an alternative: a server that cannot leave the content out refuses (406)."""
 
 
 class Client:
@@ -55,6 +57,10 @@ class Client:
 
     async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
         return await self._call("GET", path(kind, namespace, name))
+
+    async def get_metadata(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
+        """The object's metadata; its content is not sent."""
+        return await self._call("GET", path(kind, namespace, name), accept=METADATA_ONLY)
 
     async def read(self, url: str) -> Object:
         """GET of a path that is no resource, for example `/version`."""
@@ -193,8 +199,9 @@ class Client:
         parameters: Mapping[str, str] | None = None,
         body: Any = None,
         content_type: str = "application/json",
+        accept: str = "application/json",
     ) -> Object:
-        headers = self._authorization()
+        headers = {"Accept": accept, **self._authorization()}
         data: bytes | None = None
         if body is not None:
             headers["Content-Type"] = content_type

@@ -34,9 +34,12 @@ def load(kubeconfig: str | None) -> Credentials:
 
     Raises NoCredentials with one line that says what to do.
     """
-    if kubeconfig is None and os.environ.get("KUBERNETES_SERVICE_HOST"):
-        return in_cluster()
-    return from_kubeconfig(kubeconfig)
+    return in_cluster() if inside(kubeconfig) else from_kubeconfig(kubeconfig)
+
+
+def inside(kubeconfig: str | None) -> bool:
+    """Whether we are a pod of the cluster that we talk to, as far as we are told."""
+    return kubeconfig is None and bool(os.environ.get("KUBERNETES_SERVICE_HOST"))
 
 
 def in_cluster() -> Credentials:

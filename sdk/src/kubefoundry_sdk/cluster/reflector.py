@@ -21,6 +21,10 @@ BACKOFF: Final = (0.1, 0.2, 0.5, 1.0, 1.0, 2.0)
 WATCH_SECONDS: Final = (480, 600)
 """How long the server is asked to keep a watch, drawn at random so that they do not all end together."""
 
+REFUSED: Final = (1.0, 5.0, 60.0)
+"""Seconds between attempts where `refused` is given and watching is forbidden: a server that has just started has
+not read its roles yet, a permission that was left out may be granted some day."""
+
 SILENCE: Final = 100.0
 """Seconds without a byte after which a watch counts as dead: the API server sends a bookmark every minute."""
 
@@ -41,21 +45,26 @@ async def reflect(
     namespace: str | None = None,
     selector: Mapping[str, str] | None = None,
     alive: Callable[[], None] = lambda: None,
+    refused: Callable[[], None] | None = None,
 ) -> None:
     """Runs until cancelled. `alive` is called at every sign of life of the watch.
 
     Deletions during a gap are reported through `replace`. A kind that is not served (404) is asked for again
     like a server that does not answer.
+
+    refused: given for a kind that can be done without; called once watching it is forbidden (403) and stays so. What
+    the sink holds is out of date from then on until the next `replace`.
     """
     version = ""
     failures = 0
+    forbidden = 0
     while True:
         try:
             if not version:
                 objects, version = await client.list(kind, namespace, selector=selector)
                 sink.replace(objects, version)
                 alive()
-                failures = 0
+                failures = forbidden = 0
             async for event in client.watch(
                 kind,
                 namespace,
@@ -66,11 +75,21 @@ async def reflect(
             ):
                 version = _deliver(event, sink, version)
                 alive()
-                failures = 0
+                failures = forbidden = 0
             alive()
             # A watch that ends at once would otherwise be a hot loop.
             delay = BACKOFF[0]
         except ApiError as error:
+            if refused and error.code == 403:
+                delay = REFUSED[min(forbidden, len(REFUSED) - 1)]
+                if forbidden == 1:
+                    log.warning("%s are left out, watching them is forbidden: %s", kind.plural, error)
+                    version = ""
+                    refused()
+                forbidden += 1
+                alive()
+                await asyncio.sleep(delay * random.uniform(0.8, 1.2))
+                continue
             if error.gone:
                 version = ""
             delay = error.retry_after or BACKOFF[min(failures, len(BACKOFF) - 1)]

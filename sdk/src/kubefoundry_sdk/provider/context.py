@@ -15,15 +15,19 @@ from kubefoundry_sdk.provider.contract import Deployment, Provider
 from kubefoundry_sdk.provider.drift import Corrections
 from kubefoundry_sdk.provider.handover import Waits
 from kubefoundry_sdk.provider.manifest import Record
+from kubefoundry_sdk.provider.pod_watch import PodWatch
+from kubefoundry_sdk.provider.secret import SecretCheck
 from kubefoundry_sdk.provider.staleness import Silences
 from kubefoundry_sdk.provider.upstream import Upstream
+from kubefoundry_sdk.provider.verification import Verification
 from kubefoundry_sdk.runtime.recorder import Recorder
 from kubefoundry_sdk.runtime.store import Key, Store
 
 
 @dataclass(slots=True)
 class Shim:
-    """What a reconcile works with. `helpers` is None for a provider without helper objects.
+    """What a reconcile works with. `helpers` is None for a provider without helper objects, `pods` for one that
+    names none.
 
     finalizer_timeout: seconds from deletionTimestamp after which the finalizer goes, whatever is left; other
         providers get as long before this one goes on without their clean-up.
@@ -36,10 +40,13 @@ class Shim:
     upstream: Upstream
     helpers: Store | None
     finalizer_timeout: float
+    pods: PodWatch | None
+    verification: Verification
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     refusals: apply.Refusals = field(default_factory=apply.Refusals)
     corrections: Corrections = field(default_factory=Corrections)
     waits: Waits = field(init=False)
+    secrets: SecretCheck = field(init=False)
     leaving: dict[Key, tuple[str, Record]] = field(default_factory=dict)
     """What was applied to upstream objects that are on their way out, and the uid of the ModelDeployment: the next
     ones start from that, so a new object alone brings no other default image."""
@@ -47,6 +54,7 @@ class Shim:
 
     def __post_init__(self) -> None:
         self.waits = Waits(self.finalizer_timeout)
+        self.secrets = SecretCheck(self.client, self.recorder)
 
     @property
     def manager(self) -> str:

@@ -122,7 +122,10 @@ class Endpoint:
 
 
 ObservedPhase = Literal["Pending", "Deploying", "Running", "Failed"]
-ReadyReason = Literal["DeploymentReady", "Progressing", "Failed", "ScaledToZero", "Unknown"]
+ReadyReason = Literal[
+    "DeploymentReady", "Progressing", "Failed", "ScaledToZero", "Unknown", "EndpointUnverified"
+]
+"""The last one is the runtime's to give."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +163,17 @@ class SelectionRule:
     reason: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Pods:
+    """Which pods belong to an upstream object, by a label that the upstream system puts on all that it makes.
+
+    label: its key. values: an upstream object -> the label's values on the pods of that object.
+    """
+
+    label: str
+    values: Callable[[Object], Sequence[str]]
+
+
 class NoOverrides(BaseModel):
     """The overrides of a provider that has none."""
 
@@ -186,6 +200,7 @@ class Provider:
         autoscaler's counts. They are rendered at creation, and neither drift nor overwritten afterwards.
     render, observe: see `Rendered` and `Observation`; called only after `supports` found nothing.
     operator: whose Deployment tells settings of the shim; None where there is nothing to find out.
+    pods: where the runtime finds out why what was deployed does not serve; None where the upstream says it itself.
     """
 
     name: str
@@ -204,3 +219,4 @@ class Provider:
     yielded: tuple[str, ...] = ()
     helper_kinds: tuple[Literal["ConfigMap"], ...] = ()
     operator: Operator | None = None
+    pods: Pods | None = None

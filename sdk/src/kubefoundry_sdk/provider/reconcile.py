@@ -20,14 +20,13 @@ from kubefoundry_sdk.provider import (
     dry_run,
     finalizer,
     handover,
-    manifest,
     obstacle,
     pause,
     recreate,
-    staleness,
 )
 from kubefoundry_sdk.provider.context import Shim, read
 from kubefoundry_sdk.provider.contract import UnsupportedSchema
+from kubefoundry_sdk.provider.observation import observe
 from kubefoundry_sdk.provider.plan import pinned, plan
 from kubefoundry_sdk.provider.report import Report, Stop, transitions
 from kubefoundry_sdk.runtime import status
@@ -44,9 +43,13 @@ async def reconcile(shim: Shim, key: Key) -> float | None:
         shim.refusals.forget(key)
         shim.corrections.forget(key)
         shim.leaving.pop(key, None)
+        shim.secrets.forget(key)
+        shim.verification.forget(key)
         return None
     mine = ((live.get("status") or {}).get("provider") or {}).get("name") == shim.provider.name
     held = finalizer.has(live, shim.provider.name)
+    if not mine or live["metadata"].get("deletionTimestamp"):
+        shim.verification.forget(key)
 
     # Until the upstream kind's objects are known, nothing can be decided: that event comes, but a deletion is due.
     if not shim.upstream.settled:
@@ -74,9 +77,9 @@ async def reconcile(shim: Shim, key: Key) -> float | None:
         await dry_run.withdraw(shim, key)
 
     # 15. Observe.
-    stale_in = _observe(shim, live, report)
-    if stale_in is not None:
-        retry = stale_in if retry is None else min(retry, stale_in)
+    due = observe(shim, live, report)
+    if due is not None:
+        retry = due if retry is None else min(retry, due)
 
     # 16. Tell: the status, and an Event for each transition.
     current = shim.deployments.get(key)
@@ -92,6 +95,8 @@ async def reconcile(shim: Shim, key: Key) -> float | None:
     ):
         for kind, reason, note in transitions(before, wanted):
             shim.recorder.event(current, kind, reason, note)
+    if wanted["phase"] != "Running":
+        await shim.secrets.check(current)
     return retry
 
 
@@ -237,30 +242,3 @@ def _keep(live: Object, report: Report) -> None:
         report.generation = before_status.get("observedGeneration", report.generation)
     elif report.compatible:
         report.stop = Stop(reasons.VALIDATED, verdict["reason"], verdict["message"], failed=False)
-
-
-def _observe(shim: Shim, live: Object, report: Report) -> float | None:
-    """Fills the report; seconds after which an upstream that has not answered yet counts as silent."""
-    meta = live["metadata"]
-    upstream = shim.upstream.objects.get((meta["namespace"], meta["name"]))
-    if upstream is None or not manifest.made_for(upstream, meta["uid"]):
-        return None
-    try:
-        deployment = read(live)
-    except ValidationError:
-        return None
-    report.live = upstream
-    if upstream["metadata"].get("deletionTimestamp"):
-        # it serves to its end
-        report.endpoint = (live.get("status") or {}).get("endpoint")
-    report.observation = shim.provider.observe(deployment, upstream)
-    key = (meta["namespace"], meta["name"])
-    # An upstream that says what is wrong is not silent, whatever generation it says it of.
-    if staleness.acknowledged(upstream) or report.observation.phase == "Failed":
-        shim.silences.forget(key)
-        return None
-    left = shim.silences.left(key, upstream, asyncio.get_running_loop().time())
-    if left > 0:
-        return left
-    report.stale = staleness.message(upstream)
-    return None

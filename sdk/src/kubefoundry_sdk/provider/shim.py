@@ -8,12 +8,16 @@ from typing import Any
 
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.provider import finalizer, manifest
 from kubefoundry_sdk.provider.context import Shim
 from kubefoundry_sdk.provider.contract import Provider
+from kubefoundry_sdk.provider.models_endpoint import directly, through_server
+from kubefoundry_sdk.provider.pod_watch import PodWatch
 from kubefoundry_sdk.provider.reconcile import reconcile
 from kubefoundry_sdk.provider.registration import Registration
 from kubefoundry_sdk.provider.upstream import Upstream
+from kubefoundry_sdk.provider.verification import Verification
 from kubefoundry_sdk.runtime import options, process
 from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.store import Key
@@ -41,6 +45,15 @@ def run(
         read=images,
         action=_Merge,
         dest="default_images",
+    )
+    options.flag(
+        parser,
+        "--verify-endpoint",
+        "call a model Running only once GET /v1/models on its endpoint lists it: true or false",
+        default=False,
+        read=options.boolean,
+        nargs="?",
+        const=True,
     )
     if add_arguments:
         add_arguments(parser)
@@ -112,6 +125,7 @@ def set_up(running: Process, provider: Provider) -> None:
 
     upstream = Upstream(running, provider, manager, upstream_changed)
     registration = Registration(running.client, provider, upstream)
+    pods = PodWatch(provider.pods, lambda key: queue.add(key)) if provider.pods else None
     shim = Shim(
         provider,
         running.client,
@@ -120,13 +134,29 @@ def set_up(running: Process, provider: Provider) -> None:
         upstream,
         helpers,
         running.options.finalizer_timeout,
+        pods,
+        Verification(
+            directly if credentials.inside(running.options.kubeconfig) else through_server(running.client),
+            running.background,
+            lambda key: queue.add(key),
+            always=running.options.verify_endpoint,
+        ),
     )
-    queue = running.queue(provider.name, lambda key: reconcile(shim, key))
+
+    async def turn(key: Key) -> float | None:
+        if pods is not None:
+            await pods.first_look()
+        return await reconcile(shim, key)
+
+    queue = running.queue(provider.name, turn)
     deployments.subscribe(lambda key, obj: queue.add(key))
     # The upstream object has the name of its ModelDeployment, so its key is the key.
     upstream.objects.subscribe(lambda key, obj: queue.add(key))
     if helpers is not None:
         helpers.subscribe(helper_changed)
+    if pods is not None:
+        upstream.objects.subscribe(pods.upstream_changed)
+        running.background(pods.run(running))
 
     async def register() -> None:
         await running.leading.wait()

@@ -92,8 +92,12 @@ class Process:
         *,
         namespace: str | None = None,
         selector: Mapping[str, str] | None = None,
+        refused: Callable[[], None] | None = None,
     ) -> None:
-        """Fills the sink until cancelled: what `watch` runs, for kinds that come and go."""
+        """Fills the sink until cancelled: what `watch` runs, for kinds that come and go.
+
+        refused: see `reflect`, for kinds that can be done without.
+        """
         name = f"{kind.plural}{selector or ''}"
         loop = asyncio.get_running_loop()
 
@@ -102,7 +106,9 @@ class Process:
 
         alive()
         try:
-            await reflect(self.client, kind, sink, namespace=namespace, selector=selector, alive=alive)
+            await reflect(
+                self.client, kind, sink, namespace=namespace, selector=selector, alive=alive, refused=refused
+            )
         finally:
             self._signs.pop(name, None)
 

@@ -1,0 +1,79 @@
+"""`GET /v1/models`: which models an endpoint says that it serves (the OpenAI API, that all engines speak)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import aiohttp
+
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.provider.contract import Endpoint
+
+TIMEOUT: Final = 5.0
+"""Seconds for an answer."""
+LIMIT: Final = 1024 * 1024
+"""Bytes of an answer that are read."""
+
+Ask = Callable[[str, Endpoint], Awaitable[frozenset[str]]]
+"""The names that the endpoint in a namespace lists. Raises NoModels."""
+
+
+class NoModels(Exception):
+    """The endpoint did not list its models; the text says what was asked and what came."""
+
+
+def through_server(client: Client) -> Ask:
+    """By way of the API server, which knows Services by name: for a process outside of the cluster. Whose
+    credentials these are needs `get` on `services/proxy`."""
+
+    async def ask(namespace: str, endpoint: Endpoint) -> frozenset[str]:
+        path = f"/api/v1/namespaces/{namespace}/services/{endpoint.service}:{endpoint.port}/proxy/v1/models"
+        try:
+            return listed(await client.read(path), path)
+        except (ApiError, Unreachable) as error:
+            raise NoModels(f"{error}") from error
+        except (ValueError, RecursionError) as error:
+            raise NoModels(f"GET {path} answers no JSON") from error
+
+    return ask
+
+
+async def directly(namespace: str, endpoint: Endpoint) -> frozenset[str]:
+    """By the Service's name in the cluster's DNS: an `Ask`."""
+    return await models(f"http://{endpoint.service}.{namespace}.svc:{endpoint.port}")
+
+
+async def models(root: str) -> frozenset[str]:
+    """The names that the server at `root` lists. Raises NoModels."""
+    url = f"{root}/v1/models"
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT)) as session,
+            # A redirect could lead anywhere.
+            session.get(url, allow_redirects=False) as response,
+        ):
+            if response.status != 200:
+                raise NoModels(f"GET {url} answers {response.status} {response.reason}")
+            body = bytearray()
+            async for chunk in response.content.iter_any():
+                body += chunk
+                if len(body) > LIMIT:
+                    raise NoModels(f"GET {url} answers more than {LIMIT} bytes")
+            return listed(json.loads(body), url)
+    except TimeoutError as error:
+        raise NoModels(f"GET {url} does not answer within {TIMEOUT:.0f} s") from error
+    except (aiohttp.ClientError, OSError) as error:
+        raise NoModels(f"GET {url} does not answer: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise NoModels(f"GET {url} answers no JSON") from error
+
+
+def listed(answer: Any, asked: str) -> frozenset[str]:
+    """The ids in the answer. Raises NoModels where it is no list of models."""
+    data = answer.get("data") if isinstance(answer, dict) else None
+    if not isinstance(data, list):
+        raise NoModels(f"GET {asked} answers no list of models")
+    return frozenset(str(item["id"]) for item in data if isinstance(item, dict) and "id" in item)

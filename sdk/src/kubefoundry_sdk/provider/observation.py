@@ -1,0 +1,86 @@
+"""Step 15: what stands upstream, in our terms; a turn that stopped writing does it all the same (contract §4)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from pydantic import ValidationError
+
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider import manifest, pods, staleness
+from kubefoundry_sdk.provider.context import Shim, read
+from kubefoundry_sdk.provider.contract import Deployment
+from kubefoundry_sdk.provider.report import Report
+
+
+def observe(shim: Shim, live: Object, report: Report) -> float | None:
+    """Fills the report; seconds after which another look is due although nothing has changed, or None."""
+    meta = live["metadata"]
+    key = (meta["namespace"], meta["name"])
+    upstream = shim.upstream.objects.get(key)
+    if upstream is None or not manifest.made_for(upstream, meta["uid"]):
+        shim.verification.forget(key)
+        return None
+    deployment = as_applied(live, upstream)
+    if deployment is None:
+        return None
+    report.live = upstream
+    seen = report.observation = shim.provider.observe(deployment, upstream)
+    due = None
+    if upstream["metadata"].get("deletionTimestamp"):
+        # it serves to its end
+        report.endpoint = (live.get("status") or {}).get("endpoint")
+    else:
+        due = _explain(shim, upstream, report)
+    _verify(shim, live, deployment, report)
+    # An upstream that says what is wrong is not silent, whatever generation it says it of.
+    if staleness.acknowledged(upstream) or seen.phase == "Failed":
+        shim.silences.forget(key)
+        return due
+    left = shim.silences.left(key, upstream, asyncio.get_running_loop().time())
+    if left > 0:
+        return left if due is None else min(left, due)
+    report.stale = staleness.message(upstream)
+    return due
+
+
+def as_applied(live: Object, upstream: Object) -> Deployment | None:
+    """The deployment as it was applied: a newer spec that was refused says nothing about what runs.
+
+    As it is now where that is not recorded or not readable; None where neither is.
+    """
+    record = manifest.applied(upstream)
+    for obj in ({**live, "spec": record.spec}, live) if record else (live,):
+        try:
+            return read(obj)
+        except ValidationError:
+            continue
+    return None
+
+
+def _explain(shim: Shim, upstream: Object, report: Report) -> float | None:
+    """Adds what the pods tell; seconds until that may be over."""
+    now = shim.now()
+    why = pods.cause(shim.pods.of(upstream), now) if shim.pods else None
+    if why is None or report.observation is None:
+        return None
+    report.observation = pods.explain(report.observation, why, shim.provider.title)
+    return (why.until - now).total_seconds() if why.until else None
+
+
+def _verify(shim: Shim, live: Object, deployment: Deployment, report: Report) -> None:
+    """Takes Running back where the endpoint is to be verified and is not."""
+    seen, upstream = report.observation, report.live
+    if seen is None or upstream is None or seen.phase != "Running" or not shim.verification.wanted(live):
+        shim.verification.forget((deployment.namespace, deployment.name))
+        return
+    if problem := shim.verification.verdict(deployment, upstream, seen.endpoint):
+        message = f"{shim.provider.title} reports the model as ready, but {problem}"
+        report.observation = replace(
+            seen,
+            phase="Deploying",
+            reason="EndpointUnverified",
+            message=message,
+            replicas=replace(seen.replicas, available=0),
+        )

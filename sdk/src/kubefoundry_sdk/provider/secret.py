@@ -1,0 +1,63 @@
+"""A Secret that a ModelDeployment names and that does not exist: the Event `SecretNotFound` (003 §9).
+
+Only metadata is asked for, so the content never leaves the API server (003 §10). RBAC cannot grant less than `get`
+on Secrets, so shims may not by default: the overlay manifests/secret-check grants it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from kubefoundry_sdk.api.kinds import SECRETS, Object
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.cluster.permission import may
+from kubefoundry_sdk.runtime.recorder import Recorder
+from kubefoundry_sdk.runtime.store import Key
+
+FORBIDDEN: Final = 600.0
+"""Seconds until the permission is asked for again where it is missing."""
+
+
+class SecretCheck:
+    """One question for each generation that names a Secret and does not serve."""
+
+    def __init__(self, client: Client, recorder: Recorder) -> None:
+        self._client = client
+        self._recorder = recorder
+        self._checked: dict[Key, tuple[str, int]] = {}
+        self._allowed = False
+        self._forbidden_until = 0.0
+
+    def forget(self, key: Key) -> None:
+        self._checked.pop(key, None)
+
+    async def check(self, deployment: Object) -> None:
+        """Says it where the Secret is missing. What cannot be found out is left out: nothing is raised."""
+        meta = deployment["metadata"]
+        name = ((deployment.get("spec") or {}).get("secrets") or {}).get("huggingFaceToken")
+        key, mark = (meta["namespace"], meta["name"]), (meta["uid"], meta["generation"])
+        if not name or self._checked.get(key) == mark or not await self._may(name):
+            return
+        try:
+            await self._client.get_metadata(SECRETS, name, meta["namespace"])
+        except ApiError as error:
+            if not error.not_found:
+                self._allowed = self._allowed and error.code != 403
+                return
+            note = f"Secret '{name}' not found in namespace '{meta['namespace']}'"
+            self._recorder.event(deployment, "Warning", "SecretNotFound", note)
+        except Unreachable:
+            return
+        self._checked[key] = mark
+
+    async def _may(self, name: str) -> bool:
+        now = asyncio.get_running_loop().time()
+        if not self._allowed and now >= self._forbidden_until:
+            try:
+                self._allowed = await may(self._client, "get", SECRETS, name)
+            except (ApiError, Unreachable):
+                return False
+            self._forbidden_until = now + FORBIDDEN
+        return self._allowed

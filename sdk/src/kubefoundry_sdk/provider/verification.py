@@ -1,0 +1,120 @@
+"""Ready is verified, not believed: whether the endpoint lists the model, asked beside the reconciles.
+
+Contract §3, `EndpointUnverified`. Once an endpoint has answered it is asked again only when the upstream object's
+generation, the endpoint or the model's name changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider.contract import Deployment, Endpoint
+from kubefoundry_sdk.provider.models_endpoint import Ask, NoModels
+from kubefoundry_sdk.runtime.store import Key
+
+AT_ONCE: Final = 8
+"""Endpoints that are asked at the same time."""
+FIRST_DELAY: Final = 1.0
+LAST_DELAY: Final = 60.0
+"""Seconds between two questions to an endpoint that does not list the model, doubling from the first to the last."""
+PATIENCE: Final = 3
+"""Bad answers in a row until an endpoint that was verified before counts as unverified: a change may disturb it."""
+
+Spawn = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What is to be verified of which upstream object. model: None where any will do."""
+
+    uid: str
+    generation: int
+    namespace: str
+    endpoint: Endpoint
+    model: str | None
+
+
+@dataclass(slots=True)
+class _Finding:
+    claim: Claim
+    problem: str | None
+    """Why it is not verified; None once it is."""
+    task: asyncio.Task[None] | None = None
+
+
+class Verification:
+    """`verdict` is asked by reconciles and answers at once; `changed` is called when the answer becomes another.
+
+    always: whether every deployment is verified, or only those whose annotation asks for it.
+    """
+
+    def __init__(self, ask: Ask, spawn: Spawn, changed: Callable[[Key], None], *, always: bool) -> None:
+        self._ask = ask
+        self._spawn = spawn
+        self._changed = changed
+        self._always = always
+        self._limit = asyncio.Semaphore(AT_ONCE)
+        self._found: dict[Key, _Finding] = {}
+
+    def wanted(self, deployment: Object) -> bool:
+        """Whether the ModelDeployment's endpoint is to be verified."""
+        asked = (deployment["metadata"].get("annotations") or {}).get(names.VERIFY_ENDPOINT_ANNOTATION)
+        return self._always or asked == "true"
+
+    def verdict(self, deployment: Deployment, upstream: Object, endpoint: Endpoint) -> str | None:
+        """Why the endpoint that the upstream calls ready is not verified, or None where it is."""
+        key = (deployment.namespace, deployment.name)
+        meta = upstream["metadata"]
+        claim = Claim(
+            meta["uid"], meta["generation"], deployment.namespace, endpoint, deployment.spec.served_name
+        )
+        known = self._found.get(key)
+        if known is not None and known.claim == claim:
+            return known.problem
+        same_object = known is not None and known.claim.uid == claim.uid
+        self.forget(key)
+        at = f"{endpoint.service}:{endpoint.port}"
+        problem = known.problem if known and same_object else f"its endpoint {at} has not been asked yet"
+        finding = self._found[key] = _Finding(claim, problem)
+        finding.task = self._spawn(self._verify(key, finding))
+        return finding.problem
+
+    def forget(self, key: Key) -> None:
+        """Nothing is to be verified of that deployment, for now."""
+        known = self._found.pop(key, None)
+        if known is not None and known.task is not None:
+            known.task.cancel()
+
+    async def _verify(self, key: Key, finding: _Finding) -> None:
+        """Asks until the answer is good."""
+        delay, failures = FIRST_DELAY, 0
+        while (problem := await self._problem(finding.claim)) is not None:
+            failures += 1
+            if finding.problem is not None or failures >= PATIENCE:
+                self._tell(key, finding, problem)
+            await asyncio.sleep(delay * random.uniform(0.8, 1.2))
+            delay = min(2 * delay, LAST_DELAY)
+        self._tell(key, finding, None)
+
+    async def _problem(self, claim: Claim) -> str | None:
+        try:
+            async with self._limit:
+                found = await self._ask(claim.namespace, claim.endpoint)
+        except NoModels as error:
+            return f"{error}; look at the pods behind it and at network policies"
+        if found and claim.model in (None, *found):
+            return None
+        there = ", ".join(sorted(found)) or "no model"
+        at = f"{claim.endpoint.service}:{claim.endpoint.port}"
+        return f"its endpoint {at} lists {there}, not {claim.model}; correct model.servedName or wait for the rollout"
+
+    def _tell(self, key: Key, finding: _Finding, problem: str | None) -> None:
+        if problem != finding.problem:
+            finding.problem = problem
+            self._changed(key)

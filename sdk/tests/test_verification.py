@@ -1,0 +1,255 @@
+"""An endpoint is asked what it serves, by real HTTP: what its answers say, and how often it is asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.provider import verification
+from kubefoundry_sdk.provider.contract import Deployment, Endpoint
+from kubefoundry_sdk.provider.models_endpoint import NoModels, models
+from kubefoundry_sdk.provider.verification import Verification
+from kubefoundry_sdk.runtime.store import Key
+
+ENDPOINT = Endpoint("m", 8000)
+SPEC = {"model": {"id": "org/model"}, "engine": {"type": "vllm"}}
+NOT_ASKED = "its endpoint m:8000 has not been asked yet"
+
+
+class Engine:
+    """An OpenAI-style server. `answer` is what it says now; `asked` how often it was."""
+
+    def __init__(self, *served: str) -> None:
+        self.asked = 0
+        self.answer: Callable[[], web.Response] = lambda: listing(*served)
+        self.root = ""
+
+    async def handle(self, request: web.Request) -> web.Response:
+        self.asked += 1
+        return self.answer()
+
+
+def listing(*served: str) -> web.Response:
+    return web.json_response({"object": "list", "data": [{"id": name} for name in served]})
+
+
+@asynccontextmanager
+async def serving(engine: Engine) -> AsyncIterator[Engine]:
+    app = web.Application()
+    app.router.add_get("/v1/models", engine.handle)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    [(_, port)] = runner.addresses
+    engine.root = f"http://127.0.0.1:{port}"
+    try:
+        yield engine
+    finally:
+        await runner.cleanup()
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[Engine]:
+    async with serving(Engine("model")) as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        pytest.param(lambda: web.Response(status=503), "answers 503 Service Unavailable", id="not up yet"),
+        pytest.param(
+            lambda: web.Response(status=302, headers={"Location": "/"}), "answers 302", id="elsewhere"
+        ),
+        pytest.param(lambda: web.Response(text="<html>"), "answers no JSON", id="a page"),
+        pytest.param(lambda: web.Response(text="[" * 100_000), "answers no JSON", id="too deep"),
+        pytest.param(lambda: web.Response(body=b"\xff\xfe\xff"), "answers no JSON", id="no text"),
+        pytest.param(lambda: web.Response(text=" " * 2_000_000), "answers more than", id="too long"),
+        pytest.param(lambda: web.json_response([]), "answers no list of models", id="another list"),
+        pytest.param(lambda: web.json_response({"data": 1}), "answers no list of models", id="no list"),
+    ],
+)
+async def test_what_is_no_list_of_models_is_told(
+    engine: Engine, answer: Callable[[], web.Response], told: str
+) -> None:
+    engine.answer = answer
+
+    with pytest.raises(NoModels, match=rf"GET {engine.root}/v1/models {told}"):
+        await models(engine.root)
+
+
+async def test_an_endpoint_where_nobody_listens_is_told(engine: Engine) -> None:
+    async with serving(Engine()) as gone:
+        root = gone.root
+
+    with pytest.raises(NoModels, match=f"GET {root}/v1/models does not answer"):
+        await models(root)
+
+
+async def test_the_names_are_those_that_the_server_lists(engine: Engine) -> None:
+    engine.answer = lambda: web.json_response({"data": [{"id": "a"}, {"id": "b"}, {"no": "id"}, 7]})
+
+    assert await models(engine.root) == {"a", "b"}
+
+
+class Watched:
+    """A Verification whose endpoint is the engine, and the changes that it told."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.told: asyncio.Queue[Key] = asyncio.Queue()
+        self.tasks: set[asyncio.Task[None]] = set()
+
+        async def ask(namespace: str, endpoint: Endpoint) -> frozenset[str]:
+            assert (namespace, endpoint) == ("n", ENDPOINT)
+            return await models(engine.root)
+
+        self.verification = Verification(ask, self._spawn, self.told.put_nowait, always=False)
+
+    def _spawn(self, work: Any) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self.tasks.add(task)
+        return task
+
+    def verdict(self, generation: int = 1, uid: str = "u", spec: dict[str, Any] | None = None) -> str | None:
+        deployment = Deployment("m", "n", "md", 1, ModelDeploymentSpec.model_validate(spec or SPEC))
+        upstream = {"metadata": {"uid": uid, "generation": generation}}
+        return self.verification.verdict(deployment, upstream, ENDPOINT)
+
+    async def settled(self) -> None:
+        """Until a verdict has changed."""
+        async with asyncio.timeout(10):
+            assert await self.told.get() == ("n", "m")
+
+    async def idle(self) -> None:
+        """Until nothing is asked any more."""
+        async with asyncio.timeout(10):
+            await asyncio.gather(*self.tasks)
+
+
+@pytest.fixture
+async def watched(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Watched]:
+    monkeypatch.setattr(verification, "FIRST_DELAY", 0.01)
+    made = Watched(engine)
+    yield made
+    for task in made.tasks:
+        task.cancel()
+
+
+async def test_a_listed_model_is_verified_and_asked_for_once(engine: Engine, watched: Watched) -> None:
+    assert watched.verdict() == NOT_ASKED
+
+    await watched.settled()
+
+    assert watched.verdict() is None
+    await watched.idle()
+    assert engine.asked == 1
+
+
+async def test_an_endpoint_is_asked_until_it_lists_the_model(engine: Engine, watched: Watched) -> None:
+    engine.answer = lambda: listing("other", "another")
+    watched.verdict()
+    await watched.settled()
+    assert watched.verdict() == (
+        "its endpoint m:8000 lists another, other, not model; correct model.servedName or wait for the rollout"
+    )
+
+    engine.answer = lambda: web.Response(status=503)
+    await watched.settled()
+    assert "answers 503 Service Unavailable; look at the pods behind it" in (watched.verdict() or "")
+
+    engine.answer = lambda: listing("model", "other")
+    await watched.settled()
+    assert watched.verdict() is None
+
+
+async def test_the_served_name_counts(engine: Engine, watched: Watched) -> None:
+    engine.answer = lambda: listing("short")
+    spec = {**SPEC, "model": {"id": "org/model", "servedName": "short"}}
+
+    watched.verdict(spec=spec)
+    await watched.settled()
+
+    assert watched.verdict(spec=spec) is None
+
+
+async def test_a_model_without_a_name_needs_any(engine: Engine, watched: Watched) -> None:
+    spec = {"model": {"source": "custom"}, "engine": {"type": "vllm"}, "image": "i"}
+    engine.answer = listing
+    watched.verdict(spec=spec)
+    await watched.settled()
+    assert "lists no model" in (watched.verdict(spec=spec) or "")
+
+    engine.answer = lambda: listing("whatever")
+    await watched.settled()
+
+    assert watched.verdict(spec=spec) is None
+
+
+async def test_a_change_is_verified_again_and_the_old_verdict_stands_meanwhile(
+    engine: Engine, watched: Watched
+) -> None:
+    watched.verdict()
+    await watched.settled()
+
+    assert watched.verdict(generation=2) is None
+
+    await watched.idle()
+    assert engine.asked == 2
+    assert watched.told.empty()
+
+
+async def test_a_verified_endpoint_that_fails_after_a_change_is_given_time(
+    engine: Engine, watched: Watched
+) -> None:
+    watched.verdict()
+    await watched.settled()
+    engine.answer = lambda: web.Response(status=503)
+
+    assert watched.verdict(generation=2) is None
+    await watched.settled()
+
+    assert engine.asked == 1 + verification.PATIENCE
+    assert "answers 503" in (watched.verdict(generation=2) or "")
+
+
+async def test_another_object_of_that_name_starts_unverified(engine: Engine, watched: Watched) -> None:
+    watched.verdict()
+    await watched.settled()
+
+    assert watched.verdict(uid="new") == NOT_ASKED
+
+
+async def test_a_forgotten_endpoint_is_not_asked_any_more(engine: Engine, watched: Watched) -> None:
+    engine.answer = lambda: listing("other")
+    watched.verdict()
+    await watched.settled()
+
+    watched.verification.forget(("n", "m"))
+
+    [task] = watched.tasks
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert engine.asked == 1
+
+
+@pytest.mark.parametrize(("always", "annotation", "wanted"), [
+    (False, None, False),
+    (False, "true", True),
+    (False, "false", False),
+    (True, None, True),
+])  # fmt: skip
+def test_flag_or_annotation_ask_for_it(always: bool, annotation: str | None, wanted: bool) -> None:
+    async def nobody(namespace: str, endpoint: Endpoint) -> frozenset[str]:
+        raise AssertionError("nothing is asked")
+
+    made = Verification(nobody, lambda work: None, lambda key: None, always=always)
+    annotations = {"kubefoundry.ai/verify-endpoint": annotation} if annotation else None
+
+    assert made.wanted({"metadata": {"annotations": annotations}}) is wanted
