@@ -13,6 +13,7 @@ from kubefoundry_demo.suite import Suite
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
+from support import pods
 from support.deployments import GPU, model_deployment
 from support.edits import running
 from support.kinds import GRAPHS
@@ -74,9 +75,8 @@ async def test_running_needs_the_endpoint_to_list_the_served_name(
     await api.create(
         MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider="dynamo"), manager="test"
     )
-    nobody = await until_deployment(
-        api, "m", namespace, lambda obj: unverified(obj, "no endpoints available for service")
-    )
+    path = f"GET /api/v1/namespaces/{namespace}/services/m-frontend:8000/proxy/v1/models: "
+    nobody = await until_deployment(api, "m", namespace, lambda obj: unverified(obj, path))
     assert phase(nobody) == "Deploying"
     assert "endpoint" not in nobody["status"]
     assert message(nobody, "Ready").startswith(
@@ -85,7 +85,15 @@ async def test_running_needs_the_endpoint_to_list_the_served_name(
 
     engine = Engine("other")
     async with listening(engine) as port:
-        behind = {"addresses": [{"ip": own_address()}], "ports": [{"name": "http", "port": port}]}
+        # The API server passes on to addresses of pods only.
+        address = own_address()
+        addressed = {**pods.ready(), "podIP": address, "podIPs": [{"ip": address}]}
+        await pods.pod(api, namespace, "engine", {}, addressed)
+        target = {"kind": "Pod", "name": "engine", "namespace": namespace}
+        behind = {
+            "addresses": [{"ip": address, "targetRef": target}],
+            "ports": [{"name": "http", "port": port}],
+        }
         body = {
             "apiVersion": "v1",
             "kind": "Endpoints",
