@@ -102,3 +102,12 @@ def test_a_kind_that_is_no_longer_served_is_gone_as_a_whole(store: Store, told: 
 
     assert told == [(("n", "a"), None)]
     assert not store.synced.is_set()
+
+
+def test_the_same_objects_in_another_version_of_the_kind_are_taken_as_they_come(store: Store) -> None:
+    store.replace([obj("a", 3, apiVersion="v1")], "5")
+
+    store.clear()
+    store.replace([obj("a", 3, apiVersion="v2")], "5")
+
+    assert store.get(("n", "a")) == obj("a", 3, apiVersion="v2")

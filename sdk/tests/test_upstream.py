@@ -20,7 +20,7 @@ from kubefoundry_sdk.provider.contract import (
     UnsupportedSchema,
     UpstreamKind,
 )
-from kubefoundry_sdk.provider.upstream import Upstream
+from kubefoundry_sdk.provider.upstream import Upstream, addressed
 from kubefoundry_sdk.runtime import options
 from kubefoundry_sdk.runtime.process import Process
 
@@ -102,3 +102,36 @@ def test_changes_are_told_and_repetitions_are_not(followed: tuple[Upstream, Told
     upstream.put(crd("v2"))
 
     assert seen == [None, "v1", "v2", None, None, "v2"]
+
+
+@pytest.mark.parametrize(
+    ("before", "versions", "through"),
+    [
+        pytest.param("v1", {"v0": "stored", "v1": "served"}, "v1", id="the one until now"),
+        pytest.param("v1", {"v0": "stored", "v2": "served"}, "v0", id="else the stored one"),
+        pytest.param(None, {"v0": "", "v2": "served"}, "v2", id="else a served one"),
+        pytest.param("v1", {"v0": ""}, None, id="none is served"),
+    ],
+)
+def test_what_cannot_be_written_is_still_addressed(
+    before: str | None, versions: dict[str, str], through: str | None
+) -> None:
+    listed = [
+        {"name": name, "served": what != "", "storage": what == "stored"} for name, what in versions.items()
+    ]
+
+    found = addressed({"spec": {"versions": listed}}, UnsupportedSchema(("spec.x",)), before)
+
+    assert found == through
+
+
+def test_a_field_that_goes_leaves_the_objects_in_sight(followed: tuple[Upstream, Told]) -> None:
+    upstream, seen = followed
+    upstream.replace([crd()], "1")
+    lacking = crd("v0")
+    lacking["spec"]["versions"].append({"name": "v1", "served": True, "storage": True})
+
+    upstream.put(lacking)
+
+    assert upstream.schema == UnsupportedSchema(("acme.io/v1",))
+    assert seen == ["v1", "v1"]

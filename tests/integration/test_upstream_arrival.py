@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +13,7 @@ from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment
 from support.kinds import UPSTREAM
 from support.suites import install_crd, running_suite
+from support.upgrades import bare
 from support.upstream import standin
 from support.waiting import message, phase, reason, until, until_deployment
 
@@ -77,7 +77,7 @@ async def test_a_crd_that_comes_later_is_taken_up_without_a_restart(
 async def test_a_schema_without_the_needed_fields_gets_nothing_written(
     suite: Suite, absent: None, api: Client, namespace: str, provider: str
 ) -> None:
-    install_crd(suite, without_fields(standin(provider).document))
+    install_crd(suite, bare(standin(provider).document))
     waiting = await until_upstream_ready(api, provider, "UnsupportedSchema")
     assert waiting["status"]["ready"] is False
 
@@ -148,16 +148,3 @@ async def until_upstream_ready(api: Client, provider: str, why: str) -> dict[str
     )
     assert found is not None
     return found
-
-
-def without_fields(crd: dict[str, Any]) -> dict[str, Any]:
-    """A CRD of the same name and versions that would store anything and declares nothing but its status."""
-    bare = copy.deepcopy(crd)
-    for version in bare["spec"]["versions"]:
-        status = version["schema"]["openAPIV3Schema"]["properties"]["status"]
-        version["schema"]["openAPIV3Schema"] = {
-            "type": "object",
-            "x-kubernetes-preserve-unknown-fields": True,
-            "properties": {"status": status},
-        }
-    return bare

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from kubefoundry_simulators.cluster import Cluster, Refused
+from kubefoundry_simulators.cluster import RETRY_AFTER, Cluster, Refused
 from kubefoundry_simulators.life import Life
 from kubefoundry_simulators.steps import Object, Operator
 
@@ -34,27 +34,54 @@ async def simulate(
     settings: Settings,
     installed: Callable[[Object], Awaitable[None]],
 ) -> None:
-    """Play the operator until cancelled. `installed` is told of its CRD, each time that it is found."""
-    while True:
-        crd = await _established(cluster, operator.crd)
-        await installed(crd)
-        version = next(item["name"] for item in crd["spec"]["versions"] if item["storage"])
-        group, plural = crd["spec"]["group"], crd["spec"]["names"]["plural"]
-        log.info("simulated %s plays with %s/%s", operator.name, group, version)
-        try:
-            await _play(cluster, operator, settings, f"/apis/{group}/{version}", plural)
-        except* Refused as group:
-            # the CRD went, and with it the watch and every life
-            log.info("simulated %s waits for its CRD: %s", operator.name, group.exceptions[0])
+    """Play the operator until cancelled. `installed` is told of its CRD, each time that it is another.
+
+    Objects are played in the stored version: another one is another release of the operator, which begins anew with
+    what is there.
+    """
+    playing: asyncio.Task[None] | None = None
+    played = ""
+    async with asyncio.TaskGroup() as tasks:
+        async for crd in _installations(cluster, operator.crd):
+            version = (
+                next((item["name"] for item in crd["spec"]["versions"] if item["storage"]), "") if crd else ""
+            )
+            if crd:
+                await installed(crd)
+            if version == played:
+                continue
+            if playing:
+                playing.cancel()
+            played = version
+            if crd:
+                group, plural = crd["spec"]["group"], crd["spec"]["names"]["plural"]
+                log.info("simulated %s plays with %s/%s", operator.name, group, version)
+                api = f"/apis/{group}/{version}"
+                playing = tasks.create_task(_play_on(cluster, operator, settings, api, plural))
 
 
-async def _established(cluster: Cluster, name: str) -> Object:
+async def _installations(cluster: Cluster, name: str) -> AsyncIterator[Object | None]:
+    """The CRD whenever its spec is another one and it is served; None when it is gone."""
+    known = None
     async for type_, crd in cluster.watch(CRDS, selector=f"metadata.name={name}"):
         conditions = (crd.get("status") or {}).get("conditions") or []
         established = any(item["type"] == "Established" and item["status"] == "True" for item in conditions)
-        if type_ != "DELETED" and established and "deletionTimestamp" not in crd["metadata"]:
-            return crd
-    raise AssertionError("a watch does not end")
+        if type_ == "DELETED":
+            known = None
+            yield None
+        elif established and "deletionTimestamp" not in crd["metadata"] and crd["spec"] != known:
+            known = crd["spec"]
+            yield crd
+
+
+async def _play_on(cluster: Cluster, operator: Operator, settings: Settings, api: str, plural: str) -> None:
+    """Through the times in which the objects cannot be listed: a CRD that has just come, or goes."""
+    while True:
+        try:
+            await _play(cluster, operator, settings, api, plural)
+        except* Refused as group:
+            log.info("simulated %s waits for its objects: %s", operator.name, group.exceptions[0])
+        await asyncio.sleep(RETRY_AFTER)
 
 
 async def _play(cluster: Cluster, operator: Operator, settings: Settings, api: str, plural: str) -> None:

@@ -51,14 +51,19 @@ class Webhooks:
             return
         if name == GRAPHS:
             self.needs_images = "runtimeVersionOverride" in _field_names(crd)
-            if (crd["spec"].get("conversion") or {}).get("strategy") == "Webhook":
+            conversion = crd["spec"].get("conversion") or {}
+            if (
+                conversion.get("strategy") == "Webhook"
+                and conversion["webhook"].get("clientConfig") != self.conversion_client
+            ):
                 path = "/spec/conversion/webhook/clientConfig"
                 patch = [{"op": "replace", "path": path, "value": self.conversion_client}]
                 await self._cluster.send("PATCH", f"{CRDS}/{name}", patch, content=JSON_PATCH)
         configuration = _configuration(crd, self.url, self.ca)
         path = f"{CONFIGURATIONS}/{configuration['metadata']['name']}"
         await self._cluster.send("PATCH", path, configuration, content=APPLY, manager=MANAGER)
-        self._registered.append(path)
+        if path not in self._registered:
+            self._registered.append(path)
 
     async def close(self) -> None:
         """Take the registrations back, or every write would fail, and stop."""

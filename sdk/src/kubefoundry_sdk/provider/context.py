@@ -15,6 +15,7 @@ from kubefoundry_sdk.provider.contract import Deployment, Provider
 from kubefoundry_sdk.provider.drift import Corrections
 from kubefoundry_sdk.provider.handover import Waits
 from kubefoundry_sdk.provider.manifest import Record
+from kubefoundry_sdk.provider.moved import Looks
 from kubefoundry_sdk.provider.pod_watch import PodWatch
 from kubefoundry_sdk.provider.secret import SecretCheck
 from kubefoundry_sdk.provider.staleness import Silences
@@ -45,6 +46,7 @@ class Shim:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     refusals: apply.Refusals = field(default_factory=apply.Refusals)
     corrections: Corrections = field(default_factory=Corrections)
+    looks: Looks = field(default_factory=Looks)
     waits: Waits = field(init=False)
     secrets: SecretCheck = field(init=False)
     leaving: dict[Key, tuple[str, Record]] = field(default_factory=dict)

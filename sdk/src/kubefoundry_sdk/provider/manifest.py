@@ -8,7 +8,7 @@ import copy
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from kubefoundry_sdk.api import names
@@ -71,6 +71,11 @@ def content(obj: Object) -> Object:
         key: value for key, value in obj["metadata"].get("annotations", {}).items() if key not in RECORD
     }
     return {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
+
+
+def in_version(record: Record, api_version: str) -> Record:
+    """The record as if that version had been applied, where versions differ in nothing but their names."""
+    return replace(record, manifest={**record.manifest, "apiVersion": api_version})
 
 
 def body(recorded: Object) -> Object:

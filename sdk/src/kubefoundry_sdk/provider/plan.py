@@ -20,7 +20,9 @@ class Plan:
     """main, helpers: as they are to be applied (dressed). changed: those of them that differ from what was applied
     last, or are not there. recreate: why the main object has to be deleted first. drifted: paths on the live main
     object that someone has changed; only where nothing else is to be written. edited: those of `changed` that are
-    written for no other reason than that someone has changed them at these paths.
+    written for no other reason than that someone has changed them at these paths. moved: what was applied, in a
+    version of the CRD that it has left since, and nothing else is to be written: what it looks like in today's is the
+    converting webhook's to say, so only that version tells drift.
     """
 
     main: Object
@@ -29,6 +31,7 @@ class Plan:
     recreate: str | None = None
     drifted: tuple[str, ...] = ()
     edited: tuple[tuple[Object, tuple[str, ...]], ...] = ()
+    moved: Object | None = None
 
     @property
     def corrections(self) -> list[tuple[Object, tuple[str, ...]]]:
@@ -61,12 +64,17 @@ def plan(
     live: Object | None,
     live_helpers: dict[str, Object],
     remembered: manifest.Record | None = None,
+    *,
+    converts: bool = True,
 ) -> Plan:
     """What the deployment is to be upstream, given the live main object and live helpers by name (ours).
 
     remembered: what was applied to the object that stood there, where none does now.
+    converts: whether a webhook converts between the CRD's versions; else they differ in nothing but their names.
     """
     record = manifest.applied(live) if live else remembered
+    if record is not None and not converts:
+        record = manifest.in_version(record, schema.api_version)
     base = _base(provider, deployment, schema, record)
     wanted = _wanted(
         rendered, base, record, _helpers_before(provider, deployment, schema, base, record, live_helpers)
@@ -75,10 +83,11 @@ def plan(
     helpers = [manifest.dress(obj, deployment, provider.name, rendered.image) for obj in wanted.helpers]
     if live is None:
         return Plan(main, helpers, [*_different(helpers, live_helpers), main])
-    if record is not None and base is not None and _only_version_differs(record, main, base, rendered):
-        return Plan(main, helpers, [])
     changed = _different(helpers, live_helpers)
-    if record is None or base is None or manifest.content(main) != record.manifest:
+    moved = record is not None and base is not None and _only_version_differs(record, main, base, rendered)
+    if moved and not changed:
+        return Plan(main, helpers, [], moved=record.manifest if record else None)
+    if not moved and (record is None or base is None or manifest.content(main) != record.manifest):
         changed.append(main)
     why = _recreate(provider, deployment, record, wanted, live_helpers) if changed and record else None
     drifted: tuple[str, ...] = ()
@@ -161,9 +170,10 @@ def _wanted(
     before: dict[str, tuple[Object, Object]],
 ) -> Rendered:
     """The applied manifests with the user's change brought onto them, or the new render as it is."""
-    if base is None or record is None or record.manifest["apiVersion"] != rendered.main["apiVersion"]:
+    if base is None or record is None:
         return rendered
-    main = _rebased(record.manifest, base.main, rendered.main)
+    same_version = record.manifest["apiVersion"] == rendered.main["apiVersion"]
+    main = _rebased(record.manifest, base.main, rendered.main) if same_version else rendered.main
     helpers = [
         _rebased(*before[name], obj) if (name := obj["metadata"]["name"]) in before else obj
         for obj in rendered.helpers

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 
 from pydantic import ValidationError
 
@@ -20,6 +21,7 @@ from kubefoundry_sdk.provider import (
     dry_run,
     finalizer,
     handover,
+    moved,
     obstacle,
     pause,
     recreate,
@@ -42,6 +44,7 @@ async def reconcile(shim: Shim, key: Key) -> float | None:
     if live is None:
         shim.refusals.forget(key)
         shim.corrections.forget(key)
+        shim.looks.forget(key)
         shim.leaving.pop(key, None)
         shim.secrets.forget(key)
         shim.verification.forget(key)
@@ -168,7 +171,13 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
         upstream,
         {obj["metadata"]["name"]: obj for obj in helpers},
         record,
+        converts=shim.upstream.converts,
     )
+    if todo.moved is not None and upstream is not None:
+        paths = await moved.drifted(
+            shim.client, kind, todo.moved, upstream, shim.looks, shim.provider.yielded
+        )
+        todo = replace(todo, drifted=paths)
 
     # 11. Dry run.
     if dry_run.asked(live):

@@ -86,6 +86,8 @@ class Registration:
     async def _report(self) -> None:
         now = datetime.now(UTC)
         conditions = [upstream_condition(self._provider, self._upstream.schema)]
+        if self._upstream.operator:
+            conditions.append(self._upstream.operator.condition())
         if not self._rules_are_ours:
             conditions.append(
                 {
@@ -95,21 +97,24 @@ class Registration:
                     "message": "spec.selectionRules is managed by someone else: the provider's own are not applied",
                 }
             )
-        schema = self._upstream.schema
+        kind = self._upstream.kind
         status: dict[str, Any] = {
-            "ready": isinstance(schema, Schema),
+            "ready": isinstance(self._upstream.schema, Schema),
             "version": f"{names.provider_manager(self._provider.name)}:v{self._provider.version}",
             "lastHeartbeat": rfc3339(now),
             "conditions": [self._stamped(item, now) for item in conditions],
         }
-        if isinstance(schema, Schema):
-            status["upstreamCRDVersion"] = schema.api_version
+        if kind:
+            # Of one that cannot be written, too: it says what is installed.
+            status["upstreamCRDVersion"] = kind.api_version
             status["upstreamSchemaHash"] = self._upstream.digest or ""
         body = {**_head(self._provider), "status": status}
         await self._client.apply_status(PROVIDER_CONFIGS, body, manager=self._manager)
 
     def _stamped(self, item: Condition, now: datetime) -> Condition:
         before = self._conditions.get(item["type"], {})
+        if before.get("message") != item["message"]:
+            log.info("%s: %s", item["type"], item["message"])
         kept = before.get("lastTransitionTime") if before.get("status") == item["status"] else None
         self._conditions[item["type"]] = {**item, "lastTransitionTime": kept or rfc3339(now)}
         return self._conditions[item["type"]]
@@ -143,7 +148,12 @@ def upstream_condition(provider: Provider, schema: Any) -> Condition:
     """`UpstreamReady`: whether the upstream CRD is there in a form that the shim can write."""
     crd = provider.upstream.crd
     if isinstance(schema, Schema):
-        return _upstream("True", "SchemaSupported", f"CRD {crd} is installed, {schema.api_version} is used")
+        used = f"CRD {crd} is installed, {schema.api_version} is used"
+        if schema.lost:
+            lost = ", ".join(schema.lost)
+            upgrade = f"a newer {provider.title} has them"
+            return _upstream("True", "SchemaDegraded", f"{used}; without: {lost}; {upgrade}")
+        return _upstream("True", "SchemaSupported", used)
     if schema is None:
         return _upstream(
             "False", "CRDNotInstalled", f"CRD {crd} is not installed; install the {provider.title} operator"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from kubefoundry_sdk.api.kinds import CRDS, Kind, Object
 from kubefoundry_sdk.provider.contract import Provider, Schema, UnsupportedSchema
+from kubefoundry_sdk.provider.operator_settings import OperatorSettings
 from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.store import Store
 
@@ -23,34 +25,48 @@ class Upstream:
         self._process = process
         self._provider = provider
         self._changed = changed
-        self._followed: str | None = None
         self._tasks: list[asyncio.Task[None] | None] = []
+        self._probed: Schema | UnsupportedSchema | None = None
         self.objects = Store(managers=frozenset({manager}))
-        self.schema: Schema | UnsupportedSchema | None = None
-        """What `probe` found; None while the CRD is not installed."""
+        told = provider.operator if provider.operator and provider.operator.read else None
+        self.operator = OperatorSettings(told, self._settings_changed) if told else None
+        self.version: str | None = None
+        """Through which objects are addressed; None while none is served."""
         self.digest: str | None = None
-        """Of the schema that is written through; reported, never decided on (contract §4.8)."""
+        """Of that version's schema; reported, never decided on (contract §4.8)."""
+        self.converts = False
+        """Whether a webhook converts between the versions; else they differ in nothing but their names."""
         self.listed = False
         """Whether the CRD was looked for at least once."""
 
     @property
+    def schema(self) -> Schema | UnsupportedSchema | None:
+        """What `probe` found; None while the CRD is not installed."""
+        if isinstance(self._probed, Schema) and self.operator:
+            return replace(self._probed, discovered=self.operator.values)
+        return self._probed
+
+    @property
     def kind(self) -> Kind | None:
-        """How to address the objects, None while that is unknown."""
-        if not isinstance(self.schema, Schema):
+        """How to address the objects, None while none can exist: what cannot be written is still read and deleted."""
+        if self.version is None:
             return None
-        group, version = self.schema.api_version.split("/")
         upstream = self._provider.upstream
-        return Kind(group, version, upstream.plural, upstream.kind)
+        return Kind(upstream.group, self.version, upstream.plural, upstream.kind)
 
     @property
     def settled(self) -> bool:
         """Whether all objects of the kind are known, or it is known that there can be none."""
-        return self.listed and (self.kind is None or self.objects.synced.is_set())
+        told = self.operator is None or self.operator.known
+        return told and self.listed and (self.kind is None or self.objects.synced.is_set())
 
     async def run(self) -> None:
         """Watches the CRD by name: no listing of all CRDs of a cluster (contract §6)."""
         selector = {"fieldSelector": f"metadata.name={self._provider.upstream.crd}"}
-        await self._process.follow(CRDS, self, selector=selector)
+        async with asyncio.TaskGroup() as watches:
+            watches.create_task(self._process.follow(CRDS, self, selector=selector))
+            if self.operator:
+                watches.create_task(self.operator.run(self._process))
 
     def replace(self, objects: list[Object], resource_version: str) -> None:
         first = not self.listed
@@ -59,7 +75,7 @@ class Upstream:
             self.put(objects[0])
         else:
             self._gone()
-        if first and self.schema is None:
+        if first and self._probed is None:
             self._changed()
 
     def put(self, obj: Object) -> None:
@@ -68,30 +84,35 @@ class Upstream:
             self._gone()
             return
         probed = self._provider.probe(obj)
-        digest = schema_digest(obj, probed)
-        if (probed, digest) == (self.schema, self.digest):
-            return
-        self.schema, self.digest = probed, digest
-        self._follow()
-        self._changed()
+        version = addressed(obj, probed, self.version)
+        digest = schema_digest(obj, version)
+        self.converts = (obj["spec"].get("conversion") or {}).get("strategy") == "Webhook"
+        if (probed, version, digest) != (self._probed, self.version, self.digest):
+            self._take(probed, version, digest)
 
     def remove(self, obj: Object) -> None:
         self._gone()
 
     def _gone(self) -> None:
-        if self.schema is None:
-            return
-        self.schema, self.digest = None, None
-        self._follow()
+        if self._probed is not None:
+            self._take(None, None, None)
+
+    def _take(
+        self, probed: Schema | UnsupportedSchema | None, version: str | None, digest: str | None
+    ) -> None:
+        moved = version != self.version
+        self._probed, self.version, self.digest = probed, version, digest
+        if moved:
+            self._follow()
         self._changed()
+
+    def _settings_changed(self) -> None:
+        if self.listed:
+            self._changed()
 
     def _follow(self) -> None:
         """Starts, ends or moves the watch of the objects to the version that is used now."""
         kind = self.kind
-        version = kind.version if kind else None
-        if version == self._followed:
-            return
-        self._followed = version
         # The watch is itself the task that is cancelled: inside another, it could store an event after the clearing.
         for task in self._tasks:
             if task:
@@ -109,15 +130,25 @@ class Upstream:
         self._changed()
 
 
-def schema_digest(crd: Object, probed: Schema | UnsupportedSchema) -> str | None:
-    """First 12 hex digits of the SHA-256 over the used version's schema without its descriptions."""
-    if not isinstance(probed, Schema):
-        return None
-    wanted = probed.api_version.rsplit("/", 1)[-1]
-    for version in crd["spec"]["versions"]:
-        if version["name"] == wanted:
+def addressed(crd: Object, probed: Schema | UnsupportedSchema, before: str | None) -> str | None:
+    """The version that is written; where none can be, a served one to read and delete through.
+
+    before: the one used until now, which is kept as long as it is served; else the stored one, else any.
+    """
+    if isinstance(probed, Schema):
+        return probed.api_version.rpartition("/")[2]
+    served = [str(item["name"]) for item in crd["spec"]["versions"] if item.get("served")]
+    stored = [str(item["name"]) for item in crd["spec"]["versions"] if item.get("storage")]
+    return next((name for name in (before, *stored, *served) if name in served), None)
+
+
+def schema_digest(crd: Object, version: str | None) -> str | None:
+    """First 12 hex digits of the SHA-256 over that version's schema without its descriptions."""
+    found: Mapping[str, Any]
+    for found in crd["spec"]["versions"]:
+        if found["name"] == version:
             text = json.dumps(
-                _undescribed((version.get("schema") or {}).get("openAPIV3Schema") or {}),
+                _undescribed((found.get("schema") or {}).get("openAPIV3Schema") or {}),
                 sort_keys=True,
                 separators=(",", ":"),
             )

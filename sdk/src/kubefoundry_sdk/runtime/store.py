@@ -116,9 +116,11 @@ class Store:
         self.synced.set()
 
     def clear(self) -> None:
-        """The kind is no longer served: everything of it is gone."""
+        """The kind is no longer served, or no longer in this version: nothing is known of it."""
         for key, (version, _) in list(self._objects.items()):
             self._forget(key, version)
+        # Another version of the kind serves the same objects, at the same resource versions.
+        self._deleted.clear()
         self.synced.clear()
 
     def _forget(self, key: Key, version: int) -> None:

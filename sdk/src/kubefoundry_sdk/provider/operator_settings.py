@@ -1,0 +1,98 @@
+"""Settings that the upstream operator's Deployment tells, where the CRD does not show them.
+
+One watch of one name, nothing asked in a reconcile. What was read stays when the Deployment goes: an operator that is
+being upgraded still does what it did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from kubefoundry_sdk.api.conditions import Condition
+from kubefoundry_sdk.api.kinds import DEPLOYMENTS, Object
+from kubefoundry_sdk.api.reasons import SETTINGS_DISCOVERED
+from kubefoundry_sdk.provider.contract import Operator
+from kubefoundry_sdk.runtime.process import Process
+
+
+class OperatorSettings:
+    """The sink of the Deployment's watch. `changed` is called when `values` change, and once they are known.
+
+    Operators of the same name in several namespaces count where they agree.
+    """
+
+    def __init__(self, operator: Operator, changed: Callable[[], None]) -> None:
+        self._operator = operator
+        self._changed = changed
+        self._told: dict[str, Mapping[str, str]] = {}
+        self.known = False
+        """Whether it was looked for, or may not be."""
+        self.values: Mapping[str, str] = {}
+        """Without those that an administrator states."""
+        self.source: str | None = None
+
+    async def run(self, process: Process) -> None:
+        selector = {"fieldSelector": f"metadata.name={self._operator.deployment}"}
+        await process.follow(DEPLOYMENTS, self, selector=selector, refused=self._refused)
+
+    def replace(self, objects: list[Object], resource_version: str) -> None:
+        self._told = {_named(obj): self._read(obj) for obj in objects}
+        self._settle()
+
+    def put(self, obj: Object) -> None:
+        self._told[_named(obj)] = self._read(obj)
+        self._settle()
+
+    def remove(self, obj: Object) -> None:
+        self._told.pop(_named(obj), None)
+        self._settle()
+
+    def _read(self, obj: Object) -> Mapping[str, str]:
+        found = self._operator.read(obj) if self._operator.read else {}
+        return {name: value for name, value in found.items() if name not in self._operator.stated}
+
+    def _refused(self) -> None:
+        self._told = {}
+        self._settle()
+
+    def _settle(self) -> None:
+        first, before = not self.known, self.values
+        self.known = True
+        if self._told:
+            self.source = ", ".join(sorted(self._told))
+            self.values = agreed(self._told.values())
+        if first or self.values != before:
+            self._changed()
+
+    def condition(self) -> Condition:
+        """`SettingsDiscovered`: which settings hold, and where they come from."""
+        parts = [f"{_shown(self._operator.stated)}: stated by flags"] if self._operator.stated else []
+        if self.values:
+            parts.append(f"{_shown(self.values)}: read from {self.source}")
+        if parts:
+            return _condition("True", "Known", "; ".join(parts))
+        seen = (
+            f"{self.source} does not tell them"
+            if self.source
+            else f"no Deployment {self._operator.deployment} is seen in any namespace"
+        )
+        message = f"{seen}; the shim's defaults hold: where they are wrong, state the settings by flags"
+        return _condition("False", "NotTold", message)
+
+
+def agreed(told: Collection[Mapping[str, str]]) -> dict[str, str]:
+    """What all of them say alike."""
+    first, *others = told
+    return {name: value for name, value in first.items() if all(it.get(name) == value for it in others)}
+
+
+def _named(obj: Object) -> str:
+    return f"Deployment {obj['metadata']['namespace']}/{obj['metadata']['name']}"
+
+
+def _shown(settings: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sorted(settings.items()))
+
+
+def _condition(status: str, reason: str, message: str) -> Condition:
+    return {"type": SETTINGS_DISCOVERED, "status": status, "reason": reason, "message": message}

@@ -1,0 +1,106 @@
+"""Settings read off the upstream operator's Deployment, as it comes, changes and goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider.contract import Operator
+from kubefoundry_sdk.provider.operator_settings import OperatorSettings
+
+
+def deployment(mode: str | None, namespace: str = "acme") -> Object:
+    return {"metadata": {"name": "acme-operator", "namespace": namespace}, "spec": {"mode": mode}}
+
+
+def read(obj: Object) -> Mapping[str, str]:
+    return {"mode": obj["spec"]["mode"]} if obj["spec"]["mode"] else {}
+
+
+def settings(**stated: str) -> tuple[OperatorSettings, list[Mapping[str, str]]]:
+    """Nothing known yet; the second is what was known at each change that was told."""
+    told: list[Mapping[str, str]] = []
+    made = OperatorSettings(Operator("acme-operator", read, stated), lambda: told.append(made.values))
+    return made, told
+
+
+def test_what_is_told_when() -> None:
+    made, told = settings()
+
+    made.replace([], "1")
+    made.put(deployment("auto"))
+    made.put(deployment("auto"))
+    made.put(deployment("byo"))
+
+    assert told == [{}, {"mode": "auto"}, {"mode": "byo"}]
+
+
+def test_what_was_read_stays_while_the_operator_is_gone() -> None:
+    made, told = settings()
+    made.replace([deployment("auto")], "1")
+
+    made.remove(deployment("auto"))
+    made.replace([], "2")
+
+    assert (made.values, told) == ({"mode": "auto"}, [{"mode": "auto"}])
+    made.put(deployment("byo"))
+    assert made.values == {"mode": "byo"}
+
+
+def test_operators_that_disagree_tell_nothing() -> None:
+    made, _ = settings()
+
+    made.replace([deployment("auto", "one"), deployment("byo", "two")], "1")
+    assert made.values == {}
+    made.remove(deployment("byo", "two"))
+
+    assert made.values == {"mode": "auto"}
+
+
+SEEN = "read from Deployment acme/acme-operator"
+DEFAULTS = "the shim's defaults hold: where they are wrong, state the settings by flags"
+
+
+@pytest.mark.parametrize(
+    ("stated", "there", "reason", "message"),
+    [
+        pytest.param({}, [deployment("auto")], "Known", f"mode=auto: {SEEN}", id="read"),
+        pytest.param(
+            {"mode": "byo"}, [deployment("auto")], "Known", "mode=byo: stated by flags", id="stated"
+        ),
+        pytest.param(
+            {"zone": "a"},
+            [deployment("auto")],
+            "Known",
+            f"zone=a: stated by flags; mode=auto: {SEEN}",
+            id="both",
+        ),
+        pytest.param(
+            {},
+            [],
+            "NotTold",
+            f"no Deployment acme-operator is seen in any namespace; {DEFAULTS}",
+            id="absent",
+        ),
+        pytest.param(
+            {},
+            [deployment(None)],
+            "NotTold",
+            f"Deployment acme/acme-operator does not tell them; {DEFAULTS}",
+            id="silent",
+        ),
+    ],
+)
+def test_the_condition_says_where_settings_come_from(
+    stated: dict[str, str], there: list[Object], reason: str, message: str
+) -> None:
+    made, _ = settings(**stated)
+
+    made.replace(there, "1")
+
+    said = made.condition()
+    assert (said["reason"], said["message"]) == (reason, message)
+    assert said["status"] == str(reason == "Known")
+    assert made.known

@@ -1,0 +1,67 @@
+"""The CRD moves to another version under what was applied."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubefoundry_sdk.provider import manifest
+from kubefoundry_sdk.provider.plan import Plan, plan
+from support.plans import V2, changed, deployment, planned, provider
+
+
+def moved(live: Plan, *, converts: bool, replicas: int = 1) -> Plan:
+    """The plan after the move, for a ModelDeployment with that many replicas."""
+    shim, wanted = provider(), deployment({"scaling": {"replicas": replicas}})
+    return plan(
+        shim,
+        wanted,
+        V2,
+        shim.render(wanted, V2),
+        live.main,
+        {obj["metadata"]["name"]: obj for obj in live.helpers},
+        converts=converts,
+    )
+
+
+@pytest.mark.parametrize("converts", [True, False])
+def test_the_move_alone_writes_nothing(converts: bool) -> None:
+    todo = moved(planned(deployment()), converts=converts)
+
+    assert (todo.changed, todo.drifted, todo.recreate) == ([], (), None)
+
+
+@pytest.mark.parametrize("converts", [True, False])
+def test_a_change_after_it_is_written_in_the_new_version(converts: bool) -> None:
+    todo = moved(planned(deployment()), converts=converts, replicas=3)
+
+    assert changed(todo) == ["Engine"]
+    assert (todo.main["apiVersion"], todo.main["spec"]["serve"]) == ("example.com/v2", 3)
+
+
+def test_versions_that_differ_in_name_only_still_show_drift() -> None:
+    live = planned(deployment())
+    live.main["apiVersion"] = "example.com/v2"
+    live.main["spec"]["context"] = 5
+
+    todo = moved(live, converts=False)
+
+    assert todo.drifted == ("spec.context",)
+    assert todo.moved is None
+
+
+def test_where_a_webhook_converts_only_the_version_that_was_applied_can_tell_drift() -> None:
+    live = planned(deployment())
+    applied = manifest.content(live.main)
+
+    todo = moved(live, converts=True)
+
+    assert todo.moved == applied
+
+
+def test_a_helper_that_someone_changed_is_put_back_after_the_move() -> None:
+    live = planned(deployment())
+    live.helpers[0]["data"]["served"] = "theirs"
+
+    todo = moved(live, converts=True)
+
+    assert [(obj["kind"], paths) for obj, paths in todo.corrections] == [("ConfigMap", ("data.served",))]

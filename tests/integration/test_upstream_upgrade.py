@@ -1,0 +1,170 @@
+"""The upstream CRD moves on under objects that serve: nothing is written, and what happens to them is still seen."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from kubefoundry_demo.suite import Suite
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
+from kubefoundry_sdk.cluster.client import Client
+from support.audit import AuditLog
+from support.changes.seen import runs
+from support.deployments import GPU, model_deployment
+from support.edits import ADMIN
+from support.events import until_told
+from support.kinds import GRAPHS, UPSTREAM
+from support.suites import install_crd, running_suite
+from support.upgrades import bare, dynamo_stored_as_v1beta1, upgrade
+from support.upstream import standin
+from support.waiting import message, phase, reason, until, until_deployment
+
+pytestmark = pytest.mark.integration
+
+LISTED = Kind(GRAPHS.group, "v1beta1", GRAPHS.plural, GRAPHS.kind)
+"""The shape in which the newer release stores."""
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
+    """Core, the shims, and simulated operators with their webhooks, on stand-ins that tests replace."""
+    folder = tmp_path_factory.mktemp("upgrade")
+    with running_suite(folder, *UPSTREAM, simulator_flags=["--webhooks"]) as made:
+        made.start("core", *UPSTREAM)
+        yield made
+
+
+@pytest.fixture
+async def stored_as_v1beta1(suite: Suite, api: Client, namespace: str) -> AsyncIterator[AuditLog]:
+    """A ModelDeployment `m` that Dynamo serves since before its CRD moved to v1beta1; requests since the move."""
+    await serving(api, namespace, "dynamo")
+    requests = AuditLog(suite)
+    upgrade(suite, dynamo_stored_as_v1beta1())
+    await until_deployment(api, "m", namespace, lambda obj: api_version(obj) == LISTED.api_version)
+    yield requests
+    suite.plane.kubectl("delete", "modeldeployments", "--all", "-n", namespace)
+    suite.plane.kubectl("delete", "crd", GRAPHS.crd)
+    install_crd(suite, standin("dynamo").document)
+    await until_upstream(api, "dynamo", "SchemaSupported")
+
+
+async def test_a_moved_storage_version_writes_nothing(
+    suite: Suite, api: Client, namespace: str, stored_as_v1beta1: AuditLog
+) -> None:
+    reported = await until_upstream(api, "dynamo", "SchemaSupported")
+    moved = await api.get(MODEL_DEPLOYMENTS, "m", namespace)
+
+    assert reported["status"]["upstreamCRDVersion"] == LISTED.api_version
+    assert (phase(moved), moved["status"]["endpoint"]["service"]) == ("Running", "m-frontend")
+    # another one is made in the new shape, and after it the old one has certainly been looked at
+    await serving(api, namespace, "dynamo", "later")
+    assert await components(api, "later", namespace) == ["Frontend", "VllmWorker"]
+    assert [line for line in writes(stored_as_v1beta1, namespace) if "/m?" in line] == []
+
+
+async def test_drift_after_a_moved_storage_version_is_put_back(
+    suite: Suite, api: Client, namespace: str, stored_as_v1beta1: AuditLog
+) -> None:
+    there = await api.get(LISTED, "m", namespace)
+    [worker] = [
+        index for index, part in enumerate(there["spec"]["components"]) if part["name"] == "VllmWorker"
+    ]
+    change = {"op": "replace", "path": f"/spec/components/{worker}/replicas", "value": 5}
+
+    await api.json_patch(LISTED, "m", namespace, [change], manager=ADMIN)
+
+    note = await until_told(api, namespace, "DriftDetected")
+    assert "spec.services.VllmWorker.replicas" in note
+    await until(
+        api,
+        LISTED,
+        "m",
+        namespace,
+        lambda obj: obj is not None and obj["spec"]["components"][worker]["replicas"] == 1,
+    )
+
+
+async def test_a_change_after_a_moved_storage_version_is_written_in_it(
+    suite: Suite, api: Client, namespace: str, stored_as_v1beta1: AuditLog
+) -> None:
+    suite.plane.kubectl("scale", "md/m", "-n", namespace, "--replicas=3")
+
+    await until_deployment(
+        api, "m", namespace, lambda obj: (obj["status"].get("replicas") or {}).get("ready") == 3
+    )
+    [line] = [line for line in writes(stored_as_v1beta1, namespace) if "/m?" in line]
+    assert f"/apis/{LISTED.api_version}/" in line
+
+
+@pytest.mark.parametrize("provider", UPSTREAM)
+async def test_a_field_that_is_gone_stops_writing_and_nothing_else(
+    suite: Suite, api: Client, namespace: str, provider: str
+) -> None:
+    kind = UPSTREAM[provider]
+    await serving(api, namespace, provider)
+    before = await until(api, kind, "m", namespace, runs)
+    requests = AuditLog(suite)
+    upgrade(suite, bare(standin(provider).document))
+    try:
+        reported = await until_upstream(api, provider, "UnsupportedSchema")
+        stopped = await until_deployment(
+            api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "UnsupportedSchema"
+        )
+
+        assert reported["status"]["ready"] is False
+        assert reported["status"]["upstreamCRDVersion"] == kind.api_version
+        assert message(reported, "UpstreamReady") == message(stopped, "ResourceCreated")
+        assert (phase(stopped), reason(stopped, "Ready")) == ("Running", "DeploymentReady")
+        assert stopped["status"]["message"].endswith("; the last good version keeps serving")
+        assert stopped["status"]["endpoint"]
+        suite.plane.kubectl("scale", "md/m", "-n", namespace, "--replicas=0")
+        await until_deployment(
+            api,
+            "m",
+            namespace,
+            lambda obj: obj["status"]["observedGeneration"] == obj["metadata"]["generation"],
+        )
+        assert requests.writes(f"provider-{provider}", namespace, kind.plural) == []
+        assert before is not None
+        assert (await api.get(kind, "m", namespace))["metadata"]["uid"] == before["metadata"]["uid"]
+
+        suite.plane.kubectl("delete", "md/m", "-n", namespace)
+
+        assert requests.writes(f"provider-{provider}", namespace, kind.plural) != []
+        assert (await api.list(kind, namespace))[0] == []
+    finally:
+        upgrade(suite, standin(provider).document)
+    await until_upstream(api, provider, "SchemaSupported")
+
+
+async def serving(api: Client, namespace: str, provider: str, name: str = "m") -> None:
+    body = model_deployment(name, namespace, GPU, provider=provider)
+    await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+    await until_deployment(api, name, namespace, lambda obj: phase(obj) == "Running")
+
+
+def api_version(obj: Object) -> str | None:
+    found: str | None = obj["status"].get("provider", {}).get("resourceAPIVersion")
+    return found
+
+
+def writes(requests: AuditLog, namespace: str) -> list[str]:
+    return requests.writes("provider-dynamo", namespace, GRAPHS.plural)
+
+
+async def components(api: Client, name: str, namespace: str) -> list[str]:
+    return [part["name"] for part in (await api.get(LISTED, name, namespace))["spec"]["components"]]
+
+
+async def until_upstream(api: Client, provider: str, why: str) -> Object:
+    """The InferenceProviderConfig once its `UpstreamReady` has that reason."""
+    found = await until(
+        api,
+        PROVIDER_CONFIGS,
+        provider,
+        None,
+        lambda obj: obj is not None and reason(obj, "UpstreamReady") == why,
+    )
+    assert found is not None
+    return found
