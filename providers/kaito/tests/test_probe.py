@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -45,6 +46,12 @@ def crd(**versions: dict[str, Any]) -> dict[str, Any]:
     return {"spec": {"versions": listed}}
 
 
+def written(document: dict[str, Any]) -> Schema | UnsupportedSchema:
+    """What the CRD means for the writing: what is lost follows from the features."""
+    found = probe(document)
+    return replace(found, lost=()) if isinstance(found, Schema) else found
+
+
 @pytest.mark.parametrize(
     ("document", "found"),
     [
@@ -71,14 +78,14 @@ def crd(**versions: dict[str, Any]) -> dict[str, Any]:
     ],
 )
 def test_the_version_to_write(document: dict[str, Any], found: Schema | UnsupportedSchema) -> None:
-    assert probe(document) == found
+    assert written(document) == found
 
 
 def test_optional_fields_become_features() -> None:
     schema = tree(*REQUIRED, ENGINE_CONFIG, ACCESS_SECRET, ANY_MODEL, "resource.instanceType")
     schema["properties"]["resource"]["properties"]["instanceType"]["default"] = "big"
 
-    found = probe(crd(v1beta1={"storage": True, "schema": {"openAPIV3Schema": schema}}))
+    found = written(crd(v1beta1={"storage": True, "schema": {"openAPIV3Schema": schema}}))
 
     assert found == Schema(BETA, frozenset({ENGINE_CONFIG, ACCESS_SECRET, ANY_MODEL, INSTANCE_TYPE_DEFAULT}))
 
@@ -87,6 +94,30 @@ def test_the_stand_in_is_the_newest_schema() -> None:
     assert probe(upstream.standin("kaito").document) == Schema(
         BETA, frozenset({ENGINE_CONFIG, ACCESS_SECRET, ANY_MODEL})
     )
+
+
+@pytest.mark.parametrize(
+    ("fields", "lost"),
+    [
+        pytest.param((ENGINE_CONFIG, ACCESS_SECRET, ANY_MODEL), (), id="nothing"),
+        pytest.param(
+            (ENGINE_CONFIG, ACCESS_SECRET),
+            ("models without a built-in preset where image is left out",),
+            id="any model",
+        ),
+        pytest.param(
+            (ENGINE_CONFIG, ANY_MODEL), ("secrets.huggingFaceToken without image",), id="the access secret"
+        ),
+        pytest.param((ACCESS_SECRET, ANY_MODEL), ("vllm without image",), id="the engine's configuration"),
+    ],
+)
+def test_what_a_crd_without_a_field_costs(fields: tuple[str, ...], lost: tuple[str, ...]) -> None:
+    schema = tree(*REQUIRED, *fields)
+
+    found = probe(crd(v1beta1={"storage": True, "schema": {"openAPIV3Schema": schema}}))
+
+    assert isinstance(found, Schema)
+    assert found.lost == lost
 
 
 RELEASES = {
@@ -107,4 +138,4 @@ RELEASES = {
 @pytest.mark.upstream
 @upstream.requires_shared
 def test_every_release_is_told_apart() -> None:
-    assert {crd.name: probe(crd.document) for crd in upstream.crds("kaito")} == RELEASES
+    assert {crd.name: written(crd.document) for crd in upstream.crds("kaito")} == RELEASES

@@ -6,7 +6,8 @@ from argparse import ArgumentError, ArgumentParser
 
 import pytest
 
-from kubefoundry_kaito.settings import Settings, add_arguments, from_arguments
+from kubefoundry_kaito.settings import Provisioning, Settings, add_arguments, from_arguments
+from kubefoundry_sdk.provider.contract import Schema
 
 
 def parsed(*arguments: str) -> Settings:
@@ -17,7 +18,24 @@ def parsed(*arguments: str) -> Settings:
 
 
 def test_by_default_models_go_to_existing_nodes_and_no_engine_has_an_image() -> None:
-    assert parsed() == Settings(provisioning="byo", images={})
+    assert parsed() == Settings(provisioning=None, images={})
+    assert parsed().mode(None) == "byo"
+
+
+@pytest.mark.parametrize(
+    ("stated", "read", "mode"),
+    [
+        pytest.param(None, {}, "byo", id="neither is known"),
+        pytest.param(None, {"provisioning": "auto"}, "auto", id="read"),
+        pytest.param(None, {"provisioning": "byo"}, "byo", id="read the other way"),
+        pytest.param("byo", {"provisioning": "auto"}, "byo", id="stated before read"),
+        pytest.param("auto", {}, "auto", id="stated"),
+    ],
+)
+def test_where_the_provisioning_mode_comes_from(
+    stated: Provisioning | None, read: dict[str, str], mode: Provisioning
+) -> None:
+    assert Settings(provisioning=stated).mode(Schema("kaito.sh/v1beta1", discovered=read)) == mode
 
 
 def test_flags_become_settings() -> None:

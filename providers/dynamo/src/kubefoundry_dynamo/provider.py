@@ -7,6 +7,7 @@ from functools import partial
 from importlib.metadata import version
 from typing import Final
 
+from kubefoundry_dynamo import operator
 from kubefoundry_dynamo.observe import observe
 from kubefoundry_dynamo.overrides import DynamoOverrides
 from kubefoundry_dynamo.probe import UPSTREAM, probe
@@ -14,7 +15,7 @@ from kubefoundry_dynamo.recreate import recreate
 from kubefoundry_dynamo.render import render
 from kubefoundry_dynamo.settings import Settings, from_arguments
 from kubefoundry_dynamo.supports import supports
-from kubefoundry_sdk.provider.contract import Capabilities, Pods, Provider, SelectionRule
+from kubefoundry_sdk.provider.contract import Capabilities, Operator, Pods, Provider, SelectionRule
 
 NAME: Final = "dynamo"
 
@@ -62,5 +63,10 @@ def provider(settings: Settings) -> Provider:
         selection_rules=SELECTION_RULES,
         overrides=DynamoOverrides,
         recreate=recreate,
+        operator=Operator(
+            operator.DEPLOYMENT,
+            operator.read,
+            stated={"runtimeVersion": str(settings.runtime_version)} if settings.runtime_version else {},
+        ),
         pods=PODS,
     )

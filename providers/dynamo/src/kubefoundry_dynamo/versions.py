@@ -51,8 +51,14 @@ _SEMVER = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)
 _LEADING = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?![\d])")
 
 
+OPERATOR_VERSION: Final = "operatorVersion"
+"""Name of the setting that the operator's Deployment tells (`operator.read`)."""
+
+
 def release_line(schema: Schema) -> Version:
-    """A published release of the operator's line, as the installed CRD shows it."""
+    """The operator's own release where that was found out; else one of its line, as the installed CRD shows it."""
+    if found := schema.discovered.get(OPERATOR_VERSION):
+        return parse(found)
     if schema.api_version.endswith("/v1beta1"):
         return STORAGE_V1BETA1_LINE
     for feature, release in RELEASE_LINES:

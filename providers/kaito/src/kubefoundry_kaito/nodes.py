@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kubefoundry_kaito.overrides import overrides_of
 from kubefoundry_kaito.probe import INSTANCE_TYPE_DEFAULT
-from kubefoundry_kaito.settings import Settings, is_preset
+from kubefoundry_kaito.settings import Provisioning, Settings, is_preset
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider.contract import Deployment, Schema
@@ -21,14 +21,15 @@ NODE_OF: Final = f"{names.PREFIX}model-deployment"
 """Label of nodes that KAITO makes: it puts the selector's labels on them, and none shall fit two models."""
 
 
-def resource(deployment: Deployment, settings: Settings) -> dict[str, Any]:
+def resource(deployment: Deployment, schema: Schema, settings: Settings) -> dict[str, Any]:
     """The section. `count` is 1: it means nodes of one instance, and cannot be changed (seen on KAITO 0.12)."""
     overrides = overrides_of(deployment.spec)
+    mode = settings.mode(schema)
     section: dict[str, Any] = {
         "count": 1,
-        "labelSelector": {"matchLabels": _labels(deployment, settings)},
+        "labelSelector": {"matchLabels": _labels(deployment, mode, settings)},
     }
-    if settings.provisioning == "auto":
+    if mode == "auto":
         section["instanceType"] = instance_type(deployment.spec, settings)
     if overrides.preferred_nodes:
         section["preferredNodes"] = list(overrides.preferred_nodes)
@@ -44,13 +45,14 @@ def instance_type(spec: ModelDeploymentSpec, settings: Settings) -> str | None:
 def problems(spec: ModelDeploymentSpec, schema: Schema | None, settings: Settings) -> Iterator[str]:
     """Why KAITO could not get nodes for it: each provisioning mode refuses what the other needs."""
     overrides = overrides_of(spec)
-    if settings.provisioning == "auto" and instance_type(spec, settings) is None:
+    mode = settings.mode(schema)
+    if mode == "auto" and instance_type(spec, settings) is None:
         flag = "--kaito-gpu-instance-type" if spec.gpu_count else "--kaito-cpu-instance-type"
         yield (
             "KAITO makes nodes in this cluster and needs an instance type: "
             f"set provider.overrides.instanceType, or start the KAITO shim with {flag}"
         )
-    if settings.provisioning == "byo" and overrides.instance_type is not None:
+    if mode == "byo" and overrides.instance_type is not None:
         yield (
             "KAITO makes no nodes in this cluster, so provider.overrides.instanceType cannot be met: "
             "remove it and use nodeSelector"
@@ -58,7 +60,7 @@ def problems(spec: ModelDeploymentSpec, schema: Schema | None, settings: Setting
     if schema is None:
         return
     by_name = INSTANCE_TYPE_DEFAULT in schema.features
-    if settings.provisioning == "byo" and by_name and not overrides.preferred_nodes:
+    if mode == "byo" and by_name and not overrides.preferred_nodes:
         yield (
             "KAITO before 0.8 takes existing nodes by name only: "
             "set provider.overrides.preferredNodes, or upgrade KAITO"
@@ -70,9 +72,9 @@ def problems(spec: ModelDeploymentSpec, schema: Schema | None, settings: Setting
         )
 
 
-def _labels(deployment: Deployment, settings: Settings) -> dict[str, str]:
+def _labels(deployment: Deployment, mode: Provisioning, settings: Settings) -> dict[str, str]:
     if deployment.spec.node_selector:
         return dict(deployment.spec.node_selector)
-    if settings.provisioning == "auto":
+    if mode == "auto":
         return {NODE_OF: deployment.name}
     return dict(NVIDIA_NODE if is_preset(deployment.spec, settings) else ANY_NODE)

@@ -34,6 +34,17 @@ INSTANCE_TYPE_DEFAULT: Final = "resource.instanceType default"
 """The CRD fills in a GPU instance type (v1beta1 up to 0.7, every v1alpha1); existing nodes are taken by name."""
 
 
+LOST: Final = (
+    (ENGINE_CONFIG, "vllm without image"),
+    (ACCESS_SECRET, "secrets.huggingFaceToken without image"),
+    (ANY_MODEL, "models without a built-in preset where image is left out"),
+)
+"""What a ModelDeployment cannot ask for while the CRD lacks that feature (`supports`)."""
+
+BY_NAME: Final = "existing nodes by nodeSelector"
+"""Lost while the CRD fills in an instance type: existing nodes are then taken by name."""
+
+
 def probe(crd: Object) -> Schema | UnsupportedSchema:
     """How to write Workspaces with this CRD: the storage version where it is known (contract §4.8)."""
     version = _version(crd)
@@ -44,9 +55,11 @@ def probe(crd: Object) -> Schema | UnsupportedSchema:
     if missing:
         return UnsupportedSchema(missing)
     features = {path for path in (ENGINE_CONFIG, ACCESS_SECRET, ANY_MODEL) if _field(root, path) is not None}
+    lost = [words for feature, words in LOST if feature not in features]
     if "default" in (_field(root, "resource.instanceType") or {}):
         features.add(INSTANCE_TYPE_DEFAULT)
-    return Schema(f"{WORKSPACES.group}/{version['name']}", frozenset(features))
+        lost.append(BY_NAME)
+    return Schema(f"{WORKSPACES.group}/{version['name']}", frozenset(features), tuple(lost))
 
 
 def _version(crd: Object) -> Mapping[str, Any] | None:

@@ -7,13 +7,13 @@ from functools import partial
 from importlib.metadata import version
 from typing import Final
 
-from kubefoundry_kaito import render, supports
+from kubefoundry_kaito import operator, render, supports
 from kubefoundry_kaito.observe import observe
 from kubefoundry_kaito.overrides import KaitoOverrides
 from kubefoundry_kaito.probe import WORKSPACES, probe
 from kubefoundry_kaito.recreate import recreate
-from kubefoundry_kaito.settings import Settings, from_arguments
-from kubefoundry_sdk.provider.contract import Capabilities, Pods, Provider, SelectionRule
+from kubefoundry_kaito.settings import PROVISIONING, Settings, from_arguments
+from kubefoundry_sdk.provider.contract import Capabilities, Operator, Pods, Provider, SelectionRule
 
 NAME: Final = "kaito"
 
@@ -61,5 +61,10 @@ def provider(settings: Settings) -> Provider:
         overrides=KaitoOverrides,
         recreate=recreate,
         helper_kinds=("ConfigMap",),
+        operator=Operator(
+            operator.DEPLOYMENT,
+            operator.read,
+            stated={PROVISIONING: settings.provisioning} if settings.provisioning else {},
+        ),
         pods=PODS,
     )

@@ -15,7 +15,7 @@ def render(deployment: Deployment, schema: Schema, settings: Settings) -> Render
         "apiVersion": schema.api_version,
         "kind": WORKSPACES.kind,
         "metadata": {"name": deployment.name},
-        "resource": nodes.resource(deployment, settings),
+        "resource": nodes.resource(deployment, schema, settings),
     }
     spec = deployment.spec
     if is_preset(spec, settings):

@@ -8,14 +8,18 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, cast, get_args
 
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.provider.contract import Schema
 from kubefoundry_sdk.runtime import options
 
 Provisioning = Literal["byo", "auto"]
 """byo: pods go to nodes that exist. auto: KAITO makes nodes of an instance type (its node auto-provisioning).
 
 An operator flag of KAITO that its CRD does not show (KAITO api/v1beta1/workspace_validation.go @v0.12.0), and each
-mode refuses what the other needs; so the shim must be told.
+mode refuses what the other needs; so the shim is told, or reads it off the operator's Deployment.
 """
+
+PROVISIONING: Final = "provisioning"
+"""The setting's name among those that are read."""
 
 DEFAULT_IMAGES: Final[Mapping[str, str]] = {}
 """Engine -> image. Empty by design: vllm without an image is a KAITO preset, llamacpp has no default (003 §4.15)."""
@@ -23,12 +27,21 @@ DEFAULT_IMAGES: Final[Mapping[str, str]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The instance types are used in mode `auto`, where a ModelDeployment states none."""
+    """The instance types are used in mode `auto`, where a ModelDeployment states none.
 
-    provisioning: Provisioning = "byo"
+    provisioning: None takes what is read off KAITO's Deployment.
+    """
+
+    provisioning: Provisioning | None = None
     gpu_instance_type: str | None = None
     cpu_instance_type: str | None = None
     images: Mapping[str, str] = field(default_factory=lambda: DEFAULT_IMAGES)
+
+    def mode(self, schema: Schema | None) -> Provisioning:
+        """As stated, else as read; byo where neither is known, because auto buys nodes."""
+        if self.provisioning:
+            return self.provisioning
+        return "auto" if schema and schema.discovered.get(PROVISIONING) == "auto" else "byo"
 
     def image(self, spec: ModelDeploymentSpec) -> str | None:
         """The image that the spec or the administrator states; None means a preset, for vllm."""
@@ -45,8 +58,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     options.flag(
         parser,
         "--kaito-provisioning",
-        "how KAITO gets nodes, as its operator is set up: byo (no node auto-provisioning) or auto",
-        default="byo",
+        "how KAITO gets nodes: byo (no node auto-provisioning) or auto; default: as its Deployment is started",
         read=_provisioning,
     )
     options.flag(

@@ -16,6 +16,9 @@ API_VERSION: Final = "ray.io/v1"
 SUSPEND: Final = "suspend"
 """Feature: `spec.suspend`, from KubeRay 1.7 on."""
 
+TO_ZERO: Final = "scaling to 0 replicas"
+"""Lost without it (`supports`)."""
+
 _CLUSTER: Final = "spec.rayClusterConfig"
 NEEDED: Final = (
     "spec.serveConfigV2",
@@ -39,7 +42,9 @@ def probe(crd: Object) -> Schema | UnsupportedSchema:
             missing = tuple(path for path in NEEDED if not _has(schema, path))
             if missing:
                 return UnsupportedSchema(missing)
-            return Schema(API_VERSION, frozenset({SUSPEND}) if _has(schema, "spec.suspend") else frozenset())
+            if _has(schema, "spec.suspend"):
+                return Schema(API_VERSION, frozenset({SUSPEND}))
+            return Schema(API_VERSION, lost=(TO_ZERO,))
     return UnsupportedSchema((API_VERSION,))
 
 

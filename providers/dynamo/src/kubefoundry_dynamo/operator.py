@@ -1,0 +1,41 @@
+"""What the Dynamo operator's Deployment tells: its release, after which default images and worker flags go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from kubefoundry_dynamo import versions
+from kubefoundry_dynamo.versions import OPERATOR_VERSION
+from kubefoundry_sdk.api.kinds import Object
+
+DEPLOYMENT: Final = "dynamo-platform-dynamo-operator-controller-manager"
+"""Chart `dynamo-operator` in the Helm release `dynamo-platform` (docs/kubernetes/installation_guide.md)."""
+
+LEASE: Final = "dynamo.nvidia.com"
+"""The default id of its leader election (chart's operator-config.yaml)."""
+
+MANAGER: Final = "manager"
+FLAG: Final = "--operator-version="
+"""The operator's container, and the flag by which newer charts state the release (chart's deployment.yaml)."""
+
+
+def read(deployment: Object) -> Mapping[str, str]:
+    """The release, by the flag or else the image's tag; nothing where neither is MAJOR.MINOR.PATCH."""
+    for text in _stated(deployment):
+        try:
+            return {OPERATOR_VERSION: str(versions.parse(text))}
+        except ValueError:
+            continue
+    return {}
+
+
+def _stated(deployment: Object) -> Iterator[str]:
+    for container in deployment["spec"]["template"]["spec"]["containers"]:
+        if container["name"] != MANAGER:
+            continue
+        for argument in container.get("args") or ():
+            if argument.startswith(FLAG):
+                yield argument.removeprefix(FLAG)
+        image = container.get("image", "").partition("@")[0]
+        yield image.rpartition("/")[2].partition(":")[2].removeprefix("v")

@@ -1,0 +1,38 @@
+"""What KAITO's own Deployment tells of how KAITO gets nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from kubefoundry_kaito.settings import PROVISIONING
+from kubefoundry_sdk.api.kinds import Object
+
+DEPLOYMENT: Final = "kaito-workspace"
+"""KAITO's documented Helm release, which names the Deployment (website/docs/installation.md @v0.12.0)."""
+
+PROVISIONER: Final = "--node-provisioner"
+GATES: Final = "--feature-gates"
+OFF: Final = "disableNodeAutoProvisioning"
+"""Flags and gate of the workspace controller (cmd/workspace/main.go @v0.12.0): where the provisioner is not stated,
+the gate decides; where neither is, KAITO makes nodes."""
+
+
+def read(deployment: Object) -> Mapping[str, str]:
+    """The provisioning mode; nothing where no container has flags of KAITO's."""
+    flags = dict(_flags(deployment))
+    if provisioner := flags.get(PROVISIONER):
+        return {PROVISIONING: "byo" if provisioner == "byo" else "auto"}
+    if GATES not in flags:
+        return {}
+    gates = dict(gate.partition("=")[::2] for gate in flags[GATES].split(","))
+    return {PROVISIONING: "byo" if gates.get(OFF, "").lower() == "true" else "auto"}
+
+
+def _flags(deployment: Object) -> Iterator[tuple[str, str]]:
+    """`--name=value` of every container, the dashes as one."""
+    for container in deployment["spec"]["template"]["spec"]["containers"]:
+        for argument in (*(container.get("command") or ()), *(container.get("args") or ())):
+            name, stated, value = argument.partition("=")
+            if stated and name.startswith("-"):
+                yield f"--{name.lstrip('-')}", value
