@@ -1,0 +1,69 @@
+"""Ray's autoscaler, played: workers for engines that have no place, none for those idle (ray/autoscaler/v2, 2.56).
+
+It writes what the real one writes: a worker group's `replicas`, and `scaleStrategy.workersToDelete`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from typing import Any, Final
+
+from kubefoundry_sdk.api.kinds import Kind
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.errors import ApiError
+from operators.serve import Serve
+
+RAY_CLUSTERS: Final = Kind("ray.io", "v1", "rayclusters", "RayCluster")
+IDLE: Final = 3.0
+"""Seconds without an engine after which a worker goes; Ray's own is 60."""
+
+GROUP: Final = "/spec/workerGroupSpecs/0"
+
+
+class Autoscaler:
+    """Of all RayClusters; it remembers since when which worker is idle."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._idle: dict[tuple[str, str], dict[str, float]] = {}
+
+    async def look(self, namespace: str, name: str, serve: Serve, workers: Collection[str]) -> None:
+        """Asks for another number of workers where one is due."""
+        if serve.config is None:
+            return
+        now = time.monotonic()
+        busy = {engine.worker for engine in serve.engines}
+        before = self._idle.get((namespace, name), {})
+        idle = {worker: before.get(worker, now) for worker in workers if worker not in busy}
+        self._idle[namespace, name] = idle
+        surplus = max(0, len(workers) - max(1, serve.wanted))
+        leave = sorted(worker for worker, since in idle.items() if now - since >= IDLE)[:surplus]
+        if len(workers) < serve.wanted and not serve.failure:
+            await self._ask(namespace, name, serve.wanted, [])
+        elif leave:
+            await self._ask(namespace, name, len(workers) - len(leave), leave)
+
+    async def _ask(self, namespace: str, name: str, replicas: int, leave: list[str]) -> None:
+        """Nothing is sent where it is asked for already."""
+        try:
+            group = (await self._client.get(RAY_CLUSTERS, name, namespace))["spec"]["workerGroupSpecs"][0]
+            wanted = {"replicas": replicas, "scaleStrategy": {"workersToDelete": leave}}
+            asked = {
+                "replicas": group["replicas"],
+                "scaleStrategy": {
+                    "workersToDelete": (group.get("scaleStrategy") or {}).get("workersToDelete", [])
+                },
+            }
+            if asked != wanted:
+                operations: list[dict[str, Any]] = [
+                    {"op": "add", "path": f"{GROUP}/{field}", "value": value}
+                    for field, value in wanted.items()
+                ]
+                await self._client.json_patch(
+                    RAY_CLUSTERS, name, namespace, operations, manager="ray-autoscaler"
+                )
+        except ApiError as error:
+            # the cluster went meanwhile
+            if error.code != 404:
+                raise
