@@ -62,8 +62,9 @@ crds: setup ## writes crds/ from the typed models
 manifests: setup ## writes manifests/install.yaml from its parts
 	$(BIN)/python manifests/bundle.py
 
-docs: setup ## writes docs/crd-reference.md from crds/
+docs: setup ## writes docs/crd-reference.md from crds/, docs/compatibility.md from the shims and ../shared
 	$(BIN)/python docs/reference.py
+	$(BIN)/python docs/compatibility.py
 
 lock: setup ## writes requirements/*.txt
 	PATH="$(abspath $(BIN)):$$PATH" requirements/lock

@@ -21,7 +21,7 @@ from typing import Any, Final, Literal, get_args
 from pydantic import BaseModel
 
 from kubefoundry_sdk.api.modeldeployment import ApiModel, ModelDeploymentSpec
-from kubefoundry_sdk.provider.contract import Rendered
+from kubefoundry_sdk.provider.contract import Provider, Rendered
 from support.paths import values_at
 
 HEADER: Final = ("Field", "Variant", "Class", "Detail")
@@ -70,6 +70,16 @@ class Sample:
 
     base: Mapping[str, Any]
     changed: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """An honoured row with its sample: what the shim takes, by the table, in that variant."""
+
+    field: str
+    variant: str
+    shim: Provider
+    sample: Sample
 
 
 def read(readme: Path) -> list[Row]:

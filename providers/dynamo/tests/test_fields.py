@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kubefoundry_dynamo.provider import provider
 from kubefoundry_dynamo.render import render
 from kubefoundry_dynamo.settings import Settings
 from kubefoundry_dynamo.supports import supports
 from kubefoundry_sdk.provider.contract import Rendered, Schema
 from support.corpus import deployment
-from support.fieldtable import Row, Sample, broken_promise, gaps, read
+from support.fieldtable import Promise, Row, Sample, broken_promise, gaps, read
 
 V1ALPHA1 = Schema(
     "nvidia.com/v1alpha1",
@@ -27,6 +28,7 @@ VARIANTS = {
     "v1alpha1 disaggregated": (V1ALPHA1, "disaggregated"),
     "v1beta1 disaggregated": (V1BETA1, "disaggregated"),
 }
+DYNAMO = provider(Settings())
 ROWS = read(Path(__file__).parents[1] / "README.md")
 
 Spec = dict[str, Any]
@@ -112,6 +114,14 @@ def samples(row: Row, mode: str, engine: str) -> list[Sample]:
     if row.klass == "refused":
         return [Sample(*pair)]
     return [Sample(*pair), Sample(pair[1], pair[0])]
+
+
+def promises() -> Iterator[Promise]:
+    """Of every honoured row, in each variant: what docs/compatibility.md asks of each release."""
+    for row in ROWS:
+        for variant, (_, mode) in VARIANTS.items():
+            if row.klass == "honoured" and row.covers(variant):
+                yield Promise(row.field, variant, DYNAMO, samples(row, mode, "vllm")[0])
 
 
 def test_every_field_has_a_class_for_every_variant() -> None:

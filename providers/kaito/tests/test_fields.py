@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from kubefoundry_sdk.provider.compatibility import check
 from kubefoundry_sdk.provider.contract import Provider, Schema
 from support import fieldtable
 from support.corpus import deployment
-from support.fieldtable import Row, Sample
+from support.fieldtable import Promise, Row, Sample
 
 Spec = dict[str, Any]
 
@@ -156,6 +156,14 @@ def shim_of(row: Row) -> Provider:
     if row.field == "engine.type":
         return provider(Settings(images={"llamacpp": "example/llamacpp:1"}))
     return provider(Settings())
+
+
+def promises() -> Iterator[Promise]:
+    """Of every honoured row, in each variant: what docs/compatibility.md asks of each release."""
+    for row in ROWS:
+        for variant in VARIANTS:
+            if row.klass == "honoured" and row.covers(variant):
+                yield Promise(row.field, variant, shim_of(row), sample(row, variant))
 
 
 def test_every_field_has_a_class_in_every_variant() -> None:

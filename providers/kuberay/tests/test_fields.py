@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from kubefoundry_kuberay.settings import Settings
 from kubefoundry_sdk.provider.compatibility import check
 from kubefoundry_sdk.provider.contract import Rendered, Schema
 from support.corpus import deployment
-from support.fieldtable import Row, Sample, broken_promise, gaps, read
+from support.fieldtable import Promise, Row, Sample, broken_promise, gaps, read
 
 KUBERAY = provider(Settings())
 SCHEMA = Schema("ray.io/v1", frozenset({"suspend"}))
@@ -104,6 +104,14 @@ def supports(spec: Mapping[str, Any]) -> tuple[str, ...]:
 
 def render(spec: Mapping[str, Any]) -> Rendered:
     return KUBERAY.render(deployment(spec), SCHEMA)
+
+
+def promises() -> Iterator[Promise]:
+    """Of every honoured row, in each variant: what docs/compatibility.md asks of each release."""
+    for row in ROWS:
+        for variant in BASES:
+            if row.klass == "honoured" and row.covers(variant):
+                yield Promise(row.field, variant, KUBERAY, sample(row, variant))
 
 
 def test_every_field_has_a_class_in_both_modes() -> None:
