@@ -1,4 +1,4 @@
-"""When an upstream status counts as stale, and when a quiet one does not."""
+"""When an upstream status counts as stale, and when a quiet one does not; by a clock that the test moves."""
 
 from __future__ import annotations
 
@@ -6,54 +6,128 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.provider.staleness import THRESHOLD, Silences, acknowledged, message
+from kubefoundry_sdk.provider.staleness import THRESHOLD, Silences, Verdict, acknowledged, judge, message
+
+DOWN = "Deployment widgets/widget-operator has no available replica"
 
 
 def upstream(status: dict[str, Any] | None, generation: int = 3) -> dict[str, Any]:
     return {
         "kind": "Widget",
-        "metadata": {"name": "m", "uid": "u", "generation": generation},
+        "metadata": {"name": "m", "namespace": "n", "uid": "u", "generation": generation},
         **({"status": status} if status is not None else {}),
     }
 
 
+CURRENT = upstream({"observedGeneration": 3})
+BEHIND = upstream({"observedGeneration": 2})
+
+
+class Watched:
+    """An upstream object as the shim looks at it in the course of time."""
+
+    def __init__(self, threshold: float = THRESHOLD) -> None:
+        self.silences = Silences(threshold)
+        self.now = 1000.0
+        self.stood = False
+
+    def after(
+        self, seconds: float, live: dict[str, Any], phase: str = "Deploying", down: str | None = None
+    ) -> Verdict:
+        self.now += seconds
+        verdict = judge(self.silences, live, phase=phase, stood=self.stood, down=down, now=self.now)
+        self.stood = verdict.message is not None
+        return verdict
+
+
 @pytest.mark.parametrize(
-    ("status", "expected"),
+    ("status", "serving", "expected"),
     [
-        pytest.param(None, False, id="no status"),
-        pytest.param({}, False, id="an empty status"),
-        pytest.param({"observedGeneration": 2}, False, id="behind"),
-        pytest.param({"observedGeneration": 3}, True, id="current"),
-        pytest.param({"conditions": [{"observedGeneration": 2}]}, False, id="conditions behind"),
+        pytest.param(None, False, False, id="no status"),
+        pytest.param({}, False, False, id="an empty status"),
+        pytest.param({"observedGeneration": 2}, False, False, id="behind"),
+        pytest.param({"observedGeneration": 2}, True, False, id="behind, and serving"),
+        pytest.param({"observedGeneration": 3}, False, True, id="current"),
+        pytest.param({"conditions": [{"observedGeneration": 2}]}, False, False, id="conditions behind"),
         pytest.param(
-            {"conditions": [{"observedGeneration": 2}, {"observedGeneration": 3}]}, True, id="one current"
+            {"conditions": [{"observedGeneration": 2}]},
+            True,
+            True,
+            id="conditions left as they are while it serves",
         ),
-        pytest.param({"state": "pending"}, True, id="an upstream that tells no generation"),
-        pytest.param({"observedGeneration": "odd"}, True, id="an odd generation"),
-        pytest.param({"conditions": "odd"}, True, id="odd conditions"),
+        pytest.param(
+            {"conditions": [{"observedGeneration": 2}, {"observedGeneration": 3}]},
+            False,
+            True,
+            id="one current",
+        ),
+        pytest.param({"state": "pending"}, False, True, id="an upstream that tells no generation"),
+        pytest.param({"observedGeneration": "odd"}, False, True, id="an odd generation"),
+        pytest.param({"conditions": "odd"}, False, True, id="odd conditions"),
     ],
 )
-def test_acknowledged(status: dict[str, Any] | None, expected: bool) -> None:
-    assert acknowledged(upstream(status)) is expected
+def test_acknowledged(status: dict[str, Any] | None, serving: bool, expected: bool) -> None:
+    assert acknowledged(upstream(status), serving=serving) is expected
 
 
-def test_silence_counts_from_its_first_sight_and_anew_for_a_new_generation() -> None:
-    silences = Silences()
-    key = ("n", "m")
+@pytest.mark.parametrize("live", [upstream(None), BEHIND], ids=["no status", "an older generation"])
+def test_five_minutes_without_an_answer_are_stale_until_it_comes(live: dict[str, Any]) -> None:
+    watched = Watched()
 
-    assert silences.left(key, upstream(None), 0.0) == THRESHOLD
-    assert silences.left(key, upstream(None), 299.0) == 1.0
-    assert silences.left(key, upstream(None), 301.0) <= 0
-    assert silences.left(key, upstream(None, generation=4), 302.0) == THRESHOLD
+    assert watched.after(0, live) == Verdict(again=300)
+    assert watched.after(299, live) == Verdict(again=1)
+    assert watched.after(1, live).message == message(live)
+    assert watched.after(3600, live).message == message(live)
+    assert watched.after(1, CURRENT) == Verdict()
+    assert watched.after(3600, live) == Verdict(again=300)
 
 
-def test_an_answer_ends_the_silence() -> None:
-    silences = Silences()
-    silences.left(("n", "m"), upstream(None), 0.0)
+def test_a_newer_generation_gets_its_own_five_minutes() -> None:
+    watched = Watched()
+    watched.after(0, BEHIND)
 
-    silences.forget(("n", "m"))
+    assert watched.after(299, upstream({"observedGeneration": 2}, generation=4)) == Verdict(again=300)
 
-    assert silences.left(("n", "m"), upstream(None), 1000.0) == THRESHOLD
+
+def test_a_model_that_loads_for_twenty_minutes_is_not_stale() -> None:
+    watched = Watched()
+
+    for _ in range(20):
+        assert watched.after(60, upstream({"observedGeneration": 3, "state": "pending"})) == Verdict()
+
+
+def test_an_idle_healthy_object_is_not_stale_after_days() -> None:
+    watched = Watched()
+
+    for _ in range(7):
+        assert watched.after(24 * 3600, CURRENT, "Running") == Verdict()
+
+
+def test_an_upstream_that_says_what_is_wrong_is_not_silent() -> None:
+    watched = Watched()
+    watched.after(0, BEHIND)
+
+    assert watched.after(3600, BEHIND, "Failed") == Verdict()
+
+
+@pytest.mark.parametrize("phase", ["Deploying", "Running", "Failed"])
+def test_the_status_of_an_operator_that_is_down_is_stale_after_five_minutes(phase: str) -> None:
+    watched = Watched()
+    assert watched.after(3600, CURRENT, phase) == Verdict()
+
+    assert watched.after(1, CURRENT, phase, DOWN) == Verdict(again=300)
+    assert watched.after(300, CURRENT, phase, DOWN).message == (
+        f"Widget 'm' has a status that nobody has kept up to date for more than 5 minutes: {DOWN}"
+    )
+    assert watched.after(1, CURRENT, phase) == Verdict()
+
+
+def test_a_shim_that_has_just_started_takes_nothing_back_before_it_has_seen() -> None:
+    watched = Watched()
+    watched.stood = True
+
+    assert watched.after(0, BEHIND).message == message(BEHIND)
+    assert watched.after(1, CURRENT) == Verdict()
 
 
 def test_the_message_says_what_to_check() -> None:

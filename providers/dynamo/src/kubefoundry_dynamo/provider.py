@@ -67,6 +67,7 @@ def provider(settings: Settings) -> Provider:
             operator.DEPLOYMENT,
             operator.read,
             stated={"runtimeVersion": str(settings.runtime_version)} if settings.runtime_version else {},
+            lease=operator.LEASE,
         ),
         pods=PODS,
     )

@@ -11,14 +11,17 @@ from kubefoundry_kuberay.overrides import Overrides
 from kubefoundry_kuberay.probe import probe
 from kubefoundry_kuberay.render import render
 from kubefoundry_kuberay.settings import Settings, from_arguments
-from kubefoundry_kuberay.status import clusters
+from kubefoundry_kuberay.status import clusters, given_up
 from kubefoundry_kuberay.supports import supports
-from kubefoundry_sdk.provider.contract import Capabilities, Pods, Provider, UpstreamKind
+from kubefoundry_sdk.provider.contract import Capabilities, Operator, Pods, Provider, UpstreamKind
 
 NAME: Final = "kuberay"
 
 YIELDED: Final = ("spec.rayClusterConfig.workerGroupSpecs[*].replicas",)
 """Ray's autoscaler decides on the number of workers (cluster.py); KubeRay passes no change of it on either."""
+
+OPERATOR: Final = Operator("kuberay-operator", lease="ray-operator-leader")
+"""The Deployment of the documented Helm release, and the id of the leader election (ray-operator/main.go @v1.6.2)."""
 
 PODS: Final = Pods("ray.io/cluster", clusters)
 """Pods carry their RayCluster's name, no label of the RayService (KubeRay `controllers/ray/common/pod.go`)."""
@@ -48,6 +51,8 @@ def provider(settings: Settings) -> Provider:
         render=lambda deployment, schema: render(deployment, schema, settings),
         observe=observe,
         overrides=Overrides,
+        given_up=given_up,
         yielded=YIELDED,
+        operator=OPERATOR,
         pods=PODS,
     )

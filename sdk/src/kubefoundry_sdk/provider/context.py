@@ -20,6 +20,7 @@ from kubefoundry_sdk.provider.pod_watch import PodWatch
 from kubefoundry_sdk.provider.secret import SecretCheck
 from kubefoundry_sdk.provider.staleness import Silences
 from kubefoundry_sdk.provider.upstream import Upstream
+from kubefoundry_sdk.provider.upstream_operator import OperatorWatch
 from kubefoundry_sdk.provider.verification import Verification
 from kubefoundry_sdk.runtime.recorder import Recorder
 from kubefoundry_sdk.runtime.store import Key, Store
@@ -53,6 +54,8 @@ class Shim:
     """What was applied to upstream objects that are on their way out, and the uid of the ModelDeployment: the next
     ones start from that, so a new object alone brings no other default image."""
     silences: Silences = field(default_factory=Silences)
+    operator: OperatorWatch | None = None
+    """None for a provider that names no operator."""
 
     def __post_init__(self) -> None:
         self.waits = Waits(self.finalizer_timeout)

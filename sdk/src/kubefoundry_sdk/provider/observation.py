@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pydantic import ValidationError
 
+from kubefoundry_sdk.api import conditions, reasons
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider import manifest, pods, staleness
 from kubefoundry_sdk.provider.context import Shim, read
@@ -34,15 +35,16 @@ def observe(shim: Shim, live: Object, report: Report) -> float | None:
     else:
         due = _explain(shim, upstream, report)
     _verify(shim, live, deployment, report)
-    # An upstream that says what is wrong is not silent, whatever generation it says it of.
-    if staleness.acknowledged(upstream) or seen.phase == "Failed":
-        shim.silences.forget(key)
-        return due
-    left = shim.silences.left(key, upstream, asyncio.get_running_loop().time())
-    if left > 0:
-        return left if due is None else min(left, due)
-    report.stale = staleness.message(upstream)
-    return due
+    verdict = staleness.judge(
+        shim.silences,
+        upstream,
+        phase=seen.phase,
+        stood=conditions.is_true((live.get("status") or {}).get("conditions"), reasons.STALE_STATUS),
+        down=shim.operator.down if shim.operator else None,
+        now=asyncio.get_running_loop().time(),
+    )
+    report.stale = verdict.message
+    return min((wait for wait in (due, verdict.again) if wait is not None), default=None)
 
 
 def as_applied(live: Object, upstream: Object) -> Deployment | None:

@@ -10,27 +10,36 @@ from typing import Any, Final
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.conditions import Condition, rfc3339
 from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS, Object
-from kubefoundry_sdk.api.reasons import UPSTREAM_READY
+from kubefoundry_sdk.api.reasons import UPSTREAM_OPERATOR_UP, UPSTREAM_READY
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.contract import Provider, Schema
 from kubefoundry_sdk.provider.upstream import Upstream
+from kubefoundry_sdk.provider.upstream_operator import OperatorWatch
 
 log = logging.getLogger(__name__)
-
-HEARTBEAT: Final = 60.0
-"""Seconds between heartbeats: a third of the time after which readers call a provider lost (contract §5)."""
 
 RULES_APPLIED: Final = "RulesApplied"
 
 
 class Registration:
-    """Registers and reports until cancelled. `poke` asks for a report now."""
+    """Registers and reports until cancelled, every `interval` seconds. `poke` asks for a report now."""
 
-    def __init__(self, client: Client, provider: Provider, upstream: Upstream) -> None:
+    def __init__(
+        self,
+        client: Client,
+        provider: Provider,
+        upstream: Upstream,
+        operator: OperatorWatch | None,
+        *,
+        interval: float,
+    ) -> None:
         self._client = client
         self._provider = provider
         self._upstream = upstream
+        self._operator = operator
+        # The times that are reported have whole seconds.
+        self._interval = max(1.0, interval)
         self._manager = names.provider_manager(provider.name)
         self._poked = asyncio.Event()
         self._rules_are_ours = True
@@ -50,7 +59,7 @@ class Registration:
                     registered = True
                 if self._upstream.listed:
                     await self._report()
-                wait, delay = HEARTBEAT, 0.2
+                wait, delay = self._interval, 0.2
             except ApiError as error:
                 # Deleted by an admin: a shim that runs is registered.
                 registered = registered and not error.not_found
@@ -88,6 +97,8 @@ class Registration:
         conditions = [upstream_condition(self._provider, self._upstream.schema)]
         if self._upstream.operator:
             conditions.append(self._upstream.operator.condition())
+        if self._operator is not None and self._operator.seen:
+            conditions.append(operator_condition(self._provider, self._operator.down))
         if not self._rules_are_ours:
             conditions.append(
                 {
@@ -166,8 +177,21 @@ def upstream_condition(provider: Provider, schema: Any) -> Condition:
     )
 
 
+def operator_condition(provider: Provider, down: str | None) -> Condition:
+    """`UpstreamOperatorUp`, where it can be seen. down: what shows that it is not."""
+    if down:
+        return _condition(
+            UPSTREAM_OPERATOR_UP, "False", "OperatorDown", f"{down}; see why its pods do not run"
+        )
+    return _condition(UPSTREAM_OPERATOR_UP, "True", "OperatorUp", f"The {provider.title} operator is up")
+
+
 def _upstream(status: str, reason: str, message: str) -> Condition:
-    return {"type": UPSTREAM_READY, "status": status, "reason": reason, "message": message}
+    return _condition(UPSTREAM_READY, status, reason, message)
+
+
+def _condition(type_: str, status: str, reason: str, message: str) -> Condition:
+    return {"type": type_, "status": status, "reason": reason, "message": message}
 
 
 def _head(provider: Provider) -> Object:

@@ -16,10 +16,13 @@ from kubefoundry_sdk.provider.models_endpoint import directly, through_server
 from kubefoundry_sdk.provider.pod_watch import PodWatch
 from kubefoundry_sdk.provider.reconcile import reconcile
 from kubefoundry_sdk.provider.registration import Registration
+from kubefoundry_sdk.provider.staleness import THRESHOLD, Silences
 from kubefoundry_sdk.provider.upstream import Upstream
+from kubefoundry_sdk.provider.upstream_operator import OperatorWatch
 from kubefoundry_sdk.provider.verification import Verification
 from kubefoundry_sdk.runtime import options, process
 from kubefoundry_sdk.runtime.process import Process
+from kubefoundry_sdk.runtime.spread import Spread
 from kubefoundry_sdk.runtime.store import Key
 
 
@@ -37,6 +40,14 @@ def run(
     program = f"kubefoundry-provider-{name}"
     parser = options.parser(program, f"Deploys ModelDeployments on {name}.")
     options.finalizer_timeout(parser)
+    options.heartbeat_timeout(parser)
+    options.flag(
+        parser,
+        "--stale-after",
+        "seconds without an answer of the upstream operator after which a status counts as stale",
+        default=THRESHOLD,
+        read=options.seconds,
+    )
     options.flag(
         parser,
         "--default-image",
@@ -124,7 +135,24 @@ def set_up(running: Process, provider: Provider) -> None:
             queue.add((key[0], name))
 
     upstream = Upstream(running, provider, manager, upstream_changed)
-    registration = Registration(running.client, provider, upstream)
+
+    def operator_changed() -> None:
+        registration.poke()
+        news.add(upstream.objects.keys())
+
+    async def tell_news() -> None:
+        await running.leading.wait()
+        await news.run()
+
+    news = Spread(lambda key: queue.add(key))
+    operator = None
+    if provider.operator:
+        operator = OperatorWatch(running.client, provider.operator, operator_changed)
+        running.background(operator.run())
+        running.background(tell_news())
+    registration = Registration(
+        running.client, provider, upstream, operator, interval=running.options.heartbeat_timeout / 3
+    )
     pods = PodWatch(provider.pods, lambda key: queue.add(key)) if provider.pods else None
     shim = Shim(
         provider,
@@ -141,6 +169,8 @@ def set_up(running: Process, provider: Provider) -> None:
             lambda key: queue.add(key),
             always=running.options.verify_endpoint,
         ),
+        silences=Silences(running.options.stale_after),
+        operator=operator,
     )
 
     async def turn(key: Key) -> float | None:

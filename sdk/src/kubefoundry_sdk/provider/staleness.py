@@ -1,11 +1,13 @@
 """Whether the upstream operator still answers: `StaleStatus` (003 §13.4).
 
-Stale is a status that is absent, or that speaks of an older generation, for five minutes. A model that takes long
-to load and an idle healthy one are neither: their operator has acknowledged what stands there.
+Stale is a status that for five minutes is absent, speaks of an older generation, or is that of an operator that is
+seen to be down. A model that takes long to load and an idle healthy one are neither: their operator has acknowledged
+what stands there.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 from kubefoundry_sdk.api.kinds import Object
@@ -14,16 +16,19 @@ THRESHOLD: Final = 300.0
 """Seconds (003 §13.4)."""
 
 
-def acknowledged(live: Object) -> bool:
+def acknowledged(live: Object, *, serving: bool = False) -> bool:
     """Whether the upstream's status speaks of the object as it is now, as far as it tells.
 
     Read from `status.observedGeneration`, else from the conditions', else from there being a status at all.
+
+    serving: where it serves, generations of conditions prove nothing: an operator may leave a condition as it is
+        while nothing of it changes (KAITO's UpdateStatusConditionIfNotMatch, `pkg/utils/workspace`).
     """
     status: dict[str, Any] = live.get("status") or {}
     if not status:
         return False
     seen = status.get("observedGeneration")
-    if seen is None:
+    if seen is None and not serving:
         told = [
             item.get("observedGeneration")
             for item in status.get("conditions") or ()
@@ -34,24 +39,33 @@ def acknowledged(live: Object) -> bool:
     return not isinstance(seen, int) or seen >= live["metadata"]["generation"]
 
 
-def message(live: Object) -> str:
-    """The one line for the user."""
+def message(live: Object, threshold: float = THRESHOLD, down: str | None = None) -> str:
+    """The one line for the user. down: what shows that the operator is down."""
     meta = live["metadata"]
+    if down:
+        return (
+            f"{live['kind']} '{meta['name']}' has a status that nobody has kept up to date for more than "
+            f"{threshold / 60:g} minutes: {down}"
+        )
     said = (
         "has no status"
         if not live.get("status")
         else f"has a status older than generation {meta['generation']}"
     )
     return (
-        f"{live['kind']} '{meta['name']}' {said} for more than {THRESHOLD / 60:.0f} minutes; "
+        f"{live['kind']} '{meta['name']}' {said} for more than {threshold / 60:g} minutes; "
         "check that its operator runs"
     )
 
 
 class Silences:
-    """Since when which upstream object (by uid and generation) has gone unacknowledged."""
+    """Since when which upstream object (by uid and generation) has gone without an operator that looks after it.
 
-    def __init__(self) -> None:
+    threshold: seconds after which that makes its status stale.
+    """
+
+    def __init__(self, threshold: float = THRESHOLD) -> None:
+        self.threshold = threshold
         self._since: dict[tuple[str, str], tuple[str, int, float]] = {}
 
     def left(self, key: tuple[str, str], live: Object, now: float) -> float:
@@ -60,8 +74,37 @@ class Silences:
         known = self._since.get(key)
         if known is None or known[:2] != mark:
             self._since[key] = (*mark, now)
-            return THRESHOLD
-        return THRESHOLD - (now - known[2])
+            return self.threshold
+        return self.threshold - (now - known[2])
 
     def forget(self, key: tuple[str, str]) -> None:
         self._since.pop(key, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """message: of a True `StaleStatus`, None where it is not stale. again: seconds until it may be, else None."""
+
+    message: str | None = None
+    again: float | None = None
+
+
+def judge(
+    silences: Silences, live: Object, *, phase: str, stood: bool, down: str | None, now: float
+) -> Verdict:
+    """Whether the status of an upstream object is stale.
+
+    phase: what was observed; an upstream that says what is wrong is not silent, whatever generation it says it of.
+    stood: whether `StaleStatus` stands already: a shim that has just started does not take it back for the time
+        that it needs to see for itself.
+    down: what shows that the operator is down, None where nothing does. now: monotonic seconds.
+    """
+    key = (live["metadata"]["namespace"], live["metadata"]["name"])
+    answered = phase == "Failed" or acknowledged(live, serving=phase == "Running")
+    if answered and not down:
+        silences.forget(key)
+        return Verdict()
+    left = silences.left(key, live, now)
+    if left > 0 and not stood:
+        return Verdict(again=left)
+    return Verdict(message(live, silences.threshold, down))

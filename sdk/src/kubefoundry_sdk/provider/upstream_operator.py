@@ -1,0 +1,150 @@
+"""Whether the upstream operator is up, as far as this shim's account lets it see (003 §13.4).
+
+Looked at are its Deployment and the Lease of its leader election. Where that is not permitted, or nothing of these
+names is there, nothing is said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from itertools import chain, repeat
+from typing import Final
+
+from kubefoundry_sdk.api.kinds import LEASES, Kind, Object
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.cluster.permission import may
+from kubefoundry_sdk.cluster.reflector import reflect
+from kubefoundry_sdk.provider.contract import Operator
+from kubefoundry_sdk.runtime.lease import expired
+from kubefoundry_sdk.runtime.store import Key, key_of
+
+log = logging.getLogger(__name__)
+
+DEPLOYMENTS: Final = Kind("apps", "v1", "deployments", "Deployment")
+
+ASKING: Final = (2.0, 5.0, 15.0, 60.0, 300.0)
+"""Seconds between questions for the permission: it may be granted at any time."""
+
+Judge = Callable[[Object, float], str | None]
+"""What is wrong with an object that has stood unchanged for so many seconds, or None."""
+
+
+def unavailable(deployment: Object, age: float) -> str | None:
+    """The `Judge` of a Deployment: its age says nothing."""
+    if (deployment.get("status") or {}).get("availableReplicas"):
+        return None
+    return f"Deployment {_where(deployment)} has no available replica"
+
+
+def unheld(lease: Object, age: float) -> str | None:
+    """The `Judge` of a Lease."""
+    if not expired(lease, age):
+        return None
+    return (
+        f"Lease {_where(lease)} is held by nobody (delete it where the operator runs without leader election)"
+    )
+
+
+def _where(obj: Object) -> str:
+    return "/".join(key_of(obj))
+
+
+class Evidence:
+    """The sink of the objects of one kind that show whether the operator is up. `clock`: monotonic seconds.
+
+    An object's age is counted up to the last sign of life of the watch: while we see nothing, nothing grows old.
+    """
+
+    def __init__(self, judge: Judge, clock: Callable[[], float]) -> None:
+        self._judge = judge
+        self._clock = clock
+        self._seen_at = clock()
+        self._objects: dict[Key, tuple[Object, float]] = {}
+
+    def replace(self, objects: list[Object], resource_version: str) -> None:
+        before, self._objects = self._objects, {}
+        for obj in objects:
+            known = before.get(key_of(obj))
+            if known and known[0]["metadata"]["resourceVersion"] == obj["metadata"]["resourceVersion"]:
+                self._objects[key_of(obj)] = known
+            else:
+                self.put(obj)
+
+    def put(self, obj: Object) -> None:
+        self._objects[key_of(obj)] = (obj, self._clock())
+
+    def remove(self, obj: Object) -> None:
+        self._objects.pop(key_of(obj), None)
+
+    def clear(self) -> None:
+        self._objects.clear()
+
+    def alive(self) -> None:
+        """The watch has given a sign of life."""
+        self._seen_at = self._clock()
+
+    @property
+    def seen(self) -> bool:
+        return bool(self._objects)
+
+    def down(self) -> str | None:
+        """What is wrong, where none of the objects shows an operator that is up. Of several, one is enough."""
+        problems = [
+            self._judge(obj, self._seen_at - since) for _, (obj, since) in sorted(self._objects.items())
+        ]
+        return problems[0] if problems and all(problems) else None
+
+
+class OperatorWatch:
+    """`changed` is called when what is known of the operator has changed."""
+
+    def __init__(self, client: Client, operator: Operator, changed: Callable[[], None]) -> None:
+        clock = asyncio.get_running_loop().time
+        self._client = client
+        self._changed = changed
+        self._evidence = {(DEPLOYMENTS, operator.deployment): Evidence(unavailable, clock)}
+        if operator.lease:
+            self._evidence[LEASES, operator.lease] = Evidence(unheld, clock)
+        self.seen = False
+        """Whether anything shows how the operator is."""
+        self.down: str | None = None
+        """What shows that it is down, None where nothing does."""
+
+    async def run(self) -> None:
+        """Looks until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for (kind, name), evidence in self._evidence.items():
+                group.create_task(self._follow(kind, name, evidence))
+
+    async def _follow(self, kind: Kind, name: str, evidence: Evidence) -> None:
+        def alive() -> None:
+            evidence.alive()
+            self._look()
+
+        def refused() -> None:
+            evidence.clear()
+            self._look()
+
+        for delay in chain(ASKING, repeat(ASKING[-1])):
+            if await self._permitted(kind, name):
+                break
+            await asyncio.sleep(delay)
+        selector = {"fieldSelector": f"metadata.name={name}"}
+        await reflect(self._client, kind, evidence, selector=selector, alive=alive, refused=refused)
+
+    async def _permitted(self, kind: Kind, name: str) -> bool:
+        try:
+            return await may(self._client, "watch", kind, name)
+        except (ApiError, Unreachable) as error:
+            log.info("whether %s %s may be watched is not known: %s", kind.kind, name, error)
+            return False
+
+    def _look(self) -> None:
+        seen = any(evidence.seen for evidence in self._evidence.values())
+        down = next((found for evidence in self._evidence.values() if (found := evidence.down())), None)
+        if (seen, down) != (self.seen, self.down):
+            self.seen, self.down = seen, down
+            self._changed()

@@ -1,0 +1,136 @@
+"""A provider of a thousand deployments falls silent: they are told in turn, and other work goes on as ever."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from kubefoundry_demo.suite import Suite
+from kubefoundry_sdk.api.conditions import rfc3339
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
+from kubefoundry_sdk.cluster.client import Client
+from support.audit import AuditLog
+from support.deployments import GPU, model_deployment
+from support.registrations import register
+from support.waiting import reason, until_deployment
+
+pytestmark = pytest.mark.integration
+
+MANY = 1000
+SILENCE = 5.0
+"""Seconds, in place of 3 minutes."""
+
+A_SECOND = 30
+"""Deployments that are told in one second at most: 25, and what a busy machine is late with."""
+
+NEW = 2.0
+"""Seconds within which a new deployment is looked at meanwhile."""
+
+
+@pytest.fixture
+def suite(fresh: Suite) -> Suite:
+    fresh.install("core", environment={"KUBEFOUNDRY_HEARTBEAT_TIMEOUT": str(SILENCE)})
+    fresh.start("core")
+    return fresh
+
+
+@asynccontextmanager
+async def beating(api: Client, name: str) -> AsyncIterator[None]:
+    """The heartbeat of a provider of which there is nothing else, for the time of the block."""
+
+    async def beat() -> None:
+        head = {
+            "apiVersion": PROVIDER_CONFIGS.api_version,
+            "kind": PROVIDER_CONFIGS.kind,
+            "metadata": {"name": name},
+        }
+        while True:
+            status = {"ready": True, "lastHeartbeat": rfc3339(datetime.now(UTC))}
+            await api.apply_status(PROVIDER_CONFIGS, {**head, "status": status}, manager=f"{name}-provider")
+            await asyncio.sleep(1)
+
+    await register(api, name)
+    task = asyncio.ensure_future(beat())
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
+async def create(api: Client, namespace: str, name: str, provider: str) -> None:
+    body = model_deployment(name, namespace, GPU, provider=provider)
+    await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+
+
+async def create_many(api: Client, namespace: str) -> None:
+    """Some at a time: the heartbeat goes the same way."""
+    names = iter(f"m-{number}" for number in range(MANY))
+
+    async def some() -> None:
+        for name in names:
+            await create(api, namespace, name, "acme")
+
+    await asyncio.gather(*(some() for _ in range(8)))
+
+
+async def until_all(api: Client, namespace: str, holds: Callable[[Object], bool], seconds: float) -> None:
+    """Until `holds` is true of all but one, told by a watch."""
+    items, version = await api.list(MODEL_DEPLOYMENTS, namespace)
+    missing = {item["metadata"]["name"] for item in items if not holds(item)}
+    async with asyncio.timeout(seconds):
+        events = api.watch(
+            MODEL_DEPLOYMENTS, namespace, resource_version=version, seconds=600, silence=seconds
+        )
+        async for event in events:
+            if event["type"] == "MODIFIED" and holds(event["object"]):
+                missing.discard(event["object"]["metadata"]["name"])
+            if not missing:
+                return
+
+
+def told(obj: Object) -> bool:
+    return reason(obj, "ProviderHealthy") == "HeartbeatLost"
+
+
+async def test_they_are_told_in_turn(
+    suite: Suite, api: Client, namespace: str, record_property: Callable[[str, object], None]
+) -> None:
+    async with beating(api, "other"):
+        async with beating(api, "acme"):
+            await create_many(api, namespace)
+            await until_all(api, namespace, lambda obj: reason(obj, "ProviderSelected") is not None, 120)
+        log = AuditLog(suite)
+
+        await until_deployment(api, "m-0", namespace, told, seconds=60)
+        started = time.perf_counter()
+        await create(api, namespace, "new", "other")
+        await until_deployment(
+            api, "new", namespace, lambda obj: reason(obj, "ProviderSelected") == "ExplicitlySelected"
+        )
+        looked_at = time.perf_counter() - started
+        await until_all(api, namespace, lambda obj: told(obj) or obj["metadata"]["name"] == "new", 120)
+
+    writes = [
+        entry for entry in log.requests("core", namespace, "modeldeployments") if entry["verb"] == "patch"
+    ]
+    seconds = Counter(arrived(entry) for entry in writes)
+    record_property("told a second", max(seconds.values()))
+    record_property("new one looked at after", looked_at)
+    print(
+        f"{len(writes)} writes in {len(seconds)} s, {max(seconds.values())} in one at most; new: {looked_at:.3f} s"
+    )
+    assert len(writes) == MANY + 1
+    assert max(seconds.values()) <= A_SECOND
+    assert looked_at < NEW
+
+
+def arrived(entry: dict[str, Any]) -> int:
+    """The second in which the API server got the request."""
+    return int(datetime.fromisoformat(entry["requestReceivedTimestamp"]).timestamp())

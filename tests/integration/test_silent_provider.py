@@ -1,0 +1,177 @@
+"""A provider whose shim is gone without a word: that is told once, what runs runs on, and core cleans up for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import Any
+
+import pytest
+
+from kubefoundry_demo.suite import Suite
+from kubefoundry_sdk.api.kinds import EVENTS, MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.cluster.client import Client
+from support.audit import WRITES, AuditLog
+from support.deployments import GPU, model_deployment
+from support.events import until_told
+from support.kinds import GRAPHS, WORKSPACES
+from support.suites import running_suite
+from support.waiting import message, phase, reason, until, until_deployment
+
+pytestmark = pytest.mark.integration
+
+SGLANG = {**GPU, "engine": {"type": "sglang"}}
+"""Only Dynamo can."""
+
+SILENCE = "6"
+CLEAN_UP = "2"
+"""Seconds, in place of 3 and 5 minutes."""
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
+    """Core, selector, two shims and simulated operators, with short patience."""
+    with running_suite(tmp_path_factory.mktemp("silence"), "kaito", "dynamo") as made:
+        patience = {"KUBEFOUNDRY_HEARTBEAT_TIMEOUT": SILENCE, "KUBEFOUNDRY_FINALIZER_TIMEOUT": CLEAN_UP}
+        for name in ("core", "selector", "kaito", "dynamo"):
+            made.install(name, environment=patience)
+        made.start("core", "selector", "kaito", "dynamo")
+        yield made
+
+
+async def running(
+    api: Client, namespace: str, name: str, spec: dict[str, Any], provider: str | None
+) -> Object:
+    await api.create(
+        MODEL_DEPLOYMENTS, model_deployment(name, namespace, spec, provider=provider), manager="test"
+    )
+    return await until_deployment(api, name, namespace, lambda obj: phase(obj) == "Running")
+
+
+@contextmanager
+def crashed(suite: Suite, provider: str) -> Iterator[None]:
+    suite.components[provider].kill()
+    try:
+        yield
+    finally:
+        suite.start(provider)
+
+
+def what_must_not_move(obj: Object) -> dict[str, Any]:
+    """Of a ModelDeployment: all but what core says of the provider's health."""
+    status = dict(obj["status"])
+    status["conditions"] = [item for item in status["conditions"] if item["type"] != "ProviderHealthy"]
+    return {"spec": obj["spec"], "finalizers": obj["metadata"]["finalizers"], "status": status}
+
+
+async def test_it_is_told_once_and_nothing_moves(suite: Suite, api: Client, namespace: str) -> None:
+    before = {
+        "named": await running(api, namespace, "named", GPU, "dynamo"),
+        "chosen": await running(api, namespace, "chosen", SGLANG, None),
+    }
+    graphs = {name: await api.get(GRAPHS, name, namespace) for name in before}
+    log = AuditLog(suite)
+
+    with crashed(suite, "dynamo"):
+        for name, obj in before.items():
+            lost = await until_deployment(
+                api, name, namespace, lambda it: reason(it, "ProviderHealthy") == "HeartbeatLost"
+            )
+            assert what_must_not_move(lost) == what_must_not_move(obj)
+            assert message(lost, "ProviderHealthy").startswith(
+                "Provider dynamo has sent no heartbeat for 6 s: "
+            )
+        await api.create(MODEL_DEPLOYMENTS, model_deployment("late", namespace, SGLANG), manager="test")
+        late = await until_deployment(
+            api, "late", namespace, lambda it: reason(it, "ProviderSelected") is not None
+        )
+        assert reason(late, "ProviderSelected") == "NoMatchingProvider"
+        assert "dynamo sends no heartbeat" in message(late, "ProviderSelected")
+        # Core's word to each, its first one to the late one; the selector's to that one; nothing of anybody else.
+        assert writes(log, namespace) == {
+            ("core", "named"): 1,
+            ("core", "chosen"): 1,
+            ("core", "late"): 1,
+            ("selector", "late"): 1,
+        }
+
+    for name, obj in before.items():
+        back = await until_deployment(
+            api, name, namespace, lambda it: reason(it, "ProviderHealthy") == "HeartbeatSeen"
+        )
+        assert what_must_not_move(back) == what_must_not_move(obj)
+        assert await api.get(GRAPHS, name, namespace) == graphs[name]
+    await until_deployment(api, "late", namespace, lambda it: phase(it) == "Running")
+    # Core sends its Events in order: when it has told that both are well again, it has told all.
+    number = count(1)
+    await until_told(api, namespace, "HeartbeatSeen", lambda note: next(number) == len(before))
+    assert await told_of_health(api, namespace) == {
+        (name, *event): 1
+        for name in before
+        for event in (("HeartbeatLost", "Warning"), ("HeartbeatSeen", "Normal"))
+    }
+
+
+async def test_what_it_would_have_cleaned_up_is_given_up(suite: Suite, api: Client, namespace: str) -> None:
+    made = await running(api, namespace, "m", GPU, "dynamo")
+
+    with crashed(suite, "dynamo"):
+        await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
+
+        await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
+        note = await until_told(api, namespace, "FinalizerTimeout")
+        assert f"DynamoGraphDeployment {namespace}/m" in note
+        # What the finalizer stood for, the garbage collector does.
+        await until(api, GRAPHS, "m", namespace, lambda obj: obj is None, seconds=60)
+
+
+async def test_what_it_published_goes_when_another_provider_has_taken_over(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    await running(api, namespace, "m", GPU, "dynamo")
+
+    with crashed(suite, "dynamo"):
+        change = [{"op": "replace", "path": "/spec/provider/name", "value": "kaito"}]
+        await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, change, manager="test")
+
+        taken = await until_deployment(
+            api, "m", namespace, lambda obj: phase(obj) == "Running" and "dynamo-provider" not in owners(obj)
+        )
+        assert taken["status"]["provider"]["resourceKind"] == WORKSPACES.kind
+        assert taken["status"]["endpoint"]["service"] == "m"
+        assert reason(taken, "ProviderHealthy") != "HeartbeatLost"
+        # It may come back, and has something to do then.
+        assert "kubefoundry.ai/dynamo-provider" in taken["metadata"]["finalizers"]
+
+    await until(api, GRAPHS, "m", namespace, lambda obj: obj is None)
+    await until_deployment(
+        api, "m", namespace, lambda obj: obj["metadata"]["finalizers"] == ["kubefoundry.ai/kaito-provider"]
+    )
+
+
+def owners(obj: Object) -> set[str]:
+    """Who owns fields of the status."""
+    return {
+        entry["manager"] for entry in obj["metadata"]["managedFields"] if entry.get("subresource") == "status"
+    }
+
+
+async def told_of_health(api: Client, namespace: str) -> Counter[tuple[str, str, str]]:
+    """How many Events of a provider's health there are about each object."""
+    events, _ = await api.list(EVENTS, namespace)
+    return Counter(
+        (event["regarding"]["name"], event["reason"], event["type"])
+        for event in events
+        if event["reason"] in ("HeartbeatLost", "HeartbeatSeen", "UpstreamOperatorDown")
+    )
+
+
+def writes(log: AuditLog, namespace: str) -> Counter[tuple[str, str]]:
+    """How often which component wrote which object, Events apart."""
+    return Counter(
+        (component, entry["objectRef"].get("name", ""))
+        for component, entry in log.all(namespace)
+        if entry["verb"] in WRITES and entry["objectRef"]["resource"] != "events"
+    )
