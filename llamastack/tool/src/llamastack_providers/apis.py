@@ -1,0 +1,30 @@
+"""The sections of `spec.server.externalProviders`, and what llama-stack calls them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+SECTIONS: Final = {
+    "inference": "inference",
+    "safety": "safety",
+    "agents": "agents",
+    "vectorIo": "vector_io",
+    "datasetIo": "datasetio",
+    "scoring": "scoring",
+    "eval": "eval",
+    "toolRuntime": "tool_runtime",
+    "postTraining": "post_training",
+}
+"""Key of the custom resource to section of run.yaml, in the order of installation (000 "CRD Structure")."""
+
+_SECTION_OF: Final = {name: key for key, name in SECTIONS.items()}
+
+
+def run_name(api: str) -> str | None:
+    """llama-stack's name of an API given by either name; None for an unknown one."""
+    return SECTIONS.get(api) or (api if api in _SECTION_OF else None)
+
+
+def section(api: str) -> str:
+    """The key of the custom resource of an API given by either name; an unknown one as it is."""
+    return _SECTION_OF.get(api, api)

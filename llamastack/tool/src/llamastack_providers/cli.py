@@ -1,0 +1,118 @@
+"""Commands, exit codes, and what is said at the end: 0 done, 1 something is wrong, 2 a wrong call."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from llamastack_providers import extract, install, lint, merge_config, preflight, request, scaffold, summary
+from llamastack_providers.errors import Code, Failure
+from llamastack_providers.layout import TERMINATION_LOG, Layout
+from llamastack_providers.summary import Origin
+
+_WHAT: Final = {
+    "install": "install the provider of this image for the pod",
+    "extract-config": "copy the distribution's run configuration",
+    "merge-config": "merge the providers into the run configuration",
+    "preflight": "check that the server can load every external provider",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit code. A message for the pod's status goes to /dev/termination-log, the same to standard error."""
+    options = _parser().parse_args(arguments)
+    if options.command == "lint":
+        return lint.main(options.folder)
+    if options.command == "init":
+        return scaffold.main(options.folder, options.api, options.name)
+    return _in_pod(options.command, options.input, Layout(options.root))
+
+
+def _in_pod(command: str, chunks: Sequence[str], places: Layout) -> int:
+    log = places.at(TERMINATION_LOG)
+    about = Origin()
+    try:
+        value = request.decode(chunks)
+        about = Origin(*(str(value.get(key, "")) for key in ("providerId", "image", "container")))
+        message = _COMMANDS[command](value, places)
+    except Failure as failure:
+        return _end(failure, about, log)
+    except OSError as error:
+        reason = f"{error.filename or command}: {error.strerror or error}"
+        return _end(Failure(Code.WriteFailed, reason, detail=traceback.format_exc()), about, log)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        return _end(Failure(Code.Internal, reason, detail=traceback.format_exc()), about, log)
+    if message:
+        summary.write(message, log)
+    return 0
+
+
+def _end(failure: Failure, about: Origin, log: Path) -> int:
+    text = summary.failure_text(failure, about)
+    print(text, file=sys.stderr, flush=True)
+    summary.write(text, log)
+    return failure.code.value.exit_code
+
+
+def _install(value: request.Json, places: Layout) -> str:
+    facts, warnings = install.run(request.provider(value), places)
+    print(f"Installed {facts['package']} {facts['version']}")
+    return _told(facts, warnings)
+
+
+def _extract(value: request.Json, places: Layout) -> str:
+    request.origin(value)
+    print(f"Found {extract.run(places)}")
+    return ""
+
+
+def _merge(value: request.Json, places: Layout) -> str:
+    return _told({}, merge_config.run(request.merge(value), places))
+
+
+def _preflight(value: request.Json, places: Layout) -> str:
+    request.origin(value)
+    number, warnings = preflight.run(places)
+    _told({}, warnings)
+    print(f"Preflight: {number} providers can be loaded", flush=True)
+    # the server follows in this container: what it leaves behind is its own
+    return ""
+
+
+def _told(facts: dict[str, str], warnings: list[str]) -> str:
+    for warning in warnings:
+        print(f"WARNING: {warning}", flush=True)
+    return summary.success_text(facts, warnings)
+
+
+_COMMANDS: Final[dict[str, Callable[[request.Json, Layout], str]]] = {
+    "install": _install,
+    "extract-config": _extract,
+    "merge-config": _merge,
+    "preflight": _preflight,
+}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="llamastack-providers", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, what in _WHAT.items():
+        command = commands.add_parser(name, help=what, description=what)
+        command.add_argument(
+            "--input", nargs="+", required=True, metavar="BASE64", help="JSON; several are joined"
+        )
+        command.add_argument(
+            "--root", type=Path, default=Path("/"), help="where all paths begin (outside of a pod)"
+        )
+    command = commands.add_parser("lint", help="check a folder that is to become /lls-provider of an image")
+    command.add_argument("folder", type=Path)
+    command = commands.add_parser("init", help="write the sources of a new provider")
+    command.add_argument("folder", type=Path)
+    command.add_argument("--api", choices=scaffold.APIS, default=scaffold.APIS[0])
+    command.add_argument("--name", required=True, help="name of the package, such as acme-echo")
+    return parser

@@ -1,0 +1,126 @@
+"""`install`: the wheels of one provider image into the tree that all providers of the pod share.
+
+Nothing is written to the tree before everything is known to fit; killed at any moment, a rerun ends in the same tree.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from packaging.utils import canonicalize_name
+
+from llamastack_providers import (
+    apis,
+    conflicts,
+    layout,
+    package_spec,
+    placement,
+    record,
+    request,
+    staging,
+    wheels,
+    yaml_file,
+)
+from llamastack_providers.dependencies import Distribution
+from llamastack_providers.errors import Code, Failure
+from llamastack_providers.layout import Layout
+from llamastack_providers.package_spec import PackageSpec
+from llamastack_providers.record import Record
+
+_UMASK: Final = 0o002
+"""The group may write: the next provider's image runs as another user of the pod's group."""
+
+
+def run(provider: request.Provider, places: Layout) -> tuple[dict[str, str], list[str]]:
+    """Installs the provider; its package and version, and warnings. Raises Failure, OSError."""
+    os.umask(_UMASK)
+    if provider.order == 0:
+        # the volume outlives the pod's sandbox, after which all containers run again
+        _empty(places)
+    spec = _spec(provider, places)
+    selection = wheels.select(spec, places.provider)
+    chosen = [wheels.read(path) for path in selection.paths]
+    for problem in wheels.check(chosen):
+        raise problem
+    own = tuple(
+        Distribution(canonicalize_name(one.name), one.version, one.requires, provider.provider_id)
+        for one in chosen
+    )
+    others = record.read_all(places.metadata)
+    previous = others.pop(provider.provider_id, None)
+    conflicts.check(own, others)
+    staging.fresh(places.staging)
+    try:
+        staged = staging.unpack(selection.paths, places.staging)
+        files = placement.files_of(staged)
+        moves = placement.to_move(staged, places.packages, files, others)
+        if previous:
+            placement.remove(previous, places.packages, others)
+        this = Record(
+            provider.provider_id, provider.image, provider.order, spec.name, spec.version, own, files
+        )
+        _write(this, provider, places, others, staged, moves)
+    finally:
+        staging.clear(places.staging)
+    return {"package": spec.name, "version": spec.version}, [
+        f"{name} lies in packages/ and is not in spec.dependencyWheels: not installed"
+        for name in selection.unlisted
+    ]
+
+
+def check_placement(spec: PackageSpec, provider_id: str, image: str, section: str) -> None:
+    """The image implements the API it is placed under (FR-023, FR-032). Raises ApiMismatch."""
+    if apis.run_name(section) == spec.api:
+        return
+    reason = (
+        f"Provider '{provider_id}' (image: {image})\n"
+        f"declares api={spec.api} in {layout.SPEC_FILE}\n"
+        f"but is placed under externalProviders.{apis.section(section)}"
+    )
+    raise Failure(Code.ApiMismatch, reason, provider_id=provider_id, image=image, api=apis.section(spec.api))
+
+
+def crd_config(provider: request.Provider) -> dict[str, Any]:
+    """crd-config.yaml: what the custom resource says of the provider; `config` only where the user gave one."""
+    value: dict[str, Any] = {"providerId": provider.provider_id, "api": provider.api}
+    if provider.config is not None:
+        value["config"] = provider.config
+    return {**value, "image": provider.image, "order": provider.order}
+
+
+def _spec(provider: request.Provider, places: Layout) -> PackageSpec:
+    try:
+        spec = package_spec.read(places.provider / layout.SPEC_FILE)
+    except FileNotFoundError:
+        raise Failure(Code.MissingSpec, f"Missing {package_spec.NAME} in image {provider.image}") from None
+    check_placement(spec, provider.provider_id, provider.image, provider.api)
+    return spec
+
+
+def _empty(places: Layout) -> None:
+    for folder in (places.metadata, places.packages, places.staging):
+        if folder.exists():
+            shutil.rmtree(folder)
+    places.manifest.unlink(missing_ok=True)
+
+
+def _write(
+    this: Record,
+    provider: request.Provider,
+    places: Layout,
+    others: Mapping[str, Record],
+    staged: Path,
+    moves: list[str],
+) -> None:
+    own = places.metadata / this.provider_id
+    spec = (places.provider / layout.SPEC_FILE).read_bytes()
+    placement.write(own / layout.RECORD_FILE, record.text(this).encode(), places.staging)
+    placement.move(staged, places.packages, moves)
+    placement.write(own / layout.SPEC_FILE, spec, places.staging)
+    placement.write(own / layout.CRD_FILE, yaml_file.dump(crd_config(provider)).encode(), places.staging)
+    everyone = sorted([*others.values(), this], key=lambda one: (one.order, one.provider_id))
+    placement.write(places.manifest, record.manifest(everyone).encode(), places.staging)

@@ -1,0 +1,68 @@
+"""Where things lie inside the containers of a pod (000 "User-Facing Paths" and "Shared Volume Specification")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+PROVIDER: Final = "/lls-provider"
+EXTERNAL_PROVIDERS: Final = "/opt/llama-stack/external-providers"
+BASE_CONFIG: Final = "/opt/llama-stack/base-config"
+CONFIG: Final = "/opt/llama-stack/config"
+EFFECTIVE_CONFIG: Final = "/opt/llama-stack/effective-config"
+"""A small writable volume of the main container: what the server starts from (facts §7 row 12)."""
+TERMINATION_LOG: Final = "/dev/termination-log"
+
+SPEC_FILE: Final = "lls-provider-spec.yaml"
+CRD_FILE: Final = "crd-config.yaml"
+RECORD_FILE: Final = "installed.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """root: `/` in a container; another folder where the tool is tried outside of one."""
+
+    root: Path = Path("/")
+
+    def at(self, path: str) -> Path:
+        """The place of an absolute path of the container."""
+        return self.root / path.lstrip("/")
+
+    @property
+    def provider(self) -> Path:
+        return self.at(PROVIDER)
+
+    @property
+    def shared(self) -> Path:
+        """The volume that all install containers write to."""
+        return self.at(EXTERNAL_PROVIDERS)
+
+    @property
+    def packages(self) -> Path:
+        return self.shared / "python-packages"
+
+    @property
+    def metadata(self) -> Path:
+        return self.shared / "metadata"
+
+    @property
+    def manifest(self) -> Path:
+        return self.shared / "installed-packages.txt"
+
+    @property
+    def staging(self) -> Path:
+        """On the same volume as what it is for, so that a move is one rename."""
+        return self.shared / ".staging"
+
+    @property
+    def base_config(self) -> Path:
+        return self.at(BASE_CONFIG) / "run.yaml"
+
+    @property
+    def config(self) -> Path:
+        return self.at(CONFIG)
+
+    @property
+    def effective(self) -> Path:
+        return self.at(EFFECTIVE_CONFIG) / "run.yaml"

@@ -1,0 +1,105 @@
+"""`lint`: what the install container would say of a folder, and what it cannot know yet; everything at once."""
+
+from __future__ import annotations
+
+import ast
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from packaging.utils import canonicalize_name
+
+from llamastack_providers import conflicts, dependencies, layout, package_spec, wheels, yaml_file
+from llamastack_providers.dependencies import Distribution
+from llamastack_providers.errors import Code, Failure
+from llamastack_providers.package_spec import PackageSpec
+from llamastack_providers.wheels import Wheel
+
+_OF_THIS_PYTHON: Final = frozenset({Code.WrongPlatform, Code.WrongArchitecture, Code.PythonTooOld})
+"""Judged by the Python that runs the lint, which need not be the image's."""
+
+
+def main(folder: Path) -> int:
+    """Says everything that is to be said of the folder; 0 where it can be installed."""
+    try:
+        spec = _spec(folder)
+        chosen = [wheels.read(path) for path in _selection(spec, folder)]
+        failures = [*wheels.check(chosen), *_conflicts(chosen), *_provider_module(spec, chosen)]
+    except Failure as failure:
+        failures, chosen = [failure], []
+    errors = [one for one in failures if one.code not in _OF_THIS_PYTHON]
+    for one in failures:
+        kind = "error" if one in errors else "warning"
+        print(f"{kind}: {one.code.name}: {one.reason}\n  Resolution: {one.code.value.resolution}")
+    for requirement in _from_elsewhere(chosen):
+        print(f"note: {requirement}, which is not in packages/: the distribution has to bring it")
+    print(f"{folder}: {'cannot be installed' if errors else 'can be installed'}")
+    return 1 if errors else 0
+
+
+def _spec(folder: Path) -> PackageSpec:
+    path = folder / layout.SPEC_FILE
+    try:
+        broken = list(package_spec.problems(yaml_file.load(path, layout.SPEC_FILE)))
+    except FileNotFoundError:
+        raise Failure(Code.MissingSpec, f"{path} does not exist") from None
+    if broken:
+        raise Failure(Code.InvalidSpec, "\n  ".join(broken))
+    return package_spec.read(path)
+
+
+def _selection(spec: PackageSpec, folder: Path) -> tuple[Path, ...]:
+    selection = wheels.select(spec, folder)
+    for name in selection.unlisted:
+        print(
+            f"warning: {name} lies in packages/ and is not in spec.dependencyWheels: it will not be installed"
+        )
+    return selection.paths
+
+
+def _distributions(chosen: list[Wheel]) -> list[Distribution]:
+    return [Distribution(canonicalize_name(one.name), one.version, one.requires) for one in chosen]
+
+
+def _conflicts(chosen: list[Wheel]) -> Iterator[Failure]:
+    try:
+        conflicts.check(_distributions(chosen), {})
+    except Failure as failure:
+        yield failure
+
+
+def _from_elsewhere(chosen: list[Wheel]) -> Iterator[str]:
+    present = {one.name: one for one in _distributions(chosen)}
+    for miss in dependencies.unmet(present):
+        if miss.found is None:
+            yield f"{miss.needs.name} requires {miss.requirement}"
+
+
+def _provider_module(spec: PackageSpec, chosen: list[Wheel]) -> Iterator[Failure]:
+    """The main wheel has `<packageName>.provider` with a get_provider_spec; it is read, never imported."""
+    module = f"{spec.package_name}.provider"
+    below = module.replace(".", "/")
+    with zipfile.ZipFile(chosen[0].path) as archive:
+        names = [name for name in (f"{below}.py", f"{below}/__init__.py") if name in archive.namelist()]
+        source = archive.read(names[0]) if names else None
+    if source is None:
+        yield Failure(Code.SpecFunction, f"{chosen[0].path.name} has no module {module}")
+        return
+    try:
+        bound = set(_bound(ast.parse(source)))
+    except SyntaxError as error:
+        yield Failure(Code.ImportFailed, f"{names[0]}, line {error.lineno}: {error.msg}")
+        return
+    if "get_provider_spec" not in bound:
+        yield Failure(Code.SpecFunction, f"{names[0]} defines no get_provider_spec")
+
+
+def _bound(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            yield node.name
+        elif isinstance(node, ast.alias):
+            yield node.asname or node.name
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id

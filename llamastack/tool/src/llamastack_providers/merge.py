@@ -1,0 +1,118 @@
+"""How providers come into a run configuration: pure functions on values.
+
+000 "Configuration Merge Algorithm", as facts/llamastack.md §7 rows 5 to 11 settle it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from llamastack_providers.errors import Code, Failure
+from llamastack_providers.request import ModelEndpoint
+
+Entry = dict[str, Any]
+Config = dict[str, Any]
+
+MODEL_SECTION: Final = "inference"
+MODEL_TYPE: Final = "remote::vllm"
+_NAME: Final = "external-providers"
+_VARIABLE: Final = re.compile(r"\$\{env\.[A-Z0-9_]+:[=+]([^}]*)\}")
+"""llama_stack/core/stack.py, replace_env_vars, 0.7.3."""
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """A provider to come in. source: what messages call it; text: its image, or what it stands for."""
+
+    section: str
+    entry: Entry
+    source: str
+    text: str
+
+
+def model_addition(model: ModelEndpoint) -> Addition:
+    """The provider that a ModelDeployment is. Its address changes without the configuration changing."""
+    config = {"refresh_models": True, **model.config, "base_url": f"${{env.{model.url_variable}}}"}
+    entry = {"provider_id": model.provider_id, "provider_type": MODEL_TYPE, "config": config}
+    return Addition(MODEL_SECTION, entry, "ModelDeployment", model.url_variable)
+
+
+def merged(base: Any, additions: Sequence[Addition]) -> tuple[Config, list[str]]:
+    """The configuration with the additions, and warnings. `base` stays as it is. Raises InvalidBaseConfig."""
+    config = _checked(base)
+    providers = {name: list(entries or []) for name, entries in (config.get("providers") or {}).items()}
+    warnings: list[str] = []
+    for addition in additions:
+        provider_id = addition.entry["provider_id"]
+        section = providers.setdefault(addition.section, [])
+        for replaced in [one for one in section if provider_id in _ids(one)]:
+            section.remove(replaced)
+            warnings.append(_override(addition, replaced))
+        section.append(addition.entry)
+        warnings += _elsewhere(addition, providers)
+    config["providers"] = providers
+    apis = config.get("apis")
+    if apis:
+        # a section that is not listed is shown by the server and answers 404 (facts/llamastack.md §1)
+        config["apis"] = [
+            *apis,
+            *(name for name in dict.fromkeys(one.section for one in additions) if name not in apis),
+        ]
+    return config, warnings
+
+
+def extra_providers(additions: Iterable[Addition]) -> Config:
+    """extra-providers.yaml (000 "Extra Providers Configuration")."""
+    providers: dict[str, list[Entry]] = {}
+    for addition in additions:
+        providers.setdefault(addition.section, []).append(addition.entry)
+    return {"apiVersion": "llamastack.io/v1alpha1", "kind": "ExternalProviders", "providers": providers}
+
+
+def _checked(base: Any) -> Config:
+    if base is None:
+        # the smallest that every release from 0.2 to 0.7 starts from: they differ in the key for the name
+        return {"version": 2, "image_name": _NAME, "distro_name": _NAME}
+    if not isinstance(base, dict):
+        raise Failure(Code.InvalidBaseConfig, "the file does not hold a mapping")
+    providers = base.get("providers")
+    if providers is not None and not isinstance(providers, dict):
+        raise Failure(Code.InvalidBaseConfig, "providers: is not a mapping of API to list")
+    for name, entries in (providers or {}).items():
+        if entries is not None and not (
+            isinstance(entries, list) and all(isinstance(one, dict) for one in entries)
+        ):
+            raise Failure(Code.InvalidBaseConfig, f"providers.{name}: is not a list of providers")
+    if not isinstance(base.get("apis"), (list, type(None))):
+        raise Failure(Code.InvalidBaseConfig, "apis: is not a list")
+    return dict(base)
+
+
+def _ids(entry: Entry) -> Sequence[str]:
+    """The id of a provider, also that which `${env.NAME:+id}` or `${env.NAME:=id}` becomes."""
+    written = entry.get("provider_id")
+    if not isinstance(written, str):
+        return ()
+    return (written, *_VARIABLE.findall(written))
+
+
+def _override(addition: Addition, replaced: Entry) -> str:
+    what = "External provider" if addition.source == "external" else addition.source
+    return (
+        f"{what} '{addition.entry['provider_id']}' overrides base provider in API '{addition.section}'\n"
+        f"  Base type: {replaced.get('provider_type')}\n"
+        f"  External type: {addition.entry['provider_type']}\n"
+        f"  Using: {addition.text}"
+    )
+
+
+def _elsewhere(addition: Addition, providers: dict[str, list[Entry]]) -> list[str]:
+    provider_id = addition.entry["provider_id"]
+    return [
+        f"Provider id '{provider_id}' of API '{addition.section}' is also in API '{name}'; both are kept"
+        for name, entries in providers.items()
+        if name != addition.section and any(provider_id in _ids(one) for one in entries)
+    ]

@@ -1,0 +1,84 @@
+"""`merge-config`: from what the install containers left and the base configuration to what the server starts from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from llamastack_providers import apis, install, layout, merge, package_spec, yaml_file
+from llamastack_providers.errors import Code, Failure
+from llamastack_providers.layout import Layout
+from llamastack_providers.request import Merge
+
+_OUTPUTS: Final = ("run.yaml", "extra-providers.yaml", "merge-log.txt")
+
+
+def run(request: Merge, places: Layout) -> list[str]:
+    """Writes run.yaml, extra-providers.yaml and merge-log.txt, or none of them; warnings. Raises Failure, OSError."""
+    for name in _OUTPUTS:
+        (places.config / name).unlink(missing_ok=True)
+    externals = _externals(request, places.metadata)
+    additions = [*map(merge.model_addition, request.model_endpoints), *externals]
+    config, warnings = merge.merged(_base(places.base_config), additions)
+    log = [f"{one.entry['provider_id']}: {one.entry['provider_type']} in {one.section}" for one in additions]
+    texts = (
+        yaml_file.dump(config),
+        yaml_file.dump(merge.extra_providers(externals)),
+        "".join(f"{line}\n" for line in [*log, *(f"WARNING: {one}" for one in warnings)]),
+    )
+    places.config.mkdir(parents=True, exist_ok=True)
+    for name, text in zip(_OUTPUTS, texts, strict=True):
+        draft = places.config / f".{name}.draft"
+        draft.write_text(text, encoding="utf-8")
+        draft.chmod(0o664)
+        draft.replace(places.config / name)
+    return warnings
+
+
+def _base(path: Path) -> Any:
+    try:
+        return yaml_file.load(path, f"{layout.BASE_CONFIG}/run.yaml")
+    except FileNotFoundError:
+        raise Failure(Code.BaseConfigMissing, f"{layout.BASE_CONFIG}/run.yaml does not exist") from None
+
+
+def _externals(request: Merge, metadata: Path) -> list[merge.Addition]:
+    """The installed providers in the order of the custom resource."""
+    folders = sorted(path for path in metadata.iterdir() if path.is_dir()) if metadata.is_dir() else []
+    missing = [one for one in request.expected if one not in {folder.name for folder in folders}]
+    for provider_id in missing:
+        reason = f"{layout.EXTERNAL_PROVIDERS}/metadata/{provider_id}/ is missing"
+        image = request.expected[provider_id]
+        raise Failure(Code.MissingMetadata, reason, provider_id=provider_id, image=image)
+    found: dict[str, tuple[int, merge.Addition]] = {}
+    for folder in folders:
+        order, addition = _installed(folder, request.expected.get(folder.name, ""))
+        twin = found.setdefault(addition.entry["provider_id"], (order, addition))
+        if twin[1] is not addition:
+            provider_id = addition.entry["provider_id"]
+            reason = f"providerId '{provider_id}' is used by the images {twin[1].text} and {addition.text}"
+            raise Failure(Code.DuplicateProvider, reason, provider_id=provider_id, image=addition.text)
+    return [addition for _, addition in sorted(found.values(), key=lambda one: one[0])]
+
+
+def _installed(folder: Path, image: str) -> tuple[int, merge.Addition]:
+    about: dict[str, Any] = {}
+    for name in (layout.CRD_FILE, layout.SPEC_FILE):
+        if not (folder / name).is_file():
+            reason = f"{layout.EXTERNAL_PROVIDERS}/metadata/{folder.name}/{name} is missing"
+            raise Failure(
+                Code.MissingMetadata, reason, provider_id=folder.name, image=about.get("image", image)
+            )
+        if name == layout.CRD_FILE:
+            about = yaml_file.load(folder / name, f"metadata/{folder.name}/{name}")
+    try:
+        spec = package_spec.read(folder / layout.SPEC_FILE, f"metadata/{folder.name}/{layout.SPEC_FILE}")
+    except Failure as failure:
+        failure.provider_id, failure.image = folder.name, about["image"]
+        raise
+    provider_id, api, image = about["providerId"], about["api"], about["image"]
+    install.check_placement(spec, provider_id, image, api)
+    entry = {"provider_id": provider_id, "provider_type": spec.provider_type, "module": spec.package_name}
+    if "config" in about:
+        entry["config"] = about["config"]
+    return about["order"], merge.Addition(apis.run_name(api) or api, entry, "external", f"image {image}")

@@ -1,0 +1,115 @@
+"""`lls-provider-spec.yaml`: what a provider image says of itself (000 "Provider Metadata File")."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from llamastack_providers import apis, layout, yaml_file
+from llamastack_providers.errors import Code, Failure
+
+API_VERSION: Final = "llamastack.io/v1alpha1"
+KIND: Final = "ProviderPackage"
+PROVIDER_TYPE: Final = re.compile(r"(remote|inline)::[a-z0-9-]+")
+"""000 "Validation Rules". llama-stack itself has types with `_`; whoever wants them here changes this pattern."""
+_SEMVER: Final = re.compile(
+    r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"
+    r"(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?"
+    r"(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?",
+    re.ASCII,
+)
+"""semver.org 2.0.0, item 2 to 10."""
+NAME: Final = f"{layout.PROVIDER}/{layout.SPEC_FILE}"
+
+
+@dataclass(frozen=True, slots=True)
+class PackageSpec:
+    """api: llama-stack's name. dependency_wheels: None where the field is absent."""
+
+    name: str
+    version: str
+    package_name: str
+    provider_type: str
+    api: str
+    wheel_path: str
+    dependency_wheels: tuple[str, ...] | None
+
+
+def read(path: Path, name: str = NAME) -> PackageSpec:
+    """The checked metadata. Raises InvalidYaml, InvalidSpec; OSError where there is no such file."""
+    value = yaml_file.load(path, name)
+    for problem in problems(value):
+        raise Failure(Code.InvalidSpec, f"{name}: {problem}")
+    about, spec = value["metadata"], value["spec"]
+    wheels = spec.get("dependencyWheels")
+    return PackageSpec(
+        name=about["name"],
+        version=about["version"],
+        package_name=spec["packageName"],
+        provider_type=spec["providerType"],
+        api=spec["api"],
+        wheel_path=spec["wheelPath"],
+        dependency_wheels=None if wheels is None else tuple(wheels),
+    )
+
+
+def problems(value: Any) -> Iterator[str]:
+    """Every rule that is broken, each as `field: what is wrong`."""
+    if not isinstance(value, dict):
+        yield "the file must hold a mapping with apiVersion, kind, metadata and spec"
+        return
+    for key, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
+        if value.get(key) != wanted:
+            yield f"{key}: must be {wanted}, not {value.get(key)!r}"
+    yield from _metadata(value.get("metadata"))
+    yield from _spec(value.get("spec"))
+
+
+def _metadata(about: Any) -> Iterator[str]:
+    if not isinstance(about, dict):
+        yield "metadata: must be a mapping with name, version and vendor"
+        return
+    for key in ("name", "version", "vendor"):
+        yield from _required_text(about, key, "metadata")
+    version = about.get("version")
+    if isinstance(version, str) and version and not _SEMVER.fullmatch(version):
+        yield f"metadata.version: {version!r} is no semantic version such as 1.2.0"
+
+
+def _spec(spec: Any) -> Iterator[str]:
+    if not isinstance(spec, dict):
+        yield "spec: must be a mapping with packageName, providerType, api and wheelPath"
+        return
+    for key in ("packageName", "providerType", "api", "wheelPath"):
+        yield from _required_text(spec, key, "spec")
+    package, kind, api = (_text(spec.get(key)) for key in ("packageName", "providerType", "api"))
+    if package and not all(
+        part.isidentifier() and not keyword.iskeyword(part) for part in package.split(".")
+    ):
+        yield f"spec.packageName: {package!r} is no Python module path such as my_org.custom_vllm"
+    if kind and not PROVIDER_TYPE.fullmatch(kind):
+        yield (
+            f"spec.providerType: {kind!r} must be remote:: or inline:: followed by lower-case letters, digits and "
+            "hyphens (no underscores)"
+        )
+    if api and api not in apis.SECTIONS.values():
+        yield f"spec.api: {api!r} is none of {', '.join(apis.SECTIONS.values())}"
+    wheels = spec.get("dependencyWheels")
+    if wheels is not None and not (isinstance(wheels, list) and all(_text(one) for one in wheels)):
+        yield "spec.dependencyWheels: must be a list of paths"
+
+
+def _required_text(mapping: dict[str, Any], key: str, parent: str) -> Iterator[str]:
+    value = mapping.get(key)
+    if value is None or value == "":
+        yield f"{parent}.{key}: is required"
+    elif not isinstance(value, str):
+        yield f"{parent}.{key}: must be a text, not {value!r} (put it in quotes)"
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

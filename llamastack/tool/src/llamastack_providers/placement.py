@@ -1,0 +1,99 @@
+"""Moves staged files into the tree that all providers share, so that a kill at any moment leaves nothing behind.
+
+Before the first move the provider's record names every file, and a rerun takes back what it names. Files get fixed
+modes: providers' images run as different users of one group (the pod's fsGroup), whatever their umask.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from llamastack_providers.errors import Code, Failure
+from llamastack_providers.record import Record, owners
+
+_FILE_MODE: Final = 0o664
+_PROGRAM_MODE: Final = 0o775
+
+
+def files_of(folder: Path) -> tuple[str, ...]:
+    """Every file below, as paths with slashes, in an order that no file system decides. Raises OSError."""
+    return tuple(
+        sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
+    )
+
+
+def to_move(staged: Path, packages: Path, files: Iterable[str], others: Mapping[str, Record]) -> list[str]:
+    """The files that no other provider has put there already. Raises FileClash, OSError."""
+    owner_of = owners(others)
+    folder_of: dict[str, Record] = {}
+    for path, owner in owner_of.items():
+        for parent in PurePosixPath(path).parents:
+            folder_of.setdefault(str(parent), owner)
+    moves: list[str] = []
+    for path in files:
+        above = next((owner_of[up] for up in map(str, PurePosixPath(path).parents) if up in owner_of), None)
+        if other_kind := above or folder_of.get(path):
+            raise Failure(Code.FileClash, _clash(path, other_kind))
+        same = owner_of.get(path)
+        if same is None:
+            moves.append(path)
+        elif not _kept_from_the_first(path) and not filecmp.cmp(
+            staged / path, packages / path, shallow=False
+        ):
+            raise Failure(Code.FileClash, _clash(path, same))
+    return moves
+
+
+def remove(record: Record, packages: Path, others: Mapping[str, Record]) -> None:
+    """Takes back what only this record needs, and the folders that are empty then. Raises OSError."""
+    needed = owners(others)
+    parents: set[Path] = set()
+    for path in record.files:
+        if path not in needed:
+            (packages / path).unlink(missing_ok=True)
+            parents.update((packages / path).parents)
+    for folder in sorted(parents, key=lambda one: len(one.parts), reverse=True):
+        if folder.is_relative_to(packages) and folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def move(staged: Path, packages: Path, moves: Iterable[str]) -> None:
+    """One rename a file. Raises OSError."""
+    make_folder(packages)
+    for path in moves:
+        source, target = staged / path, packages / path
+        make_folder(target.parent)
+        source.chmod(_PROGRAM_MODE if source.stat().st_mode & stat.S_IXUSR else _FILE_MODE)
+        os.replace(source, target)  # noqa: PTH105 - one system call, named as such
+
+
+def make_folder(folder: Path) -> None:
+    """The folder and those above it. Their mode is the umask's, which `install` sets. Raises OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def write(path: Path, content: bytes, staging: Path) -> None:
+    """The whole file or none of it. Raises OSError."""
+    make_folder(path.parent)
+    draft = staging / "draft"
+    draft.write_bytes(content)
+    draft.chmod(_FILE_MODE)
+    os.replace(draft, path)  # noqa: PTH105
+
+
+def _kept_from_the_first(path: str) -> bool:
+    """What may differ between equal packages: where pip found them, and the installing Python's path in scripts.
+
+    Neither is used from a folder on PYTHONPATH.
+    """
+    top = path.partition("/")[0]
+    return top == "bin" or top.endswith(".dist-info")
+
+
+def _clash(path: str, owner: Record) -> str:
+    return f"{path} is already there with other contents, from provider '{owner.provider_id}' (image: {owner.image})"

@@ -1,0 +1,186 @@
+"""Loads providers as the llama-stack server does, in a Python of its own: a crash or an exit call ends only that one.
+
+Run as `python -B -c SOURCE FILE_DESCRIPTOR` with the entries of run.yaml as JSON on standard input; answers are JSON,
+a line each. Standard library only, and nothing of this package: what the server would see is what is seen here.
+Rules of loading: llama_stack/core/distribution.py and resolver.py, 0.7.3.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+API_MODULES = ("llama_stack_api", "llama_stack.providers.datatypes", "llama_stack.apis.datatypes")
+STACK_MODULES = ("llama_stack.core.stack", "llama_stack.distribution.stack")
+FUNCTIONS = {"remote": "get_adapter_impl", "inline": "get_provider_impl"}
+
+Answer = dict[str, Any]
+
+
+def problem(code: str, reason: str, trace: bool = False) -> Answer:
+    """A code of the table by name, a reason, and the traceback of what is being handled."""
+    return {"code": code, "reason": reason, "detail": traceback.format_exc() if trace else ""}
+
+
+def words(error: BaseException) -> str:
+    """The error and what it came from, the first cause last."""
+    parts: list[str] = []
+    seen: BaseException | None = error
+    while seen is not None and len(parts) < 5:
+        parts.append(f"{type(seen).__name__}: {seen}".strip())
+        seen = seen.__cause__ or (None if seen.__suppress_context__ else seen.__context__)
+    return "; from ".join(parts)
+
+
+def first_of(modules: tuple[str, ...], name: str, errors: list[str]) -> Any:
+    """The attribute of the first of the modules that can be imported and has it; None for none."""
+    for module in modules:
+        try:
+            return getattr(importlib.import_module(module), name)
+        except (ImportError, AttributeError) as error:
+            errors.append(f"{module}: {words(error)}")
+    return None
+
+
+def dotted(path: str) -> Any:
+    """The object at `package.module.Name`."""
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+class Server:
+    """What the installed llama-stack brings: its APIs, its class of specs, its expansion of `${env.X}`."""
+
+    def __init__(self) -> None:
+        errors: list[str] = []
+        api = first_of(API_MODULES, "Api", errors)
+        self.apis = [member.value for member in api] if api else []
+        self.spec_class: Any = first_of(API_MODULES, "ProviderSpec", errors)
+        self.expand: Callable[[Any], Any] | None = first_of(STACK_MODULES, "replace_env_vars", errors)
+        self.missing = "; ".join(errors) if None in (api, self.spec_class, self.expand) else ""
+
+
+def check(server: Server, section: str, entry: Answer) -> Answer:
+    """`type` and `api` of the provider's spec, or a problem."""
+    if section not in server.apis:
+        return problem("ApiUnknown", f"API '{section}' is none of {', '.join(sorted(server.apis))}")
+    package = entry["module"].split("==")[0]
+    try:
+        module = importlib.import_module(f"{package}.provider")
+    except BaseException as error:
+        return problem("ImportFailed", f"import {package}.provider: {words(error)}", trace=True)
+    function = getattr(module, "get_provider_spec", None)
+    if not callable(function):
+        return problem("SpecFunction", f"{package}.provider has no function get_provider_spec")
+    try:
+        result = function()
+    except BaseException as error:
+        return problem("SpecRaised", words(error), trace=True)
+    specs = result if isinstance(result, list) else [result]
+    for spec in specs:
+        if not isinstance(spec, server.spec_class):
+            return problem(
+                "SpecInvalid", f"get_provider_spec() returned {type(spec).__name__}, not a ProviderSpec"
+            )
+    chosen = choose(specs, section, entry["provider_type"])
+    if chosen is None:
+        types = ", ".join(spec.provider_type for spec in specs) or "nothing"
+        return problem(
+            "SpecInvalid", f"get_provider_spec() returned {types}; none is {entry['provider_type']}"
+        )
+    return (
+        loaded(chosen)
+        or configured(server, chosen, entry)
+        or {"type": chosen.provider_type, "api": api_of(chosen)}
+    )
+
+
+def choose(specs: list[Any], section: str, provider_type: str) -> Any:
+    """That of the written type, else the only one there is, else the only one of the section's API."""
+    exact = [spec for spec in specs if spec.provider_type == provider_type]
+    fitting = specs if len(specs) == 1 else [spec for spec in specs if api_of(spec) == section]
+    return (exact or (fitting if len(fitting) == 1 else []) or [None])[0]
+
+
+def api_of(spec: Any) -> str:
+    return str(getattr(spec.api, "value", spec.api))
+
+
+def loaded(spec: Any) -> Answer | None:
+    """A problem with what the spec points to."""
+    for field in ("provider_type", "config_class", "module"):
+        if not getattr(spec, field, None):
+            return problem("SpecInvalid", f"the ProviderSpec has no {field}")
+    function = FUNCTIONS["remote" if hasattr(spec, "adapter_type") else "inline"]
+    try:
+        module = importlib.import_module(spec.module)
+    except BaseException as error:
+        return problem("ImportFailed", f"import {spec.module}: {words(error)}", trace=True)
+    if not callable(getattr(module, function, None)):
+        return problem("Implementation", f"{spec.module} has no function {function}")
+    try:
+        dotted(spec.config_class)
+    except BaseException as error:
+        return problem("ConfigClass", f"{spec.config_class}: {words(error)}", trace=True)
+    return None
+
+
+def configured(server: Server, spec: Any, entry: Answer) -> Answer | None:
+    """A problem with the configuration; its values are never told, they may be secret."""
+    assert server.expand is not None
+    try:
+        enabled = server.expand([{"provider_id": entry["provider_id"], "config": entry.get("config") or {}}])
+    except Exception as error:
+        return problem("EnvironmentMissing", str(error))
+    if not enabled or not enabled[0]["provider_id"]:
+        return None
+    try:
+        dotted(spec.config_class)(**enabled[0]["config"])
+    except Exception as error:
+        return problem("ConfigRejected", rejection(error))
+    return None
+
+
+def rejection(error: Exception) -> str:
+    """Fields and kinds of errors only: pydantic's own text repeats the values."""
+    listed = getattr(error, "errors", None)
+    if not callable(listed):
+        return f"{type(error).__name__}: {error}" if isinstance(error, TypeError) else type(error).__name__
+    return "; ".join(f"config.{'.'.join(map(str, one['loc']))}: {kind(one)}" for one in listed())
+
+
+def kind(one: Any) -> str:
+    """pydantic's words for its own kinds of errors; the words of a provider's validator may hold the value."""
+    return str(one["type"] if one["type"] in ("value_error", "assertion_error") else one["msg"])
+
+
+def main() -> None:
+    if sys.path and sys.path[0] == "":
+        # the working folder is on the path for -c only
+        del sys.path[0]
+    with os.fdopen(int(sys.argv[1]), "w", encoding="utf-8") as answers:
+
+        def answer(value: Answer) -> None:
+            print(json.dumps(value), file=answers, flush=True)
+
+        requests = json.load(sys.stdin)
+        try:
+            server = Server()
+        except BaseException as error:
+            answer(problem("ServerMissing", words(error), trace=True))
+            return
+        if server.missing:
+            answer(problem("ServerMissing", server.missing))
+            return
+        for section, entry in requests:
+            answer({"start": True})
+            answer(check(server, section, entry))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""What the operator hands to a command: JSON in base64, so that no shell and no kubelet reads anything in it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from llamastack_providers import apis
+from llamastack_providers.errors import Code, Failure
+from llamastack_providers.summary import Origin
+
+CHUNK: Final = 100_000
+"""Linux takes at most 131,072 bytes in one argument (MAX_ARG_STRLEN)."""
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """One entry of `spec.server.externalProviders`. api: its section's key. order: its place among all, from 0.
+
+    config: None where the user gave none.
+    """
+
+    provider_id: str
+    image: str
+    container: str
+    api: str
+    order: int
+    config: Json | None = None
+
+    @property
+    def origin(self) -> Origin:
+        return Origin(self.provider_id, self.image, self.container)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEndpoint:
+    """A ModelDeployment as a provider. url_variable: the environment variable that holds its address."""
+
+    provider_id: str
+    url_variable: str
+    config: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """origin: image and container of the merge. expected: provider id to image, of all that were to be installed."""
+
+    origin: Origin
+    expected: Mapping[str, str]
+    model_endpoints: tuple[ModelEndpoint, ...]
+
+
+def encode(request: Mapping[str, Any]) -> list[str]:
+    """The arguments after `--input`."""
+    text = base64.b64encode(json.dumps(request, ensure_ascii=False).encode()).decode()
+    return [text[start : start + CHUNK] for start in range(0, len(text), CHUNK)]
+
+
+def decode(chunks: Sequence[str]) -> Json:
+    """What `encode` was given. Raises BadCall."""
+    try:
+        value = json.loads(base64.b64decode("".join(chunks), validate=True))
+    except (binascii.Error, ValueError) as error:
+        raise Failure(Code.BadCall, f"--input is not JSON in base64: {error}") from None
+    if not isinstance(value, dict):
+        raise Failure(Code.BadCall, "--input is not a JSON object")
+    return value
+
+
+def origin(value: Json) -> Origin:
+    """image and container, for commands that are about no single provider."""
+    return Origin("", _text(value, "image"), _text(value, "container"))
+
+
+def provider(value: Json) -> Provider:
+    """The request of `install`. Raises BadCall."""
+    api, order, config = _text(value, "api"), value.get("order"), value.get("config")
+    if apis.run_name(api) is None:
+        raise Failure(Code.BadCall, f"unknown api {api!r}")
+    if not isinstance(order, int) or isinstance(order, bool) or order < 0:
+        raise Failure(Code.BadCall, f"order must be a number from 0, not {order!r}")
+    if config is not None and not isinstance(config, dict):
+        raise Failure(Code.BadCall, "config must be an object")
+    provider_id = _text(value, "providerId")
+    if provider_id in (".", "..") or "/" in provider_id:
+        raise Failure(Code.BadCall, f"providerId {provider_id!r} cannot name a folder")
+    return Provider(
+        provider_id, _text(value, "image"), _text(value, "container"), apis.section(api), order, config
+    )
+
+
+def merge(value: Json) -> Merge:
+    """The request of `merge-config`. Raises BadCall."""
+    expected = {_text(one, "providerId"): _text(one, "image") for one in _objects(value, "providers")}
+    models = tuple(
+        ModelEndpoint(_text(one, "providerId"), _text(one, "urlVariable"), one.get("config") or {})
+        for one in _objects(value, "modelDeployments")
+    )
+    return Merge(origin(value), expected, models)
+
+
+def _text(value: Json, key: str) -> str:
+    text = value.get(key)
+    if not isinstance(text, str) or not text:
+        raise Failure(Code.BadCall, f"{key} must be a text that is not empty")
+    return text
+
+
+def _objects(value: Json, key: str) -> list[Json]:
+    found = value.get(key, [])
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise Failure(Code.BadCall, f"{key} must be a list of objects")
+    return found

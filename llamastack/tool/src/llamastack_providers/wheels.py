@@ -1,0 +1,141 @@
+"""The wheels of a provider image: which are meant, and what each says of itself. Nothing is unpacked."""
+
+from __future__ import annotations
+
+import email.parser
+import platform
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.tags import Tag
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+
+from llamastack_providers import layout, machine
+from llamastack_providers.errors import Code, Failure
+from llamastack_providers.package_spec import PackageSpec
+
+PACKAGES: Final = f"{layout.PROVIDER}/packages"
+
+
+@dataclass(frozen=True, slots=True)
+class Wheel:
+    """name: as PEP 503 writes it. requires: the `Requires-Dist` lines. foreign: shared objects we cannot load."""
+
+    path: Path
+    name: str
+    version: str
+    tags: frozenset[Tag]
+    requires_python: str
+    requires: tuple[str, ...]
+    foreign: tuple[tuple[str, machine.Machine], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """paths: what is to be installed, the main wheel first. unlisted: names of wheels that are left out."""
+
+    paths: tuple[Path, ...]
+    unlisted: tuple[str, ...]
+
+
+def select(spec: PackageSpec, provider: Path) -> Selection:
+    """wheelPath and dependencyWheels; without the latter all of packages/.
+
+    Raises NoPackages, MissingWheel, PathOutside.
+    """
+    packages = provider / "packages"
+    present = sorted(packages.glob("*.whl")) if packages.is_dir() else []
+    if not present:
+        what = f"has no *.whl file in {PACKAGES}/" if packages.is_dir() else f"has no folder {PACKAGES}/"
+        raise Failure(Code.NoPackages, f"the image {what}")
+    main = _inside(provider, spec.wheel_path, "spec.wheelPath")
+    if spec.dependency_wheels is None:
+        others = [_inside(provider, f"packages/{path.name}", PACKAGES) for path in present]
+    else:
+        others = [_inside(provider, text, "spec.dependencyWheels") for text in spec.dependency_wheels]
+    chosen = tuple(dict.fromkeys([main, *others]))
+    unlisted = tuple(path.name for path in present if path.resolve() not in chosen)
+    return Selection(chosen, unlisted)
+
+
+def read(path: Path) -> Wheel:
+    """What a wheel says of itself. Raises BadWheel, OSError."""
+    try:
+        name, version, _, tags = parse_wheel_filename(path.name)
+    except InvalidWheelFilename as error:
+        raise Failure(Code.BadWheel, f"{path.name}: {error}") from None
+    try:
+        with zipfile.ZipFile(path) as archive:
+            about = email.parser.BytesParser().parsebytes(
+                archive.read(_metadata_name(archive)), headersonly=True
+            )
+            foreign = tuple(_foreign(archive))
+    except (zipfile.BadZipFile, zlib.error, KeyError, NotImplementedError, EOFError) as error:
+        raise Failure(Code.BadWheel, f"{path.name} is no readable wheel: {error}") from None
+    requires = tuple(str(line) for line in about.get_all("Requires-Dist", []))
+    return Wheel(path, name, str(version), tags, str(about.get("Requires-Python", "")), requires, foreign)
+
+
+def check(wheels: Sequence[Wheel]) -> Iterator[Failure]:
+    """What speaks against installing these wheels with this interpreter."""
+    seen: dict[str, Wheel] = {}
+    for wheel in wheels:
+        file = wheel.path.name
+        if (twin := seen.setdefault(canonicalize_name(wheel.name), wheel)) is not wheel:
+            yield Failure(
+                Code.DuplicateWheel, f"{twin.path.name} and {file} hold the same package {wheel.name}"
+            )
+        if not machine.supports(wheel.tags):
+            yield Failure(
+                Code.WrongPlatform, f"{file} does not fit this container's Python, {machine.here()}"
+            )
+        for name, found in wheel.foreign[:1]:
+            reason = f"{name} in {file} is built for {found}; this container runs {machine.ours()}"
+            yield Failure(Code.WrongArchitecture, reason)
+        if not _allows_python(wheel.requires_python):
+            reason = (
+                f"{file} requires Python {wheel.requires_python}; the image has {platform.python_version()}"
+            )
+            yield Failure(Code.PythonTooOld, reason)
+
+
+def _inside(provider: Path, text: str, field: str) -> Path:
+    below = text.removeprefix(f"{layout.PROVIDER}/")
+    if below.startswith("/"):
+        raise Failure(Code.PathOutside, f"{field}: {text} is not below {layout.PROVIDER}")
+    path = (provider / below).resolve()
+    if not path.is_relative_to(provider.resolve()):
+        raise Failure(Code.PathOutside, f"{field}: {text} leads to {path}, out of {layout.PROVIDER}")
+    if not path.is_file():
+        raise Failure(Code.MissingWheel, f"{field}: {text} does not exist in the image")
+    return path
+
+
+def _metadata_name(archive: zipfile.ZipFile) -> str:
+    for name in archive.namelist():
+        folder, _, rest = name.partition("/")
+        if folder.endswith(".dist-info") and rest == "METADATA":
+            return name
+    raise Failure(Code.BadWheel, f"{Path(archive.filename or '').name} holds no .dist-info/METADATA")
+
+
+def _foreign(archive: zipfile.ZipFile) -> Iterator[tuple[str, machine.Machine]]:
+    for member in archive.infolist():
+        if machine.is_shared_object(member.filename):
+            with archive.open(member) as file:
+                found = machine.of_header(file.read(machine.HEADER_BYTES))
+            if found is not None and not machine.fits(found):
+                yield member.filename, found
+
+
+def _allows_python(requires_python: str) -> bool:
+    try:
+        return SpecifierSet(requires_python).contains(platform.python_version(), prereleases=True)
+    except InvalidSpecifier:
+        # pip ignores what it cannot read, too
+        return True

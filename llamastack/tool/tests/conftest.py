@@ -1,0 +1,45 @@
+"""The tool as the operator delivers it, and pods for it to run in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from llamastack_providers import zipapp
+from support.provider_pod import Pod
+from support.provider_server import GOOD, Server
+
+
+@pytest.fixture(scope="session")
+def tool(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The zipapp."""
+    return zipapp.build(tmp_path_factory.mktemp("tool") / "llamastack-providers.pyz")
+
+
+@pytest.fixture
+def pods(tmp_path: Path, tool: Path) -> Callable[[str], Pod]:
+    """Makes pods, each with a volume of its own."""
+
+    def make(name: str) -> Pod:
+        pod = Pod(tmp_path / name, tool)
+        pod.shared.mkdir(parents=True)
+        return pod
+
+    return make
+
+
+@pytest.fixture
+def pod(pods: Callable[[str], Pod]) -> Pod:
+    return pods("pod")
+
+
+@pytest.fixture
+def server(tmp_path: Path, tool: Path) -> Server:
+    """A pod with one good provider, about to start the server."""
+    server = Server(tmp_path / "pod", tool)
+    server.distribution()
+    server.provide(GOOD)
+    server.configure(config={"url": "http://x"})
+    return server

@@ -1,0 +1,179 @@
+"""`install`: what it leaves on the volume, and what it does when it runs again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from support.provider_images import image, wheel
+from support.provider_pod import Pod
+
+
+@pytest.mark.accept("FR-001", "FR-013", "FR-014", "FR-021", "FR-022")
+def test_packages_and_metadata_are_where_the_design_has_them(pod: Pod, tmp_path: Path) -> None:
+    source = image(tmp_path / "echo")
+
+    ended = pod.install(source, "my-echo", config={"url": "http://x"}, order=0)
+
+    assert ended.code == 0, ended.log
+    assert pod.installed() == {"acme_echo/__init__.py", "acme_echo/provider.py"}
+    metadata = pod.places.metadata / "my-echo"
+    assert (metadata / "lls-provider-spec.yaml").read_bytes() == (
+        source / "lls-provider-spec.yaml"
+    ).read_bytes()
+    assert yaml.safe_load((metadata / "crd-config.yaml").read_text()) == {
+        "providerId": "my-echo",
+        "api": "inference",
+        "config": {"url": "http://x"},
+        "image": "images/echo:1",
+        "order": 0,
+    }
+
+
+@pytest.mark.accept("FR-028")
+def test_success_tells_package_and_version(pod: Pod, tmp_path: Path) -> None:
+    ended = pod.install(image(tmp_path / "echo", version="1.4.0"), "my-echo")
+
+    assert json.loads(ended.message) == {"package": "acme-echo", "version": "1.4.0", "warnings": []}
+
+
+def test_a_configuration_that_is_absent_stays_absent(pod: Pod, tmp_path: Path) -> None:
+    pod.install(image(tmp_path / "echo"), "my-echo")
+
+    assert "config" not in yaml.safe_load((pod.places.metadata / "my-echo" / "crd-config.yaml").read_text())
+
+
+@pytest.mark.accept("FR-024a")
+def test_the_manifest_names_each_package_once_a_provider(pod: Pod, tmp_path: Path) -> None:
+    first, second = image(tmp_path / "a", "acme-a"), image(tmp_path / "b", "acme-b", version="2.0.0")
+    for _ in range(2):
+        pod.install(first, "a")
+        pod.install(second, "b")
+    pod.install(second, "b")
+
+    lines = pod.places.manifest.read_text().splitlines()
+
+    assert lines == [
+        "acme-a==1.0.0  # provider a, image images/a:1",
+        "acme-b==2.0.0  # provider b, image images/b:1",
+    ]
+
+
+@pytest.mark.accept("NFR-002")
+def test_the_same_containers_again_end_in_the_same_tree(pod: Pod, tmp_path: Path) -> None:
+    first, second = image(tmp_path / "a", "acme-a"), image(tmp_path / "b", "acme-b")
+    for source, provider_id in ((first, "a"), (second, "b")):
+        assert pod.install(source, provider_id).code == 0
+    before = pod.tree()
+
+    again = [pod.install(second, "b"), pod.install(first, "a"), pod.install(second, "b")]
+
+    assert [one.code for one in again] == [0, 0, 0]
+    assert pod.tree() == before
+
+
+def test_the_first_container_begins_with_an_empty_tree(pod: Pod, tmp_path: Path) -> None:
+    pod.install(image(tmp_path / "a", "acme-a"), "a")
+    pod.install(image(tmp_path / "b", "acme-b"), "b")
+
+    pod.install(tmp_path / "a", "a")
+
+    assert pod.installed() == {"acme_a/__init__.py", "acme_a/provider.py"}
+    assert [path.name for path in pod.places.metadata.iterdir()] == ["a"]
+
+
+def test_files_of_an_earlier_image_of_the_same_provider_go(pod: Pod, tmp_path: Path) -> None:
+    pod.install(image(tmp_path / "a", "acme-a"), "a")
+    pod.install(
+        image(tmp_path / "old", "acme-b", extra={"acme_b/old/gone.py": "", "acme_b/same.py": "1"}), "b"
+    )
+
+    ended = pod.install(
+        image(tmp_path / "new", "acme-b", version="2.0.0", extra={"acme_b/same.py": "2"}), "b"
+    )
+
+    assert ended.code == 0, ended.log
+    assert not (pod.places.packages / "acme_b" / "old").exists()
+    assert (pod.places.packages / "acme_b" / "same.py").read_text() == "2"
+    assert pod.places.manifest.read_text().count("acme-b==") == 1
+
+
+@pytest.mark.accept("FR-013")
+def test_two_providers_in_one_namespace_package_are_both_there(pod: Pod, tmp_path: Path) -> None:
+    pod.install(image(tmp_path / "a", "my-org-a", package="my_org.a"), "a")
+    ended = pod.install(image(tmp_path / "b", "my-org-b", package="my_org.b"), "b")
+
+    assert ended.code == 0, ended.log
+    assert {"my_org/a/provider.py", "my_org/b/provider.py"} <= pod.installed()
+
+
+def test_a_dependency_of_two_providers_is_shared(pod: Pod, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        source = image(tmp_path / name, f"acme-{name}", requires=["acme-common==1.0"])
+        wheel(source / "packages", "acme-common", "1.0")
+        assert pod.install(source, name).code == 0
+
+    # taking b back leaves what a needs
+    assert pod.install(image(tmp_path / "c", "acme-b", version="3.0.0"), "b").code == 0
+    assert "acme_common.py" in pod.installed()
+
+
+@pytest.mark.parametrize(
+    ("listed", "installed", "warned"),
+    [
+        (None, {"listed.py", "other.py"}, []),
+        (["packages/listed-1.0.0-py3-none-any.whl"], {"listed.py"}, ["other-1.0.0"]),
+    ],
+    ids=["all of packages/", "what is listed"],
+)
+def test_which_wheels_are_installed(
+    pod: Pod, tmp_path: Path, listed: list[str] | None, installed: set[str], warned: list[str]
+) -> None:
+    source = image(tmp_path / "echo", dependency_wheels=listed)
+    for name in ("listed", "other"):
+        wheel(source / "packages", name)
+
+    ended = pod.install(source, "my-echo")
+
+    assert {path for path in pod.installed() if "/" not in path} == installed
+    warnings = json.loads(ended.message)["warnings"]
+    assert [name for name in warned if any(name in warning for warning in warnings)] == warned
+    assert len(warnings) == len(warned)
+
+
+def test_wheels_may_lie_anywhere_below_the_folder(pod: Pod, tmp_path: Path) -> None:
+    source = image(tmp_path / "echo", dependency_wheels=["/lls-provider/more/extra-1.0.0-py3-none-any.whl"])
+    wheel(source / "more", "extra")
+
+    assert pod.install(source, "my-echo").code == 0
+    assert "extra.py" in pod.installed()
+
+
+@pytest.mark.accept("NFR-002", "FR-004", "NFR-001")
+def test_what_surrounds_the_container_changes_nothing(pods: Callable[[str], Pod], tmp_path: Path) -> None:
+    source = image(tmp_path / "echo", extra={f"acme_echo/part_{n}.py": str(n) for n in range(9)})
+    wheel(source / "packages", "acme-common")
+    (tmp_path / "pip.conf").write_text("[global]\ntarget = /nowhere\nindex-url = http://127.0.0.1:9/\n")
+    settings = [
+        {"PYTHONHASHSEED": "1", "TZ": "UTC"},
+        {
+            "PYTHONHASHSEED": "4711",
+            "TZ": "Asia/Kathmandu",
+            "LC_ALL": "C",
+            "PIP_CONFIG_FILE": str(tmp_path / "pip.conf"),
+        },
+        {"PIP_TARGET": "/nowhere", "PIP_NO_BINARY": ":all:", "PYTHONPATH": str(tmp_path), "HOME": "/nowhere"},
+    ]
+
+    trees = set()
+    for number, env in enumerate(settings):
+        pod = pods(f"pod-{number}")
+        ended = pod.install(source, "my-echo", env=env)
+        assert ended.code == 0, ended.log
+        trees.add(pod.tree())
+
+    assert len(trees) == 1

@@ -1,0 +1,247 @@
+"""`preflight`: providers are loaded as the server would load them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.provider_server import FIELDS, GOOD, SPEC, Server, changed
+
+STRICT = """
+class Problem(Exception):
+    def errors(self):
+        about = {"type": "int_parsing", "msg": "Input should be a valid integer", "input": "hidden"}
+        return [{"loc": ("port",), **about}]
+class Config:
+    def __init__(self, port=1, **values):
+        if not isinstance(port, int):
+            raise Problem(port)
+async def get_adapter_impl(config, deps): ...
+"""
+
+
+FAILS = "try:\n    import not_there\nexcept ImportError as e:\n    raise RuntimeError('first') from e\n"
+
+
+@pytest.mark.accept("FR-005", "FR-016", "FR-027", "PF-01", "PF-02")
+def test_a_good_provider_passes_and_nothing_is_written_but_the_effective_configuration(
+    server: Server,
+) -> None:
+    before = server.tree()
+
+    ended = server.preflight()
+
+    assert ended.code == 0, ended.log
+    assert "1 providers can be loaded" in ended.log
+    assert ended.message == ""
+    assert server.tree() == before
+    assert server.places.effective.read_bytes() == (server.places.config / "run.yaml").read_bytes()
+
+
+REFUSED: dict[str, tuple[Mapping[str, str | bytes], str, tuple[str, ...]]] = {
+    "no module": (
+        {"elsewhere.py": ""},
+        "ImportFailed",
+        ("import acme_echo.provider: ModuleNotFoundError: No module named 'acme_echo'", "Traceback"),
+    ),
+    "an import that fails": (
+        changed(
+            provider="try:\n    import not_there\nexcept ImportError as e:\n    raise RuntimeError('first') from e\n"
+        ),
+        "ImportFailed",
+        ("RuntimeError: first; from ModuleNotFoundError: No module named 'not_there'", "Traceback"),
+    ),
+    "an import that exits": (changed(provider="raise SystemExit(0)"), "ImportFailed", ("SystemExit",)),
+    "an import that kills Python": (
+        changed(provider="import os\nos._exit(3)"),
+        "ProbeDied",
+        ("exit code 3",),
+    ),
+    "an import that crashes": (
+        changed(provider="import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)"),
+        "ProbeDied",
+        ("SIGSEGV",),
+    ),
+    "a syntax error": (changed(provider="def :"), "ImportFailed", ("SyntaxError",)),
+    "no function": (changed(provider=""), "SpecFunction", ("get_provider_spec",)),
+    "a function that raises": (
+        changed(provider="def get_provider_spec():\n    return {}['x']\n"),
+        "SpecRaised",
+        ("KeyError: 'x'", "Traceback"),
+    ),
+    "a missing field": (
+        changed(provider=SPEC.format('api="inference", provider_type="remote::acme-echo"')),
+        "SpecRaised",
+        ("config_class",),
+    ),
+    "an empty field": (
+        changed(provider=SPEC.format(FIELDS.replace('"acme_echo"', "None"))),
+        "SpecInvalid",
+        ("has no module",),
+    ),
+    "None": (changed(provider="def get_provider_spec(): ..."), "SpecInvalid", ("NoneType",)),
+    "a wrong type": (changed(provider="def get_provider_spec(): return {}"), "SpecInvalid", ("dict",)),
+    "an empty list": (changed(provider="def get_provider_spec(): return []"), "SpecInvalid", ("nothing",)),
+    "no implementation": (
+        changed(init="class Config: ..."),
+        "Implementation",
+        ("acme_echo has no function get_adapter_impl",),
+    ),
+    "no config class": (
+        changed(provider=SPEC.format(FIELDS.replace("Config", "Missing"))),
+        "ConfigClass",
+        ("acme_echo.Missing",),
+    ),
+}
+
+
+@pytest.mark.accept("FR-005", "FR-027", "PF-01", "PF-03", "PF-04", "PF-05", "PF-06", "NFR-003", "SC-009")
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_loaded_is_told(tmp_path: Path, tool: Path, name: str) -> None:
+    files, code, words = REFUSED[name]
+    server = Server(tmp_path / "pod", tool)
+    server.distribution()
+    server.provide(files)
+    server.configure()
+
+    ended = server.preflight()
+
+    assert ended.code == 1, ended.log
+    who = "Provider: echo\nModule: acme_echo\nImage: images/echo:1\nContainer: llama-stack\n"
+    for word in (*words, who, f"Code: {code}", "Reason: ", "Resolution: "):
+        assert word in ended.message
+    assert not server.places.effective.exists()
+
+
+@pytest.mark.accept("SC-008", "PF-08")
+def test_an_optional_import_is_no_error(server: Server) -> None:
+    server.provide(
+        changed(
+            init="try:\n    import not_there\nexcept ImportError:\n    pass\n"
+            + str(GOOD["acme_echo/__init__.py"])
+        )
+    )
+
+    assert server.preflight().code == 0
+
+
+@pytest.mark.accept("FR-026", "NFR-005", "SC-007", "PF-10")
+def test_each_field_that_differs_is_a_warning_and_the_runtime_value_is_used(server: Server) -> None:
+    other = FIELDS.replace("remote::acme-echo", "remote::later").replace('"inference"', '"safety"')
+    server.provide(changed(provider=SPEC.format(other)))
+
+    ended = server.preflight()
+
+    assert ended.code == 0, ended.log
+    assert (
+        "WARNING: Provider metadata mismatch (non-blocking)\n\nProvider: echo\n\nField: provider_type\n"
+        "  Metadata (lls-provider-spec.yaml): remote::acme-echo\n"
+        "  Runtime (get_provider_spec()): remote::later\n"
+        "  Using: remote::later (runtime value)\n"
+    ) in ended.log
+    assert "Field: api\n  Metadata (lls-provider-spec.yaml): inference\n" in ended.log
+    assert "  Runtime (get_provider_spec()): safety\n" in ended.log
+    assert server.effective_types() == ["remote::nothing", "remote::later"]
+
+
+@pytest.mark.accept("FR-026")
+@pytest.mark.parametrize(
+    ("types", "used"),
+    [(["a", "acme-echo"], "remote::acme-echo"), (["later"], "remote::later"), (["a", "b"], "")],
+    ids=["one of several", "the only one", "none of several"],
+)
+def test_a_list_of_specs(server: Server, types: list[str], used: str) -> None:
+    specs = [f'RemoteProviderSpec(adapter_type="x", {FIELDS.replace("acme-echo", one)})' for one in types]
+    text = f"from llama_stack_api import *\ndef get_provider_spec():\n    return [{', '.join(specs)}]\n"
+    server.provide(changed(provider=text))
+
+    ended = server.preflight()
+
+    if used:
+        assert ended.code == 0, ended.log
+        assert server.effective_types()[1] == used
+    else:
+        assert "Code: SpecInvalid" in ended.message
+        assert "remote::a, remote::b" in ended.message
+
+
+@pytest.mark.accept("PF-11")
+def test_an_api_that_the_server_does_not_have(server: Server) -> None:
+    server.configure("agents")
+
+    ended = server.preflight()
+
+    assert "Code: ApiUnknown" in ended.message
+    assert "API 'agents' is none of inference, safety" in ended.message
+
+
+@pytest.mark.accept("PF-11")
+def test_a_configuration_that_is_rejected_is_told_without_its_values(server: Server) -> None:
+    server.provide(changed(init=STRICT))
+    server.configure(config={"port": "${env.PORT}"})
+
+    ended = server.preflight(PORT="s3cr3t-value")
+
+    assert "Code: ConfigRejected" in ended.message
+    assert "config.port: Input should be a valid integer" in ended.message
+    assert "s3cr3t-value" not in ended.log + ended.message
+    assert "hidden" not in ended.log
+
+
+def test_values_of_variables_stay_out_of_every_message(server: Server) -> None:
+    server.provide(changed(provider="import os\nraise ValueError('key is ' + os.environ['KEY'])"))
+    server.configure(config={"key": "${env.KEY}"})
+
+    ended = server.preflight(KEY="s3cr3t-value")
+
+    assert "ValueError: key is ${env.KEY}" in ended.message
+    assert "s3cr3t-value" not in ended.log + ended.message
+
+
+@pytest.mark.accept("PF-11")
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"config": {"key": "${env.NOT_SET}"}}, "EnvironmentMissing"),
+        ({"config": {"key": "${env.NOT_SET:=x}"}}, ""),
+        ({"provider_id": "${env.NOT_SET:+echo}", "config": {"port": "x"}}, ""),
+        ({"module": "acme_echo==1.0.0"}, ""),
+    ],
+    ids=["missing", "a default", "a disabled provider", "a module with a version"],
+)
+def test_variables(server: Server, changes: dict[str, Any], code: str) -> None:
+    server.configure(**changes)
+
+    ended = server.preflight()
+
+    assert ended.code == (1 if code else 0), ended.log
+    assert f"Code: {code}" in ended.message or not code
+
+
+def test_a_distribution_without_llama_stack(tmp_path: Path, tool: Path) -> None:
+    server = Server(tmp_path / "pod", tool)
+    server.provide(GOOD)
+    server.configure()
+
+    ended = server.preflight()
+
+    assert "Code: ServerMissing" in ended.message
+    assert "No module named 'llama_stack_api'" in ended.message
+    assert "Image: distribution:1" in ended.message
+
+
+def test_the_tools_own_packages_are_not_what_providers_see(server: Server) -> None:
+    where = "import yaml\nassert 'pyz' not in yaml.__file__, yaml.__file__\n"
+    server.provide(changed(provider=where + str(GOOD["acme_echo/provider.py"])))
+
+    assert server.preflight().code == 0
+
+
+def test_threads_that_a_provider_leaves_do_not_hold_it_up(server: Server) -> None:
+    forever = "import threading\nthreading.Thread(target=threading.Event().wait).start()\n"
+    server.provide(changed(provider=forever + str(GOOD["acme_echo/provider.py"])))
+
+    assert server.preflight().code == 0

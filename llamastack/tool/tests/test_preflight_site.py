@@ -1,0 +1,87 @@
+"""`preflight`: platform and dependencies of providers beside the distribution's; nothing is imported."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.provider_images import shared_object
+from support.provider_server import GOOD, Server, changed
+
+
+@pytest.mark.accept("SC-005", "PF-07")
+def test_native_code_of_another_processor_is_found_before_any_import(server: Server) -> None:
+    server.provide(
+        changed(provider="raise SystemExit('imported')", core="") | {"acme_echo/core.so.1": shared_object(8)}
+    )
+
+    ended = server.preflight()
+
+    assert ended.code == 1
+    assert "Code: WrongArchitecture" in ended.message
+    assert "acme_echo/core.so.1 is built for processor 8" in ended.message
+    assert "Provider: echo\nModule: acme_echo\nImage: images/echo:1\n" in ended.message
+
+
+@pytest.mark.accept("SC-005", "PF-07")
+def test_a_wheel_for_another_python_is_found(server: Server) -> None:
+    server.provide(
+        changed(provider="raise SystemExit('imported')"), tag_inside="cp27-cp27m-manylinux2014_x86_64"
+    )
+
+    assert "Code: WrongPlatform" in server.preflight().message
+
+
+@pytest.mark.accept("FR-024", "SC-006", "PF-09")
+@pytest.mark.parametrize(
+    ("requires", "distribution", "code", "words"),
+    [
+        (
+            ["not-there>=1"],
+            {},
+            "DependencyMissing",
+            "acme-echo 1.0.0 of provider 'echo' requires not-there>=1",
+        ),
+        (["common>=2"], {"common": "1.0"}, "DependencyConflict", "common 1.0 of the distribution image"),
+        (["common<2", "common>=1"], {"common": "1.0"}, "", ""),
+    ],
+    ids=["missing", "excluded", "met"],
+)
+def test_what_the_distribution_does_not_have(
+    server: Server, requires: list[str], distribution: dict[str, str], code: str, words: str
+) -> None:
+    server.distribution(**distribution)
+    server.provide(GOOD, requires=requires)
+
+    ended = server.preflight()
+
+    assert ended.code == (1 if code else 0), ended.log
+    assert f"Code: {code}" in ended.message or not code
+    assert words in ended.message
+
+
+@pytest.mark.accept("FR-024", "SC-006", "PF-09")
+def test_a_package_of_the_distribution_that_a_provider_breaks(server: Server) -> None:
+    server.distributed("server-part", "1.0", "acme-echo>=2")
+
+    ended = server.preflight()
+
+    assert "Code: DependencyConflict" in ended.message
+    assert "server-part 1.0 of the distribution image requires acme-echo>=2" in ended.message
+    assert "Image: images/echo:1" in ended.message
+
+
+def test_what_is_wrong_with_the_distribution_alone_is_not_told(server: Server) -> None:
+    server.distributed("server-part", "1.0", "not-there", "other<1")
+    server.distributed("other", "2.0")
+
+    assert server.preflight().code == 0
+
+
+@pytest.mark.accept("NFR-004", "PF-09")
+def test_a_package_that_takes_the_place_of_the_distributions_is_told(server: Server) -> None:
+    server.distributed("acme_echo", "0.5")
+
+    ended = server.preflight()
+
+    assert ended.code == 0
+    assert "shadows-base: acme-echo 1.0.0 of provider 'echo' takes the place of acme-echo 0.5" in ended.log

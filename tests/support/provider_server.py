@@ -1,0 +1,120 @@
+"""A pod at the moment in which the server's container starts, and a stand-in for llama-stack.
+
+A few lines play its classes of specs and its expansion of variables (0.7.3); the acceptance runs have the real one.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from typing import Any
+
+import yaml
+
+from support.provider_images import Files, provider_files, wheel
+from support.provider_pod import Ended, Pod
+
+API = """
+from enum import Enum
+class Api(Enum):
+    inference = "inference"
+    safety = "safety"
+class ProviderSpec:
+    def __init__(self, *, api, provider_type, config_class, module=None):
+        self.api, self.provider_type, self.config_class, self.module = Api(api), provider_type, config_class, module
+class RemoteProviderSpec(ProviderSpec):
+    def __init__(self, *, adapter_type, **fields):
+        super().__init__(**fields)
+        self.adapter_type = adapter_type
+class InlineProviderSpec(ProviderSpec):
+    pass
+"""
+STACK = r"""
+import os, re
+def replace_env_vars(value):
+    if isinstance(value, dict):
+        return {key: replace_env_vars(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [replace_env_vars(inner) for inner in value]
+    def expanded(match):
+        name, sign, other = match.groups()
+        found = os.environ.get(name)
+        if sign == "=":
+            return found or other
+        if sign == "+":
+            return other if found else ""
+        if not found:
+            raise ValueError(f"Environment variable '{name}' not set or empty")
+        return found
+    return re.sub(r"\$\{env\.([A-Z0-9_]+)(?::([=+])([^}]*))?}", expanded, value) if isinstance(value, str) else value
+"""
+ABOUT = {"image": "distribution:1", "container": "llama-stack"}
+GOOD = provider_files("acme_echo", "remote::acme-echo")
+
+
+def changed(**modules: str) -> dict[str, str | bytes]:
+    """The good provider with other modules: `provider="..."`, `init="..."`."""
+    names = {"init": "__init__"}
+    return {**GOOD, **{f"acme_echo/{names.get(name, name)}.py": text for name, text in modules.items()}}
+
+
+SPEC = """
+from llama_stack_api import *
+def get_provider_spec():
+    return RemoteProviderSpec(adapter_type="x", {})
+"""
+FIELDS = (
+    'api="inference", provider_type="remote::acme-echo", config_class="acme_echo.Config", module="acme_echo"'
+)
+
+
+class Server(Pod):
+    """The main container: its image's packages, and what the init containers left."""
+
+    def distribution(self, **packages: str) -> None:
+        """The image's own packages: llama-stack, and others as `name="version"`."""
+        files: Files = {"llama_stack_api.py": API, "llama_stack/core/stack.py": STACK}
+        for path, text in files.items():
+            (self.root / "site" / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / "site" / path).write_text(str(text))
+        for name, version in packages.items():
+            self.distributed(name, version)
+
+    def distributed(self, name: str, version: str, *requires: str) -> None:
+        about = self.root / "site" / f"{name}-{version}.dist-info" / "METADATA"
+        about.parent.mkdir(parents=True)
+        head = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        about.write_text(head + "".join(f"Requires-Dist: {one}\n" for one in requires))
+
+    def provide(self, files: Files, name: str = "acme-echo", **wheel_fields: Any) -> None:
+        """Puts a provider's files and metadata on the volume, as its install container leaves them."""
+        path = wheel(self.root / "wheels", name, files=files, **wheel_fields)
+        with zipfile.ZipFile(path) as archive:
+            archive.extractall(self.places.packages)
+            names = archive.namelist()
+        record = self.places.metadata / "echo" / "installed.json"
+        record.parent.mkdir(parents=True, exist_ok=True)
+        one = {"name": name, "version": "1.0.0", "requires": []}
+        value = {"providerId": "echo", "image": "images/echo:1", "order": 0, "name": name, "version": "1.0.0"}
+        record.write_text(json.dumps({**value, "distributions": [one], "files": names}))
+
+    def configure(self, section: str = "inference", **changes: Any) -> None:
+        entry = {
+            "provider_id": "echo",
+            "provider_type": "remote::acme-echo",
+            "module": "acme_echo",
+            **changes,
+        }
+        built_in = {"provider_id": "built-in", "provider_type": "remote::nothing"}
+        self.places.config.mkdir(parents=True, exist_ok=True)
+        value = {"version": 2, "providers": {section: [built_in, entry]}}
+        (self.places.config / "run.yaml").write_text(yaml.safe_dump(value, sort_keys=False))
+
+    def effective_types(self) -> list[str]:
+        """provider_type of each provider in what the server starts from."""
+        providers = yaml.safe_load(self.places.effective.read_text())["providers"]
+        return [one["provider_type"] for entries in providers.values() for one in entries]
+
+    def preflight(self, **env: str) -> Ended:
+        path = f"{self.places.packages}:{self.root / 'site'}"
+        return self.command("preflight", ABOUT, env={"PYTHONPATH": path, **env})
