@@ -4,8 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-PACKAGES := sdk core selector providers/kaito providers/dynamo providers/kuberay simulators demo examples/shim
-SOURCES := sdk/src core/src selector/src providers/kaito/src providers/dynamo/src providers/kuberay/src simulators/src demo/src benchmarks examples/shim/src examples/selector
+PACKAGES := sdk core selector providers/kaito providers/dynamo providers/kuberay simulators demo examples/shim llamastack/tool llamastack
+SOURCES := sdk/src core/src selector/src providers/kaito/src providers/dynamo/src providers/kuberay/src simulators/src demo/src benchmarks examples/shim/src examples/selector llamastack/src llamastack/tool/src
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-unit test-integration test-upstream test-go test-ray lint bench crds manifests docs lock clean
@@ -58,6 +58,7 @@ bench: setup ## measures, and writes docs/benchmarks.md
 
 crds: setup ## writes crds/ from the typed models
 	$(BIN)/python -m kubefoundry_sdk.api.crd crds
+	$(BIN)/python -m kubefoundry_llamastack.api.crd crds/llamastack
 
 manifests: setup ## writes manifests/install.yaml from its parts
 	$(BIN)/python manifests/bundle.py

@@ -37,6 +37,9 @@ COMPONENTS: Final = {
 }
 """Component and its manifest under `manifests/`."""
 
+OPT_IN: Final = {"llamastack": "llamastack/llamastack.yaml"}
+"""Components that an installation does not hold unless they are asked for; named, they are started like all others."""
+
 NAMESPACE: Final = "kubefoundry-system"
 START: Final = 30.0
 PROBE: Final = 0.02
@@ -160,7 +163,9 @@ class Suite:
         component = self.components.pop(name)
         if component.running:
             component.stop()
-        self.plane.kubectl("delete", "--ignore-not-found", "-f", str(ROOT / "manifests" / COMPONENTS[name]))
+        self.plane.kubectl(
+            "delete", "--ignore-not-found", "-f", str(ROOT / "manifests" / {**COMPONENTS, **OPT_IN}[name])
+        )
 
     def start(self, *names: str) -> None:
         """Installs and starts these components, all where none is named, and waits until they are ready."""
@@ -234,7 +239,7 @@ def end(process: subprocess.Popen[bytes]) -> int:
 
 def manifest(name: str) -> list[dict[str, Any]]:
     """The documents of a component's manifest."""
-    text = (ROOT / "manifests" / COMPONENTS[name]).read_text()
+    text = (ROOT / "manifests" / {**COMPONENTS, **OPT_IN}[name]).read_text()
     return [document for document in yaml.safe_load_all(text) if document]
 
 

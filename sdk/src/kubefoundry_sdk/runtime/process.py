@@ -201,16 +201,19 @@ class Process:
 SetUp = Callable[[Process], Awaitable[None] | None]
 
 
-def run(component: str, options: argparse.Namespace, set_up: SetUp) -> int:
+def run(
+    component: str, options: argparse.Namespace, set_up: SetUp, *, needs: str = names.API_VERSION
+) -> int:
     """Runs the component until SIGTERM or SIGINT; the process's exit code.
 
+    needs: the API version without which the component can do nothing.
     1 with one line on stderr: unreachable server, missing API group, refused credentials, taken port, lost Lease.
     """
     logs.set_up(options.log_format)
     sslproto.SSLProtocol.max_size = TLS_READ
     code = 0
     try:
-        asyncio.run(_main(component, options, set_up))
+        asyncio.run(_main(component, options, set_up, needs))
     except* (CannotStart, LeaseLost, credentials.NoCredentials) as group:
         sys.stderr.write(f"{component}: {_first(group)}\n")
         code = 1
@@ -222,14 +225,14 @@ def _first(group: BaseExceptionGroup[Any]) -> BaseException:
     return _first(error) if isinstance(error, BaseExceptionGroup) else error
 
 
-async def _main(component: str, options: argparse.Namespace, set_up: SetUp) -> None:
+async def _main(component: str, options: argparse.Namespace, set_up: SetUp, needs: str) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     who = credentials.load(options.kubeconfig)
     async with Client(who, user_agent=component, qps=options.qps) as client:
-        await _check(client, who.server)
+        await _check(client, who.server, needs)
         process = Process(component, options, client)
         try:
             made = set_up(process)
@@ -243,15 +246,15 @@ async def _main(component: str, options: argparse.Namespace, set_up: SetUp) -> N
             process.close()
 
 
-async def _check(client: Client, server: str) -> None:
+async def _check(client: Client, server: str, needs: str) -> None:
     """One request that tells apart: no server, not let in, resources not installed."""
     try:
-        await client.read(f"/apis/{names.API_VERSION}")
+        await client.read(f"/apis/{needs}")
     except Unreachable as error:
         raise CannotStart(f"the API server {server} does not answer: {error}") from error
     except ApiError as error:
         if error.not_found:
             raise CannotStart(
-                f"the API server does not serve {names.API_VERSION}: install KubeFoundry's CRDs first"
+                f"the API server does not serve {needs}: install KubeFoundry's CRDs first"
             ) from error
         raise CannotStart(f"the API server refuses us: {error.message or error}") from error

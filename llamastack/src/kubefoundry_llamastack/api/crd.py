@@ -1,0 +1,142 @@
+"""The CRD of LlamaStackDistribution: the existing one's fields and ours, made from the typed models.
+
+`python -m kubefoundry_llamastack.api.crd DIR` writes it. It lies apart from KubeFoundry's own CRDs, because who only
+serves ModelDeployments needs none of it, and a cluster may have the existing operator's.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from kubefoundry_llamastack.api.fragments import fragment
+from kubefoundry_llamastack.api.spec import ExternalProviders, Spec
+from kubefoundry_llamastack.api.status import Status
+from kubefoundry_llamastack.names import LLSD
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.schema import Schema, structural
+
+HEADER: Final = """\
+# Generated from the typed models of kubefoundry_llamastack.api; edits are lost.
+# To change it, edit those and run: make crds
+"""
+
+FRAGMENTS: Final = (
+    ("server.containerSpec.env[]", "EnvVar"),
+    ("server.containerSpec.resources", "ResourceRequirements"),
+    ("server.podOverrides.volumes[]", "Volume"),
+    ("server.podOverrides.volumeMounts[]", "VolumeMount"),
+    ("server.topologySpreadConstraints[]", "TopologySpreadConstraint"),
+)
+"""Parts of a pod, and what Kubernetes calls them."""
+
+ONE: Final = "Only one of name or image can be specified"
+BASE_URL: Final = "base_url follows the ModelDeployment's endpoint and cannot be set"
+
+
+def definition() -> Object:
+    """The CRD. Where it differs from the existing operator's: tests of the upstream rung."""
+    spec = structural(Spec)
+    for path, kind in FRAGMENTS:
+        place = at(spec, path)
+        described = {"description": place["description"]} if "description" in place else {}
+        place.clear()
+        place.update(described | fragment(kind))
+    _rule(at(spec, "server.distribution"), "!(has(self.name) && has(self.image))", ONE)
+    for section in ExternalProviders.model_fields.values():
+        _open(at(spec, f"server.externalProviders.{section.alias}[].config"))
+    config = at(spec, "server.modelDeployments[].config")
+    _open(config)
+    config["properties"] = {"base_url": {"type": "string", "description": "Refused."}}
+    _rule(config, "!has(self.base_url)", BASE_URL)
+    status = structural(Status)
+    _open(at(status, "distributionConfig.providers[].config"))
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": LLSD.crd},
+        "spec": {
+            "group": LLSD.group,
+            "names": {
+                "kind": LLSD.kind,
+                "listKind": f"{LLSD.kind}List",
+                "plural": LLSD.plural,
+                "shortNames": ["llsd"],
+                "singular": LLSD.kind.lower(),
+            },
+            "scope": "Namespaced",
+            "versions": [
+                {
+                    "name": LLSD.version,
+                    "served": True,
+                    "storage": True,
+                    "additionalPrinterColumns": [
+                        _column("Phase", ".status.phase"),
+                        _column("Operator Version", ".status.version.operatorVersion"),
+                        _column("Server Version", ".status.version.llamaStackServerVersion"),
+                        _column("Available", ".status.availableReplicas", "integer"),
+                        _column("Age", ".metadata.creationTimestamp", "date"),
+                    ],
+                    "subresources": {"status": {}},
+                    "schema": {
+                        "openAPIV3Schema": {
+                            "description": "A llama-stack server, with providers added when it is deployed.",
+                            "type": "object",
+                            "required": ["spec"],
+                            "properties": {"spec": spec, "status": status},
+                        }
+                    },
+                }
+            ],
+        },
+    }
+
+
+def at(schema: Schema, path: str) -> Schema:
+    """The schema at a path such as `server.containerSpec.env[]`."""
+    for step in path.split("."):
+        schema = schema["properties"][step.removesuffix("[]")]
+        if step.endswith("[]"):
+            schema = schema["items"]
+    return schema
+
+
+def _open(place: Schema) -> None:
+    place["x-kubernetes-preserve-unknown-fields"] = True
+
+
+def _rule(place: Schema, rule: str, message: str) -> None:
+    place["x-kubernetes-validations"] = [{"rule": rule, "message": message}]
+
+
+def _column(name: str, path: str, type_: str = "string") -> Object:
+    return {"name": name, "type": type_, "jsonPath": path}
+
+
+class _Plain(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def text() -> str:
+    """The file's content."""
+    dumped: str = yaml.dump(definition(), Dumper=_Plain, sort_keys=False, width=110, allow_unicode=True)
+    return HEADER + dumped
+
+
+def main(arguments: list[str]) -> int:
+    """The command. Exit code 2 for wrong arguments."""
+    if len(arguments) != 1:
+        print("usage: python -m kubefoundry_llamastack.api.crd DIR", file=sys.stderr)
+        return 2
+    path = Path(arguments[0]) / f"{LLSD.plural}.yaml"
+    path.write_text(text(), encoding="utf-8")
+    print(path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,102 @@
+"""What a CR may not ask for, found before anything is written (facts §7, rows 9, 16, 19; §9, pitfall 10)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubefoundry_llamastack.names import EXTRACT, MERGE
+from kubefoundry_llamastack.render import tool
+from kubefoundry_llamastack.render.request import Distribution
+
+RESERVED: Final = frozenset(
+    {"lls-storage", "ca-bundle", "user-config", "external-providers", "base-config"}
+    | {"config", "effective-config", "provider-tool"}
+)
+"""Names of the operator's own volumes."""
+
+
+def refusal(cr: Distribution) -> str | None:
+    """The first thing that cannot be: what, why, and what to do. None when there is none."""
+    return next(
+        filter(None, (_other_namespace(cr), _twice(cr), _model_deployments(cr), _too_long(cr), _names(cr))),
+        None,
+    )
+
+
+def _other_namespace(cr: Distribution) -> str | None:
+    """A pod mounts ConfigMaps of its own namespace only."""
+    server = cr.spec.server
+    bundle = server.tls_config.ca_bundle if server.tls_config else None
+    for place, given in (("userConfig", server.user_config), ("tlsConfig.caBundle", bundle)):
+        if given and given.config_map_namespace and given.config_map_namespace != cr.namespace:
+            return (
+                f"spec.server.{place} names ConfigMap '{given.config_map_name}' of namespace "
+                f"'{given.config_map_namespace}', but pods read ConfigMaps of their own namespace only; "
+                f"copy it to '{cr.namespace}' and remove configMapNamespace"
+            )
+    return None
+
+
+def _twice(cr: Distribution) -> str | None:
+    """Ids are unique over all APIs (000 FR-009, FR-020)."""
+    seen: dict[str, tuple[str, str]] = {}
+    for section, item in cr.spec.providers():
+        place = f"externalProviders.{section}"
+        if item.provider_id in seen:
+            before, image = seen[item.provider_id]
+            return (
+                f"Provider id '{item.provider_id}' is used twice: in {before} (image: {image}) and in {place} "
+                f"(image: {item.image}). Resolution: give one of them another providerId."
+            )
+        seen[item.provider_id] = (place, item.image)
+    for deployment in cr.spec.server.model_deployments:
+        if deployment.id in seen:
+            before, image = seen[deployment.id]
+            other = f"{before} (image: {image})" if image else before
+            return (
+                f"Provider id '{deployment.id}' is used twice: in {other} and in modelDeployments "
+                f"('{deployment.name}'). Resolution: give one of them another providerId."
+            )
+        seen[deployment.id] = (f"modelDeployments ('{deployment.name}')", "")
+    return None
+
+
+def _model_deployments(cr: Distribution) -> str | None:
+    for item in cr.spec.server.model_deployments:
+        if "base_url" in (item.config or {}):
+            return (
+                f"spec.server.modelDeployments '{item.name}' sets config.base_url, which follows the "
+                "ModelDeployment's endpoint; remove it"
+            )
+    return None
+
+
+def _too_long(cr: Distribution) -> str | None:
+    """What the containers are handed stands in the Deployment, and has to fit there."""
+    total = 0
+    for provider_id, words in tool.install(cr).items():
+        total += sum(map(len, words))
+        if total > tool.INPUT_LIMIT:
+            return (
+                f"the config of the external providers up to '{provider_id}' is too long: all of them may have "
+                f"about {tool.INPUT_LIMIT * 3 // 4 // 1024} KiB as JSON; shorten it"
+            )
+    if sum(map(len, tool.merge(cr, ""))) > tool.INPUT_LIMIT:
+        return "the config of all modelDeployments together is too long; shorten it"
+    return None
+
+
+def _names(cr: Distribution) -> str | None:
+    """Names in the pod that the operator needs for itself."""
+    if not cr.extended:
+        return None
+    overrides = cr.spec.server.pod_overrides
+    for volume in (overrides.volumes if overrides else None) or ():
+        if volume.get("name") in RESERVED:
+            return (
+                f"spec.server.podOverrides.volumes: the name '{volume['name']}' is the operator's own; "
+                "use another"
+            )
+    if (name := cr.spec.server.container_spec.name) in (EXTRACT, MERGE):
+        return f"spec.server.containerSpec.name: '{name}' is the operator's own; use another"
+    return None

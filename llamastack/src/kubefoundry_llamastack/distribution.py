@@ -1,0 +1,83 @@
+"""Distribution names and images, and the operator's ConfigMap that overrides them (facts §2)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import yaml
+
+from kubefoundry_llamastack.api.spec import Distribution
+from kubefoundry_sdk.api import formats
+from kubefoundry_sdk.api.kinds import Object
+
+IMAGES: Final[dict[str, str]] = {
+    name: f"docker.io/llamastack/distribution-{name}:latest"
+    for name in ("starter", "remote-vllm", "meta-reference-gpu", "postgres-demo")
+}
+"""What the existing operator runs for a name (recorded children, availableDistributions)."""
+
+CUSTOM: Final = "custom"
+"""activeDistribution of a CR that names an image."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorConfig:
+    """What the ConfigMap `llama-stack-operator-config` says. problems: what of it cannot be used, for the log."""
+
+    images: Mapping[str, str] = field(default_factory=dict)
+    network_policies: bool = False
+    problems: tuple[str, ...] = ()
+
+
+def read(config_map: Object | None) -> OperatorConfig:
+    """From the ConfigMap's keys `image-overrides` and `featureFlags`, both YAML texts."""
+    data = (config_map or {}).get("data") or {}
+    problems: list[str] = []
+    images = {}
+    for name, image in _mapping(data, "image-overrides", problems).items():
+        if isinstance(image, str) and image and re.fullmatch(formats.IMAGE, image):
+            images[str(name)] = image
+        else:
+            problems.append(f"image-overrides: {name!r} is not given an image, but {image!r}; it is ignored")
+    flag = _mapping(data, "featureFlags", problems).get("enableNetworkPolicy")
+    enabled = isinstance(flag, dict) and flag.get("enabled") is True
+    return OperatorConfig(images, enabled, tuple(problems))
+
+
+def image(distribution: Distribution, config: OperatorConfig) -> str | None:
+    """The image to run; None for a name that nobody knows."""
+    if distribution.image:
+        return distribution.image
+    name = distribution.name or ""
+    return config.images.get(name) or IMAGES.get(name)
+
+
+def active(distribution: Distribution) -> str:
+    """What the status calls it."""
+    return CUSTOM if distribution.image else distribution.name or ""
+
+
+def refusal(distribution: Distribution, config: OperatorConfig) -> str:
+    """Why there is no image, and what to do."""
+    known = ", ".join(sorted({*IMAGES, *config.images}))
+    if not distribution.name:
+        return f"spec.server.distribution names neither a distribution nor an image; set one: {known}"
+    return (
+        f"{distribution.name}. Distribution name not supported; known are {known}, "
+        "or set spec.server.distribution.image"
+    )
+
+
+def _mapping(data: Mapping[str, str], key: str, problems: list[str]) -> dict[Any, Any]:
+    try:
+        value = yaml.safe_load(data.get(key, ""))
+    except yaml.YAMLError as error:
+        problems.append(f"{key} is no YAML and is ignored: {' '.join(str(error).split())}")
+        return {}
+    if value is None or isinstance(value, dict):
+        return value or {}
+    problems.append(f"{key} is no mapping and is ignored")
+    return {}

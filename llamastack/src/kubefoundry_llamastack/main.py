@@ -1,0 +1,61 @@
+"""The process `kubefoundry-llamastack`: runs LlamaStackDistributions, with providers added when they are deployed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from typing import Any
+
+from kubefoundry_llamastack.controller import set_up
+from kubefoundry_llamastack.names import LLSD
+from kubefoundry_sdk.api import formats
+from kubefoundry_sdk.runtime import options
+from kubefoundry_sdk.runtime.process import run
+
+PROGRAM = "kubefoundry-llamastack"
+
+
+def main() -> None:
+    """Console script."""
+    parser = options.parser(PROGRAM, "Runs LlamaStackDistributions.")
+    options.flag(
+        parser,
+        "--provider-size-limit",
+        "size limit of the volume that external providers are installed on",
+        default="2Gi",
+        read=size,
+    )
+    options.flag(
+        parser,
+        "--init-resources",
+        'requests and limits of the containers before the server, as JSON: {"requests": {"memory": "256Mi"}}',
+        default="{}",
+        read=resources,
+    )
+    sys.exit(run(PROGRAM, parser.parse_args(), set_up, needs=LLSD.api_version))
+
+
+def size(text: str) -> str:
+    """A quantity. Raises ArgumentTypeError for anything else."""
+    if not re.fullmatch(formats.QUANTITY, text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no quantity such as 2Gi")
+    return text
+
+
+def resources(text: str) -> dict[str, dict[str, str]]:
+    """Requests and limits. Raises ArgumentTypeError for anything else."""
+    try:
+        value: Any = json.loads(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no JSON: {error}") from error
+    if not isinstance(value, dict) or not set(value) <= {"requests", "limits"}:
+        raise argparse.ArgumentTypeError(f"{text!r} has other keys than requests and limits")
+    for part in value.values():
+        if not isinstance(part, dict):
+            raise argparse.ArgumentTypeError(f"{text!r} is no map of resources")
+        for name, amount in part.items():
+            if not re.fullmatch(formats.QUANTITY, str(amount)):
+                raise argparse.ArgumentTypeError(f"{name}: {amount!r} is no quantity such as 256Mi")
+    return {key: {name: str(amount) for name, amount in part.items()} for key, part in value.items()}

@@ -1,0 +1,111 @@
+"""ModelDeployments as providers: which base URL each has, latched once the server is deployed on it.
+
+A change of the ModelDeployment's readiness alone never replaces a pod: only another endpoint that is ready does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from kubefoundry_llamastack.api.spec import ModelDeploymentRef
+from kubefoundry_llamastack.reasons import MODELS_RESOLVED, condition
+from kubefoundry_sdk.api.conditions import Condition, is_true
+from kubefoundry_sdk.api.kinds import Object
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """One reference. url: to use, None while there is none. ready: whether it is served now. reason: why not."""
+
+    name: str
+    provider_id: str
+    url: str | None
+    ready: bool
+    reason: str
+    message: str
+
+    @property
+    def row(self) -> Object:
+        """Its line in the status, without the transition time."""
+        row: Object = {"name": self.name, "providerId": self.provider_id, "ready": self.ready}
+        if self.url:
+            row["endpoint"] = self.url
+        return {**row, "message": self.message} if self.message else row
+
+
+def resolve(
+    references: list[ModelDeploymentRef],
+    namespace: str,
+    lookup: Callable[[str], Object | None] | None,
+    latched: Mapping[str, str],
+) -> list[Resolved]:
+    """lookup: the ModelDeployment of a name; None while its CRD is not installed. latched: base URLs by provider id
+    that the Deployment has."""
+    return [_resolve(item, namespace, lookup, latched.get(item.id)) for item in references]
+
+
+def _resolve(
+    item: ModelDeploymentRef,
+    namespace: str,
+    lookup: Callable[[str], Object | None] | None,
+    latched: str | None,
+) -> Resolved:
+    reason, message, url = _look(item.name, namespace, lookup)
+    if url is not None:
+        return Resolved(item.name, item.id, url, True, "Resolved", "")
+    if latched is None:
+        return Resolved(item.name, item.id, None, False, reason, message)
+    return Resolved(
+        item.name,
+        item.id,
+        latched,
+        False,
+        "HoldingLastEndpoint",
+        f"{message}; the server keeps its last endpoint {latched}",
+    )
+
+
+def _look(
+    name: str, namespace: str, lookup: Callable[[str], Object | None] | None
+) -> tuple[str, str, str | None]:
+    if lookup is None:
+        text = "the kind ModelDeployment is not installed in the cluster; install KubeFoundry's CRDs"
+        return "CRDNotInstalled", text, None
+    found = lookup(name)
+    if found is None:
+        text = f"ModelDeployment '{name}' does not exist in namespace '{namespace}'; create it or correct the name"
+        return "NotFound", text, None
+    status = found.get("status") or {}
+    if found["metadata"].get("deletionTimestamp") or not is_true(status.get("conditions"), "Ready"):
+        said = f": {status['message']}" if status.get("message") else ""
+        return "NotReady", f"ModelDeployment '{name}' is not ready{said}", None
+    endpoint = status.get("endpoint") or {}
+    if not (endpoint.get("service") and endpoint.get("port")):
+        return "NoEndpoint", f"ModelDeployment '{name}' is ready but publishes no endpoint", None
+    return "Resolved", "", f"http://{endpoint['service']}.{namespace}.svc:{endpoint['port']}/v1"
+
+
+def endpoints(resolved: list[Resolved]) -> dict[str, str] | None:
+    """Base URLs by provider id; None while one is missing."""
+    found = {item.provider_id: item.url for item in resolved if item.url}
+    return found if len(found) == len(resolved) else None
+
+
+def summary(resolved: list[Resolved], generation: int) -> Condition | None:
+    """The condition over all of them: the first that is not resolved; None where the CR names none."""
+    if not resolved:
+        return None
+    worst = next((item for item in resolved if item.url is None), None)
+    worst = worst or next((item for item in resolved if not item.ready), None)
+    if worst is None:
+        text = f"{len(resolved)} of {len(resolved)} ModelDeployments are ready"
+        return condition(MODELS_RESOLVED, True, "Resolved", text, generation=generation)
+    others = [item.message for item in resolved if item is not worst and not item.ready]
+    return condition(
+        MODELS_RESOLVED,
+        False,
+        worst.reason,
+        "; ".join([worst.message, *others]),
+        generation=generation,
+    )

@@ -1,0 +1,71 @@
+"""Names that the operator shares with its users, with the existing operator and with the tool in the pods."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import Kind
+
+LLSD: Final = Kind("llamastack.io", "v1alpha1", "llamastackdistributions", "LlamaStackDistribution")
+
+DEPLOYMENTS: Final = Kind("apps", "v1", "deployments", "Deployment")
+REPLICA_SETS: Final = Kind("apps", "v1", "replicasets", "ReplicaSet")
+PODS: Final = Kind("", "v1", "pods", "Pod")
+SERVICES: Final = Kind("", "v1", "services", "Service")
+SERVICE_ACCOUNTS: Final = Kind("", "v1", "serviceaccounts", "ServiceAccount")
+CLAIMS: Final = Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+NAMESPACES: Final = Kind("", "v1", "namespaces", "Namespace", namespaced=False)
+ROLE_BINDINGS: Final = Kind("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
+CLUSTER_ROLES: Final = Kind(
+    "rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False
+)
+NETWORK_POLICIES: Final = Kind("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
+INGRESSES: Final = Kind("networking.k8s.io", "v1", "ingresses", "Ingress")
+AUTOSCALERS: Final = Kind("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
+DISRUPTION_BUDGETS: Final = Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
+
+MANAGER: Final = "kubefoundry-llamastack"
+
+OLD_MANAGER: Final = "manager"
+"""Field manager under which the existing operator creates and updates; it applies under the CR's own name
+(recorded children, README, "Ownership")."""
+
+MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
+INSTANCE_LABEL: Final = "app.kubernetes.io/instance"
+PART_OF_LABEL: Final = "app.kubernetes.io/part-of"
+COMPONENT_LABEL: Final = "app.kubernetes.io/component"
+WATCH_LABEL: Final = "llamastack.io/watch"
+MANAGED_BY: Final = "llama-stack-operator"
+"""Kept as the existing operator writes it: selectors of users and of a take-over rely on it."""
+
+APP: Final = "llama-stack"
+
+OPERATOR_CONFIG: Final = "llama-stack-operator-config"
+TRUSTED_CA: Final = "odh-trusted-ca-bundle"
+"""Taken up without any field of the CR where it stands in its namespace (recorded children, README 8)."""
+
+ANYUID_ROLE: Final = "system:openshift:scc:anyuid"
+
+RECORD_ANNOTATION: Final = names.APPLIED_ANNOTATION
+USER_CONFIG_HASH: Final = "configmap.hash/user-config"
+CA_BUNDLE_HASH: Final = "configmap.hash/ca-bundle"
+
+INSTALL: Final = "external-provider-"
+EXTRACT: Final = "extract-distribution-config"
+MERGE: Final = "merge-config"
+
+
+def labels() -> dict[str, str]:
+    """Labels of children, as the existing operator writes them."""
+    return {MANAGED_BY_LABEL: MANAGED_BY, PART_OF_LABEL: APP, WATCH_LABEL: "true"}
+
+
+def pod_labels(name: str) -> dict[str, str]:
+    """Labels by which Service, budget and policies select the pods of a CR."""
+    return {"app": APP, INSTANCE_LABEL: name}
+
+
+def endpoint_variable(provider_id: str) -> str:
+    """The variable that holds the base URL of a ModelDeployment; ids have no underscore, so no two share one."""
+    return f"KUBEFOUNDRY_MD_{provider_id.upper().replace('-', '_')}_URL"

@@ -1,0 +1,147 @@
+"""What one container of a pod says, and what a user can do about it (facts §8 FR-028 to FR-030; §9)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kubefoundry_llamastack.api.status import ProviderPhase
+
+PULL: Final = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
+CONFIG: Final = frozenset(
+    {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError"}
+)
+LIMIT: Final = 4096
+"""Bytes of a message that are passed on: what a container may leave (pitfall 1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """phase: how far the container is. reason: what failed, in the words of DeploymentReady; empty where nothing
+    did. message: for people. said: whether the container itself told the cause."""
+
+    phase: ProviderPhase
+    reason: str = ""
+    message: str = ""
+    said: bool = False
+    image_id: str = ""
+    package: str = ""
+    version: str = ""
+
+
+def status_of(pod: Mapping[str, Any], container: str) -> Mapping[str, Any] | None:
+    """The container's status, init containers included; None where the pod has none yet."""
+    status = pod.get("status") or {}
+    for item in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
+        if item.get("name") == container:
+            found: Mapping[str, Any] = item
+            return found
+    return None
+
+
+def read(status: Mapping[str, Any] | None, image: str, what: str) -> Said:
+    """What the container's status tells. what: how a message calls the image, for example `provider image`.
+
+    A container that waits to be started again after an error says what its last run said.
+    """
+    if status is None:
+        return Said("Pending", message="Waiting for the container to start")
+    state = status.get("state") or {}
+    image_id = str(status.get("imageID") or "")
+    last = (status.get("lastState") or {}).get("terminated") or {}
+    if waiting := state.get("waiting"):
+        reason, text = str(waiting.get("reason") or ""), str(waiting.get("message") or "")
+        if reason in PULL:
+            return Said("Failed", "ImagePullFailed", _pull(what, image, reason, text), image_id=image_id)
+        if reason in CONFIG:
+            return Said("Failed", "ContainerConfigInvalid", _config(reason, text), image_id=image_id)
+        if last and last.get("exitCode"):
+            return _ended(last, image_id)
+        return Said("Pending", message=reason or "Waiting for the container to start", image_id=image_id)
+    if state.get("running"):
+        return Said("Installing", message="Running", image_id=image_id)
+    if ended := state.get("terminated"):
+        if ended.get("exitCode"):
+            return _ended(ended, image_id)
+        facts = _facts(str(ended.get("message") or ""))
+        return Said(
+            "Ready",
+            message=facts.get("warnings", ""),
+            image_id=image_id,
+            package=facts.get("package", ""),
+            version=facts.get("version", ""),
+        )
+    return Said("Pending", message="Waiting for the container to start", image_id=image_id)
+
+
+def _ended(ended: Mapping[str, Any], image_id: str) -> Said:
+    """A run that failed. The container's own words go before all guesses."""
+    text = str(ended.get("message") or "").strip()
+    code, reason = ended.get("exitCode"), str(ended.get("reason") or "")
+    if reason == "OOMKilled":
+        words = (
+            "The container was killed because it used more memory than its limit.\n"
+            "Resolution: Raise the memory limit (containerSpec.resources of the server; --init-resources of the "
+            "operator for the containers before it)."
+        )
+        return Said("Failed", "OutOfMemory", f"{words}\n{text}".strip(), image_id=image_id)
+    if is_ours(text):
+        return Said("Failed", "CrashLoop", text[:LIMIT], said=True, image_id=image_id)
+    words = f"The container ended with exit code {code}" + (f": {text}" if text else ".")
+    hint = _hint(text, code)
+    return Said("Failed", "CrashLoop", f"{words[:LIMIT]}\nResolution: {hint}", image_id=image_id)
+
+
+def is_ours(text: str) -> bool:
+    """Whether the message was written by the tool: it has its summary's lines."""
+    return text.startswith("ERROR: ") and "\nCode: " in text
+
+
+def _hint(text: str, code: Any) -> str:
+    if "exec format error" in text:
+        return "The image is built for another processor architecture; use one for that of the node."
+    if "not found" in text or "no such file" in text or code in (126, 127):
+        return (
+            "The image has to contain /bin/sh and Python; a provider image also pip. "
+            "Build it from one that does, for example python:3.12-slim."
+        )
+    return "See the container's log: kubectl logs POD -c CONTAINER --previous."
+
+
+def _pull(what: str, image: str, reason: str, text: str) -> str:
+    told = f" ({reason}: {text})" if text else f" ({reason})"
+    return (
+        f"Failed to pull {what} {image}{told}\n"
+        "Resolution: Check the image's name. Where the registry asks for credentials, add a Secret of type "
+        "kubernetes.io/dockerconfigjson to imagePullSecrets of the pods' ServiceAccount."
+    )
+
+
+def _config(reason: str, text: str) -> str:
+    return (
+        f"The container cannot be created ({reason}): {text}\n"
+        "Resolution: Create the Secret or ConfigMap that is named there, or correct containerSpec and podOverrides."
+    )
+
+
+def _facts(text: str) -> dict[str, str]:
+    """What an install container leaves when all went well: one line of JSON."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    if not isinstance(value, dict):
+        return {}
+    facts = {key: str(value[key]) for key in ("package", "version") if value.get(key)}
+    warnings = value.get("warnings")
+    if isinstance(warnings, list) and warnings:
+        facts["warnings"] = "WARNING: " + "; ".join(map(str, warnings))
+    return facts
+
+
+def complete(text: str, facts: Iterable[tuple[str, str]]) -> str:
+    """The message with the facts that it lacks before it (000 FR-030): (`Provider`, `my-vllm`) and so on."""
+    missing = [f"{label}: {value}" for label, value in facts if value and value not in text]
+    return "\n".join([*missing, text])

@@ -1,0 +1,64 @@
+"""What the Deployment tells about itself: how many pods serve, and why it gets none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kubefoundry_sdk.api.conditions import find
+from kubefoundry_sdk.api.kinds import Object
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """desired, available, updated: numbers of pods. enough: whether as many serve as the rollout always keeps."""
+
+    desired: int
+    available: int
+    updated: int
+    enough: bool
+
+    @property
+    def complete(self) -> bool:
+        """Whether all pods are of the newest template and serve."""
+        return self.available >= self.desired and self.updated >= self.desired
+
+
+def counts(live: Object | None) -> Counts:
+    """Of a Deployment; nothing where there is none, or its controller has not seen its newest spec."""
+    if live is None:
+        return Counts(0, 0, 0, False)
+    status: dict[str, Any] = live.get("status") or {}
+    available = int(status.get("availableReplicas") or 0)
+    seen = int(status.get("observedGeneration") or 0) >= int(live["metadata"].get("generation") or 0)
+    minimum = find(status.get("conditions"), "Available")
+    return Counts(
+        desired=int(live["spec"].get("replicas", 1)),
+        available=available,
+        updated=int(status.get("updatedReplicas") or 0) if seen else 0,
+        enough=available > 0 and minimum is not None and minimum.get("status") == "True",
+    )
+
+
+def creation_refused(live: Object | None) -> str:
+    """Why no pod can be made (quota, LimitRange, Pod Security), in the server's words; empty where they can."""
+    failure = find(((live or {}).get("status") or {}).get("conditions"), "ReplicaFailure")
+    if failure is None or failure.get("status") != "True":
+        return ""
+    text = str(failure.get("message") or failure.get("reason") or "")
+    return f"Pods cannot be created: {text}\nResolution: {_remedy(text)}"
+
+
+def _remedy(text: str) -> str:
+    if "exceeded quota" in text:
+        return "Ask for less under containerSpec.resources, or have the namespace's quota raised."
+    if "PodSecurity" in text:
+        return (
+            "Change what the message names under podOverrides, or the namespace's label "
+            "pod-security.kubernetes.io/enforce."
+        )
+    if "LimitRange" in text or "usage per" in text or "limit to request ratio" in text:
+        return "Set containerSpec.resources (init containers: --init-resources) within the LimitRange."
+    if "serviceaccount" in text:
+        return "Create the ServiceAccount that is named there, or correct podOverrides.serviceAccountName."
+    return "Change what the message names, or ask who runs the cluster."

@@ -1,0 +1,178 @@
+"""The state of a CR's newest pods: a row for each external provider, and what keeps the server from running.
+
+The newest ReplicaSet counts, and of its pods the worst: during a rollout the old pods' state says nothing about what
+was asked for last (facts §8, FR-028).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kubefoundry_llamastack.names import EXTRACT, INSTALL, MERGE
+from kubefoundry_llamastack.observe import containers
+from kubefoundry_llamastack.observe.containers import Said
+from kubefoundry_llamastack.render.request import Distribution
+from kubefoundry_sdk.api.kinds import Object
+
+REVISION: Final = "deployment.kubernetes.io/revision"
+ORDER: Final = ("Failed", "Pending", "Installing", "Ready")
+"""From worst to best."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What keeps the newest pods from serving. part: `install`, `extract`, `merge`, `preflight`, or `pod` for
+    anything else. reason: of DeploymentReady."""
+
+    part: str
+    reason: str
+    message: str
+
+
+def newest(replica_sets: Iterable[Object], deployment_uid: str) -> Object | None:
+    """The ReplicaSet that the Deployment rolls out, None while there is none."""
+    own = [item for item in replica_sets if _owned(item, deployment_uid)]
+    return max(own, key=_revision, default=None)
+
+
+def live_pods(pods: Iterable[Object], replica_set: Object | None) -> list[Object]:
+    """The ReplicaSet's pods that are not on their way out; those that have failed for good (evicted) only where no
+    other is there."""
+    if replica_set is None:
+        return []
+    own = [
+        pod
+        for pod in pods
+        if _owned(pod, replica_set["metadata"]["uid"]) and not pod["metadata"].get("deletionTimestamp")
+    ]
+    alive = [pod for pod in own if (pod.get("status") or {}).get("phase") not in ("Failed", "Succeeded")]
+    return sorted(alive or own, key=lambda pod: str(pod["metadata"]["name"]))
+
+
+def _owned(obj: Object, uid: str) -> bool:
+    return any(item.get("uid") == uid for item in obj["metadata"].get("ownerReferences") or ())
+
+
+def _revision(replica_set: Object) -> int:
+    text = (replica_set["metadata"].get("annotations") or {}).get(REVISION, "0")
+    return int(text) if text.isdigit() else 0
+
+
+def rows(cr: Distribution, pods: list[Object]) -> list[Object]:
+    """One row for each external provider, in the order of installation, without transition times."""
+    made = []
+    for _, item in cr.spec.providers():
+        container = f"{INSTALL}{item.provider_id}"
+        found = worst(_install(pod, container, item.image) for pod in pods)
+        message = found.message
+        if found.phase == "Failed":
+            facts = (("Provider", item.provider_id), ("Image", item.image), ("Init Container", container))
+            message = containers.complete(message, facts)
+        row: Object = {
+            "providerId": item.provider_id,
+            "image": item.image,
+            "phase": found.phase,
+            "initContainerName": container,
+        }
+        told = {
+            "message": message,
+            "imageID": found.image_id,
+            "package": found.package,
+            "version": found.version,
+        }
+        made.append({**row, **{key: value for key, value in told.items() if value}})
+    return made
+
+
+def _install(pod: Object, container: str, image: str) -> Said:
+    status = pod.get("status") or {}
+    if status.get("phase") == "Failed":
+        return Said("Failed", "Evicted", gone(status))
+    found = containers.read(containers.status_of(pod, container), image, "provider image")
+    if found.phase == "Pending" and (why := unschedulable(status)):
+        return Said("Pending", message=why)
+    words = {
+        "Installing": "Installing provider packages",
+        "Ready": found.message or "Provider installed successfully",
+    }
+    if found.phase in words:
+        return Said(
+            found.phase,
+            message=words[found.phase],
+            image_id=found.image_id,
+            package=found.package,
+            version=found.version,
+        )
+    return found
+
+
+def worst(found: Iterable[Said]) -> Said:
+    """The worst of several; Pending where there is none."""
+    return min(
+        found,
+        key=lambda item: ORDER.index(item.phase),
+        default=Said("Pending", message="Waiting for a pod to be created"),
+    )
+
+
+def problem(cr: Distribution, pods: list[Object]) -> Problem | None:
+    """The first thing that keeps one of the pods from serving, in the order in which a pod starts."""
+    for pod in pods:
+        if found := _problem(cr, pod):
+            return found
+    return None
+
+
+def _problem(cr: Distribution, pod: Object) -> Problem | None:
+    status = pod.get("status") or {}
+    if status.get("phase") == "Failed":
+        return Problem("pod", "Evicted", gone(status))
+    if why := unschedulable(status):
+        return Problem("pod", "Unschedulable", why)
+    server = cr.spec.server.container_spec.name
+    parts = [("install", f"{INSTALL}{item.provider_id}", item.image) for _, item in cr.spec.providers()]
+    image = _image(pod, server)
+    parts += [("extract", EXTRACT, image), ("merge", MERGE, image), ("preflight", server, image)]
+    for part, container, used in parts:
+        what = "provider image" if part == "install" else "distribution image"
+        found = containers.read(containers.status_of(pod, container), used, what)
+        if found.phase == "Failed":
+            # An error of the server itself is none of preflight.
+            is_server = part == "preflight" and not found.said
+            label = "Container" if part == "preflight" else "Init Container"
+            provider = container.removeprefix(INSTALL) if part == "install" else ""
+            facts = (("Provider", provider), ("Image", used), (label, container))
+            message = containers.complete(found.message, facts)
+            return Problem("pod" if is_server else part, found.reason, message)
+    return None
+
+
+def _image(pod: Object, container: str) -> str:
+    spec = pod.get("spec") or {}
+    for item in spec.get("containers") or ():
+        if item.get("name") == container:
+            return str(item.get("image") or "")
+    return ""
+
+
+def gone(status: Mapping[str, Any]) -> str:
+    """Of a pod that has ended for good: evicted, or its node is lost."""
+    reason, text = status.get("reason") or "Failed", status.get("message") or ""
+    return (
+        f"The pod has ended ({reason}): {text}\n"
+        "Resolution: Free the resource that is named there, raise the limit (--provider-size-limit of the operator "
+        "for provider packages), or let the pod run elsewhere."
+    )
+
+
+def unschedulable(status: Mapping[str, Any]) -> str:
+    """Why no node takes the pod; empty where one does."""
+    for item in status.get("conditions") or ():
+        if item.get("type") == "PodScheduled" and item.get("status") == "False":
+            return (
+                f"No node takes the pod: {item.get('message') or item.get('reason')}\n"
+                "Resolution: Add a node with room, or ask for less under containerSpec.resources."
+            )
+    return ""

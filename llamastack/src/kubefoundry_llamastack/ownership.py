@@ -1,0 +1,178 @@
+"""Whether a live child is as it was applied, and taking children over from the existing operator.
+
+Server-side apply with one field manager: what the CR asks for no longer goes away, because only we own it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from kubefoundry_llamastack.names import MANAGED_BY, MANAGED_BY_LABEL, MANAGER, OLD_MANAGER
+from kubefoundry_sdk.api import quantity
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.managed_fields import Fields, owned
+
+Ownership = Literal["ours", "leaving", "foreign"]
+
+AMOUNTS: Final = frozenset({"limits", "requests", "sizeLimit", "divisor"})
+"""Fields that hold quantities: the API server writes them in its own form ("0.5" as "500m")."""
+
+
+def ownership(live: Object, uid: str) -> Ownership:
+    """Whose object of a child's name this is.
+
+    ours: its controller is this CR, or it has none and carries the operator's label (the existing operator drops the
+    owner on some edits, and a deletion with `--cascade=orphan` leaves it so). leaving: it is being deleted, or its
+    controller was an earlier CR. foreign: hands off.
+    """
+    meta = live["metadata"]
+    controller = next((item for item in meta.get("ownerReferences") or () if item.get("controller")), None)
+    if meta.get("deletionTimestamp"):
+        return "leaving"
+    if controller is None:
+        return "ours" if (meta.get("labels") or {}).get(MANAGED_BY_LABEL) == MANAGED_BY else "foreign"
+    if controller.get("uid") == uid:
+        return "ours"
+    return "leaving" if controller.get("kind") == "LlamaStackDistribution" else "foreign"
+
+
+def differs(wanted: Object, live: Object) -> bool:
+    """Whether an apply of `wanted` would change something: a value, a field that we owned and that is no longer
+    wanted, or the ownership of one that somebody has taken."""
+    fields = owned(live, MANAGER)
+    if fields is None:
+        return True
+    meta = wanted["metadata"]
+    stated = {key: meta[key] for key in ("labels", "annotations", "ownerReferences") if key in meta}
+    body = {key: value for key, value in wanted.items() if key not in ("apiVersion", "kind", "metadata")}
+    return _differs({"metadata": stated, **body}, live, fields, "")
+
+
+def _differs(wanted: Any, live: Any, fields: Fields, name: str) -> bool:
+    inner = {key: sub for key, sub in fields.items() if key != "."}
+    if not inner:
+        return not _stands(wanted, live, name)
+    if isinstance(wanted, dict):
+        if not isinstance(live, dict):
+            return True
+        ours = {key[2:]: sub for key, sub in inner.items()}
+        # An apply with an empty value owns nothing where the API server leaves the value out.
+        stated = {key for key, value in wanted.items() if value not in (None, "", False, [], {})}
+        if not (stated <= ours.keys() <= wanted.keys()):
+            return True
+        return any(
+            _differs(wanted[key], live.get(key), sub, name if name in AMOUNTS else key)
+            for key, sub in ours.items()
+        )
+    if isinstance(wanted, list):
+        return len(wanted) != len(inner) or any(
+            (pair := _item(key, wanted, live)) is None or _differs(*pair, sub, name)
+            for key, sub in inner.items()
+        )
+    return True
+
+
+def _item(key: str, wanted: list[Any], live: Any) -> tuple[Any, Any] | None:
+    """The items that an entry of the managed fields means: `k:` by its keys, `v:` by its value."""
+    mark = json.loads(key[2:])
+    keyed = key.startswith("k:")
+    one = next((item for item in wanted if _is(item, mark, keyed=keyed)), None)
+    other = next((item for item in live or () if _is(item, mark, keyed=keyed)), None)
+    return None if one is None or other is None else (one, other)
+
+
+def _is(item: Any, mark: Any, *, keyed: bool) -> bool:
+    if not keyed:
+        return bool(item == mark)
+    return isinstance(item, dict) and all(item.get(name) == value for name, value in mark.items())
+
+
+def _stands(wanted: Any, live: Any, name: str) -> bool:
+    """Whether the live value is the wanted one, but for what the API server fills in."""
+    if wanted in (None, "", False, 0, [], {}) and live in (None, "", False, 0, [], {}):
+        return True
+    if isinstance(wanted, dict) and isinstance(live, dict):
+        return all(
+            _stands(value, live.get(key), name if name in AMOUNTS else key) for key, value in wanted.items()
+        )
+    if isinstance(wanted, list) and isinstance(live, list):
+        return len(wanted) == len(live) and all(
+            _stands(one, other, name) for one, other in zip(wanted, live, strict=True)
+        )
+    return bool(wanted == live) or (name in AMOUNTS and _same_amount(wanted, live))
+
+
+def _same_amount(one: Any, other: Any) -> bool:
+    try:
+        return quantity.parse(one) == quantity.parse(other)
+    except (ValueError, TypeError):
+        return False
+
+
+def holds(wanted: Object, live: Object) -> bool:
+    """Whether all that is wanted stands on the live object, whoever wrote it."""
+    body = {key: value for key, value in wanted.items() if key not in ("apiVersion", "kind", "metadata")}
+    return _within(body, live, "")
+
+
+def _within(wanted: Any, live: Any, name: str) -> bool:
+    """As `_stands`, with further items in lists whose items have a name or a path."""
+    if isinstance(wanted, dict) and isinstance(live, dict):
+        return all(
+            _within(value, live.get(key), name if name in AMOUNTS else key) for key, value in wanted.items()
+        )
+    if isinstance(wanted, list) and isinstance(live, list):
+        mark = next((mark for mark in ("mountPath", "name") if _told_apart(wanted, mark)), None)
+        if mark is not None:
+            known = {item.get(mark): item for item in live if isinstance(item, dict)}
+            return all(_within(item, known.get(item[mark]), name) for item in wanted)
+    return _stands(wanted, live, name)
+
+
+def _told_apart(items: list[Any], mark: str) -> bool:
+    return bool(items) and all(isinstance(item, dict) and mark in item for item in items)
+
+
+def old_entries(live: Object, cr_name: str) -> list[Mapping[str, Any]]:
+    """What the existing operator owns: it creates as `manager` and applies under the CR's name."""
+    return [
+        entry
+        for entry in live["metadata"].get("managedFields") or ()
+        if not entry.get("subresource")
+        and (entry.get("manager"), entry.get("operation")) in ((OLD_MANAGER, "Update"), (cr_name, "Apply"))
+    ]
+
+
+def taken_over(live: Object, cr_name: str, api_version: str) -> list[Object]:
+    """`managedFields` with all that the existing operator owned given to us, so that our next apply drops what is
+    asked for no longer. What others own stays theirs."""
+    old = old_entries(live, cr_name)
+    ours = [
+        entry
+        for entry in live["metadata"].get("managedFields") or ()
+        if entry.get("manager") == MANAGER
+        and entry.get("operation") == "Apply"
+        and not entry.get("subresource")
+    ]
+    merged: dict[str, Any] = {}
+    for entry in (*ours, *old):
+        merged = union(merged, entry.get("fieldsV1") or {})
+    kept = [entry for entry in live["metadata"].get("managedFields") or () if entry not in (*old, *ours)]
+    mine = {
+        "manager": MANAGER,
+        "operation": "Apply",
+        "apiVersion": api_version,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": merged,
+    }
+    return [*kept, mine]
+
+
+def union(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """All fields of both."""
+    merged = dict(one)
+    for key, sub in other.items():
+        merged[key] = union(merged[key], sub) if key in merged else dict(sub)
+    return merged

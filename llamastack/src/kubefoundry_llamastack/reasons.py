@@ -1,0 +1,71 @@
+"""Conditions of a LlamaStackDistribution and their reasons: a closed list."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubefoundry_sdk.api.conditions import Condition, ConditionStatus
+from kubefoundry_sdk.api.conditions import condition as made
+
+DEPLOYMENT_READY: Final = "DeploymentReady"
+HEALTH_CHECK: Final = "HealthCheck"
+STORAGE_READY: Final = "StorageReady"
+SERVICE_READY: Final = "ServiceReady"
+PROVIDERS_READY: Final = "ExternalProvidersReady"
+MODELS_RESOLVED: Final = "ModelDeploymentsResolved"
+SOLE_OPERATOR: Final = "SoleOperator"
+PAUSED: Final = "Paused"
+
+REASONS: Final[dict[str, frozenset[str]]] = {
+    DEPLOYMENT_READY: frozenset(
+        {
+            "DeploymentReady",
+            "DeploymentPending",
+            "DeploymentFailed",
+            "InvalidSpec",
+            "DistributionUnknown",
+            "ConfigMapNotFound",
+            "ConfigMapInvalid",
+            "ApplyRejected",
+            "NameConflict",
+            "PodCreationRefused",
+            "Unschedulable",
+            "Evicted",
+            "ImagePullFailed",
+            "ContainerConfigInvalid",
+            "CrashLoop",
+            "OutOfMemory",
+            "WaitingForModelDeployments",
+            "ScaledToZero",
+        }
+    ),
+    HEALTH_CHECK: frozenset({"HealthCheckPassed", "HealthCheckFailed", "DeploymentNotReady", "NoService"}),
+    STORAGE_READY: frozenset({"StorageReady", "StoragePending", "StorageFailed"}),
+    SERVICE_READY: frozenset({"ServiceReady", "ServiceFailed", "NameConflict"}),
+    PROVIDERS_READY: frozenset(
+        {
+            "ProvidersReady",
+            "ProvidersPending",
+            "ProviderFailed",
+            "ConfigExtractFailed",
+            "ConfigMergeFailed",
+            "PreflightFailed",
+            "DuplicateProviderId",
+        }
+    ),
+    MODELS_RESOLVED: frozenset(
+        {"Resolved", "NotFound", "NotReady", "NoEndpoint", "HoldingLastEndpoint", "CRDNotInstalled"}
+    ),
+    SOLE_OPERATOR: frozenset({"OldOperatorRunning", "OldCRDInstalled"}),
+    PAUSED: frozenset({"ReconcilePaused"}),
+}
+"""SoleOperator is there only while another operator writes to the same objects, Paused only while paused."""
+
+
+def condition(
+    type_: str, status: ConditionStatus | bool, reason: str, message: str, *, generation: int
+) -> Condition:
+    """A condition without its transition time. Raises ValueError for a reason outside the closed list."""
+    if reason not in REASONS[type_]:
+        raise ValueError(f"{reason} is no reason of condition {type_}: {', '.join(sorted(REASONS[type_]))}")
+    return made(type_, status, reason, message, generation=generation)

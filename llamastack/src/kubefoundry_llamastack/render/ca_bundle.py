@@ -1,0 +1,59 @@
+"""The certificates that the server trusts: one ConfigMap from the user's (recorded children, README 8 and 10)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from kubefoundry_llamastack import names
+from kubefoundry_llamastack.render.request import Distribution, owner
+from kubefoundry_sdk.api.kinds import Object
+
+KEY: Final = "ca-bundle.crt"
+TRUSTED_KEYS: Final = (KEY, "odh-ca-bundle.crt")
+"""Keys that are read of a ConfigMap which no CR names; an empty one is passed over."""
+
+_BLOCK: Final = re.compile(r"-----BEGIN CERTIFICATE-----\s.*?-----END CERTIFICATE-----", re.DOTALL)
+
+
+class Unusable(ValueError):
+    """What is wrong with the certificates, and what to do."""
+
+
+def bundle(data: Mapping[str, str], keys: Sequence[str], config_map: str, *, given: bool) -> str:
+    """The PEM certificates of these keys, in this order; other blocks and comments are left out.
+
+    given: whether the CR asks for the keys, so that each has to hold a certificate. Raises Unusable.
+    """
+    parts = []
+    for key in keys:
+        if given and key not in data:
+            raise Unusable(
+                f"ConfigMap '{config_map}' has no key '{key}'; add it or change spec.server.tlsConfig.caBundle"
+            )
+        blocks = _BLOCK.findall(data.get(key, ""))
+        if given and not blocks:
+            raise Unusable(f"key '{key}' of ConfigMap '{config_map}' holds no PEM certificate; put one there")
+        parts += ["".join(f"{block}\n" for block in blocks)] if blocks else []
+    return "\n".join(parts)
+
+
+def config_map(cr: Distribution, text: str) -> Object:
+    """The ConfigMap that is mounted."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": f"{cr.name}-ca-bundle",
+            "namespace": cr.namespace,
+            "labels": {
+                names.COMPONENT_LABEL: "ca-bundle",
+                names.INSTANCE_LABEL: cr.name,
+                names.MANAGED_BY_LABEL: names.MANAGED_BY,
+                names.WATCH_LABEL: "true",
+            },
+            "ownerReferences": [owner(cr)],
+        },
+        "data": {KEY: text},
+    }

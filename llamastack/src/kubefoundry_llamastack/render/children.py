@@ -1,0 +1,182 @@
+"""All children of a CR but its Deployment and ConfigMaps (facts §2 and the recorded children)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubefoundry_llamastack.names import (
+    ANYUID_ROLE,
+    AUTOSCALERS,
+    CLAIMS,
+    DEPLOYMENTS,
+    DISRUPTION_BUDGETS,
+    INGRESSES,
+    INSTANCE_LABEL,
+    MANAGED_BY,
+    MANAGED_BY_LABEL,
+    NETWORK_POLICIES,
+    ROLE_BINDINGS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    pod_labels,
+)
+from kubefoundry_llamastack.render.request import Distribution, child
+from kubefoundry_sdk.api.kinds import Kind, Object
+
+SIZE = "10Gi"
+"""Of a volume whose size the CR leaves out (facts §2)."""
+
+OPTIONAL: tuple[tuple[Kind, str], ...] = (
+    (SERVICES, "-service"),
+    (INGRESSES, "-ingress"),
+    (AUTOSCALERS, "-hpa"),
+    (DISRUPTION_BUDGETS, "-pdb"),
+    (NETWORK_POLICIES, "-network-policy"),
+)
+"""Children that go when the CR asks for them no longer; the claim stays, because it holds data."""
+
+
+def service_account(cr: Distribution) -> Object:
+    """The pods' account. It states nothing but itself, so that what users add to it (imagePullSecrets) survives."""
+    return child(SERVICE_ACCOUNTS.kind, SERVICE_ACCOUNTS.api_version, f"{cr.name}-sa", cr)
+
+
+def role_binding(cr: Distribution) -> Object:
+    """For OpenShift: lets the account use any user id. Only where that ClusterRole exists."""
+    return child(
+        ROLE_BINDINGS.kind,
+        ROLE_BINDINGS.api_version,
+        f"{cr.name}-rb",
+        cr,
+        subjects=[{"kind": "ServiceAccount", "name": f"{cr.name}-sa", "namespace": cr.namespace}],
+        roleRef={"apiGroup": ROLE_BINDINGS.group, "kind": "ClusterRole", "name": ANYUID_ROLE},
+    )
+
+
+def service(cr: Distribution) -> Object | None:
+    """Where the server is called."""
+    if not cr.served:
+        return None
+    return child(
+        SERVICES.kind,
+        SERVICES.api_version,
+        f"{cr.name}-service",
+        cr,
+        spec={
+            "type": "ClusterIP",
+            "selector": pod_labels(cr.name),
+            "ports": [{"name": "http", "protocol": "TCP", "port": cr.port, "targetPort": cr.port}],
+        },
+    )
+
+
+def claim(cr: Distribution) -> Object | None:
+    """The volume that outlives the pods."""
+    storage = cr.spec.server.storage
+    if storage is None:
+        return None
+    size = SIZE if storage.size is None else str(storage.size)
+    return child(
+        CLAIMS.kind,
+        CLAIMS.api_version,
+        f"{cr.name}-pvc",
+        cr,
+        spec={"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}},
+    )
+
+
+def disruption_budget(cr: Distribution) -> Object | None:
+    """Given, or one pod at a time where there are several."""
+    given = cr.spec.server.pod_disruption_budget
+    amounts: dict[str, Any] = {}
+    if given is not None:
+        amounts = given.model_dump(by_alias=True, exclude_none=True)
+    elif cr.spec.replicas > 1:
+        amounts = {"maxUnavailable": 1}
+    if not amounts:
+        return None
+    made = child(
+        DISRUPTION_BUDGETS.kind,
+        DISRUPTION_BUDGETS.api_version,
+        f"{cr.name}-pdb",
+        cr,
+        spec={**amounts, "selector": {"matchLabels": pod_labels(cr.name)}},
+    )
+    made["metadata"]["labels"].update(pod_labels(cr.name))
+    return made
+
+
+def autoscaler(cr: Distribution) -> Object | None:
+    """Scaling by load."""
+    given = cr.spec.server.autoscaling
+    if given is None:
+        return None
+    targets = (("cpu", given.target_cpu), ("memory", given.target_memory))
+    metrics = [
+        {
+            "type": "Resource",
+            "resource": {"name": name, "target": {"type": "Utilization", "averageUtilization": percent}},
+        }
+        for name, percent in targets
+        if percent is not None
+    ]
+    spec: Object = {
+        "scaleTargetRef": {"apiVersion": DEPLOYMENTS.api_version, "kind": DEPLOYMENTS.kind, "name": cr.name},
+        "maxReplicas": given.max_replicas,
+    }
+    if given.min_replicas is not None:
+        spec["minReplicas"] = given.min_replicas
+    if metrics:
+        spec["metrics"] = metrics
+    made = child(AUTOSCALERS.kind, AUTOSCALERS.api_version, f"{cr.name}-hpa", cr, spec=spec)
+    made["metadata"]["labels"].update(pod_labels(cr.name))
+    return made
+
+
+def ingress(cr: Distribution) -> Object | None:
+    """The way in from outside; only where there is a Service to lead to."""
+    if not (cr.served and cr.spec.network and cr.spec.network.expose_route):
+        return None
+    backend = {"service": {"name": f"{cr.name}-service", "port": {"number": cr.port}}}
+    made = child(
+        INGRESSES.kind,
+        INGRESSES.api_version,
+        f"{cr.name}-ingress",
+        cr,
+        spec={"rules": [{"http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}]},
+    )
+    made["metadata"]["labels"] = {INSTANCE_LABEL: cr.name, MANAGED_BY_LABEL: MANAGED_BY}
+    return made
+
+
+def network_policy(cr: Distribution, operator_namespace: str) -> Object:
+    """Who may call the server: its own namespace, the operator's, and those that the CR allows.
+
+    With any `spec.network` OpenShift's router may, too; "*" lets everybody (recorded children, README 5).
+    """
+    allowed = cr.spec.network.allowed_from if cr.spec.network else None
+    namespaces = (allowed.namespaces if allowed else None) or []
+    peers: list[Object] = [{"namespaceSelector": {}}]
+    if "*" not in namespaces:
+        peers = [{"podSelector": {}}, *(_namespace(name) for name in (operator_namespace, *namespaces))]
+        for key in (allowed.labels if allowed else None) or []:
+            expression = {"key": key, "operator": "Exists"}
+            peers.append({"namespaceSelector": {"matchExpressions": [expression]}})
+        if cr.spec.network is not None:
+            router = {"network.openshift.io/policy-group": "ingress"}
+            peers.append({"namespaceSelector": {"matchLabels": router}})
+    return child(
+        NETWORK_POLICIES.kind,
+        NETWORK_POLICIES.api_version,
+        f"{cr.name}-network-policy",
+        cr,
+        spec={
+            "podSelector": {"matchLabels": pod_labels(cr.name)},
+            "policyTypes": ["Ingress"],
+            "ingress": [{"from": peers, "ports": [{"protocol": "TCP", "port": cr.port}]}],
+        },
+    )
+
+
+def _namespace(name: str) -> Object:
+    return {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}}

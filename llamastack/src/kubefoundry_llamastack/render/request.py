@@ -1,0 +1,100 @@
+"""What a render works on: the CR, and what was found for it. Values only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kubefoundry_llamastack.api.spec import Spec
+from kubefoundry_llamastack.names import LLSD, labels
+from kubefoundry_sdk.api.kinds import Object
+
+PORT = 8321
+"""Port of the server where the CR names none (facts §2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """A stored LlamaStackDistribution, typed."""
+
+    name: str
+    namespace: str
+    uid: str
+    generation: int
+    spec: Spec
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def port(self) -> int:
+        return self.spec.server.container_spec.port or PORT
+
+    @property
+    def extended(self) -> bool:
+        """Whether the configuration is put together in the pod: it has external providers or ModelDeployments."""
+        return bool(self.spec.server.model_deployments or self.spec.providers())
+
+    @property
+    def served(self) -> bool:
+        """Whether there is a Service. The existing operator makes one only for a CR with a port or a variable
+        (facts §2); a distribution with providers of ours always has one."""
+        container = self.spec.server.container_spec
+        return bool(container.port or container.env or self.extended)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The operator's own configuration. size_limit: of the volume that providers are installed on (000 "Shared
+    Volume Specification"). init_resources: of the containers before the server. namespace: the operator's own."""
+
+    size_limit: str = "2Gi"
+    init_resources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    namespace: str = "kubefoundry-system"
+
+
+@dataclass(frozen=True, slots=True)
+class UserConfig:
+    """The user's ConfigMap: the key that holds the configuration, and the digest of its content."""
+
+    key: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found for a CR. image: of the distribution. ca_digest: of the bundle that is mounted. endpoints: base
+    URL of each ModelDeployment by provider id. tool: ConfigMap with the zipapp. restricted: the namespace admits
+    only pods of the Pod Security level `restricted`."""
+
+    image: str
+    user_config: UserConfig | None = None
+    ca_digest: str | None = None
+    endpoints: Mapping[str, str] = field(default_factory=dict)
+    tool: str = ""
+    restricted: bool = False
+
+
+def child(kind_of: str, api_version: str, name: str, cr: Distribution, **body: object) -> Object:
+    """An object of the CR: its labels and its owner."""
+    return {
+        "apiVersion": api_version,
+        "kind": kind_of,
+        "metadata": {
+            "name": name,
+            "namespace": cr.namespace,
+            "labels": labels(),
+            "ownerReferences": [owner(cr)],
+        },
+        **body,
+    }
+
+
+def owner(cr: Distribution) -> Object:
+    """The reference by which a child belongs to the CR."""
+    return {
+        "apiVersion": LLSD.api_version,
+        "kind": LLSD.kind,
+        "name": cr.name,
+        "uid": cr.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }

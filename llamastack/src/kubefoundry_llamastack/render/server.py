@@ -1,0 +1,102 @@
+"""How the server's container is started (facts §2 "Command", §7 rows 12, 16, 21 to 23).
+
+No word of a user stands in a script: a user's own command arrives as positional parameters.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubefoundry_llamastack.render import tool
+from kubefoundry_llamastack.render.request import Distribution
+from kubefoundry_sdk.api.kinds import Object
+
+WITH_USER_CONFIG: Final = """\
+import os, re, sys
+from importlib.metadata import PackageNotFoundError, version
+try:
+    release = tuple(int(part) for part in re.findall("[0-9]+", version("llama_stack"))[:3])
+except PackageNotFoundError:
+    release = (999,)
+config, port, workers = (os.environ[name] for name in ("LLAMA_STACK_CONFIG", "LLS_PORT", "LLS_WORKERS"))
+if release < (0, 2, 17):
+    words = ["llama_stack.distribution.server.server", "--config", config]
+elif release < (0, 3):
+    words = ["llama_stack.core.server.server", config]
+else:
+    words = ["uvicorn", "llama_stack.core.server.server:create_app", "--factory", "--host", "0.0.0.0"]
+    words += ["--port", port, "--workers", workers]
+os.execv(sys.executable, [sys.executable, "-m", *words])
+"""
+"""Starts the server on the user's configuration, as its version wants it."""
+
+PYTHON: Final = 'exec "`command -v python3 || command -v python`" -c "$0"'
+"""Runs the program that follows."""
+
+WITH_PROVIDERS: Final = f"""\
+set -e
+python=python3
+command -v "$python" >/dev/null || python=python
+PYTHONPATH="{tool.PACKAGES}${{PYTHONPATH:+:$PYTHONPATH}}"
+export PYTHONPATH
+"$python" {tool.ZIPAPP} preflight --input "$1"
+shift
+LLAMA_STACK_CONFIG={tool.EFFECTIVE}
+RUN_CONFIG_PATH="$LLAMA_STACK_CONFIG"
+export LLAMA_STACK_CONFIG RUN_CONFIG_PATH
+"""
+"""What comes before the server where providers are installed: PYTHONPATH keeps what image and user have in it, and
+has no trailing colon, because that would mean the working folder."""
+
+OWN: Final = 'exec llama stack run "$LLAMA_STACK_CONFIG" --port "$LLS_PORT" "$@"\n'
+SEVERAL: Final = (
+    'exec "$python" -m uvicorn llama_stack.core.server.server:create_app --factory --host 0.0.0.0 '
+    '--port "$LLS_PORT" --workers "$LLS_WORKERS" "$@"\n'
+)
+GIVEN: Final = 'exec "$@"\n'
+"""How it goes on: the server itself (with several workers by uvicorn), or the command that the CR gives. Arguments
+without a command are the server's."""
+
+
+def start(cr: Distribution, image: str) -> Object:
+    """`command` and `args` of the server's container; empty where the image's entrypoint runs as it is."""
+    container = cr.spec.server.container_spec
+    if cr.extended:
+        end = GIVEN if container.command else SEVERAL if (cr.spec.server.workers or 1) > 1 else OWN
+        script = WITH_PROVIDERS + end
+        [word] = tool.preflight(cr, image)
+        words = [word, *(container.command or ()), *(container.args or ())]
+        return {"command": ["/bin/sh", "-c", script, "sh"], "args": words}
+    made: Object = {}
+    if container.command:
+        made["command"] = list(container.command)
+    elif cr.spec.server.user_config and not container.args:
+        made["command"] = ["/bin/sh", "-c", PYTHON, WITH_USER_CONFIG]
+    if container.args:
+        made["args"] = list(container.args)
+    return made
+
+
+PREFLIGHT_SECONDS: Final = 60
+PREFLIGHT_EACH: Final = 10
+"""Seconds that preflight gets, and for each provider: the design's 30 s for 10, doubled, and their imports."""
+
+SERVER_SECONDS: Final = 300
+"""Seconds that the server gets on top of preflight."""
+
+PERIOD: Final = 10
+
+
+def startup_probe(cr: Distribution) -> Object:
+    """The only probe of the existing operator; with providers it waits for preflight and five minutes more."""
+    failures = 3
+    if cr.extended:
+        seconds = PREFLIGHT_SECONDS + PREFLIGHT_EACH * len(cr.spec.providers()) + SERVER_SECONDS
+        failures = seconds // PERIOD
+    return {
+        "httpGet": {"path": "/v1/health", "port": cr.port},
+        "initialDelaySeconds": 15,
+        "timeoutSeconds": 30,
+        "periodSeconds": PERIOD,
+        "failureThreshold": failures,
+    }

@@ -1,0 +1,77 @@
+"""The tool that runs inside the pods: where it lies, and how it is called.
+
+Its input is base64, so nothing that a user writes is expanded by Kubernetes, a shell or an environment.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kubefoundry_llamastack.names import EXTRACT, INSTALL, MERGE, endpoint_variable
+from kubefoundry_llamastack.render.request import Distribution
+from llamastack_providers import layout
+from llamastack_providers.request import encode
+
+PACKAGES: Final = f"{layout.EXTERNAL_PROVIDERS}/python-packages"
+EFFECTIVE: Final = f"{layout.EFFECTIVE_CONFIG}/run.yaml"
+
+FOLDER: Final = "/opt/llama-stack/tool"
+FILE: Final = "llamastack-providers.pyz"
+ZIPAPP: Final = f"{FOLDER}/{FILE}"
+
+INPUT_LIMIT: Final = 512 * 1024
+"""Longest input in characters, so that all of a pod's fit into one object of the API (1.5 MiB)."""
+
+RUN: Final = f"""\
+python=python3
+command -v "$python" >/dev/null || python=python
+exec "$python" {ZIPAPP} "$@"
+"""
+
+
+def install(cr: Distribution) -> dict[str, list[str]]:
+    """The command of each install container, by provider id."""
+    made = {}
+    for order, (section, provider) in enumerate(cr.spec.providers()):
+        fields: dict[str, Any] = {
+            "providerId": provider.provider_id,
+            "image": provider.image,
+            "container": f"{INSTALL}{provider.provider_id}",
+            "api": section,
+            "order": order,
+        }
+        if provider.config is not None:
+            fields["config"] = provider.config
+        made[provider.provider_id] = _command("install", fields)
+    return made
+
+
+def extract(image: str) -> list[str]:
+    """The command of the container that takes the distribution's own configuration."""
+    return _command("extract-config", {"image": image, "container": EXTRACT})
+
+
+def merge(cr: Distribution, image: str) -> list[str]:
+    """The command of the container that puts the configuration together."""
+    deployments = [
+        {"providerId": item.id, "urlVariable": endpoint_variable(item.id), "config": item.config or {}}
+        for item in cr.spec.server.model_deployments
+    ]
+    return _command(
+        "merge-config",
+        {"image": image, "container": MERGE, "providers": _installed(cr), "modelDeployments": deployments},
+    )
+
+
+def preflight(cr: Distribution, image: str) -> list[str]:
+    """What follows `--input` of preflight: which image stands behind each provider, for its messages."""
+    container = cr.spec.server.container_spec.name
+    return encode({"image": image, "container": container, "providers": _installed(cr)})
+
+
+def _installed(cr: Distribution) -> list[dict[str, str]]:
+    return [{"providerId": item.provider_id, "image": item.image} for _, item in cr.spec.providers()]
+
+
+def _command(subcommand: str, fields: dict[str, Any]) -> list[str]:
+    return ["/bin/sh", "-c", RUN, "sh", subcommand, "--input", *encode(fields)]

@@ -1,0 +1,262 @@
+"""The status of a CR from what is known of it: a pure function (facts §2, §8 FR-028; 000 "Status Reporting")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubefoundry_llamastack import model_deployments, reasons
+from kubefoundry_llamastack.distribution import IMAGES, active
+from kubefoundry_llamastack.model_deployments import Resolved
+from kubefoundry_llamastack.observe import deployments, pods
+from kubefoundry_llamastack.observe.deployments import Counts
+from kubefoundry_llamastack.observe.pods import Problem
+from kubefoundry_llamastack.reasons import condition
+from kubefoundry_llamastack.render.request import Distribution
+from kubefoundry_sdk.api.conditions import Condition, find
+from kubefoundry_sdk.api.kinds import Object
+
+DUPLICATE = "DuplicateProviderId"
+PARTS = {
+    "install": "ProviderFailed",
+    "extract": "ConfigExtractFailed",
+    "merge": "ConfigMergeFailed",
+    "preflight": "PreflightFailed",
+}
+"""Reason of ExternalProvidersReady, by the part of the pod's start that failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """What kept something from being written. type: of the condition that tells it."""
+
+    type: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the server said to the operator's question. providers: None while it has not answered."""
+
+    providers: list[Object] | None = None
+    version: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """All that a status is made from. live: the Deployment, ours. pods: the newest live ones. claim, service,
+    ingress: as they stand."""
+
+    cr: Distribution
+    live: Object | None = None
+    pods: list[Object] = field(default_factory=list)
+    obstacles: tuple[Obstacle, ...] = ()
+    resolved: list[Resolved] = field(default_factory=list)
+    answer: Answer | None = None
+    claim: Object | None = None
+    service: Object | None = None
+    ingress: Object | None = None
+    operator_version: str = ""
+
+
+def status(seen: Seen, before: Mapping[str, Any], now: str) -> Object:
+    """The status as it is to be, conditions without transition times. before: the live status; now: RFC 3339."""
+    cr = seen.cr
+    counts = deployments.counts(seen.live)
+    rows = pods.rows(cr, seen.pods)
+    problem = pods.problem(cr, seen.pods)
+    refused = deployments.creation_refused(seen.live)
+    conditions = [
+        _deployment(seen, counts, problem, refused),
+        *_providers(seen, rows, problem),
+        *_models(seen),
+        *_storage(seen),
+        *_service(seen),
+        _health(seen, counts),
+    ]
+    failing = bool(
+        refused or problem or any(item.type == reasons.DEPLOYMENT_READY for item in seen.obstacles)
+    )
+    failing = failing or any(item.reason == DUPLICATE for item in seen.obstacles)
+    made: Object = {
+        "phase": phase(seen, counts, failing),
+        "conditions": conditions,
+        "availableReplicas": counts.available,
+        "version": _version(seen, before, now),
+        "distributionConfig": _distribution(seen),
+    }
+    if seen.service is not None:
+        made["serviceURL"] = service_url(cr)
+    if seen.ingress is not None:
+        made["routeURL"] = _route(seen.ingress)
+    if rows and not any(item.reason == DUPLICATE for item in seen.obstacles):
+        made["externalProviderStatus"] = _stamped(
+            rows, before.get("externalProviderStatus"), "providerId", "phase", now
+        )
+    if seen.resolved:
+        made["modelDeployments"] = _stamped(
+            [item.row for item in seen.resolved], before.get("modelDeployments"), "name", "ready", now
+        )
+    return made
+
+
+def phase(seen: Seen, counts: Counts, failing: bool) -> str:
+    """Ready while enough pods serve, whatever the newest do; Failed only where none does."""
+    if counts.enough:
+        return "Ready"
+    if failing and counts.available == 0:
+        waiting = (
+            all(item.reason == "WaitingForModelDeployments" for item in seen.obstacles) and seen.obstacles
+        )
+        return "Pending" if waiting else "Failed"
+    if seen.live is None or counts.desired == 0:
+        return "Pending"
+    return "Initializing"
+
+
+def service_url(cr: Distribution) -> str:
+    """Where the server answers inside the cluster."""
+    return f"http://{cr.name}-service.{cr.namespace}.svc.cluster.local:{cr.port}"
+
+
+def _deployment(seen: Seen, counts: Counts, problem: Problem | None, refused: str) -> Condition:
+    type_, generation = reasons.DEPLOYMENT_READY, seen.cr.generation
+    for item in seen.obstacles:
+        if item.type == type_:
+            return condition(type_, False, item.reason, item.message, generation=generation)
+    if seen.live is not None and counts.desired == 0:
+        return condition(type_, False, "ScaledToZero", "No pods are asked for", generation=generation)
+    if counts.complete and counts.enough:
+        return condition(type_, True, "DeploymentReady", "Deployment is ready", generation=generation)
+    if refused:
+        return condition(type_, False, "PodCreationRefused", refused, generation=generation)
+    if problem is not None:
+        return condition(type_, False, problem.reason, problem.message, generation=generation)
+    text = f"Deployment is pending: {counts.available} of {counts.desired} pods are available"
+    return condition(type_, False, "DeploymentPending", text, generation=generation)
+
+
+def _providers(seen: Seen, rows: list[Object], problem: Problem | None) -> list[Condition]:
+    if not rows:
+        return []
+    type_, generation = reasons.PROVIDERS_READY, seen.cr.generation
+    for item in seen.obstacles:
+        if item.type == type_:
+            return [condition(type_, False, item.reason, item.message, generation=generation)]
+    if problem is not None and problem.part in PARTS:
+        return [condition(type_, False, PARTS[problem.part], problem.message, generation=generation)]
+    waiting = [row["providerId"] for row in rows if row["phase"] != "Ready"]
+    if waiting or not seen.pods or not all(_serves(seen.cr, pod) for pod in seen.pods):
+        text = f"Waiting for {', '.join(waiting)}" if waiting else "Waiting for preflight and the server"
+        return [condition(type_, False, "ProvidersPending", text, generation=generation)]
+    text = f"{len(rows)} of {len(rows)} external providers are installed"
+    return [condition(type_, True, "ProvidersReady", text, generation=generation)]
+
+
+def _serves(cr: Distribution, pod: Object) -> bool:
+    name = cr.spec.server.container_spec.name
+    return any(
+        item.get("name") == name and item.get("ready")
+        for item in (pod.get("status") or {}).get("containerStatuses") or ()
+    )
+
+
+def _models(seen: Seen) -> list[Condition]:
+    found = model_deployments.summary(seen.resolved, seen.cr.generation)
+    return [found] if found else []
+
+
+def _storage(seen: Seen) -> list[Condition]:
+    if seen.cr.spec.server.storage is None:
+        return []
+    type_, generation = reasons.STORAGE_READY, seen.cr.generation
+    for item in seen.obstacles:
+        if item.type == type_:
+            return [condition(type_, False, item.reason, item.message, generation=generation)]
+    found = ((seen.claim or {}).get("status") or {}).get("phase") or "not created"
+    if found == "Bound":
+        return [condition(type_, True, "StorageReady", "PVC is bound", generation=generation)]
+    return [condition(type_, False, "StoragePending", f"PVC is not bound: {found}", generation=generation)]
+
+
+def _service(seen: Seen) -> list[Condition]:
+    type_, generation = reasons.SERVICE_READY, seen.cr.generation
+    for item in seen.obstacles:
+        if item.type == type_:
+            return [condition(type_, False, item.reason, item.message, generation=generation)]
+    if not seen.cr.served:
+        return []
+    if seen.service is None:
+        return [condition(type_, False, "ServiceFailed", "Service does not exist yet", generation=generation)]
+    return [condition(type_, True, "ServiceReady", "Service is ready", generation=generation)]
+
+
+def _health(seen: Seen, counts: Counts) -> Condition:
+    type_, generation, answer = reasons.HEALTH_CHECK, seen.cr.generation, seen.answer
+    if not counts.enough:
+        return condition(type_, False, "DeploymentNotReady", "Deployment not ready", generation=generation)
+    if not seen.cr.served:
+        text = "The CR asks for no Service, so the server is not asked; set containerSpec.port"
+        return condition(type_, "Unknown", "NoService", text, generation=generation)
+    if answer is None or answer.providers is None:
+        text = answer.problem if answer else "The server has not been asked yet"
+        return condition(type_, False, "HealthCheckFailed", text, generation=generation)
+    return condition(type_, True, "HealthCheckPassed", "Health check passed", generation=generation)
+
+
+def _version(seen: Seen, before: Mapping[str, Any], now: str) -> Object:
+    known = before.get("version") or {}
+    told = seen.answer.version if seen.answer else ""
+    made = {"operatorVersion": seen.operator_version}
+    if server := told or known.get("llamaStackServerVersion"):
+        made["llamaStackServerVersion"] = server
+    same = all(known.get(key) == value for key, value in made.items())
+    return {**made, "lastUpdated": known["lastUpdated"] if same and known.get("lastUpdated") else now}
+
+
+def _distribution(seen: Seen) -> Object:
+    made: Object = {
+        "activeDistribution": active(seen.cr.spec.server.distribution),
+        "availableDistributions": dict(IMAGES),
+    }
+    if seen.answer and seen.answer.providers:
+        made["providers"] = seen.answer.providers
+    return made
+
+
+def _route(ingress: Object) -> str:
+    """Where the Ingress answers; empty while it has no address."""
+    for item in ((ingress.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ():
+        if address := item.get("hostname") or item.get("ip"):
+            return f"http://{address}"
+    return ""
+
+
+def _stamped(rows: list[Object], before: Any, key: str, decides: str, now: str) -> list[Object]:
+    """Rows with the time at which the deciding field last changed."""
+    known = {item.get(key): item for item in before or ()}
+    made = []
+    for row in rows:
+        earlier = known.get(row[key])
+        same = earlier is not None and earlier.get(decides) == row[decides]
+        time = earlier.get("lastTransitionTime") if same and earlier else None
+        made.append({**row, "lastTransitionTime": time or now})
+    return made
+
+
+def announcements(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[bool, str, str]]:
+    """Events for what has changed: whether all is well, reason, note. A condition tells once that it turned, and a
+    failing one again when its reason changes."""
+    told = []
+    known = before.get("conditions")
+    for item in after.get("conditions") or ():
+        earlier = find(known, item["type"])
+        turned = earlier is None or earlier.get("status") != item["status"]
+        other = earlier is not None and earlier.get("reason") != item["reason"]
+        quiet = earlier is None and item["reason"].endswith(("Pending", "NotReady", "NotPolled"))
+        if (turned or other) and not quiet:
+            told.append((item["status"] == "True", item["reason"], item["message"]))
+    return told

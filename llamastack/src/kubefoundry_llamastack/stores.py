@@ -1,0 +1,137 @@
+"""What the operator follows: CRs, their children, pods, the ConfigMaps they name, ModelDeployments."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kubefoundry_llamastack import names
+from kubefoundry_llamastack.crd_watch import Followed
+from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.runtime.process import Process
+from kubefoundry_sdk.runtime.store import Store
+
+OURS = {"labelSelector": f"{names.MANAGED_BY_LABEL}={names.MANAGED_BY}"}
+PODS = {"labelSelector": f"app={names.APP}"}
+OWN = frozenset({names.MANAGER})
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """One store for each kind; `children` are those by whose name the CR is known."""
+
+    distributions: Store
+    children: dict[Kind, Store]
+    config_maps: Store
+    """All ConfigMaps, as digests of their keys."""
+    own_config_maps: Store
+    operator_config: Store
+    replica_sets: Store
+    pods: Store
+    namespaces: Store
+    anyuid: Store
+    model_deployments: Followed
+    definition: Followed
+    """The CRD of LlamaStackDistribution itself: an older one loses our fields."""
+
+    deployments: Store = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "deployments", self.children[names.DEPLOYMENTS])
+
+
+def follow(process: Process, changed: Callable[[], None]) -> Stores:
+    """Starts all watches. changed: called when a CRD has come, changed or gone."""
+    kinds = (
+        names.DEPLOYMENTS,
+        names.SERVICES,
+        names.SERVICE_ACCOUNTS,
+        names.CLAIMS,
+        names.ROLE_BINDINGS,
+        names.NETWORK_POLICIES,
+        names.INGRESSES,
+        names.AUTOSCALERS,
+        names.DISRUPTION_BUDGETS,
+    )
+    return Stores(
+        distributions=process.watch(names.LLSD, managers=OWN),
+        children={kind: process.watch(kind, selector=OURS, managers=OWN) for kind in kinds},
+        config_maps=process.watch(
+            CONFIG_MAPS, selector={"fieldSelector": "metadata.name!=kube-root-ca.crt"}, trim=digests
+        ),
+        own_config_maps=process.watch(CONFIG_MAPS, selector=OURS, managers=OWN, trim=without_tool),
+        operator_config=process.watch(
+            CONFIG_MAPS,
+            namespace=process.namespace,
+            selector={"fieldSelector": f"metadata.name={names.OPERATOR_CONFIG}"},
+        ),
+        replica_sets=process.watch(names.REPLICA_SETS, selector=PODS, trim=replica_set, index=owner_uid),
+        pods=process.watch(names.PODS, selector=PODS, trim=pod, index=owner_uid),
+        namespaces=process.watch(names.NAMESPACES, trim=namespace),
+        anyuid=process.watch(
+            names.CLUSTER_ROLES,
+            selector={"fieldSelector": f"metadata.name={names.ANYUID_ROLE}"},
+            trim=lambda obj: {"metadata": _short(obj)},
+        ),
+        model_deployments=Followed(process, MODEL_DEPLOYMENTS, changed, objects=True),
+        definition=Followed(process, names.LLSD, changed, objects=False),
+    )
+
+
+def owner_uid(obj: Object) -> str | None:
+    """The uid of the controller."""
+    for item in obj["metadata"].get("ownerReferences") or ():
+        if item.get("controller"):
+            return str(item["uid"])
+    return None
+
+
+def _short(obj: Object, *more: str) -> Object:
+    kept = ("name", "namespace", "uid", "resourceVersion", *more)
+    return {key: obj["metadata"][key] for key in kept if key in obj["metadata"]}
+
+
+def digests(config_map: Object) -> Object:
+    """A ConfigMap by what is asked of it: which keys it has, and whether their content is another."""
+    content = {**(config_map.get("data") or {}), **(config_map.get("binaryData") or {})}
+    keys = {key: hashlib.sha256(value.encode()).hexdigest()[:16] for key, value in content.items()}
+    return {"metadata": _short(config_map), "keys": keys}
+
+
+def digest(config_map: Object) -> str:
+    """Of all keys of a ConfigMap that `digests` has shortened."""
+    text = "\n".join(f"{key} {value}" for key, value in sorted(config_map["keys"].items()))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def without_tool(config_map: Object) -> Object:
+    """Our own ConfigMap without the zipapp in it, which is immutable and 200 KB."""
+    return {key: value for key, value in config_map.items() if key != "binaryData"}
+
+
+def replica_set(obj: Object) -> Object:
+    """A ReplicaSet by its place in the rollout and the volumes of its pods."""
+    template = ((obj.get("spec") or {}).get("template") or {}).get("spec") or {}
+    return {
+        "metadata": _short(obj, "annotations", "labels", "ownerReferences"),
+        "spec": {"template": {"spec": {"volumes": template.get("volumes") or []}}},
+    }
+
+
+def pod(obj: Object) -> Object:
+    """A pod by its containers' images and its status."""
+    containers = [
+        {key: item[key] for key in ("name", "image") if key in item}
+        for item in (obj.get("spec") or {}).get("containers") or ()
+    ]
+    return {
+        "metadata": _short(obj, "labels", "ownerReferences", "deletionTimestamp"),
+        "spec": {"containers": containers},
+        "status": obj.get("status") or {},
+    }
+
+
+def namespace(obj: Object) -> Object:
+    """A namespace by its labels."""
+    return {"metadata": _short(obj, "labels")}

@@ -1,0 +1,61 @@
+"""The tool as immutable ConfigMaps: one for each of its versions that a Deployment of the CR still mounts."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from kubefoundry_llamastack.render.request import Distribution, child
+from kubefoundry_llamastack.render.tool import FILE
+from kubefoundry_llamastack.workload import tool_of
+from kubefoundry_sdk.api.kinds import Object
+from llamastack_providers import zipapp
+
+NAME: Final = re.compile(r"^(?P<cr>.+)-provider-tool-[0-9a-f]{12}$")
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """The zipapp of this operator."""
+
+    content: bytes
+
+    @property
+    def hash(self) -> str:
+        return hashlib.sha256(self.content).hexdigest()[:12]
+
+    def name(self, cr_name: str) -> str:
+        """Name of its ConfigMap for a CR."""
+        return f"{cr_name}-provider-tool-{self.hash}"
+
+    def config_map(self, cr: Distribution) -> Object:
+        """The ConfigMap that the pods mount."""
+        return child(
+            "ConfigMap",
+            "v1",
+            self.name(cr.name),
+            cr,
+            immutable=True,
+            binaryData={FILE: base64.b64encode(self.content).decode()},
+        )
+
+
+def current() -> Tool:
+    """The tool that is built into this operator."""
+    return Tool(zipapp.contents())
+
+
+def cr_of(config_map: str) -> str | None:
+    """Name of the CR that a ConfigMap with a tool belongs to, None for any other name."""
+    match = NAME.match(config_map)
+    return match["cr"] if match else None
+
+
+def unused(existing: Iterable[str], templates: Iterable[Object]) -> list[str]:
+    """Names of those that no pod template mounts: the Deployment's, and its ReplicaSets', to go back to."""
+    mounted = {tool_of(template) for template in templates}
+    return sorted(name for name in existing if name not in mounted)

@@ -1,0 +1,202 @@
+"""What the Deployment of a CR is to be now: today's render, or the pod template that stands.
+
+A pod template changes only when what it is made from does: the CR, the content of its ConfigMaps, the endpoints of
+its ModelDeployments, or the refresh annotation. A newer operator alone (another tool, default image or script)
+changes nothing that runs.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import zlib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kubefoundry_llamastack import ownership
+from kubefoundry_llamastack.names import CA_BUNDLE_HASH, MANAGER, RECORD_ANNOTATION, USER_CONFIG_HASH
+from kubefoundry_llamastack.render.deployment import deployment
+from kubefoundry_llamastack.render.request import Distribution, Found, Settings
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.managed_fields import owned
+
+Inputs = dict[str, Any]
+
+NOT_IN_TEMPLATE: Final = ("podDisruptionBudget", "autoscaling")
+"""Parts of spec.server that no pod template depends on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What was applied last: the pod template, what it was made from, and the base URLs in it by provider id."""
+
+    template: Object
+    inputs: str
+    endpoints: Mapping[str, str]
+    adopted: bool = False
+    """Whether the Deployment is still as the existing operator left it, with whatever it did not clean up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What is known of the time before. user_config_version: resource version of the user's ConfigMap, by which the
+    existing operator marked its pods. ca_stands: whether the bundle that stands is today's. tools: names of the
+    ConfigMaps with a tool that are there, or can be made."""
+
+    user_config_version: str = ""
+    ca_stands: bool = True
+    tools: Collection[str] = ()
+
+
+NOTHING: Final = Before()
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """body: the Deployment as it is to be applied. write: whether an apply is needed. adopt: whether it stands as
+    it has to, and only ownership and record are to be taken over. template_changed: whether pods are replaced."""
+
+    body: Object
+    write: bool
+    adopt: bool = False
+    template_changed: bool = False
+
+
+def inputs(cr: Distribution, found: Found, image_override: str, raw_spec: Object) -> str:
+    """The digest of what the pod template is made from. image_override: what the operator's ConfigMap says for the
+    distribution's name; a default image of the operator's own is none of it."""
+    server = {
+        key: value for key, value in (raw_spec.get("server") or {}).items() if key not in NOT_IN_TEMPLATE
+    }
+    if isinstance(server.get("storage"), dict):
+        server["storage"] = {key: value for key, value in server["storage"].items() if key != "size"}
+    parts = {
+        "server": server,
+        "several": cr.spec.replicas > 1,
+        "image": image_override,
+        "userConfig": found.user_config.digest if found.user_config else "",
+        "caBundle": found.ca_digest or "",
+        "endpoints": dict(found.endpoints),
+        "restricted": found.restricted and cr.extended,
+        "refresh": cr.annotations.get(names.REFRESH_ANNOTATION, ""),
+    }
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def recorded(live: Object | None) -> Record | None:
+    """What was applied last, read from the live Deployment; None where there is no readable record."""
+    packed = ((live or {}).get("metadata", {}).get("annotations") or {}).get(RECORD_ANNOTATION)
+    if not packed:
+        return None
+    try:
+        template, made_from, endpoints, adopted = json.loads(zlib.decompress(base64.b64decode(packed)))
+    except (binascii.Error, zlib.error, ValueError, TypeError):
+        return None
+    if not (isinstance(template, dict) and isinstance(endpoints, dict)):
+        return None
+    return Record(
+        template, str(made_from), {str(key): str(value) for key, value in endpoints.items()}, bool(adopted)
+    )
+
+
+def packed(record: Record) -> str:
+    """The record in a form that fits an annotation."""
+    parts = [record.template, record.inputs, dict(record.endpoints), record.adopted]
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
+def decide(
+    cr: Distribution,
+    found: Found,
+    settings: Settings,
+    made_from: str,
+    live: Object | None,
+    before: Before = NOTHING,
+) -> Workload:
+    """The Deployment to have. live: the one that stands, ours. made_from: see `inputs`."""
+    body = deployment(cr, found, settings)
+    record = recorded(live)
+    keep = record is not None and record.inputs == made_from and _runs(record.template, before.tools)
+    if record is not None and keep:
+        body["spec"]["template"] = record.template
+    elif live is not None and record is None:
+        _adopt(cr, body, live, before)
+    _replicas(cr, body, live)
+    fresh = live is not None and owned(live, MANAGER) is None
+    adopted = ownership.holds(body, live) if live and fresh else bool(keep and record and record.adopted)
+    made = Record(body["spec"]["template"], made_from, dict(found.endpoints), adopted)
+    body["metadata"]["annotations"] = {RECORD_ANNOTATION: packed(made)}
+    if live is None:
+        return Workload(body, write=True, template_changed=True)
+    if fresh:
+        return Workload(body, write=not adopted, adopt=True, template_changed=not adopted)
+    write = not ownership.holds(body, live) if adopted else ownership.differs(body, live)
+    return Workload(body, write=write, template_changed=not keep)
+
+
+def _runs(template: Object, tools: Collection[str]) -> bool:
+    """Whether the tool that the pods of this template mount is there."""
+    tool = tool_of(template)
+    return not tool or tool in tools
+
+
+def tool_of(template: Object) -> str:
+    """Name of the ConfigMap with the tool that a pod template mounts; empty where it mounts none."""
+    for volume in template["spec"].get("volumes") or ():
+        if volume.get("name") == "provider-tool":
+            return str((volume.get("configMap") or {}).get("name", ""))
+    return ""
+
+
+def _adopt(cr: Distribution, body: Object, live: Object, known: Before) -> None:
+    """What the existing operator made from the same CR in other words stays in its words: its start script, and its
+    marks, which are resource versions instead of digests."""
+    template, standing = body["spec"]["template"], live["spec"]["template"]
+    wanted = template["metadata"].get("annotations", {})
+    before = standing["metadata"].get("annotations") or {}
+    user_config = cr.spec.server.user_config
+    if (
+        user_config
+        and before.get(USER_CONFIG_HASH) == f"{known.user_config_version}-{user_config.config_map_name}"
+    ):
+        wanted[USER_CONFIG_HASH] = before[USER_CONFIG_HASH]
+    if not known.ca_stands:
+        pass
+    elif CA_BUNDLE_HASH in wanted and str(before.get(CA_BUNDLE_HASH, "")).endswith(f"-{cr.name}-ca-bundle"):
+        wanted[CA_BUNDLE_HASH] = before[CA_BUNDLE_HASH]
+    elif CA_BUNDLE_HASH in wanted and CA_BUNDLE_HASH not in before:
+        # A bundle that no CR asked for was never marked.
+        del wanted[CA_BUNDLE_HASH]
+    if not wanted:
+        template["metadata"].pop("annotations", None)
+    given = cr.spec.server.container_spec
+    if user_config and not cr.extended and not given.command:
+        [container] = template["spec"]["containers"]
+        for other in standing["spec"].get("containers") or ():
+            command = other.get("command") or []
+            if (
+                other.get("name") == container["name"]
+                and command[:2] == ["/bin/sh", "-c"]
+                and len(command) == 3
+            ):
+                container["command"] = command
+
+
+def _replicas(cr: Distribution, body: Object, live: Object | None) -> None:
+    """With autoscaling the number is the autoscaler's. One that we own is stated as it stands until it has taken it
+    over: an apply without it would set it back to 1."""
+    if cr.spec.server.autoscaling is None:
+        body["spec"]["replicas"] = cr.spec.replicas
+    elif live is not None and "f:replicas" in ((owned(live, MANAGER) or {}).get("f:spec") or {}):
+        body["spec"]["replicas"] = live["spec"].get("replicas", 1)
+
+
+def digest(text: str) -> str:
+    """Of a text that pods read when they start."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

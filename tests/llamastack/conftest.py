@@ -1,0 +1,64 @@
+"""A control plane with all controllers, the CRDs, and the operator as its manifest states it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from kubefoundry_demo.control_plane import ROOT, control_plane
+from kubefoundry_demo.suite import Suite
+from kubefoundry_llamastack.names import LLSD
+from kubefoundry_sdk.cluster import credentials
+from kubefoundry_sdk.cluster.client import Client
+
+
+@contextmanager
+def plane_with_crd(folder: Path) -> Iterator[Suite]:
+    """A suite in which nothing runs yet."""
+    # The garbage collector looks for new kinds every 30 s: what is there before it starts, it knows at once.
+    crd = f"--crds={ROOT / 'crds' / 'llamastack' / 'llamastackdistributions.yaml'}"
+    with control_plane(folder / "plane", ["--all-controllers", crd]) as plane:
+        made = Suite(plane, folder / "suite")
+        made.install_ground()
+        plane.kubectl("apply", "--server-side", "-k", str(ROOT / "crds" / "llamastack"))
+        plane.wait_served(LLSD.crd)
+        try:
+            yield made
+        finally:
+            made.stop()
+
+
+@pytest.fixture(scope="session")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
+    """The operator at work, for tests that leave it as it was."""
+    with plane_with_crd(tmp_path_factory.mktemp("llamastack")) as made:
+        made.start("llamastack")
+        yield made
+
+
+@pytest.fixture
+def idle(tmp_path: Path) -> Iterator[Suite]:
+    """A control plane of one's own, the operator not started."""
+    with plane_with_crd(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+async def api(request: pytest.FixtureRequest) -> AsyncIterator[Client]:
+    """An administrator's client to the control plane of the test."""
+    made = request.getfixturevalue("idle" if "idle" in request.fixturenames else "stack")
+    async with Client(credentials.from_kubeconfig(str(made.plane.kubeconfig)), user_agent="test") as client:
+        yield client
+
+
+@pytest.fixture
+def namespace(request: pytest.FixtureRequest) -> str:
+    """A namespace of the test's own."""
+    made = request.getfixturevalue("idle" if "idle" in request.fixturenames else "stack")
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    made.plane.kubectl("create", "namespace", name)
+    return name

@@ -1,0 +1,109 @@
+"""What the operator makes of the recorded CRs, against what the existing one made of them.
+
+The reasons of the differences: llamastack/differences.md.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import pytest
+import yaml
+
+from kubefoundry_demo.suite import NAMESPACE, Suite
+from kubefoundry_llamastack.names import (
+    AUTOSCALERS,
+    CLAIMS,
+    DEPLOYMENTS,
+    DISRUPTION_BUDGETS,
+    INGRESSES,
+    NETWORK_POLICIES,
+    OPERATOR_CONFIG,
+    ROLE_BINDINGS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+)
+from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Kind, Object
+from kubefoundry_sdk.cluster.client import Client
+from support import llamastack_recordings as recordings
+from support.llamastack import until_object
+from support.llamastack_recordings import Case
+
+pytestmark = [pytest.mark.integration, pytest.mark.upstream, recordings.needed]
+
+KINDS: Final[dict[str, Kind]] = {
+    kind.kind: kind
+    for kind in (
+        *(DEPLOYMENTS, SERVICES, SERVICE_ACCOUNTS, CLAIMS, ROLE_BINDINGS, NETWORK_POLICIES, INGRESSES),
+        *(AUTOSCALERS, DISRUPTION_BUDGETS, CONFIG_MAPS),
+    )
+}
+
+DIFFERENCES: Final = (
+    ("Deployment", r"metadata\.annotations"),
+    ("Deployment", r"spec\.template\.metadata\.annotations\.configmap\.hash/(user-config|ca-bundle)"),
+    ("Deployment", r"spec\.template\.spec\.containers\[llama-stack\]\.command\[?.*"),
+    ("PodDisruptionBudget|HorizontalPodAutoscaler", r"metadata\.labels\.app\.kubernetes\.io/instance"),
+    ("NetworkPolicy", r"spec\.ingress\[0\]\.from\[1\]\..*kubernetes\.io/metadata\.name"),
+)
+"""Kind and path of what may differ."""
+
+
+@pytest.fixture(scope="module")
+def recorded(stack: Suite) -> dict[str, Case]:
+    """The recorded CRs, applied with all that they name."""
+    found = {case.name: case for case in recordings.cases()}
+    ground: list[Object] = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": case.namespace}}
+        for case in found.values()
+    ]
+    for obj in recordings.inputs():
+        if obj["metadata"]["name"] == OPERATOR_CONFIG:
+            obj["metadata"]["namespace"] = NAMESPACE
+            obj["data"]["featureFlags"] = "enableNetworkPolicy: {enabled: true}"
+        ground.append(obj)
+    stack.plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(ground))
+    wishes = [recordings.wish(case) for case in found.values()]
+    stack.plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(wishes))
+    return found
+
+
+@pytest.mark.parametrize("name", [case.name for case in recordings.cases()])
+async def test_the_children_are_those_that_were_recorded(
+    api: Client, recorded: dict[str, Case], name: str
+) -> None:
+    case = recorded[name]
+    unlike = []
+
+    for child in case.children:
+        kind = KINDS[child["kind"]]
+        live = await until_object(api, kind, child["metadata"]["name"], case.namespace)
+        if child["kind"] == "Deployment" and name.endswith("autoscaling"):
+            # recorded after the autoscaler had set it
+            live["spec"]["replicas"] = child["spec"]["replicas"]
+        unlike += [
+            f"{child['kind']} {path}"
+            for path in recordings.differences(recordings.content(child), recordings.content(live))
+            if not any(re.fullmatch(k, child["kind"]) and re.fullmatch(p, path) for k, p in DIFFERENCES)
+        ]
+
+    assert unlike == []
+
+
+@pytest.mark.parametrize("name", [case.name for case in recordings.cases()])
+async def test_there_are_no_other_children(api: Client, recorded: dict[str, Case], name: str) -> None:
+    case = recorded[name]
+    await until_object(api, DEPLOYMENTS, case.cr["metadata"]["name"], case.namespace)
+
+    made = set()
+    for kind in KINDS.values():
+        items, _ = await api.list(kind, case.namespace)
+        made |= {
+            (kind.kind, item["metadata"]["name"]) for item in items if item["metadata"].get("ownerReferences")
+        }
+
+    # The policies were recorded for one case only, and are switched on for all here.
+    expected = {(child["kind"], child["metadata"]["name"]) for child in case.children}
+    policy = ("NetworkPolicy", f"{case.cr['metadata']['name']}-network-policy")
+    assert made - {policy} == expected - {policy}

@@ -1,0 +1,123 @@
+"""LlamaStackDistributions for tests, and waiting for what the operator makes of them."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from kubefoundry_llamastack.names import DEPLOYMENTS, LLSD, PODS
+from kubefoundry_sdk.api.kinds import Kind, Object
+from kubefoundry_sdk.cluster.client import Client
+from support.waiting import SECONDS, until
+
+SERVER: dict[str, Any] = {"distribution": {"image": "example.com/stack:1"}, "containerSpec": {"port": 8321}}
+"""Small and whole: a Service, a Deployment, an account."""
+
+ECHO: dict[str, Any] = {"providerId": "echo", "image": "example.com/echo:1", "config": {"prefix": "hi"}}
+GUARD: dict[str, Any] = {"providerId": "guard", "image": "example.com/guard:1"}
+
+
+def llsd(name: str, namespace: str, spec: dict[str, Any] | None = None, **server: Any) -> Object:
+    """The object to create; keywords are fields of spec.server."""
+    return {
+        "apiVersion": LLSD.api_version,
+        "kind": LLSD.kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {**(spec or {}), "server": {**copy.deepcopy(SERVER), **server}},
+    }
+
+
+async def edit(
+    api: Client, name: str, namespace: str, change: Callable[[Object], None], kind: Kind = LLSD
+) -> Object:
+    """Changes an object as `kubectl edit` does."""
+    live = await api.get(kind, name, namespace)
+    change(live)
+    return await api.replace(kind, live, manager="user")
+
+
+async def until_status(
+    api: Client, name: str, namespace: str, holds: Callable[[Object], Any], *, seconds: float = SECONDS
+) -> Object:
+    """The CR as soon as `holds` is true of its status for its present generation."""
+
+    def seen(obj: Object | None) -> bool:
+        return obj is not None and bool(holds(obj.get("status") or {}))
+
+    found = await until(api, LLSD, name, namespace, seen, seconds=seconds)
+    assert found is not None
+    return found
+
+
+async def until_object(
+    api: Client, kind: Kind, name: str, namespace: str, holds: Callable[[Object], Any] = bool
+) -> Object:
+    """The object as soon as `holds` is true of it."""
+    found = await until(api, kind, name, namespace, lambda obj: obj is not None and holds(obj))
+    assert found is not None
+    return found
+
+
+async def until_gone(api: Client, kind: Kind, name: str, namespace: str) -> None:
+    """Waits until there is no such object."""
+    await until(api, kind, name, namespace, lambda obj: obj is None)
+
+
+def told(status: Object, type_: str) -> Object:
+    """The condition of that type, empty where there is none."""
+    return next((item for item in status.get("conditions") or () if item["type"] == type_), {})
+
+
+def reason(status: Object, type_: str) -> str:
+    """Its reason."""
+    return str(told(status, type_).get("reason", ""))
+
+
+async def deployment(api: Client, name: str, namespace: str) -> Object:
+    """The Deployment as soon as there is one."""
+    return await until_object(api, DEPLOYMENTS, name, namespace)
+
+
+async def new_pod(api: Client, name: str, namespace: str, image: str) -> Object:
+    """A pod of the CR that runs that image, as soon as there is one."""
+
+    def fits(obj: Object) -> bool:
+        parts = (*obj["spec"].get("initContainers", ()), *obj["spec"]["containers"])
+        return not obj["metadata"].get("deletionTimestamp") and image in {item["image"] for item in parts}
+
+    selector = {"labelSelector": f"app.kubernetes.io/instance={name}"}
+    async with asyncio.timeout(SECONDS):
+        items, version = await api.list(PODS, namespace, selector=selector)
+        for item in filter(fits, items):
+            return item
+        async for event in api.watch(
+            PODS, namespace, resource_version=version, seconds=60, silence=60, selector=selector
+        ):
+            if event["type"] in ("ADDED", "MODIFIED") and fits(event["object"]):
+                found: Object = event["object"]
+                return found
+    raise AssertionError(f"no pod of {namespace}/{name} runs {image}")
+
+
+async def pod_status(api: Client, pod: Object, status: Object) -> None:
+    """Writes the pod's status as a kubelet does."""
+    meta = {key: pod["metadata"][key] for key in ("name", "namespace")}
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "status": status}
+    await api.apply_status(PODS, body, manager="kubelet")
+
+
+def container(name: str, image: str = "example.com/any:1", **state: Object) -> Object:
+    """A container's status in one state: `running={}`, `terminated={...}`, `waiting={...}`; last={...} for the last
+    run's end."""
+    last = state.pop("last", None)
+    made: Object = {
+        "name": name,
+        "image": image,
+        "imageID": f"{image}@sha256:0",
+        "ready": "running" in state,
+        "restartCount": 1 if last else 0,
+        "state": state,
+    }
+    return {**made, "lastState": {"terminated": last}} if last else made
