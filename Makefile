@@ -8,7 +8,7 @@ PACKAGES := sdk core selector providers/kaito providers/dynamo providers/kuberay
 SOURCES := sdk/src core/src selector/src providers/kaito/src providers/dynamo/src providers/kuberay/src simulators/src demo/src benchmarks examples/shim/src examples/selector llamastack/src llamastack/tool/src
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit test-integration test-upstream test-go test-ray lint bench crds manifests docs lock clean
+.PHONY: help setup demo test test-unit test-integration test-upstream test-operators test-go test-ray lint behaviours mutations bench crds manifests docs lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 26
@@ -38,6 +38,9 @@ test-integration: setup ## real processes against a real kube-apiserver
 test-upstream: setup ## rendered objects against the real upstream CRDs of ../shared
 	$(BIN)/pytest -m upstream
 
+test-operators: setup ## the real KubeRay operator on simulated nodes; root; not part of `make test`
+	tests/operators/run
+
 test-go: ## vet and tests of what is written in Go
 	devcluster/build test
 
@@ -53,6 +56,14 @@ lint: setup ## ruff, mypy --strict, import boundaries
 	$(BIN)/mypy $(SOURCES)
 	$(BIN)/lint-imports
 
+behaviours: setup ## runs the tests of what is promised, and prints each promise with its outcome
+	@devcluster/build > /dev/null
+	PYTHONPATH=tests $(BIN)/python -m behaviours
+
+mutations: setup ## breaks one rule after another in a copy, and demands that a test sees it
+	@devcluster/build > /dev/null
+	PYTHONPATH=tests $(BIN)/python -m mutations
+
 bench: setup ## measures, and writes docs/benchmarks.md
 	$(BIN)/python -m benchmarks
 
@@ -63,9 +74,10 @@ crds: setup ## writes crds/ from the typed models
 manifests: setup ## writes manifests/install.yaml from its parts
 	$(BIN)/python manifests/bundle.py
 
-docs: setup ## writes docs/crd-reference.md from crds/, docs/compatibility.md from the shims and ../shared
+docs: setup ## writes docs/crd-reference.md from crds/, docs/compatibility.md and docs/behaviours.md from shims, ../shared and tests
 	$(BIN)/python docs/reference.py
 	$(BIN)/python docs/compatibility.py
+	$(BIN)/python docs/behaviours.py
 
 lock: setup ## writes requirements/*.txt
 	PATH="$(abspath $(BIN)):$$PATH" requirements/lock

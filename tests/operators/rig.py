@@ -43,6 +43,8 @@ def running_rig(folder: Path) -> Iterator[Suite]:
                 "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
                 "--cidr=198.18.0.0/16",
                 "--node-ip=198.19.0.1",
+                # without Leases the nodes count as lost after 40 s, and their pods are evicted
+                "--node-lease-duration-seconds=40",
                 *(f"--config={stage}" for stage in sorted(kwok.parent.glob("*.yaml"))),
             ],
             "kuberay": [str(kuberay), "--use-kubernetes-proxy", "--enable-leader-election=false"],

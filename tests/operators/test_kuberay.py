@@ -65,11 +65,10 @@ def cluster(life: Life) -> str:
     return str(life.service["status"]["activeServiceStatus"]["rayClusterName"])
 
 
-def ready_workers(life: Life) -> int:
+def endpoints(life: Life) -> int:
+    """Pods behind the Serve Service, the head and a worker for each replica."""
     assert life.service is not None
-    return int(
-        life.service["status"]["activeServiceStatus"]["rayClusterStatus"].get("readyWorkerReplicas", 0)
-    )
+    return int(life.service["status"]["numServeEndpoints"])
 
 
 async def test_it_serves_scales_and_goes(life: Life) -> None:
@@ -78,12 +77,12 @@ async def test_it_serves_scales_and_goes(life: Life) -> None:
 
     await life.step("replicas 1 to 3", change(life, "/spec/scaling/replicas", 3), lambda: running(life, 3))
     assert life.phases == ["Running"]
-    assert ready_workers(life) == 3
+    assert endpoints(life) == 4
 
     await life.step(
         "replicas 3 to 1",
         change(life, "/spec/scaling/replicas", 1),
-        lambda: running(life, 1) and ready_workers(life) == 1,
+        lambda: running(life, 1) and endpoints(life) == 2,
     )
     assert life.phases == ["Running"]
     assert cluster(life) == first
