@@ -1,0 +1,53 @@
+"""The provider itself."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from llama_stack_api import InferenceProvider, Model, ModelType, OpenAIChatCompletion
+
+if TYPE_CHECKING:
+    from acme_echo.config import Config
+
+MODEL = "echo-1"
+
+
+class Adapter(InferenceProvider):
+    def __init__(self, config: Config) -> None:
+        self.config = config
+
+    async def initialize(self) -> None: ...
+
+    async def shutdown(self) -> None: ...
+
+    async def register_model(self, model: Model) -> Model:
+        return model
+
+    async def unregister_model(self, model_id: str) -> None: ...
+
+    async def should_refresh_models(self) -> bool:
+        return False
+
+    async def list_models(self) -> list[Model]:
+        own: str = self.__provider_id__  # set by llama-stack
+        return [Model(identifier=MODEL, provider_resource_id=MODEL, provider_id=own, model_type=ModelType.llm)]
+
+    async def openai_chat_completion(self, params: Any) -> OpenAIChatCompletion:
+        answer = f"{self.config.prefix}{params.messages[-1].content}"
+        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": answer}}
+        return OpenAIChatCompletion.model_validate(
+            {
+                "id": "chatcmpl-1",
+                "object": "chat.completion",
+                "created": int(time.time()),
+                "model": params.model,
+                "choices": [choice],
+            }
+        )
+
+    async def openai_completion(self, params: Any) -> Any:
+        raise NotImplementedError("completions are not offered, chat completions are")
+
+    async def openai_embeddings(self, params: Any) -> Any:
+        raise NotImplementedError("embeddings are not offered")

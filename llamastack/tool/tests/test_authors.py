@@ -1,0 +1,122 @@
+"""`lint` and `init`: what a provider's author has before any cluster."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from llamastack_providers import scaffold
+from support.provider_images import image, spec, wheel, write_spec
+from support.provider_pod import Pod
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "llamastack"
+
+
+@pytest.mark.accept("FR-003")
+def test_a_good_folder_passes(pod: Pod, tmp_path: Path) -> None:
+    ended = pod.call("lint", str(image(tmp_path / "echo", requires=["pydantic>=2"])))
+
+    assert ended.code == 0, ended.log
+    assert (
+        "acme-echo requires pydantic>=2, which is not in packages/: the distribution has to bring it"
+        in ended.log
+    )
+
+
+WRONG: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
+    "nothing there": (lambda folder: (folder / "lls-provider-spec.yaml").unlink(), ("MissingSpec",)),
+    "several fields": (
+        lambda folder: write_spec(folder, spec(kind="x", spec__api="y", metadata__version="1")),
+        ("InvalidSpec", "kind:", "spec.api:", "metadata.version:"),
+    ),
+    "no provider module": (
+        lambda folder: write_spec(folder, spec(spec__packageName="other")),
+        ("SpecFunction", "no module other.provider"),
+    ),
+    "no get_provider_spec": (
+        lambda folder: wheel(folder / "packages", "acme-echo", files={"acme_echo/provider.py": "x = 1"}),
+        ("SpecFunction", "acme_echo/provider.py defines no get_provider_spec"),
+    ),
+    "a provider module that is no Python": (
+        lambda folder: wheel(folder / "packages", "acme-echo", files={"acme_echo/provider.py": "x =\n"}),
+        ("ImportFailed", "acme_echo/provider.py, line 1"),
+    ),
+    "a conflict": (
+        lambda folder: (
+            wheel(folder / "packages", "a", requires=["b>2"]),
+            wheel(folder / "packages", "b", requires=["a>2"]),
+        ),
+        ("DependencyConflict", "a 1.0.0 of this image requires b>2"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_lint_finds(pod: Pod, tmp_path: Path, name: str) -> None:
+    folder = image(tmp_path / "echo")
+    change, words = WRONG[name]
+    change(folder)
+
+    ended = pod.call("lint", str(folder))
+
+    assert ended.code == 1, ended.log
+    for word in (*words, "Resolution: ", "cannot be installed"):
+        assert word in ended.log
+
+
+def test_what_depends_on_the_image_is_a_warning(pod: Pod, tmp_path: Path) -> None:
+    folder = image(tmp_path / "echo")
+    wheel(folder / "packages", "native", tag="cp27-cp27m-any")
+
+    ended = pod.call("lint", str(folder))
+
+    assert ended.code == 0
+    assert "warning: WrongPlatform" in ended.log
+
+
+@pytest.mark.parametrize("api", scaffold.APIS)
+def test_what_init_writes_can_be_built_and_installed(pod: Pod, tmp_path: Path, api: str) -> None:
+    folder = tmp_path / "new"
+
+    written = pod.call("init", str(folder), "--name", "my-own", "--api", api)
+
+    assert written.code == 0, written.log
+    for path in folder.rglob("*.py"):
+        ast.parse(path.read_text())
+    build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--no-index"]
+    done = subprocess.run([*build, "-w", folder / "packages", folder], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert pod.call("lint", str(folder)).code == 0
+    ended = pod.install(folder, "mine", api=api)
+    assert ended.code == 0, ended.log
+    about = yaml.safe_load((pod.places.metadata / "mine" / "lls-provider-spec.yaml").read_text())
+    assert f"{about['spec']['packageName']}/provider.py" in pod.installed()
+
+
+@pytest.mark.parametrize(
+    ("name", "there", "code"), [("My_Own", False, 2), ("a-", False, 2), ("mine", True, 1)]
+)
+def test_init_refuses(pod: Pod, tmp_path: Path, name: str, there: bool, code: int) -> None:
+    folder = tmp_path / "new"
+    if there:
+        folder.mkdir()
+        (folder / "kept").write_text("")
+
+    assert pod.call("init", str(folder), "--name", name).code == code
+    assert not (folder / "pyproject.toml").exists()
+
+
+@pytest.mark.parametrize(("api", "name"), [("inference", "acme-echo"), ("safety", "acme-guard")])
+def test_the_examples_are_what_init_writes(api: str, name: str) -> None:
+    folder = EXAMPLES / name
+    there = {
+        path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()
+    }
+
+    assert there == dict(scaffold.sources(api, name)), "out of date: see examples/llamastack/README.md"
