@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,24 @@ def test_ctrl_c_ends_all_of_it(tmp_path: Path, moment: str, code: int) -> None:
     assert demo.returncode == code
     assert list(tmp_path.iterdir()) == []
     assert processes_of(tmp_path) == []
+
+
+def test_a_kill_leaves_nothing_that_runs(tmp_path: Path) -> None:
+    demo = subprocess.Popen([PROGRAM], env=environment(tmp_path), stdout=subprocess.PIPE, text=True)
+    assert demo.stdout
+    for line in demo.stdout:
+        if "processes: " in line:
+            break
+    children = processes_of(tmp_path)
+    assert len(children) > 5
+
+    demo.kill()
+    demo.communicate(timeout=60)
+
+    until = time.monotonic() + 30
+    while left := processes_of(tmp_path):
+        assert time.monotonic() < until, left
+        time.sleep(0.1)
 
 
 def test_what_is_missing_is_said_in_one_line(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from kubefoundry_demo.control_plane import ROOT, CannotRun, ControlPlane, last_line
+from kubefoundry_demo.orphans import ends_with_us
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS
 
 COMPONENTS: Final = {
@@ -64,7 +65,12 @@ class Component:
     def start(self) -> None:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                self.command, env=self.environment, stdout=log, stderr=log, start_new_session=True
+                self.command,
+                env=self.environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=ends_with_us(),
             )
 
     def wait_ready(self) -> None:
@@ -188,6 +194,7 @@ class Suite:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                preexec_fn=ends_with_us(),
             )
         self.simulators.append(process)
         return process
