@@ -31,7 +31,8 @@ class Adapter(InferenceProvider):
 
     async def list_models(self) -> list[Model]:
         own: str = self.__provider_id__  # set by llama-stack
-        return [Model(identifier=MODEL, provider_resource_id=MODEL, provider_id=own, model_type=ModelType.llm)]
+        model = Model(identifier=MODEL, provider_resource_id=MODEL, provider_id=own, model_type=ModelType.llm)
+        return [model]
 
     async def openai_chat_completion(self, params: Any) -> OpenAIChatCompletion:
         answer = f"{self.config.prefix}{params.messages[-1].content}"
