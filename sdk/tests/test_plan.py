@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kubefoundry_sdk.provider import manifest
-from support.plans import V2, changed, deployment, planned
+from support.plans import V2, changed, deployment, planned, provider
 
 
 def test_what_is_not_there_is_created_helpers_first() -> None:
@@ -59,6 +59,24 @@ def test_what_a_change_needs(
     todo = planned(deployment(spec, **metadata), planned(deployment()))
 
     assert (changed(todo), todo.recreate) == (kinds, recreate)
+
+
+@pytest.mark.parametrize(
+    ("spec", "annotations", "recreate"),
+    [
+        pytest.param({}, {}, None, id="nothing changed"),
+        pytest.param({"scaling": {"replicas": 3}}, {}, "Example has given the old one up", id="a change"),
+        pytest.param({}, {"kubefoundry.ai/refresh": "1"}, "Example has given the old one up", id="refresh"),
+    ],
+)
+def test_what_the_upstream_has_given_up_is_made_anew_by_the_next_change(
+    spec: dict[str, Any], annotations: dict[str, str], recreate: str | None
+) -> None:
+    shim = replace(provider(), given_up=lambda live: True)
+
+    todo = planned(deployment(spec, annotations=annotations), planned(deployment()), shim)
+
+    assert todo.recreate == recreate
 
 
 def test_another_version_of_the_crd_alone_writes_nothing() -> None:

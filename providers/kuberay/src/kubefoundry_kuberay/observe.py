@@ -12,6 +12,7 @@ from kubefoundry_kuberay.engine_kwargs import engines_per_worker
 from kubefoundry_kuberay.roles import roles, scaled_to_zero
 from kubefoundry_kuberay.status import (
     FAILED_APPLICATION,
+    GIVEN_UP,
     KNOWN_APPLICATION,
     KNOWN_READY,
     KNOWN_SERVICE,
@@ -20,6 +21,7 @@ from kubefoundry_kuberay.status import (
     read,
 )
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.names import REFRESH_ANNOTATION
 from kubefoundry_sdk.provider.contract import (
     Deployment,
     Endpoint,
@@ -77,8 +79,11 @@ def _ready(status: Status, desired: int, each: int) -> int:
 def _failure(status: Status) -> str | None:
     """What failed, in the upstream's words, or None."""
     ready = status.condition("Ready")
-    if ready.reason == "InitializingTimeout":
-        return f"KubeRay gave up, delete and create the ModelDeployment: {ready.message or ready.reason}"
+    if ready.reason == GIVEN_UP:
+        return (
+            f"KubeRay gave up: {ready.message or ready.reason}; change the spec, or set the annotation "
+            f"{REFRESH_ANNOTATION}, to have the RayService made anew"
+        )
     # a ValidationFailed outlives the fix until endpoints exist; then the operator has taken the spec up
     if ready.reason == "ValidationFailed" and ready.status != "True" and status.unseen:
         return f"KubeRay refuses the RayService: {ready.message or ready.reason}"

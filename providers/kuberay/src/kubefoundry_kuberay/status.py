@@ -26,11 +26,13 @@ KNOWN_SERVICE: Final = frozenset(
     }
 )
 """`serviceStatus`: the first two of KubeRay 1.3 and later, all of them of 1.2 and earlier."""
+GIVEN_UP: Final = "InitializingTimeout"
+"""Reason of condition Ready after which KubeRay looks at no edit any more (seen of 1.6.2 and 1.7)."""
 KNOWN_READY: Final = frozenset(
     {
         "",
         "Initializing",
-        "InitializingTimeout",
+        GIVEN_UP,
         "NonZeroServeEndpoints",
         "SuspendComplete",
         "SuspendInProgress",
@@ -93,6 +95,10 @@ def read(live: Object) -> Status:
         pending=_applications(_mapping(status.get("pendingServiceStatus"))),
         conditions=_conditions(status.get("conditions")),
     )
+
+
+def given_up(live: Object) -> bool:
+    return read(live).condition("Ready").reason == GIVEN_UP
 
 
 def clusters(live: Object) -> list[str]:

@@ -183,6 +183,11 @@ def in_place(old: Rendered, new: Rendered) -> str | None:
     return None
 
 
+def never(live: Object) -> bool:
+    """The `given_up` of a provider whose upstream takes up every change."""
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Provider:
     """A shim. `name` is its InferenceProviderConfig's name, `title` how messages call it (003 §8).
@@ -196,6 +201,8 @@ class Provider:
         each, empty when it can be deployed. The schema is None while the CRD is not installed.
     recreate: from two renders, why the upstream object must be deleted and made anew to become the second one
         (beyond the identity fields of 003 §4.11, which the runtime knows), or None.
+    given_up: whether the upstream operator looks at no further change of a live object: what the user changes next,
+        a refresh included, is made by deleting it and making it anew.
     yielded: paths of the main object (`spec.groups[*].replicas`) that belong to others once it exists: an
         autoscaler's counts. They are rendered at creation, and neither drift nor overwritten afterwards.
     render, observe: see `Rendered` and `Observation`; called only after `supports` found nothing.
@@ -216,6 +223,7 @@ class Provider:
     selection_rules: tuple[SelectionRule, ...] = ()
     overrides: type[BaseModel] = NoOverrides
     recreate: Callable[[Rendered, Rendered], str | None] = in_place
+    given_up: Callable[[Object], bool] = never
     yielded: tuple[str, ...] = ()
     helper_kinds: tuple[Literal["ConfigMap"], ...] = ()
     operator: Operator | None = None

@@ -89,7 +89,11 @@ def plan(
         return Plan(main, helpers, [], moved=record.manifest if record else None)
     if not moved and (record is None or base is None or manifest.content(main) != record.manifest):
         changed.append(main)
-    why = _recreate(provider, deployment, record, wanted, live_helpers) if changed and record else None
+    why = None
+    if changed and provider.given_up(live):
+        why = f"{provider.title} has given the old one up"
+    elif changed and record:
+        why = _recreate(provider, deployment, record, wanted, live_helpers)
     drifted: tuple[str, ...] = ()
     if not changed and record is not None:
         drifted = tuple(drift.differences(record.manifest, live, provider.yielded))
