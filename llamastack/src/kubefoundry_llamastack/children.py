@@ -127,11 +127,13 @@ class Children:
         except Conflict as error:
             self._stopped(names.DEPLOYMENTS, error, outcome)
             live = None
-        record = workload.recorded(live)
+        record = workload.recorded(
+            self._known.own_config_maps.get((cr.namespace, f"{cr.name}{workload.RECORD}"))
+        )
         before_ca = self._known.own_config_maps.get((cr.namespace, f"{cr.name}-ca-bundle"))
         text = await self._certificates(cr, outcome)
         ca_digest = workload.digest(text) if text else None
-        latched = dict(record.endpoints) if record else {}
+        latched = workload.latched(cr, live)
         found = findings.find(cr, self._known, config, latched, ca_digest, self._tool.name(cr.name))
         outcome.resolved = found.resolved
         outcome.obstacles += found.obstacles
@@ -144,12 +146,14 @@ class Children:
         stands = text is None or (before_ca is not None and before_ca.get("data") == {ca_bundle.KEY: text})
         tools = {*self._tools(cr), self._tool.name(cr.name)}
         before = Before(found.user_config_version, stands, tools)
-        decided = workload.decide(cr, found.found, self._settings, made_from, live, before)
+        decided = workload.decide(cr, found.found, self._settings, made_from, live, record, before)
         mounted = workload.tool_of(decided.body["spec"]["template"])
         missing = mounted == self._tool.name(cr.name) and mounted not in self._tools(cr)
         if missing and not await self._apply(CONFIG_MAPS, self._tool.config_map(cr), cr, outcome):
             return
-        await self._roll_out(cr, decided, live, record, outcome)
+        # Before the Deployment: a crash between the two is made good by the next turn.
+        if await self._apply(CONFIG_MAPS, workload.record_map(cr, decided.record), cr, outcome):
+            await self._roll_out(cr, decided, live, record, outcome)
         await self._clean(cr, text, decided, outcome)
 
     async def _roll_out(
@@ -163,7 +167,7 @@ class Children:
         store, kind = self._known.deployments, names.DEPLOYMENTS
         key = (cr.namespace, cr.name)
         if decided.adopt and live is not None:
-            live = await self._writer.take_over(kind, store, live, cr, adoption(cr, live, decided.body))
+            live = await self._writer.take_over(kind, store, live, cr, adoption(cr, live))
             outcome.events.append(
                 ("Normal", "TakenOver", f"Deployment '{cr.name}' is taken over as it stands")
             )
@@ -245,17 +249,11 @@ class Children:
         return ""
 
 
-def adoption(cr: Distribution, live: Object, body: Object) -> list[Object]:
-    """What the JSON patch of a take-over adds: the record of what stands, and an owner that was lost."""
-    pointer = names.RECORD_ANNOTATION.replace("~", "~0").replace("/", "~1")
-    packed = body["metadata"]["annotations"][names.RECORD_ANNOTATION]
-    operations: list[Object] = []
-    if not live["metadata"].get("annotations"):
-        operations.append({"op": "add", "path": "/metadata/annotations", "value": {}})
-    operations.append({"op": "add", "path": f"/metadata/annotations/{pointer}", "value": packed})
-    if not any(item.get("controller") for item in live["metadata"].get("ownerReferences") or ()):
-        operations.append({"op": "add", "path": "/metadata/ownerReferences", "value": [owner(cr)]})
-    return operations
+def adoption(cr: Distribution, live: Object) -> list[Object]:
+    """What the JSON patch of a take-over adds: an owner that was lost."""
+    if any(item.get("controller") for item in live["metadata"].get("ownerReferences") or ()):
+        return []
+    return [{"op": "add", "path": "/metadata/ownerReferences", "value": [owner(cr)]}]
 
 
 def _scaled(body: Object, live: Object | None) -> int | None:

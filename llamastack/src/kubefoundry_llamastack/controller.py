@@ -13,6 +13,7 @@ from kubefoundry_llamastack.reconcile import Operator
 from kubefoundry_llamastack.render.children import OPTIONAL
 from kubefoundry_llamastack.render.request import PORT, Settings
 from kubefoundry_llamastack.server_poll import ServerPoll
+from kubefoundry_llamastack.workload import RECORD
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.store import Key
@@ -109,7 +110,7 @@ class Controller:
         return changed
 
     def _own_config_map(self, key: Key, obj: Object | None) -> None:
-        self._add((key[0], tool_maps.cr_of(key[1]) or key[1].removesuffix("-ca-bundle")))
+        self._add((key[0], tool_maps.cr_of(key[1]) or key[1].removesuffix("-ca-bundle").removesuffix(RECORD)))
 
     def _config_map(self, key: Key, obj: Object | None) -> None:
         """Any ConfigMap: concerns the CRs of its namespace that name it."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import Kind
 
 LLSD: Final = Kind("llamastack.io", "v1alpha1", "llamastackdistributions", "LlamaStackDistribution")
@@ -47,7 +46,6 @@ TRUSTED_CA: Final = "odh-trusted-ca-bundle"
 
 ANYUID_ROLE: Final = "system:openshift:scc:anyuid"
 
-RECORD_ANNOTATION: Final = names.APPLIED_ANNOTATION
 USER_CONFIG_HASH: Final = "configmap.hash/user-config"
 CA_BUNDLE_HASH: Final = "configmap.hash/ca-bundle"
 

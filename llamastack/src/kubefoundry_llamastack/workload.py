@@ -7,24 +7,22 @@ changes nothing that runs.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import json
-import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from kubefoundry_llamastack import ownership
-from kubefoundry_llamastack.names import CA_BUNDLE_HASH, MANAGER, RECORD_ANNOTATION, USER_CONFIG_HASH
+from kubefoundry_llamastack.names import CA_BUNDLE_HASH, MANAGER, USER_CONFIG_HASH, endpoint_variable
 from kubefoundry_llamastack.render.deployment import deployment
-from kubefoundry_llamastack.render.request import Distribution, Found, Settings
+from kubefoundry_llamastack.render.request import Distribution, Found, Settings, child
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.managed_fields import owned
 
-Inputs = dict[str, Any]
+RECORD: Final = "-applied"
+"""What follows a CR's name in that of the ConfigMap with its record."""
 
 NOT_IN_TEMPLATE: Final = ("podDisruptionBudget", "autoscaling")
 """Parts of spec.server that no pod template depends on."""
@@ -32,13 +30,12 @@ NOT_IN_TEMPLATE: Final = ("podDisruptionBudget", "autoscaling")
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What was applied last: the pod template, what it was made from, and the base URLs in it by provider id."""
+    """What was applied last: the pod template, and the digest of what it was made from. adopted: whether the
+    Deployment is still as the existing operator left it, with whatever it did not clean up."""
 
     template: Object
     inputs: str
-    endpoints: Mapping[str, str]
     adopted: bool = False
-    """Whether the Deployment is still as the existing operator left it, with whatever it did not clean up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +54,11 @@ NOTHING: Final = Before()
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """body: the Deployment as it is to be applied. write: whether an apply is needed. adopt: whether it stands as
-    it has to, and only ownership and record are to be taken over. template_changed: whether pods are replaced."""
+    """body: the Deployment as it is to be applied. record: of it. write: whether an apply is needed. adopt: whether
+    what the existing operator owns of it is to be made ours. template_changed: whether pods are replaced."""
 
     body: Object
+    record: Record
     write: bool
     adopt: bool = False
     template_changed: bool = False
@@ -88,27 +86,45 @@ def inputs(cr: Distribution, found: Found, image_override: str, raw_spec: Object
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def recorded(live: Object | None) -> Record | None:
-    """What was applied last, read from the live Deployment; None where there is no readable record."""
-    packed = ((live or {}).get("metadata", {}).get("annotations") or {}).get(RECORD_ANNOTATION)
-    if not packed:
-        return None
+def recorded(config_map: Object | None) -> Record | None:
+    """What was applied last; None where there is no readable record."""
+    data = (config_map or {}).get("data") or {}
     try:
-        template, made_from, endpoints, adopted = json.loads(zlib.decompress(base64.b64decode(packed)))
-    except (binascii.Error, zlib.error, ValueError, TypeError):
+        template = json.loads(data.get("template", ""))
+    except ValueError:
         return None
-    if not (isinstance(template, dict) and isinstance(endpoints, dict)):
+    if not isinstance(template, dict):
         return None
-    return Record(
-        template, str(made_from), {str(key): str(value) for key, value in endpoints.items()}, bool(adopted)
+    return Record(template, str(data.get("inputs")), data.get("adopted") == "true")
+
+
+def record_map(cr: Distribution, record: Record) -> Object:
+    """The ConfigMap that keeps the record. An annotation of the Deployment would change its generation, which a
+    take-over must not (Kubernetes 1.36, pkg/registry/apps/deployment/strategy.go)."""
+    data = {
+        "template": json.dumps(record.template, sort_keys=True, separators=(",", ":")),
+        "inputs": record.inputs,
+        "adopted": str(record.adopted).lower(),
+    }
+    return child("ConfigMap", "v1", f"{cr.name}{RECORD}", cr, data=data)
+
+
+def latched(cr: Distribution, live: Object | None) -> dict[str, str]:
+    """Base URLs by provider id that the Deployment has for the CR's ModelDeployments."""
+    containers = ((((live or {}).get("spec") or {}).get("template") or {}).get("spec") or {}).get(
+        "containers"
     )
-
-
-def packed(record: Record) -> str:
-    """The record in a form that fits an annotation."""
-    parts = [record.template, record.inputs, dict(record.endpoints), record.adopted]
-    text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
-    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+    values = {
+        item["name"]: str(item["value"])
+        for container in containers or ()
+        for item in container.get("env") or ()
+        if item.get("value")
+    }
+    return {
+        item.id: values[endpoint_variable(item.id)]
+        for item in cr.spec.server.model_deployments
+        if endpoint_variable(item.id) in values
+    }
 
 
 def decide(
@@ -117,27 +133,27 @@ def decide(
     settings: Settings,
     made_from: str,
     live: Object | None,
+    record: Record | None,
     before: Before = NOTHING,
 ) -> Workload:
-    """The Deployment to have. live: the one that stands, ours. made_from: see `inputs`."""
+    """The Deployment to have. live: the one that stands, ours. made_from: see `inputs`. record: what was applied."""
     body = deployment(cr, found, settings)
-    record = recorded(live)
     keep = record is not None and record.inputs == made_from and _runs(record.template, before.tools)
     if record is not None and keep:
         body["spec"]["template"] = record.template
     elif live is not None and record is None:
         _adopt(cr, body, live, before)
     _replicas(cr, body, live)
-    fresh = live is not None and owned(live, MANAGER) is None
-    adopted = ownership.holds(body, live) if live and fresh else bool(keep and record and record.adopted)
-    made = Record(body["spec"]["template"], made_from, dict(found.endpoints), adopted)
-    body["metadata"]["annotations"] = {RECORD_ANNOTATION: packed(made)}
+    template = body["spec"]["template"]
     if live is None:
-        return Workload(body, write=True, template_changed=True)
-    if fresh:
-        return Workload(body, write=not adopted, adopt=True, template_changed=not adopted)
-    write = not ownership.holds(body, live) if adopted else ownership.differs(body, live)
-    return Workload(body, write=write, template_changed=not keep)
+        return Workload(body, Record(template, made_from), write=True, template_changed=True)
+    if owned(live, MANAGER) is None and ownership.old_entries(live, cr.name):
+        stands = ownership.holds(body, live)
+        made = Record(template, made_from, adopted=stands)
+        return Workload(body, made, write=not stands, adopt=True, template_changed=not stands)
+    adopted = bool(keep and record and record.adopted and ownership.holds(body, live))
+    write = not adopted and ownership.differs(body, live)
+    return Workload(body, Record(template, made_from, adopted), write, template_changed=not keep)
 
 
 def _runs(template: Object, tools: Collection[str]) -> bool:

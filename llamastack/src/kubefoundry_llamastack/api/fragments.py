@@ -20,7 +20,10 @@ FILE: Final = Path(__file__).with_name("core_fragments.json")
 CORE: Final = "io.k8s.api.core.v1."
 KINDS: Final = ("EnvVar", "ResourceRequirements", "Volume", "VolumeMount", "TopologySpreadConstraint")
 
-QUANTITY: Final = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
+QUANTITY: Final = (
+    r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|"
+    r"([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
+)
 """As controller-gen writes it for a resource.Quantity."""
 
 EITHER: Final[Schema] = {

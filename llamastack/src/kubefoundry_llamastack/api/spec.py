@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from kubefoundry_llamastack.api.fragments import QUANTITY
 from kubefoundry_sdk.api import formats
 from kubefoundry_sdk.api.fields import ApiModel
 
@@ -120,17 +121,7 @@ class Autoscaling(ApiModel):
 class Storage(ApiModel):
     """A volume that outlives the pods."""
 
-    size: (
-        Annotated[int, Field()]
-        | Annotated[
-            str,
-            Field(
-                pattern=r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|"
-                r"([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
-            ),
-        ]
-        | None
-    ) = None
+    size: Annotated[int, Field()] | Annotated[str, Field(pattern=QUANTITY)] | None = None
     """Size of the volume; 10Gi when omitted."""
 
     mount_path: str | None = None

@@ -201,9 +201,7 @@ class Process:
 SetUp = Callable[[Process], Awaitable[None] | None]
 
 
-def run(
-    component: str, options: argparse.Namespace, set_up: SetUp, *, needs: str = names.API_VERSION
-) -> int:
+def run(component: str, options: argparse.Namespace, set_up: SetUp, *, needs: str = names.API_VERSION) -> int:
     """Runs the component until SIGTERM or SIGINT; the process's exit code.
 
     needs: the API version without which the component can do nothing.
