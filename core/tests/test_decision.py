@@ -64,6 +64,15 @@ def test_a_new_deployment_says_everything_from_the_first_second() -> None:
     }
 
 
+def test_one_that_is_made_paused_waits_for_nobody() -> None:
+    paused = deployment(GOOD)
+    paused["metadata"]["annotations"] = {"kubefoundry.ai/reconcile-paused": "true"}
+
+    decided = decide(paused, around("acme"))
+
+    assert (decided["phase"], decided["message"]) == ("Pending", "reconciliation paused")
+
+
 @pytest.mark.parametrize(
     ("named", "status", "surroundings", "provider", "reason", "message"),
     [

@@ -27,6 +27,8 @@ WAITING: Final = "Waiting for a provider to be selected and to report"
 VALID: Final = "Schema validation passed"
 """003 §4.1, word for word."""
 
+PAUSED: Final = "reconciliation paused"
+"""What a provider says as well (contract §4.3)."""
 
 REPORTED: Final = frozenset({"phase", "message", "observedGeneration", reasons.READY})
 """Status fields and the condition that are the provider's from its first report on (contract §3)."""
@@ -90,7 +92,8 @@ def decide(deployment: Object, around: Surroundings) -> Object:
     # A provider that waits for another one's clean-up speaks too, before it has come to what it is asked for.
     reported = find(live.get("conditions"), reasons.PROVIDER_COMPATIBLE) or _chosen_has_written(deployment)
     if not reported:
-        phase, message = "Pending", invalid or selection.waiting
+        paused = (meta.get("annotations") or {}).get(names.PAUSED_ANNOTATION) == "true"
+        phase, message = "Pending", invalid or (PAUSED if paused else selection.waiting)
         if meta.get("deletionTimestamp"):
             phase = "Terminating"
             message = f"Waiting for finalizers: {', '.join(meta.get('finalizers') or ())}"
