@@ -26,7 +26,7 @@ from kubefoundry_sdk.provider.contract import Provider, Schema, UnsupportedSchem
 from kubefoundry_sdk.provider.upstream import addressed, schema_digest  # noqa: E402
 from support.corpus import deployment  # noqa: E402
 from support.fieldtable import Promise  # noqa: E402
-from support.upstream import PROVIDERS, SHARED, UpstreamCRD, crds  # noqa: E402
+from support.upstream import PROVIDERS, SHARED, UpstreamCRD, oldest_first  # noqa: E402
 
 HEADER = """\
 # What fits together
@@ -108,7 +108,7 @@ def _alike(found: list[Release]) -> dict[tuple[str, ...], list[str]]:
 @cache
 def releases(provider: str) -> list[Release]:
     """Those of ../shared, oldest first."""
-    ordered = sorted(crds(provider), key=_age)
+    ordered = oldest_first(provider)
     shim = _promises(provider)[0].shim
     newest = shim.probe(ordered[-1].document)
     assert isinstance(newest, Schema), f"{shim.title}: the newest release is not supported: {newest}"
@@ -117,12 +117,6 @@ def releases(provider: str) -> list[Release]:
         for crd in ordered
         for schema in [shim.probe(crd.document)]
     ]
-
-
-def _age(crd: UpstreamCRD) -> tuple[bool, list[int]]:
-    """v0.9.4 before v0.10.0 before v1.2-main-… before main-…"""
-    numbers = re.match(r"v([\d.]+)", crd.name)
-    return numbers is None, [int(part) for part in numbers[1].split(".")] if numbers else []
 
 
 def _lost(provider: str, schema: Schema | UnsupportedSchema, newest: Schema) -> Iterator[str]:

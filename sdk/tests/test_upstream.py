@@ -20,7 +20,7 @@ from kubefoundry_sdk.provider.contract import (
     UnsupportedSchema,
     UpstreamKind,
 )
-from kubefoundry_sdk.provider.upstream import Upstream, addressed
+from kubefoundry_sdk.provider.upstream import Upstream, addressed, schema_digest
 from kubefoundry_sdk.runtime import options
 from kubefoundry_sdk.runtime.process import Process
 
@@ -135,3 +135,15 @@ def test_a_field_that_goes_leaves_the_objects_in_sight(followed: tuple[Upstream,
 
     assert upstream.schema == UnsupportedSchema(("acme.io/v1",))
     assert seen == ["v1", "v1"]
+
+
+def test_a_digest_is_of_what_the_schema_says() -> None:
+    def installed(schema: dict[str, Any]) -> dict[str, Any]:
+        return {"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]}}
+
+    named = {"properties": {"description": {"type": "string"}, "required": {"type": "boolean"}}}
+    published = {**named, "description": "Words.", "required": []}
+
+    assert schema_digest(installed(published), "v1") == schema_digest(installed(named), "v1")
+    assert schema_digest(installed(named), "v1") != schema_digest(installed({"properties": {}}), "v1")
+    assert schema_digest(installed(named), "v2") is None

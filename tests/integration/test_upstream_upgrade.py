@@ -40,7 +40,7 @@ async def stored_as_v1beta1(suite: Suite, api: Client, namespace: str) -> AsyncI
     """A ModelDeployment `m` that Dynamo serves since before its CRD moved to v1beta1; requests since the move."""
     await serving(api, namespace, "dynamo")
     requests = AuditLog(suite)
-    upgrade(suite, dynamo_stored_as_v1beta1())
+    await upgrade(api, dynamo_stored_as_v1beta1())
     await until_deployment(api, "m", namespace, lambda obj: api_version(obj) == LISTED.api_version)
     yield requests
     suite.plane.kubectl("delete", "modeldeployments", "--all", "-n", namespace)
@@ -105,7 +105,7 @@ async def test_a_field_that_is_gone_stops_writing_and_nothing_else(
     await serving(api, namespace, provider)
     before = await until(api, kind, "m", namespace, runs)
     requests = AuditLog(suite)
-    upgrade(suite, bare(standin(provider).document))
+    await upgrade(api, bare(standin(provider).document))
     try:
         reported = await until_upstream(api, provider, "UnsupportedSchema")
         stopped = await until_deployment(
@@ -134,7 +134,7 @@ async def test_a_field_that_is_gone_stops_writing_and_nothing_else(
         assert requests.writes(f"provider-{provider}", namespace, kind.plural) != []
         assert (await api.list(kind, namespace))[0] == []
     finally:
-        upgrade(suite, standin(provider).document)
+        await upgrade(api, standin(provider).document)
     await until_upstream(api, provider, "SchemaSupported")
 
 

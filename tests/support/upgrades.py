@@ -5,9 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import yaml
-
-from kubefoundry_demo.suite import Suite
+from kubefoundry_sdk.api.kinds import CRDS
+from kubefoundry_sdk.cluster.client import Client
 from support.upstream import standin
 
 Schema = dict[str, Any]
@@ -16,9 +15,10 @@ FREE: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 TEXT: Schema = {"type": "string"}
 
 
-def upgrade(suite: Suite, document: dict[str, Any]) -> None:
-    """Replaces the whole: merged by server-side apply, a webhook would keep the address of the release before."""
-    suite.plane.kubectl("replace", "-f", "-", input=yaml.safe_dump(document))
+async def upgrade(api: Client, document: dict[str, Any]) -> None:
+    """Replaces the whole spec: merged by an apply, a webhook would keep the address of the release before."""
+    replacement = [{"op": "replace", "path": "/spec", "value": document["spec"]}]
+    await api.json_patch(CRDS, document["metadata"]["name"], None, replacement, manager="upgrade")
 
 
 def bare(document: dict[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -57,6 +58,16 @@ def crds(provider: str) -> tuple[UpstreamCRD, ...]:
         UpstreamCRD(path.stem, _load(path))
         for path in sorted((SHARED / "upstream-crds" / provider).glob("*.yaml"))
     )
+
+
+def oldest_first(provider: str) -> list[UpstreamCRD]:
+    """`crds` in the order of their releases: v0.9.4, v0.10.0, v1.2-main-…, main-…"""
+
+    def age(crd: UpstreamCRD) -> tuple[bool, list[int]]:
+        numbers = re.match(r"v([\d.]+)", crd.name)
+        return numbers is None, [int(part) for part in numbers[1].split(".")] if numbers else []
+
+    return sorted(crds(provider), key=age)
 
 
 @cache

@@ -157,12 +157,16 @@ def schema_digest(crd: Object, version: str | None) -> str | None:
 
 
 def _undescribed(schema: Any) -> Any:
-    """Without descriptions: they change between releases that mean the same. A property may be called so."""
+    """Without descriptions: they change between releases that mean the same. A property may be called so.
+
+    Nor with an empty `required`, which the API server drops: a published CRD and the installed one are alike.
+    """
     if isinstance(schema, dict):
         return {
             key: _undescribed(value)
             for key, value in schema.items()
             if not (key == "description" and isinstance(value, str))
+            and not (key == "required" and value == [])
         }
     if isinstance(schema, list):
         return [_undescribed(item) for item in schema]
