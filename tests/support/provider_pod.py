@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,14 +46,18 @@ class Pod:
         return Pod(root, self.tool, dict(self.images))
 
     def call(
-        self, *arguments: str, env: Mapping[str, str] | None = None, python: str = sys.executable
+        self,
+        *arguments: str,
+        env: Mapping[str, str] | None = None,
+        python: str = sys.executable,
+        within: Sequence[str] = (),
     ) -> Ended:
-        """Runs the zipapp as a container does."""
+        """Runs the zipapp as a container does. within: a command that starts it in other surroundings."""
         message = self.places.at(layout.TERMINATION_LOG)
         message.parent.mkdir(parents=True, exist_ok=True)
         message.write_text("")
         done = subprocess.run(
-            [python, str(self.tool), *arguments],
+            [*within, python, str(self.tool), *arguments],
             env={**os.environ, **(env or {})},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

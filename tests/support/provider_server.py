@@ -115,6 +115,6 @@ class Server(Pod):
         providers = yaml.safe_load(self.places.effective.read_text())["providers"]
         return [one["provider_type"] for entries in providers.values() for one in entries]
 
-    def preflight(self, **env: str) -> Ended:
+    def preflight(self, *within: str, **env: str) -> Ended:
         path = f"{self.places.packages}:{self.root / 'site'}"
-        return self.command("preflight", ABOUT, env={"PYTHONPATH": path, **env})
+        return self.command("preflight", ABOUT, env={"PYTHONPATH": path, **env}, within=within)

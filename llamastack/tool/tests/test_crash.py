@@ -105,6 +105,24 @@ def test_killed_while_an_earlier_installation_is_taken_back(
         assert pod.tree() == undisturbed.tree()
 
 
+def test_killed_and_then_run_again_with_another_image(
+    begun: Pod, images: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """The image of a pod's container can be changed in place; what the old one had moved is known by its record."""
+    newer = image(tmp_path / "images" / "newer", "acme-b", version="2.0.0")
+    killed = begun.copied(tmp_path / "killed")
+    older = image(
+        tmp_path / "images" / "older", "acme-b", extra={"acme_b/a_part.py": "", "acme_b/b_part.py": ""}
+    )
+    assert run(killed.install_arguments(older, "b"), "replace", 10, "after")[0] == -signal.SIGKILL
+    assert (killed.places.packages / "acme_b" / "a_part.py").exists()
+
+    assert killed.install(newer, "b").code == 0
+
+    assert begun.install(newer, "b").code == 0
+    assert killed.tree() == begun.tree()
+
+
 def test_a_kill_of_any_container_and_then_the_whole_chain_again(
     begun: Pod, images: tuple[Path, Path], tmp_path: Path
 ) -> None:

@@ -35,7 +35,7 @@ def test_a_good_provider_passes_and_nothing_is_written_but_the_effective_configu
     ended = server.preflight()
 
     assert ended.code == 0, ended.log
-    assert "1 providers can be loaded" in ended.log
+    assert "Preflight passed; external providers: 1" in ended.log
     assert ended.message == ""
     assert server.tree() == before
     assert server.places.effective.read_bytes() == (server.places.config / "run.yaml").read_bytes()

@@ -79,7 +79,7 @@ def _preflight(value: request.Json, places: Layout) -> str:
     request.origin(value)
     number, warnings = preflight.run(places)
     _told({}, warnings)
-    print(f"Preflight: {number} providers can be loaded", flush=True)
+    print(f"Preflight passed; external providers: {number}", flush=True)
     # the server follows in this container: what it leaves behind is its own
     return ""
 
