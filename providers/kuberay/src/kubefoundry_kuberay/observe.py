@@ -16,6 +16,7 @@ from kubefoundry_kuberay.status import (
     KNOWN_APPLICATION,
     KNOWN_READY,
     KNOWN_SERVICE,
+    LOADING_APPLICATION,
     Application,
     Status,
     read,
@@ -61,7 +62,22 @@ def observe(deployment: Deployment, live: Object) -> Observation:
 def _serving(status: Status) -> bool:
     """`serviceStatus` stays Running where an invalid edit turns Ready to False, and is all there is up to 1.2."""
     says_so = status.condition("Ready").status == "True" or status.service == "Running"
-    return says_so and status.endpoints > 0 and not status.deleting
+    return says_so and status.endpoints > 0 and not status.deleting and not _head_lost(status)
+
+
+def _head_lost(status: Status) -> bool:
+    """Whether the head pod was lost and the model does not run again yet: KubeRay leaves Ready True meanwhile.
+
+    Serve's configuration and every engine go with the head. An application that loads is then no update: the head
+    came up after Ready was reached and after the last edit. Seen of KubeRay 1.6.2; up to 1.2 it is not told.
+    """
+    submitted = bool(status.active) or status.upgrading
+    if status.head.status == "False":
+        return not submitted
+    ready, written, up = status.condition("Ready").since, status.written, status.head.since
+    if not (ready and written and up >= ready and up > written):
+        return False
+    return not submitted or any(application.status in LOADING_APPLICATION for application in status.active)
 
 
 def _ready(status: Status, desired: int, each: int) -> int:
@@ -124,6 +140,9 @@ def _not_serving(status: Status, failure: str | None, *, zero: bool) -> Verdict:
         return "Deploying", "Progressing", f"replicas are asked for, but RayService is suspended: {words}"
     if failure:
         return "Failed", "Failed", failure
+    if _head_lost(status):
+        again = "; ".join(map(_said, status.active)) or "KubeRay makes a new one"
+        return "Deploying", "Progressing", f"the head pod was lost, and every engine with it: {again}"
     reason: ReadyReason = "Progressing" if _known(status) else "Unknown"
     return "Deploying", reason, _progress(status)
 

@@ -10,8 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.names import provider_manager
+
+MANAGER: Final = provider_manager("kuberay")
 
 FAILED_APPLICATION: Final = frozenset({"DEPLOY_FAILED", "UNHEALTHY"})
+LOADING_APPLICATION: Final = frozenset({"NOT_STARTED", "DEPLOYING", "DEPLOY_FAILED"})
+"""An application of which no engine serves unless an older one does."""
 KNOWN_APPLICATION: Final = FAILED_APPLICATION | {"NOT_STARTED", "DEPLOYING", "RUNNING", "DELETING"}
 KNOWN_SERVICE: Final = frozenset(
     {
@@ -44,9 +49,12 @@ KNOWN_READY: Final = frozenset(
 
 
 class Condition(NamedTuple):
+    """since: when its status became what it is, as Kubernetes writes times."""
+
     status: str = ""
     reason: str = ""
     message: str = ""
+    since: str = ""
 
 
 class Application(NamedTuple):
@@ -62,6 +70,8 @@ class Status:
     """endpoints: pods behind the Serve Service, the head among them. workers: ready ones of the active cluster.
 
     unseen: whether the operator has not taken up this generation. active, pending: applications there.
+    upgrading: whether there is a second cluster. head: HeadPodReady of the active cluster. written: when the shim
+    changed the RayService last.
     """
 
     deleting: bool
@@ -72,6 +82,9 @@ class Status:
     workers: int | None
     active: tuple[Application, ...]
     pending: tuple[Application, ...]
+    upgrading: bool
+    head: Condition
+    written: str
     conditions: Mapping[str, Condition]
 
     def condition(self, type_: str) -> Condition:
@@ -82,6 +95,7 @@ def read(live: Object) -> Status:
     meta = _mapping(live.get("metadata"))
     status = _mapping(live.get("status"))
     active = _mapping(status.get("activeServiceStatus"))
+    pending = _mapping(status.get("pendingServiceStatus"))
     cluster = _mapping(active.get("rayClusterStatus"))
     workers = _count(cluster.get("readyWorkerReplicas"))
     return Status(
@@ -92,7 +106,10 @@ def read(live: Object) -> Status:
         endpoints=_count(status.get("numServeEndpoints")) or 0,
         workers=_count(cluster.get("availableWorkerReplicas")) if workers is None else workers,
         active=_applications(active),
-        pending=_applications(_mapping(status.get("pendingServiceStatus"))),
+        pending=_applications(pending),
+        upgrading=bool(_text(pending.get("rayClusterName"))),
+        head=_conditions(cluster.get("conditions")).get("HeadPodReady", Condition()),
+        written=_written(meta.get("managedFields")),
         conditions=_conditions(status.get("conditions")),
     )
 
@@ -134,9 +151,22 @@ def _conditions(stated: Any) -> dict[str, Condition]:
     for item in stated if isinstance(stated, list) else ():
         if isinstance(item, Mapping):
             found[_text(item.get("type"))] = Condition(
-                _text(item.get("status")), _text(item.get("reason")), _text(item.get("message"))
+                _text(item.get("status")),
+                _text(item.get("reason")),
+                _text(item.get("message")),
+                _text(item.get("lastTransitionTime")),
             )
     return found
+
+
+def _written(managed: Any) -> str:
+    """When something of ours was applied last; empty where that is not told."""
+    times = [
+        _text(entry.get("time"))
+        for entry in (managed if isinstance(managed, list) else ())
+        if isinstance(entry, Mapping) and entry.get("manager") == MANAGER
+    ]
+    return max(times, default="")
 
 
 def _count(value: Any) -> int | None:
