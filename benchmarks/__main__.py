@@ -10,12 +10,23 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
 
-from benchmarks import burst, drift, latency, memory, report, requests, startup, webhook
+from benchmarks import burst, drift, latency, memory, report, requests, startup, upgrade, webhook
 from benchmarks.figures import Section
 from benchmarks.rig import Rig, rig
 from kubefoundry_demo.control_plane import ROOT, CannotRun
 
-COUNTS: Final = {"h": 500, "a": 100, "b": 30, "c": 40, "g": 5, "i": 60, "d": 100, "e": 1000, "f": 1000}
+COUNTS: Final = {
+    "h": 500,
+    "a": 100,
+    "b": 30,
+    "c": 40,
+    "g": 5,
+    "i": 60,
+    "j": 100,
+    "d": 100,
+    "e": 1000,
+    "f": 1000,
+}
 """Sections in the order in which they are measured, and how often: `--n` bounds that."""
 
 
@@ -62,6 +73,7 @@ async def _sections(made: Rig, counts: dict[str, int]) -> AsyncIterator[Section]
         "g": startup.first_effects,
         "d": requests.at_rest,
         "i": drift.put_back,
+        "j": upgrade.upgraded,
         "e": burst.at_once,
     }
     for key, measure in measures.items():

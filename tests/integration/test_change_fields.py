@@ -13,9 +13,10 @@ import pytest
 from kubefoundry_demo.suite import Suite
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
-from support.changes import dynamo, kaito, kuberay
+from support.changes.every import EVERY
+from support.changes.refused import REFUSED
 from support.changes.seen import Seen, Spec, at, runs
-from support.deployments import DISAGGREGATED, GPU, model_deployment
+from support.deployments import GPU, model_deployment
 from support.kinds import UPSTREAM
 from support.suites import running_suite
 from support.upstream import PROVIDERS
@@ -40,8 +41,8 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
 
 CHANGES = [
     pytest.param(provider, how, *rest, id=f"{provider} {field}")
-    for provider, changes in (("kaito", kaito), ("dynamo", dynamo), ("kuberay", kuberay))
-    for how, field, *rest in changes.CHANGES
+    for provider, changes in EVERY.items()
+    for how, field, *rest in changes
 ]
 
 
@@ -90,47 +91,7 @@ async def test_the_new_value_runs(
 
 @pytest.mark.parametrize(
     ("provider", "change", "says"),
-    [
-        pytest.param(
-            "kaito",
-            {"serving": DISAGGREGATED["serving"], "scaling": DISAGGREGATED["scaling"], "resources": {}},
-            "KAITO does not support disaggregated mode",
-            id="kaito serving.mode",
-        ),
-        pytest.param(
-            "kaito",
-            {"engine": {"type": "sglang"}},
-            "KAITO does not support sglang engine",
-            id="kaito engine.type",
-        ),
-        pytest.param(
-            "kaito",
-            {"scaling": {"replicas": 2}},
-            "KAITO serves 1 replica, not 2",
-            id="kaito scaling.replicas",
-        ),
-        pytest.param(
-            "kaito", {"scaling": {"replicas": 0}}, "KAITO cannot scale to 0", id="kaito scaling.replicas 0"
-        ),
-        pytest.param(
-            "kaito",
-            {"provider": {"name": "kaito", "overrides": {"instanceType": "x"}}},
-            "KAITO makes no nodes in this cluster",
-            id="kaito provider.overrides.instanceType",
-        ),
-        pytest.param(
-            "kuberay",
-            {"engine": {"type": "sglang"}},
-            "KubeRay does not support sglang",
-            id="kuberay engine.type",
-        ),
-        pytest.param(
-            "kuberay",
-            {"model": {"id": "org/model", "source": "custom"}, "image": "example.com/ray-llm:2.55.0"},
-            "KubeRay does not support model.source custom",
-            id="kuberay model.source",
-        ),
-    ],
+    [pytest.param(provider, *rest, id=f"{provider} {field}") for provider, field, *rest in REFUSED],
 )
 async def test_a_change_that_the_provider_cannot_do_leaves_what_runs(
     suite: Suite, api: Client, namespace: str, provider: str, change: Spec, says: str

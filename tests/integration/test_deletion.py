@@ -9,6 +9,7 @@ import pytest
 from kubefoundry_demo.suite import Suite
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
+from support.audit import AuditLog
 from support.deployments import GPU, model_deployment
 from support.kinds import UPSTREAM
 from support.waiting import message, phase, reason, until, until_deployment
@@ -17,6 +18,26 @@ pytestmark = pytest.mark.integration
 
 EVERY = pytest.mark.parametrize("provider", UPSTREAM)
 HELD = "example.com/held-by-the-test"
+
+
+@EVERY
+async def test_the_finalizer_is_there_before_anything_upstream(
+    suite: Suite, api: Client, namespace: str, provider: str
+) -> None:
+    log = AuditLog(suite)
+    await create(api, namespace, provider)
+    await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+
+    done = [
+        entry["objectRef"]["resource"]
+        for component, entry in log.all(namespace)
+        if component == f"provider-{provider}"
+        and entry["verb"] in ("create", "patch")
+        and entry["objectRef"]["resource"] != "events"
+        and "subresource" not in entry["objectRef"]
+    ]
+    assert done[0] == "modeldeployments"
+    assert UPSTREAM[provider].plural in done
 
 
 @EVERY

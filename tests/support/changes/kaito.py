@@ -107,7 +107,7 @@ CHANGES: list[Change] = [
     ),
     (
         "recreate",
-        "a preset in place of an image",
+        "image taken away for a preset",
         TEMPLATE,
         {"image": None},
         at("inference.preset.name", "org/model"),

@@ -1,0 +1,90 @@
+"""What another build of the shims, with other default images, does to objects that serve (j)."""
+
+from __future__ import annotations
+
+import time
+
+from benchmarks.figures import Figure, Section
+from benchmarks.requests import count, itemised, position, total
+from benchmarks.rig import GPU, UPSTREAM, Rig, deployment, say
+from kubefoundry_demo.suite import Component
+from kubefoundry_sdk.runtime.store import Key
+
+IMAGES: tuple[str, str] = ("example.com/engine:2.54.0", "example.com/engine:2.55.0")
+"""The default image before and after; tags that every provider can read a version from."""
+
+
+async def upgraded(rig: Rig, n: int) -> Section:
+    """Section j: n that are Running, and each shim started again with another default image."""
+    say(f"j. upgrade of the shims over {n}")
+    shims = [rig.suite.components[provider] for provider in UPSTREAM]
+    before = [shim.environment for shim in shims]
+    old, new = IMAGES
+    _restart(shims, old)
+    namespace = await rig.namespace()
+    providers = list(UPSTREAM)
+    await rig.run_all(
+        [deployment(f"serving-{index}", namespace, GPU, providers[index % 3]) for index in range(n)]
+    )
+    stood = _upstream(rig, namespace)
+    start, began = position(rig), time.perf_counter()
+    _restart(shims, new)
+    # Turns are taken in order: when a later one runs, all have had theirs.
+    await rig.run_all([deployment(f"later-{provider}", namespace, GPU, provider) for provider in providers])
+    taken = time.perf_counter() - began
+    requests = count(rig, start)
+    stands = {key: mark for key, mark in _upstream(rig, namespace).items() if key in stood}
+    writes = sum(
+        number
+        for (_, _, verb, resource), number in requests.items()
+        if verb in ("create", "patch", "update", "delete") and resource in _plurals()
+    )
+    later = len(providers)
+    await rig.clear(namespace)
+    for shim, environment in zip(shims, before, strict=True):
+        shim.stop()
+        shim.environment = environment
+        shim.start()
+        shim.wait_ready()
+    return Section(
+        "j",
+        f"Upgrade of the shims over {n} that serve",
+        f"{n} Running over the providers, then each shim started again with another default image, and one more "
+        "deployment a provider made: when that is Running, the new shim has looked at all. Requests: the audit log's "
+        "of our ServiceAccounts; of the writes those for the later ones are taken off.",
+        [
+            Figure("writes to upstream objects", writes - later, "", aim=0),
+            Figure(
+                "upstream objects with another uid or generation",
+                len(stood.items() - stands.items()),
+                "",
+                aim=0,
+            ),
+            Figure("until all were looked at", taken, "s"),
+            Figure("requests with the later ones, Events apart", total(requests, "work"), ""),
+            *itemised(requests, 1, "", "work"),
+        ],
+    )
+
+
+def _restart(shims: list[Component], image: str) -> None:
+    for shim in shims:
+        shim.stop()
+        shim.environment = {**shim.environment, "KUBEFOUNDRY_DEFAULT_IMAGE": f"vllm={image}"}
+        shim.start()
+    for shim in shims:
+        shim.wait_ready()
+
+
+def _upstream(rig: Rig, namespace: str) -> dict[tuple[str, Key], tuple[str, int]]:
+    """Uid and generation of each upstream object."""
+    return {
+        (provider, key): (obj["metadata"]["uid"], obj["metadata"]["generation"])
+        for provider, seen in rig.upstream.items()
+        for key, obj in seen.objects.items()
+        if key[0] == namespace
+    }
+
+
+def _plurals() -> set[str]:
+    return {kind.plural for kind in UPSTREAM.values()}

@@ -1,0 +1,112 @@
+"""A provider's InferenceProviderConfig: made, kept alive, made again, and never fought over."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from kubefoundry_sdk.provider.registration import Registration
+from kubefoundry_sdk.provider.upstream import Upstream
+from kubefoundry_sdk.runtime import options
+from kubefoundry_sdk.runtime.process import Process
+from support.plans import provider
+from support.wire import Asked, ok, refusal, wire
+
+CONFIG = "/apis/kubefoundry.ai/v1alpha1/inferenceproviderconfigs/example"
+
+
+@dataclass(slots=True)
+class Server:
+    """refuse: asked first for every request. written: what was taken, in order."""
+
+    refuse: Callable[[Asked], web.Response | None] = lambda asked: None
+    written: list[Asked] = field(default_factory=list)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def answer(self, asked: Asked) -> web.Response:
+        if refused := self.refuse(asked):
+            return refused
+        self.written.append(asked)
+        self.changed.set()
+        return ok(asked.body)
+
+    async def until(self, holds: Callable[[list[Asked]], bool]) -> list[Asked]:
+        async with asyncio.timeout(10):
+            while not holds(self.written):
+                self.changed.clear()
+                await self.changed.wait()
+        return self.written
+
+    def heartbeats(self) -> int:
+        return sum(asked.path == f"{CONFIG}/status" for asked in self.written)
+
+
+@asynccontextmanager
+async def registered(server: Server) -> AsyncIterator[None]:
+    """A shim whose upstream CRD is looked for and not there, registering for as long as the block lasts, its
+    heartbeats as close together as they may be."""
+    async with wire(server.answer) as made:
+        process = Process("t", options.parser("t", "").parse_args([]), made.client)
+        upstream = Upstream(process, provider(), "example-provider", lambda: None)
+        upstream.replace([], "1")
+        task = asyncio.create_task(Registration(made.client, provider(), upstream, None, interval=0).run())
+        try:
+            yield
+        finally:
+            task.cancel()
+            process.close()
+
+
+async def test_it_lives_as_long_as_its_shim() -> None:
+    server = Server()
+
+    async with registered(server):
+        written = await server.until(lambda _: server.heartbeats() >= 2)
+
+    assert [asked.path for asked in written[:2]] == [CONFIG, f"{CONFIG}/status"]
+    assert all(asked.body["status"]["lastHeartbeat"] for asked in written[1:])
+    assert written[1].body["status"]["ready"] is False
+
+
+async def test_deleted_by_an_admin_it_is_made_again() -> None:
+    server = Server()
+    async with registered(server):
+        await server.until(lambda _: server.heartbeats() >= 1)
+
+        refused = 0
+
+        def gone_once(asked: Asked) -> web.Response | None:
+            nonlocal refused
+            if refused or not asked.path.endswith("/status"):
+                return None
+            refused += 1
+            return refusal(404, "NotFound")
+
+        server.refuse = gone_once
+        before = len(server.written)
+        await server.until(lambda written: any(asked.path == CONFIG for asked in written[before:]))
+
+    assert refused == 1
+
+
+async def test_rules_of_an_admin_stay_the_admins() -> None:
+    server = Server()
+    server.refuse = lambda asked: (
+        refusal(409, "Conflict", 'conflict with "kubectl-edit": .spec.selectionRules')
+        if "selectionRules" in asked.body.get("spec", {})
+        else None
+    )
+
+    async with registered(server):
+        written = await server.until(lambda _: server.heartbeats() >= 1)
+
+    made, reported = written[:2]
+    assert "selectionRules" not in made.body["spec"]
+    assert made.body["spec"]["capabilities"]["engines"] == ["vllm", "sglang"]
+    assert made.query["force"] == "true"
+    told = [item["reason"] for item in reported.body["status"]["conditions"]]
+    assert told == ["CRDNotInstalled", "ManagedByOthers"]

@@ -1,0 +1,37 @@
+"""docs/behaviours.md is what the lists say, and every test that is named there exists."""
+
+from __future__ import annotations
+
+import pytest
+
+from behaviours.document import DOCUMENT, document
+from behaviours.listed import ROOT, Behaviour, Outcome, behaviours, outcome
+from mutations.listed import defines
+
+ALL = behaviours()
+
+
+def test_the_document_is_current() -> None:
+    assert DOCUMENT.read_text() == document(), "out of date: make docs"
+
+
+@pytest.mark.parametrize("behaviour", ALL, ids=lambda behaviour: behaviour.says)
+def test_its_tests_are_there(behaviour: Behaviour) -> None:
+    assert behaviour.tests
+    assert [test for test in behaviour.tests if not defines(ROOT, test)] == []
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        pytest.param({"a::x[1]": "passed", "a::x[2]": "passed", "a::y": "passed"}, ("passed", 3), id="all"),
+        pytest.param(
+            {"a::x[1]": "failed", "a::x[2]": "passed", "a::y": "passed"}, ("failed", 2), id="one failed"
+        ),
+        pytest.param({"a::x[1]": "passed"}, ("not run", 1), id="one was not run"),
+        pytest.param({"a::x": "skipped", "a::y": "passed"}, ("skipped", 1), id="one was skipped"),
+        pytest.param({"a::xy": "passed", "a::y": "passed"}, ("not run", 1), id="another of a longer name"),
+    ],
+)
+def test_what_a_run_says_of_a_behaviour(told: dict[str, Outcome], expected: tuple[Outcome, int]) -> None:
+    assert outcome(Behaviour("s", "b", ("a::x", "a::y")), told) == expected
