@@ -12,7 +12,7 @@ from collections.abc import Callable
 from itertools import chain, repeat
 from typing import Final
 
-from kubefoundry_sdk.api.kinds import LEASES, Kind, Object
+from kubefoundry_sdk.api.kinds import DEPLOYMENTS, LEASES, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.cluster.permission import may
@@ -22,8 +22,6 @@ from kubefoundry_sdk.runtime.lease import expired
 from kubefoundry_sdk.runtime.store import Key, key_of
 
 log = logging.getLogger(__name__)
-
-DEPLOYMENTS: Final = Kind("apps", "v1", "deployments", "Deployment")
 
 ASKING: Final = (2.0, 5.0, 15.0, 60.0, 300.0)
 """Seconds between questions for the permission: it may be granted at any time."""

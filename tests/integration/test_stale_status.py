@@ -1,0 +1,87 @@
+"""StaleStatus: an operator that does not answer is told; one that takes long, or has nothing to do, is not."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from kubefoundry_demo.suite import Suite, end
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.cluster.client import Client
+from support.deployments import GPU, model_deployment
+from support.events import until_told
+from support.kinds import UPSTREAM
+from support.suites import running_suite
+from support.waiting import message, phase, reason, until, until_deployment
+
+pytestmark = pytest.mark.integration
+
+STALE = "2"
+"""Seconds, in place of 5 minutes."""
+
+SPEED = ("--speed", "2")
+"""Recorded seconds that pass in one: KubeRay's load takes long enough to be caught."""
+
+LOADING = {"kaito": "unschedulable", "dynamo": "not-ready", "kuberay": ""}
+"""What keeps a model of each provider loading (the simulated operators' label)."""
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
+    """Core, shims and slow simulated operators."""
+    folder = tmp_path_factory.mktemp("stale")
+    with running_suite(folder, *UPSTREAM, simulator_flags=SPEED) as made:
+        for provider in UPSTREAM:
+            made.install(provider, environment={"KUBEFOUNDRY_STALE_AFTER": STALE})
+        made.start("core", *UPSTREAM)
+        yield made
+
+
+@asynccontextmanager
+async def without_operators(suite: Suite) -> AsyncIterator[None]:
+    """For the time of the block nobody looks after upstream objects."""
+    end(suite.simulators.pop())
+    try:
+        yield
+    finally:
+        suite.simulate(*UPSTREAM, flags=SPEED)
+
+
+async def create(api: Client, namespace: str, name: str, provider: str, *, fail: str = "") -> None:
+    labels = {"kubefoundry.ai/simulator-fail": fail} if fail else {}
+    body = model_deployment(name, namespace, GPU, provider=provider, labels=labels)
+    await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+
+
+@pytest.mark.parametrize("provider", UPSTREAM)
+async def test_only_one_that_is_not_answered_is_stale(
+    suite: Suite, api: Client, namespace: str, provider: str
+) -> None:
+    await create(api, namespace, "idle", provider)
+    await until_deployment(api, "idle", namespace, lambda obj: phase(obj) == "Running", seconds=60)
+    await create(api, namespace, "loading", provider, fail=LOADING[provider])
+    await until(api, UPSTREAM[provider], "loading", namespace, answered, seconds=60)
+    await until_deployment(api, "loading", namespace, lambda obj: phase(obj) == "Deploying")
+
+    async with without_operators(suite):
+        await create(api, namespace, "silent", provider)
+        stale = await until_deployment(
+            api, "silent", namespace, lambda obj: reason(obj, "StaleStatus") is not None
+        )
+        assert reason(stale, "StaleStatus") == "NoUpstreamProgress"
+        assert "check that its operator runs" in message(stale, "StaleStatus")
+        await until_told(api, namespace, "NoUpstreamProgress", lambda note: "'silent'" in note)
+        # Nothing has happened to these for longer.
+        for name, expected in (("idle", "Running"), ("loading", "Deploying")):
+            quiet = await api.get(MODEL_DEPLOYMENTS, name, namespace)
+            assert (phase(quiet), reason(quiet, "StaleStatus")) == (expected, None)
+
+    served = await until_deployment(api, "silent", namespace, lambda obj: phase(obj) == "Running", seconds=60)
+    assert reason(served, "StaleStatus") is None
+
+
+def answered(upstream: Object | None) -> bool:
+    """Whether its operator has taken it up."""
+    return bool(upstream and (upstream.get("status") or {}).get("conditions"))

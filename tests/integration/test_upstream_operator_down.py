@@ -1,0 +1,221 @@
+"""An upstream operator that is down, where it can be seen: told to its deployments, and nothing moves."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kubefoundry_demo.suite import Suite
+from kubefoundry_sdk.api.conditions import find
+from kubefoundry_sdk.api.kinds import (
+    DEPLOYMENTS,
+    EVENTS,
+    LEASES,
+    MODEL_DEPLOYMENTS,
+    PROVIDER_CONFIGS,
+    Kind,
+    Object,
+)
+from kubefoundry_sdk.cluster.client import Client
+from support.audit import AuditLog
+from support.deployments import GPU, model_deployment
+from support.events import until_told
+from support.kinds import UPSTREAM
+from support.suites import running_suite
+from support.waiting import message, phase, reason, until, until_deployment
+
+pytestmark = pytest.mark.integration
+
+OPERATORS = {
+    "kaito": "kaito-workspace",
+    "dynamo": "dynamo-platform-dynamo-operator-controller-manager",
+    "kuberay": "kuberay-operator",
+}
+"""Names of the operators' Deployments."""
+
+LEADERS = {"dynamo": "dynamo.nvidia.com", "kuberay": "ray-operator-leader"}
+"""Names of their Leases; KAITO's operator is installed without an election."""
+
+UP = "UpstreamOperatorUp"
+TOLD = {"HeartbeatSeen", "UpstreamOperatorDown", "NoUpstreamProgress"}
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
+    """Core, shims and simulated operators, with short patience."""
+    with running_suite(tmp_path_factory.mktemp("operators"), *UPSTREAM) as made:
+        for name in ("core", *UPSTREAM):
+            patience = {"KUBEFOUNDRY_HEARTBEAT_TIMEOUT": "6"}
+            if name != "core":
+                patience["KUBEFOUNDRY_STALE_AFTER"] = "2"
+            made.install(name, environment=patience)
+        made.start("core", *UPSTREAM)
+        yield made
+
+
+async def running(api: Client, namespace: str, provider: str) -> Object:
+    await api.create(
+        MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider=provider), manager="test"
+    )
+    return await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+
+
+async def deploy(api: Client, namespace: str, name: str, *, available: int) -> None:
+    """The operator's Deployment, and its status in the place of the controllers that do not run here."""
+    head = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": namespace}}
+    labels = {"app": name}
+    pod = {"containers": [{"name": "operator", "image": "example.com/operator:latest"}]}
+    spec = {
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": pod},
+    }
+    await api.apply(DEPLOYMENTS, {**head, "spec": spec}, manager="test")
+    status = {"replicas": 1, "readyReplicas": available, "availableReplicas": available}
+    await api.apply_status(DEPLOYMENTS, {**head, "status": status}, manager="test")
+
+
+async def elect(api: Client, namespace: str, name: str, *, holder: str) -> None:
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": 3600}
+    head = {"apiVersion": LEASES.api_version, "kind": LEASES.kind}
+    await api.apply(
+        LEASES, {**head, "metadata": {"name": name, "namespace": namespace}, "spec": spec}, manager="test"
+    )
+
+
+async def until_registered(api: Client, provider: str, operator: str | None) -> Object:
+    """The registration once it says that of the operator; None: nothing."""
+    found = await until(
+        api,
+        PROVIDER_CONFIGS,
+        provider,
+        None,
+        lambda obj: obj and (condition(obj, UP) or {}).get("status") == operator,
+    )
+    assert found is not None
+    return found
+
+
+def condition(obj: Object, type_: str) -> dict[str, Any] | None:
+    return find((obj.get("status") or {}).get("conditions"), type_)
+
+
+def what_must_not_move(obj: Object) -> dict[str, Any]:
+    status = dict(obj["status"])
+    told = ("ProviderHealthy", "StaleStatus")
+    status["conditions"] = [item for item in status["conditions"] if item["type"] not in told]
+    return {"spec": obj["spec"], "finalizers": obj["metadata"]["finalizers"], "status": status}
+
+
+@pytest.mark.parametrize("provider", OPERATORS)
+async def test_its_deployment_has_no_replica(
+    suite: Suite, api: Client, namespace: str, provider: str
+) -> None:
+    name = OPERATORS[provider]
+    await deploy(api, namespace, name, available=1)
+    await until_registered(api, provider, "True")
+    before = await running(api, namespace, provider)
+    upstream = await api.get(UPSTREAM[provider], "m", namespace)
+
+    await deploy(api, namespace, name, available=0)
+
+    registered = await until_registered(api, provider, "False")
+    said = f"Deployment {namespace}/{name} has no available replica"
+    assert (condition(registered, UP) or {})["message"] == f"{said}; see why its pods do not run"
+    assert registered["status"]["ready"] is True
+    down = await until_deployment(
+        api,
+        "m",
+        namespace,
+        lambda obj: (
+            reason(obj, "ProviderHealthy") == "UpstreamOperatorDown"
+            and reason(obj, "StaleStatus") is not None
+        ),
+    )
+    assert said in message(down, "ProviderHealthy")
+    assert said in message(down, "StaleStatus")
+    assert what_must_not_move(down) == what_must_not_move(before)
+
+    await deploy(api, namespace, name, available=1)
+
+    back = await until_deployment(
+        api,
+        "m",
+        namespace,
+        lambda obj: reason(obj, "ProviderHealthy") == "HeartbeatSeen" and reason(obj, "StaleStatus") is None,
+    )
+    assert what_must_not_move(back) == what_must_not_move(before)
+    assert await api.get(UPSTREAM[provider], "m", namespace) == upstream
+    await until_told(api, namespace, "HeartbeatSeen")
+    events, _ = await api.list(EVENTS, namespace)
+    assert sorted(event["reason"] for event in events if event["reason"] in TOLD) == sorted(TOLD)
+    await remove(api, DEPLOYMENTS, name, namespace)
+    await until_registered(api, provider, None)
+
+
+@pytest.mark.parametrize("provider", LEADERS)
+async def test_nobody_holds_its_lease(suite: Suite, api: Client, namespace: str, provider: str) -> None:
+    name = LEADERS[provider]
+    await elect(api, namespace, name, holder="somebody")
+    await until_registered(api, provider, "True")
+    before = await running(api, namespace, provider)
+
+    await elect(api, namespace, name, holder="")
+
+    down = await until_deployment(
+        api, "m", namespace, lambda obj: reason(obj, "ProviderHealthy") == "UpstreamOperatorDown"
+    )
+    assert f"Lease {namespace}/{name} is held by nobody" in message(down, "ProviderHealthy")
+    assert what_must_not_move(down) == what_must_not_move(before)
+    await elect(api, namespace, name, holder="somebody else")
+    await until_deployment(api, "m", namespace, lambda obj: reason(obj, "ProviderHealthy") == "HeartbeatSeen")
+    await remove(api, LEASES, name, namespace)
+    await until_registered(api, provider, None)
+
+
+async def test_where_it_may_not_be_seen_nothing_is_said_or_tried(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    role = without(suite, "kubefoundry-provider-kuberay", "deployments", "leases")
+    await deploy(api, namespace, OPERATORS["kuberay"], available=0)
+    suite.components["kuberay"].stop()
+    log = AuditLog(suite)
+    started = await api.get(PROVIDER_CONFIGS, "kuberay")
+    suite.start("kuberay")
+
+    reported = await until(
+        api,
+        PROVIDER_CONFIGS,
+        "kuberay",
+        None,
+        lambda obj: obj and obj["status"]["lastHeartbeat"] != started["status"]["lastHeartbeat"],
+    )
+    await running(api, namespace, "kuberay")
+
+    assert reported is not None
+    assert condition(reported, UP) is None
+    asked = [entry for component, entry in log.all() if component == "provider-kuberay"]
+    resources = Counter(entry.get("objectRef", {}).get("resource") for entry in asked)
+    assert resources["selfsubjectaccessreviews"] >= 2
+    assert resources["deployments"] == 0
+    assert [entry["requestURI"] for entry in asked if entry["responseStatus"]["code"] == 403] == []
+    suite.plane.kubectl("replace", "-f", "-", input=role)
+    await remove(api, DEPLOYMENTS, OPERATORS["kuberay"], namespace)
+
+
+def without(suite: Suite, role: str, *resources: str) -> str:
+    """Takes the rules about these resources from a ClusterRole; the role as it was, to be put back."""
+    live = json.loads(suite.plane.kubectl("get", "clusterrole", role, "-o", "json").stdout)
+    del live["metadata"]["resourceVersion"]
+    whole = json.dumps(live)
+    live["rules"] = [rule for rule in live["rules"] if not set(resources) & set(rule["resources"])]
+    suite.plane.kubectl("replace", "-f", "-", input=json.dumps(live))
+    return whole
+
+
+async def remove(api: Client, kind: Kind, name: str, namespace: str) -> None:
+    live = await api.get(kind, name, namespace)
+    await api.delete(kind, name, namespace, uid=live["metadata"]["uid"])
