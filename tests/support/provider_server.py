@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -97,6 +98,12 @@ class Server(Pod):
         one = {"name": name, "version": "1.0.0", "requires": []}
         value = {"providerId": "echo", "image": "images/echo:1", "order": 0, "name": name, "version": "1.0.0"}
         record.write_text(json.dumps({**value, "distributions": [one], "files": names}))
+
+    def unpack(self, wheels: Path) -> None:
+        """Puts the contents of all wheels of a folder on the volume."""
+        for path in wheels.iterdir():
+            with zipfile.ZipFile(path) as archive:
+                archive.extractall(self.places.packages)
 
     def configure(self, section: str = "inference", **changes: Any) -> None:
         entry = {

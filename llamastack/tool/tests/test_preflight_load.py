@@ -1,0 +1,61 @@
+"""How long preflight takes with as many providers as the design expects (000 NFR; plan "Scale/Scope")."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from support.provider_images import provider_files, wheel
+from support.provider_server import Server
+
+PROVIDERS, DEPENDENCIES, OBJECTS = 10, 8, 60
+OBJECT_BYTES = 6_000_000
+SECONDS = 30
+
+
+@pytest.mark.accept("PF-13")
+def test_ten_providers_of_300_megabytes_on_a_cold_cache(server: Server) -> None:
+    header = Path(sys.executable).resolve().read_bytes()[:64]
+    wheels, entries = server.root / "many", []
+    for number in range(PROVIDERS):
+        package, dependencies = f"p{number}", [f"dep{number}_{part}" for part in range(DEPENDENCIES)]
+        kind = f"remote::{package}"
+        wheel(wheels, package, files=provider_files(package, kind), requires=dependencies)
+        for name in dependencies:
+            wheel(wheels, name, files={f"{name}/part_{part}.py": "" for part in range(20)})
+        entries.append({"provider_id": package, "provider_type": kind, "module": package})
+    server.unpack(wheels)
+    for number in range(OBJECTS):
+        folder = server.places.packages / f"dep{number % PROVIDERS}_{number // PROVIDERS}"
+        (folder / f"core_{number}.so").write_bytes(header + os.urandom(OBJECT_BYTES))
+    (server.places.config / "run.yaml").write_text(yaml.safe_dump({"providers": {"inference": entries}}))
+    size = forget_cached(server.places.packages)
+
+    started = time.monotonic()
+    ended = server.preflight()
+    seconds = time.monotonic() - started
+    shutil.rmtree(server.places.packages)
+
+    assert ended.code == 0, ended.log
+    assert "external providers: 10" in ended.log
+    assert size > 300_000_000
+    assert seconds < SECONDS
+
+
+def forget_cached(folder: Path) -> int:
+    """Takes every file below out of the page cache; bytes in all."""
+    size = 0
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                # only what is on the disk can be forgotten
+                os.fsync(file.fileno())
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            size += path.stat().st_size
+    return size
