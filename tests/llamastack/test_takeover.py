@@ -108,11 +108,16 @@ async def test_a_take_over_replaces_no_pod_and_later_edits_clean_up(api: Client,
     cleaned = await until_object(
         api, DEPLOYMENTS, "container", case.namespace, lambda obj: obj["metadata"]["generation"] > 1
     )
+    await edit(api, "byimage", "lls-02-by-image", lambda cr: cr["spec"]["server"].update(storage={}))
+    stored = await until_object(
+        api, DEPLOYMENTS, "byimage", "lls-02-by-image", lambda obj: obj["metadata"]["generation"] > 1
+    )
     after = await generations(api, cases)
 
     print("\ngenerations before and after:", before, taken)
     assert taken == before
-    assert {name for name in after if after[name] != before[name]} == {case.name}
+    assert {name for name in after if after[name] != before[name]} == {case.name, "02-by-image"}
+    assert stored["spec"]["strategy"] == {"type": "Recreate"}
     [container] = cleaned["spec"]["template"]["spec"]["containers"]
     assert "A_FIRST" not in {item["name"] for item in container["env"]}
     assert "args" not in container

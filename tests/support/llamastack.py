@@ -10,6 +10,7 @@ from typing import Any
 from kubefoundry_llamastack.names import DEPLOYMENTS, LLSD, PODS
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.errors import ApiError
 from support.waiting import SECONDS, until
 
 SERVER: dict[str, Any] = {"distribution": {"image": "example.com/stack:1"}, "containerSpec": {"port": 8321}}
@@ -33,22 +34,28 @@ async def edit(
     api: Client, name: str, namespace: str, change: Callable[[Object], None], kind: Kind = LLSD
 ) -> Object:
     """Changes an object as `kubectl edit` does."""
-    live = await api.get(kind, name, namespace)
-    change(live)
-    return await api.replace(kind, live, manager="user")
+    while True:
+        live = await api.get(kind, name, namespace)
+        change(live)
+        try:
+            return await api.replace(kind, live, manager="user")
+        except ApiError as error:
+            # Somebody wrote between the two, as a status is written: kubectl asks for the edit again, too.
+            if not error.conflict:
+                raise
 
 
 async def until_status(
     api: Client, name: str, namespace: str, holds: Callable[[Object], Any], *, seconds: float = SECONDS
 ) -> Object:
-    """The CR as soon as `holds` is true of its status for its present generation."""
+    """The CR's status as soon as `holds` is true of it."""
 
     def seen(obj: Object | None) -> bool:
         return obj is not None and bool(holds(obj.get("status") or {}))
 
     found = await until(api, LLSD, name, namespace, seen, seconds=seconds)
     assert found is not None
-    return found
+    return dict(found["status"])
 
 
 async def until_object(

@@ -135,6 +135,10 @@ def _told_apart(items: list[Any], mark: str) -> bool:
     return bool(items) and all(isinstance(item, dict) and mark in item for item in items)
 
 
+ROLLING: Final = {"f:spec": {"f:strategy": {"f:rollingUpdate": {"f:maxSurge": {}, "f:maxUnavailable": {}}}}}
+"""What the API server has filled in and nobody owns; as ours it can go."""
+
+
 def old_entries(live: Object, cr_name: str) -> list[Mapping[str, Any]]:
     """What the existing operator owns: it creates as `manager` and applies under the CR's name."""
     return [
@@ -159,6 +163,8 @@ def taken_over(live: Object, cr_name: str, api_version: str) -> list[Object]:
     merged: dict[str, Any] = {}
     for entry in (*ours, *old):
         merged = union(merged, entry.get("fieldsV1") or {})
+    if "rollingUpdate" in ((live.get("spec") or {}).get("strategy") or {}):
+        merged = union(merged, ROLLING)
     kept = [entry for entry in live["metadata"].get("managedFields") or () if entry not in (*old, *ours)]
     mine = {
         "manager": MANAGER,

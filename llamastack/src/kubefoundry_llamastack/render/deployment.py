@@ -27,12 +27,15 @@ GROUP: Final = 1001
 def deployment(cr: Distribution, found: Found, settings: Settings) -> Object:
     """The Deployment as it is applied, `replicas` apart: who sets those depends on the live one.
 
-    Strategy Recreate with storage, because its volume takes one pod at a time; `rollingUpdate` is then stated as
-    null, else what the API server has filled in before is refused.
+    Strategy Recreate with storage, because its volume takes one pod at a time. `rollingUpdate` is stated with the
+    API server's own defaults: what nobody owns would stay, and be refused beside Recreate.
     """
-    strategy: Object = {"type": "RollingUpdate"}
+    strategy: Object = {
+        "type": "RollingUpdate",
+        "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"},
+    }
     if cr.spec.server.storage is not None:
-        strategy = {"type": "Recreate", "rollingUpdate": None}
+        strategy = {"type": "Recreate"}
     return child(
         DEPLOYMENTS.kind,
         DEPLOYMENTS.api_version,

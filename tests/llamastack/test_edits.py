@@ -1,0 +1,292 @@
+"""Edits that the existing operator got wrong, and switching things off again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kubefoundry_demo.suite import Suite
+from kubefoundry_llamastack.names import (
+    AUTOSCALERS,
+    CLAIMS,
+    DEPLOYMENTS,
+    DISRUPTION_BUDGETS,
+    INGRESSES,
+    LLSD,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+)
+from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Object
+from kubefoundry_sdk.cluster.client import Client
+from support.llamastack import ECHO, deployment, edit, llsd, reason, until_gone, until_object, until_status
+
+pytestmark = pytest.mark.integration
+
+Server = dict[str, Any]
+
+PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+
+
+def container(live: Object) -> Object:
+    [found] = live["spec"]["template"]["spec"]["containers"]
+    return dict(found)
+
+
+def variables(live: Object) -> dict[str, str]:
+    return {item["name"]: item.get("value", "") for item in container(live)["env"]}
+
+
+async def after(api: Client, name: str, namespace: str, change: Callable[[Server], None]) -> Object:
+    """The Deployment once it is of the edited CR."""
+    before = await deployment(api, name, namespace)
+    await edit(api, name, namespace, lambda cr: change(cr["spec"]["server"]))
+    return await until_object(
+        api,
+        DEPLOYMENTS,
+        name,
+        namespace,
+        lambda obj: obj["metadata"]["generation"] > before["metadata"]["generation"],
+    )
+
+
+async def test_what_a_cr_asks_for_no_longer_goes(api: Client, stack: Suite, namespace: str) -> None:
+    given = {
+        "containerSpec": {
+            "name": "one",
+            "port": 8321,
+            "command": ["/run"],
+            "args": ["--fast"],
+            "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}],
+            "resources": {"limits": {"memory": "2Gi"}},
+        },
+        "podOverrides": {
+            "terminationGracePeriodSeconds": 75,
+            "volumes": [{"name": "scratch", "emptyDir": {}}],
+            "volumeMounts": [{"name": "scratch", "mountPath": "/scratch"}],
+        },
+    }
+    await make(api, llsd("less", namespace, **given))
+    await deployment(api, "less", namespace)
+
+    def less(server: Server) -> None:
+        server["containerSpec"] = {"name": "two", "port": 9000, "env": [{"name": "B", "value": "2"}]}
+        del server["podOverrides"]
+
+    live = await after(api, "less", namespace, less)
+    service = await until_object(
+        api, SERVICES, "less-service", namespace, lambda obj: obj["spec"]["ports"][0]["port"] == 9000
+    )
+
+    made = container(live)
+    assert made["name"] == "two"
+    assert not {"command", "args"} & made.keys()
+    assert "limits" not in made["resources"]
+    assert "A" not in variables(live)
+    assert [item["mountPath"] for item in made["volumeMounts"]] == ["/.llama"]
+    assert [item["name"] for item in live["spec"]["template"]["spec"]["volumes"]] == ["lls-storage"]
+    assert live["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] == 30
+    assert len(service["spec"]["ports"]) == 1
+    assert [item["controller"] for item in live["metadata"]["ownerReferences"]] == [True]
+
+
+async def test_storage_comes_and_goes_and_the_claim_stays(api: Client, stack: Suite, namespace: str) -> None:
+    await make(api, llsd("stored", namespace))
+    await deployment(api, "stored", namespace)
+
+    stored = await after(api, "stored", namespace, lambda server: server.update(storage={"size": "1Gi"}))
+    moved = await after(
+        api, "stored", namespace, lambda server: server.update(storage={"size": "1Gi", "mountPath": "/data"})
+    )
+    emptied = await after(api, "stored", namespace, lambda server: server.pop("storage"))
+
+    assert stored["spec"]["strategy"] == {"type": "Recreate"}
+    assert [item["mountPath"] for item in container(moved)["volumeMounts"]] == ["/data"]
+    assert emptied["spec"]["strategy"]["type"] == "RollingUpdate"
+    assert emptied["spec"]["template"]["spec"]["volumes"] == [{"name": "lls-storage", "emptyDir": {}}]
+    assert (await api.get(CLAIMS, "stored-pvc", namespace))["spec"]["resources"]["requests"] == {
+        "storage": "1Gi"
+    }
+
+
+async def test_a_claim_that_cannot_grow_is_told_and_stops_nothing_else(
+    api: Client, stack: Suite, namespace: str
+) -> None:
+    await make(api, llsd("grow", namespace, storage={"size": "1Gi"}))
+    await deployment(api, "grow", namespace)
+
+    await edit(api, "grow", namespace, lambda cr: cr["spec"]["server"].update(storage={"size": "2Gi"}))
+
+    status = await until_status(
+        api, "grow", namespace, lambda status: reason(status, "StorageReady") == "StorageFailed"
+    )
+    assert reason(status, "DeploymentReady") == "DeploymentPending"
+
+
+async def test_a_budget_changes_its_kind_and_goes(api: Client, stack: Suite, namespace: str) -> None:
+    await make(api, llsd("budget", namespace, podDisruptionBudget={"minAvailable": 1}))
+    await until_object(api, DISRUPTION_BUDGETS, "budget-pdb", namespace)
+
+    await edit(
+        api,
+        "budget",
+        namespace,
+        lambda cr: cr["spec"]["server"].update(podDisruptionBudget={"maxUnavailable": 1}),
+    )
+    changed = await until_object(
+        api, DISRUPTION_BUDGETS, "budget-pdb", namespace, lambda obj: "maxUnavailable" in obj["spec"]
+    )
+    await edit(api, "budget", namespace, lambda cr: cr["spec"]["server"].pop("podDisruptionBudget"))
+    await until_gone(api, DISRUPTION_BUDGETS, "budget-pdb", namespace)
+
+    assert "minAvailable" not in changed["spec"]
+
+
+async def test_the_autoscaler_s_number_is_left_alone(api: Client, stack: Suite, namespace: str) -> None:
+    await make(api, llsd("scaled", namespace, {"replicas": 2}))
+    await deployment(api, "scaled", namespace)
+    scaling = {"minReplicas": 2, "maxReplicas": 5, "targetCPUUtilizationPercentage": 70}
+
+    await edit(api, "scaled", namespace, lambda cr: cr["spec"]["server"].update(autoscaling=scaling))
+    await until_object(api, AUTOSCALERS, "scaled-hpa", namespace)
+    kept = await deployment(api, "scaled", namespace)
+    stack.plane.kubectl("scale", "deployment/scaled", "-n", namespace, "--replicas=4")
+    changed = await after(api, "scaled", namespace, lambda server: server.update(workers=2))
+    await edit(api, "scaled", namespace, lambda cr: cr["spec"]["server"].pop("autoscaling"))
+    await until_gone(api, AUTOSCALERS, "scaled-hpa", namespace)
+    back = await until_object(api, DEPLOYMENTS, "scaled", namespace, lambda obj: obj["spec"]["replicas"] == 2)
+
+    assert kept["spec"]["replicas"] == 2
+    assert changed["spec"]["replicas"] == 4
+    assert back["spec"]["replicas"] == 2
+
+
+async def test_the_route_goes_when_it_is_switched_off(api: Client, stack: Suite, namespace: str) -> None:
+    await make(api, llsd("routed", namespace, {"network": {"exposeRoute": True}}))
+    await until_object(api, INGRESSES, "routed-ingress", namespace)
+
+    await edit(api, "routed", namespace, lambda cr: cr["spec"].update(network={"exposeRoute": False}))
+
+    await until_gone(api, INGRESSES, "routed-ingress", namespace)
+
+
+async def test_external_providers_leave_nothing_behind(api: Client, stack: Suite, namespace: str) -> None:
+    await make(api, llsd("extended", namespace, externalProviders={"inference": [ECHO]}))
+    with_them = await deployment(api, "extended", namespace)
+
+    live = await after(api, "extended", namespace, lambda server: server.pop("externalProviders"))
+
+    assert "initContainers" in with_them["spec"]["template"]["spec"]
+    pod = live["spec"]["template"]["spec"]
+    assert "initContainers" not in pod
+    assert [item["name"] for item in pod["volumes"]] == ["lls-storage"]
+    assert container(live)["startupProbe"]["failureThreshold"] == 3
+    status = await until_status(
+        api, "extended", namespace, lambda status: "externalProviderStatus" not in status
+    )
+    assert reason(status, "ExternalProvidersReady") == ""
+
+
+async def test_a_variable_of_the_operator_s_may_be_replaced(
+    api: Client, stack: Suite, namespace: str
+) -> None:
+    own = {"port": 8321, "env": [{"name": "HF_HOME", "value": "/cache"}]}
+    await make(api, llsd("own", namespace, containerSpec=own))
+    await deployment(api, "own", namespace)
+
+    live = await after(
+        api, "own", namespace, lambda server: server["containerSpec"]["env"][0].update(value="/other")
+    )
+
+    assert variables(live)["HF_HOME"] == "/other"
+
+
+async def test_what_users_add_to_the_account_survives(api: Client, stack: Suite, namespace: str) -> None:
+    await make(api, llsd("pulls", namespace))
+    await deployment(api, "pulls", namespace)
+
+    def add(account: Object) -> None:
+        account["imagePullSecrets"] = [{"name": "registry"}]
+
+    await edit(api, "pulls-sa", namespace, add, SERVICE_ACCOUNTS)
+    await after(api, "pulls", namespace, lambda server: server.update(workers=2))
+
+    live = await api.get(SERVICE_ACCOUNTS, "pulls-sa", namespace)
+    assert live["imagePullSecrets"] == [{"name": "registry"}]
+
+
+async def test_a_config_map_s_content_rolls_once_and_its_labels_never(
+    api: Client, stack: Suite, namespace: str
+) -> None:
+    await api.create(
+        CONFIG_MAPS, config_map("conf", namespace, {"config.yaml": "version: 2"}), manager="user"
+    )
+    await api.create(CONFIG_MAPS, config_map("cas", namespace, {"ca-bundle.crt": PEM}), manager="user")
+    bundle = {"caBundle": {"configMapName": "cas"}}
+    await make(api, llsd("conf", namespace, userConfig={"configMapName": "conf"}, tlsConfig=bundle))
+    first = await deployment(api, "conf", namespace)
+
+    def label(obj: Object) -> None:
+        obj["metadata"]["labels"] = {"a": "b"}
+
+    await edit(api, "conf", namespace, label, CONFIG_MAPS)
+    await edit(api, "conf", namespace, lambda obj: obj["data"].update(other="2"), CONFIG_MAPS)
+    second = await until_object(
+        api, DEPLOYMENTS, "conf", namespace, lambda obj: obj["metadata"]["generation"] == 2
+    )
+    await edit(
+        api, "cas", namespace, lambda obj: obj["data"].update({"ca-bundle.crt": PEM + PEM}), CONFIG_MAPS
+    )
+    third = await until_object(
+        api, DEPLOYMENTS, "conf", namespace, lambda obj: obj["metadata"]["generation"] == 3
+    )
+    await edit(api, "conf", namespace, lambda cr: cr["spec"]["server"].pop("tlsConfig"))
+    await until_gone(api, CONFIG_MAPS, "conf-ca-bundle", namespace)
+
+    marks = [live["spec"]["template"]["metadata"]["annotations"] for live in (first, second, third)]
+    assert marks[0]["configmap.hash/user-config"] != marks[1]["configmap.hash/user-config"]
+    assert marks[1]["configmap.hash/ca-bundle"] != marks[2]["configmap.hash/ca-bundle"]
+
+
+async def test_what_is_deleted_or_changed_by_hand_comes_back(
+    api: Client, stack: Suite, namespace: str
+) -> None:
+    await make(api, llsd("drift", namespace))
+    first = await until_object(api, SERVICES, "drift-service", namespace)
+    await deployment(api, "drift", namespace)
+
+    await api.delete(SERVICES, "drift-service", namespace, uid=first["metadata"]["uid"])
+    stack.plane.kubectl(
+        "set", "image", "deployment/drift", "llama-stack=example.com/other:2", "-n", namespace
+    )
+
+    back = await until_object(
+        api,
+        SERVICES,
+        "drift-service",
+        namespace,
+        lambda obj: obj["metadata"]["uid"] != first["metadata"]["uid"],
+    )
+    live = await until_object(
+        api,
+        DEPLOYMENTS,
+        "drift",
+        namespace,
+        lambda obj: obj["metadata"]["generation"] == 3 and container(obj)["image"] == "example.com/stack:1",
+    )
+    assert back["spec"]["ports"][0]["port"] == 8321
+    assert live
+
+
+def config_map(name: str, namespace: str, data: dict[str, str]) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": namespace},
+        "data": data,
+    }
+
+
+async def make(api: Client, cr: Object) -> Object:
+    return await api.create(LLSD, cr, manager="user")
