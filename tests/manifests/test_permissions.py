@@ -14,6 +14,13 @@ UPSTREAM = {
     "dynamo": "dynamographdeployments.nvidia.com",
     "kuberay": "rayservices.ray.io",
 }
+OPERATORS = {
+    "kaito": "kaito-workspace",
+    "dynamo": "dynamo-platform-dynamo-operator-controller-manager",
+    "kuberay": "kuberay-operator",
+}
+"""Deployments of the upstream operators."""
+
 HELPERS = {"kaito"}
 """Providers that make ConfigMaps."""
 
@@ -64,3 +71,16 @@ def test_it_makes_and_deletes_no_model_deployment(suite: Suite, name: str) -> No
 def test_it_writes_config_maps_only_where_it_makes_some(suite: Suite, name: str) -> None:
     for verb in ("create", "patch", "delete"):
         assert may(suite.plane, name, verb, "configmaps") == (name in HELPERS)
+
+
+@components
+def test_it_looks_at_no_deployment_but_its_operators(suite: Suite, name: str) -> None:
+    watched = {
+        operator
+        for operator in OPERATORS.values()
+        if may(suite.plane, name, "watch", f"deployments.apps/{operator}")
+    }
+
+    assert watched == ({OPERATORS[name]} if name in OPERATORS else set())
+    for verb in ("list", "create", "update", "patch", "delete"):
+        assert not may(suite.plane, name, verb, "deployments.apps")

@@ -1,0 +1,139 @@
+"""Settings that the upstream operators' Deployments tell: seen, told, and no reason to touch what serves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from kubefoundry_demo.suite import Suite
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
+from kubefoundry_sdk.cluster.client import Client
+from support.audit import AuditLog
+from support.deployments import GPU, model_deployment
+from support.kinds import UPSTREAM
+from support.restarts import restarted
+from support.waiting import message, phase, reason, until, until_deployment
+
+pytestmark = pytest.mark.integration
+
+TYPE = {"KUBEFOUNDRY_KAITO_GPU_INSTANCE_TYPE": "gpu-1"}
+IMAGE = "nvcr.io/nvidia/ai-dynamo"
+SEEN = {
+    "kaito": "Deployment kaito-workspace/kaito-workspace",
+    "dynamo": "Deployment dynamo-system/dynamo-platform-dynamo-operator-controller-manager",
+}
+
+
+def operator(provider: str, **container: Any) -> Object:
+    """The operator's Deployment as its chart names it, asking for no pod."""
+    namespace, name = SEEN[provider].removeprefix("Deployment ").split("/")
+    labels = {"app": name}
+    pod = {"containers": [{"name": "manager", "image": "example.com/operator:1", **container}]}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "replicas": 0,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        },
+    }
+
+
+def install(suite: Suite, deployment: Object) -> None:
+    suite.plane.kubectl("apply", "-f", "-", input=yaml.safe_dump(deployment))
+
+
+@pytest.fixture
+def operators(suite: Suite) -> Iterator[None]:
+    """Their namespaces, and the shims without what they have read when the test is over."""
+    for seen in SEEN.values():
+        suite.plane.kubectl("create", "namespace", seen.removeprefix("Deployment ").partition("/")[0])
+    yield
+    for provider, seen in SEEN.items():
+        suite.plane.kubectl("delete", "namespace", seen.removeprefix("Deployment ").partition("/")[0])
+        with restarted(suite.components[provider], {}):
+            pass
+
+
+async def test_the_mode_of_kaito_follows_its_operator_and_touches_nothing_that_serves(
+    suite: Suite, api: Client, namespace: str, operators: None
+) -> None:
+    with restarted(suite.components["kaito"], TYPE):
+        await until_told(api, "kaito", "no Deployment kaito-workspace is seen in any namespace")
+        await serving(api, namespace, "kaito", "brought")
+        requests = AuditLog(suite)
+        gate = "--feature-gates=vLLM=true,disableNodeAutoProvisioning="
+
+        install(suite, operator("kaito", args=[f"{gate}false"]))
+
+        await until_told(api, "kaito", f"provisioning=auto: read from {SEEN['kaito']}")
+        await serving(api, namespace, "kaito", "bought")
+        assert (await workspace(api, namespace, "brought")).get("instanceType") is None
+        assert (await workspace(api, namespace, "bought")).get("instanceType") == "gpu-1"
+
+        install(suite, operator("kaito", args=[f"{gate}true"]))
+
+        await until_told(api, "kaito", f"provisioning=byo: read from {SEEN['kaito']}")
+        await serving(api, namespace, "kaito", "brought-too")
+        assert (await workspace(api, namespace, "brought-too")).get("instanceType") is None
+        written = requests.writes("provider-kaito", namespace, UPSTREAM["kaito"].plural)
+        assert [line for line in written if "/brought?" in line] == []
+        assert len([line for line in written if "/bought?" in line]) == 1
+
+        with restarted(suite.components["kaito"], {**TYPE, "KUBEFOUNDRY_KAITO_PROVISIONING": "auto"}):
+            await until_told(api, "kaito", "provisioning=auto: stated by flags")
+            await serving(api, namespace, "kaito", "stated")
+        assert (await workspace(api, namespace, "stated")).get("instanceType") == "gpu-1"
+
+
+async def test_the_default_image_of_dynamo_is_of_its_operators_release(
+    suite: Suite, api: Client, namespace: str, operators: None
+) -> None:
+    await until_told(
+        api, "dynamo", "no Deployment dynamo-platform-dynamo-operator-controller-manager is seen"
+    )
+    await serving(api, namespace, "dynamo", "before")
+    requests = AuditLog(suite)
+
+    install(suite, operator("dynamo", image=f"{IMAGE}/kubernetes-operator:1.0.2"))
+
+    await until_told(api, "dynamo", f"operatorVersion=1.0.2: read from {SEEN['dynamo']}")
+    await serving(api, namespace, "dynamo", "after")
+    assert await images(api, namespace, "before") == {f"{IMAGE}/vllm-runtime:1.0.1"}
+    assert await images(api, namespace, "after") == {f"{IMAGE}/vllm-runtime:1.0.2"}
+    written = requests.writes("provider-dynamo", namespace, UPSTREAM["dynamo"].plural)
+    assert [line for line in written if "/before?" in line] == []
+
+
+async def serving(api: Client, namespace: str, provider: str, name: str) -> None:
+    body = model_deployment(name, namespace, GPU, provider=provider)
+    await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+    await until_deployment(api, name, namespace, lambda obj: phase(obj) == "Running")
+
+
+async def workspace(api: Client, namespace: str, name: str) -> Object:
+    found: Object = (await api.get(UPSTREAM["kaito"], name, namespace))["resource"]
+    return found
+
+
+async def images(api: Client, namespace: str, name: str) -> set[str]:
+    services = (await api.get(UPSTREAM["dynamo"], name, namespace))["spec"]["services"]
+    return {service["extraPodSpec"]["mainContainer"]["image"] for service in services.values()}
+
+
+async def until_told(api: Client, provider: str, words: str) -> None:
+    """Until the InferenceProviderConfig's `SettingsDiscovered` begins with these words."""
+    found = await until(
+        api,
+        PROVIDER_CONFIGS,
+        provider,
+        None,
+        lambda obj: obj is not None and message(obj, "SettingsDiscovered").startswith(words),
+    )
+    assert found is not None
+    assert reason(found, "SettingsDiscovered") == ("NotTold" if words.startswith("no ") else "Known")
