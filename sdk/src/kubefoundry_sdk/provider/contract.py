@@ -206,7 +206,8 @@ class Provider:
     yielded: paths of the main object (`spec.groups[*].replicas`) that belong to others once it exists: an
         autoscaler's counts. They are rendered at creation, and neither drift nor overwritten afterwards.
     render, observe: see `Rendered` and `Observation`; called only after `supports` found nothing.
-    operator: whose Deployment tells settings of the shim; None where there is nothing to find out.
+    operator: what shows whether the upstream operator is up, and tells settings of the shim; looked at where the
+        shim's account may. None where there is nothing to find out.
     pods: where the runtime finds out why what was deployed does not serve; None where the upstream says it itself.
     """
 
