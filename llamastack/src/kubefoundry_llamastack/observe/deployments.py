@@ -11,23 +11,25 @@ from kubefoundry_sdk.api.kinds import Object
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """desired, available, updated: numbers of pods. enough: whether as many serve as the rollout always keeps."""
+    """desired, available, updated (of the newest template), total: numbers of pods. enough: whether as many serve
+    as the rollout always keeps."""
 
     desired: int
     available: int
     updated: int
+    total: int
     enough: bool
 
     @property
     def complete(self) -> bool:
         """Whether all pods are of the newest template and serve."""
-        return self.available >= self.desired and self.updated >= self.desired
+        return self.desired <= self.available and self.desired <= self.updated == self.total
 
 
 def counts(live: Object | None) -> Counts:
     """Of a Deployment; nothing where there is none, or its controller has not seen its newest spec."""
     if live is None:
-        return Counts(0, 0, 0, False)
+        return Counts(0, 0, 0, 0, False)
     status: dict[str, Any] = live.get("status") or {}
     available = int(status.get("availableReplicas") or 0)
     seen = int(status.get("observedGeneration") or 0) >= int(live["metadata"].get("generation") or 0)
@@ -36,6 +38,7 @@ def counts(live: Object | None) -> Counts:
         desired=int(live["spec"].get("replicas", 1)),
         available=available,
         updated=int(status.get("updatedReplicas") or 0) if seen else 0,
+        total=int(status.get("replicas") or 0),
         enough=available > 0 and minimum is not None and minimum.get("status") == "True",
     )
 

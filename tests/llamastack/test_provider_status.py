@@ -1,0 +1,211 @@
+"""External providers: what the status says of the pods, at each step of their start."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_demo.suite import Suite
+from kubefoundry_llamastack.names import LLSD
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.cluster.client import Client
+from support.events import until_told
+from support.llamastack import (
+    ECHO,
+    GUARD,
+    container,
+    edit,
+    llsd,
+    new_pod,
+    pod_status,
+    reason,
+    told,
+    until_status,
+)
+
+pytestmark = pytest.mark.integration
+
+BOTH: dict[str, Any] = {"safety": [GUARD], "inference": [ECHO]}
+TOOL_ERROR = (
+    "ERROR: Cannot install provider 'echo': its image holds no metadata\n\nProvider: echo\n"
+    "Image: example.com/echo:1\nInit Container: external-provider-echo\nCode: MissingSpec\n\n"
+    "Reason: Missing /lls-provider/lls-provider-spec.yaml in image example.com/echo:1\n\n"
+    "Resolution: Add the file to the image."
+)
+DONE: Object = {"exitCode": 0, "message": '{"package": "acme-echo", "version": "1.2.0", "warnings": []}'}
+
+
+def failed(state: Object) -> Object:
+    waits = [
+        container(name, waiting={"reason": "PodInitializing"}) for name in ("extract-distribution-config",)
+    ]
+    return {"phase": "Pending", "initContainerStatuses": [state, *waits]}
+
+
+ENDED = {"exitCode": 1, "message": TOOL_ERROR}
+FAILURES = [
+    (
+        "ended",
+        container("external-provider-echo", terminated=ENDED),
+        "Missing /lls-provider/lls-provider-spec.yaml",
+    ),
+    (
+        "crash loop",
+        container("external-provider-echo", waiting={"reason": "CrashLoopBackOff"}, last=ENDED),
+        "Missing /lls-provider/lls-provider-spec.yaml in image example.com/echo:1",
+    ),
+    (
+        "pull",
+        container("external-provider-echo", waiting={"reason": "ImagePullBackOff", "message": "denied"}),
+        "Failed to pull provider image example.com/echo:1",
+    ),
+    (
+        "killed",
+        container("external-provider-echo", terminated={"exitCode": 137, "reason": "OOMKilled"}),
+        "more memory than its limit",
+    ),
+    (
+        "no shell",
+        container(
+            "external-provider-echo", terminated={"exitCode": 128, "message": "exec: /bin/sh: not found"}
+        ),
+        "/bin/sh and Python",
+    ),
+    (
+        "secret",
+        container(
+            "external-provider-echo", waiting={"reason": "CreateContainerConfigError", "message": "no s"}
+        ),
+        "cannot be created",
+    ),
+]
+
+
+@pytest.mark.accept("FR-001", "FR-028", "FR-029", "FR-030", "SC-002", "SC-009", "US3-1", "US3-4")
+@pytest.mark.parametrize(
+    ("state", "text"), [case[1:] for case in FAILURES], ids=[case[0] for case in FAILURES]
+)
+async def test_a_failed_install_is_told_with_all_facts(
+    api: Client, stack: Suite, namespace: str, state: Object, text: str
+) -> None:
+    await api.create(LLSD, llsd("fails", namespace, externalProviders=BOTH), manager="user")
+    pod = await new_pod(api, "fails", namespace, "example.com/echo:1")
+
+    await pod_status(api, pod, failed(state))
+
+    status = await until_status(
+        api, "fails", namespace, lambda status: reason(status, "ExternalProvidersReady") == "ProviderFailed"
+    )
+    row = status["externalProviderStatus"][0]
+    assert (row["providerId"], row["phase"]) == ("echo", "Failed")
+    for fact in (text, "echo", "example.com/echo:1", "external-provider-echo", "Resolution:"):
+        assert fact in row["message"]
+    assert status["phase"] == "Failed"
+    await until_told(api, namespace, "ProviderFailed", lambda note: text in note)
+
+
+@pytest.mark.accept("FR-028")
+async def test_rows_follow_the_newest_pods_and_time_moves_with_the_phase(
+    api: Client, stack: Suite, namespace: str
+) -> None:
+    await api.create(LLSD, llsd("rows", namespace, externalProviders={"inference": [ECHO]}), manager="user")
+    old = await new_pod(api, "rows", namespace, "example.com/echo:1")
+    phases = []
+
+    def at(phase: str) -> Any:
+        return lambda status: (status.get("externalProviderStatus") or [{}])[0].get("phase") == phase
+
+    for phase, state in (
+        ("Pending", container("external-provider-echo", waiting={"reason": "PodInitializing"})),
+        ("Installing", container("external-provider-echo", running={})),
+        ("Ready", container("external-provider-echo", terminated=DONE)),
+    ):
+        await pod_status(api, old, failed(state))
+        phases.append((await until_status(api, "rows", namespace, at(phase)))["externalProviderStatus"][0])
+    await edit(
+        api,
+        "rows",
+        namespace,
+        lambda cr: cr["spec"]["server"]["externalProviders"]["inference"][0].update(
+            image="example.com/echo:2"
+        ),
+    )
+    new = await new_pod(api, "rows", namespace, "example.com/echo:2")
+    await until_status(api, "rows", namespace, at("Pending"))
+    await pod_status(api, old, failed(container("external-provider-echo", terminated=ENDED)))
+    await pod_status(api, new, failed(container("external-provider-echo", running={})))
+    newest = await until_status(api, "rows", namespace, at("Installing"))
+
+    assert phases[2]["package"] == "acme-echo"
+    assert phases[2]["version"] == "1.2.0"
+    assert phases[2]["imageID"] == "example.com/any:1@sha256:0"
+    assert newest["externalProviderStatus"][0]["image"] == "example.com/echo:2"
+
+
+@pytest.mark.accept("FR-027")
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        ("extract-distribution-config", "ConfigExtractFailed"),
+        ("merge-config", "ConfigMergeFailed"),
+        ("llama-stack", "PreflightFailed"),
+    ],
+)
+async def test_what_fails_after_the_installs_lands_in_the_condition(
+    api: Client, stack: Suite, namespace: str, part: str, expected: str
+) -> None:
+    await api.create(LLSD, llsd("late", namespace, externalProviders={"inference": [ECHO]}), manager="user")
+    pod = await new_pod(api, "late", namespace, "example.com/echo:1")
+    said = {
+        "exitCode": 1,
+        "message": "ERROR: No run.yaml\n\nCode: NoBaseConfig\n\nReason: r\n\nResolution: s",
+    }
+    state = container(part, waiting={"reason": "CrashLoopBackOff"}, last=said)
+    first = container("external-provider-echo", terminated=DONE)
+    status = {"phase": "Pending", "initContainerStatuses": [first]}
+    status = (
+        {**status, "containerStatuses": [state]}
+        if part == "llama-stack"
+        else {**status, "initContainerStatuses": [first, state]}
+    )
+
+    await pod_status(api, pod, status)
+
+    seen = await until_status(
+        api, "late", namespace, lambda status: reason(status, "ExternalProvidersReady") == expected
+    )
+    assert "No run.yaml" in told(seen, "ExternalProvidersReady")["message"]
+    assert part in told(seen, "ExternalProvidersReady")["message"]
+
+
+async def test_new_pods_that_fail_while_old_ones_serve(api: Client, stack: Suite, namespace: str) -> None:
+    await api.create(LLSD, llsd("serves", namespace, externalProviders={"inference": [ECHO]}), manager="user")
+    old = await new_pod(api, "serves", namespace, "example.com/echo:1")
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    running = {
+        "phase": "Running",
+        "conditions": [ready],
+        "initContainerStatuses": [container("external-provider-echo", terminated=DONE)],
+        "containerStatuses": [container("llama-stack", running={})],
+    }
+
+    await pod_status(api, old, running)
+    first = await until_status(api, "serves", namespace, lambda status: status.get("phase") == "Ready")
+    await edit(
+        api,
+        "serves",
+        namespace,
+        lambda cr: cr["spec"]["server"]["externalProviders"]["inference"][0].update(
+            image="example.com/echo:2"
+        ),
+    )
+    new = await new_pod(api, "serves", namespace, "example.com/echo:2")
+    await pod_status(api, new, failed(container("external-provider-echo", terminated=ENDED)))
+
+    status = await until_status(
+        api, "serves", namespace, lambda status: reason(status, "ExternalProvidersReady") == "ProviderFailed"
+    )
+    assert reason(first, "ExternalProvidersReady") == "ProvidersReady"
+    assert status["phase"] == "Ready"
+    assert reason(status, "DeploymentReady") == "CrashLoop"

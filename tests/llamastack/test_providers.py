@@ -1,0 +1,123 @@
+"""External providers: what the pod is made of, what is refused, and which pods are admitted."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from kubefoundry_demo.suite import Suite
+from kubefoundry_llamastack.names import DEPLOYMENTS, LLSD, PODS
+from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Object
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.errors import ApiError
+from support.llamastack import (
+    ECHO,
+    GUARD,
+    deployment,
+    llsd,
+    new_pod,
+    reason,
+    told,
+    until_object,
+    until_status,
+)
+
+pytestmark = pytest.mark.integration
+
+BOTH: dict[str, Any] = {"safety": [GUARD], "inference": [ECHO]}
+HARD = {"quote": "'\"", "lines": "a\nb", "home": "$(HOME) $$ ${env.X}", "large": 2**53 + 1}
+"""Values that a shell, a kubelet or a number format would change."""
+
+
+def handed(item: Object) -> Any:
+    """What an init container is handed."""
+    words = item["command"]
+    return json.loads(base64.b64decode("".join(words[words.index("--input") + 1 :])))
+
+
+@pytest.mark.accept("FR-011", "FR-012", "FR-022")
+async def test_one_container_a_provider_then_extract_then_merge(
+    api: Client, stack: Suite, namespace: str
+) -> None:
+    wish = {**BOTH, "inference": [{**ECHO, "config": HARD, "imagePullPolicy": "Always"}]}
+    await api.create(LLSD, llsd("pod", namespace, externalProviders=wish), manager="user")
+
+    live = await deployment(api, "pod", namespace)
+
+    pod = live["spec"]["template"]["spec"]
+    first, second, extract, merge = pod["initContainers"]
+    assert [item["name"] for item in pod["initContainers"]] == [
+        "external-provider-echo",
+        "external-provider-guard",
+        "extract-distribution-config",
+        "merge-config",
+    ]
+    assert (first["image"], first["imagePullPolicy"]) == ("example.com/echo:1", "Always")
+    assert (second["image"], second["imagePullPolicy"]) == ("example.com/guard:1", "IfNotPresent")
+    assert handed(first)["config"] == HARD
+    assert "config" not in handed(second)
+    assert extract["image"] == merge["image"] == "example.com/stack:1"
+    [tool] = [item["configMap"]["name"] for item in pod["volumes"] if item["name"] == "provider-tool"]
+    assert (await api.get(CONFIG_MAPS, tool, namespace))["immutable"] is True
+    mounted = {item["mountPath"] for item in first["volumeMounts"]}
+    assert "/opt/llama-stack/external-providers" in mounted
+
+
+@pytest.mark.accept("FR-009", "FR-020")
+@pytest.mark.parametrize(
+    "twins",
+    [
+        {"inference": [ECHO, {**ECHO, "image": "example.com/other:1"}]},
+        {"inference": [ECHO], "safety": [{**ECHO, "image": "example.com/other:1"}]},
+    ],
+    ids=["one API", "two APIs"],
+)
+async def test_an_id_used_twice_makes_nothing(
+    api: Client, stack: Suite, namespace: str, twins: dict[str, Any]
+) -> None:
+    await api.create(LLSD, llsd("twins", namespace, externalProviders=twins), manager="user")
+
+    status = await until_status(
+        api, "twins", namespace, lambda status: reason(status, "DeploymentReady") == "InvalidSpec"
+    )
+
+    text = told(status, "ExternalProvidersReady")["message"]
+    assert status["phase"] == "Failed"
+    assert all(
+        word in text for word in ("'echo'", "example.com/echo:1", "example.com/other:1", "Resolution:")
+    )
+    with pytest.raises(ApiError, match="404"):
+        await api.get(DEPLOYMENTS, "twins", namespace)
+
+
+async def test_pods_that_a_quota_forbids(api: Client, stack: Suite, namespace: str) -> None:
+    stack.plane.kubectl("create", "quota", "tight", "--hard=pods=0", "-n", namespace)
+
+    await api.create(LLSD, llsd("quota", namespace), manager="user")
+
+    status = await until_status(
+        api, "quota", namespace, lambda status: reason(status, "DeploymentReady") == "PodCreationRefused"
+    )
+    assert "exceeded quota" in told(status, "DeploymentReady")["message"]
+    assert "Resolution: " in told(status, "DeploymentReady")["message"]
+    assert status["phase"] == "Failed"
+
+
+@pytest.mark.parametrize("level", ["baseline", "restricted"])
+async def test_pods_with_providers_are_admitted(
+    api: Client, stack: Suite, namespace: str, level: str
+) -> None:
+    stack.plane.kubectl("label", "namespace", namespace, f"pod-security.kubernetes.io/enforce={level}")
+
+    await api.create(LLSD, llsd("safe", namespace, externalProviders=BOTH), manager="user")
+
+    assert await new_pod(api, "safe", namespace, "example.com/echo:1")
+    items, _ = await api.list(PODS, namespace)
+    live = await until_object(api, DEPLOYMENTS, "safe", namespace)
+    assert len(items) == 1
+    assert live["spec"]["template"]["spec"]["securityContext"].get("runAsNonRoot", False) is (
+        level == "restricted"
+    )
