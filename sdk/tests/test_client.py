@@ -103,3 +103,10 @@ def test_a_refused_content(code: int) -> None:
 @pytest.mark.parametrize("code", [401, 404, 408, 409, 410, 429, 500, 503])
 def test_what_says_something_about_the_moment_only(code: int) -> None:
     assert not ApiError(code, "Whatever", "").rejected
+
+
+def test_a_field_that_the_schema_does_not_declare_is_rejected_content() -> None:
+    undeclared = "failed to create typed patch object (n/m; x.io/v1, Kind=X): .spec.a: field not declared in schema"
+
+    assert ApiError(500, "Unknown", undeclared).rejected
+    assert not ApiError(500, "InternalError", "conversion webhook failed").rejected

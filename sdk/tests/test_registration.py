@@ -7,9 +7,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+import pytest
 from aiohttp import web
 
-from kubefoundry_sdk.provider.registration import Registration
+from kubefoundry_sdk.provider.contract import Schema, UnsupportedSchema
+from kubefoundry_sdk.provider.registration import Registration, upstream_condition
 from kubefoundry_sdk.provider.upstream import Upstream
 from kubefoundry_sdk.runtime import options
 from kubefoundry_sdk.runtime.process import Process
@@ -110,3 +112,45 @@ async def test_rules_of_an_admin_stay_the_admins() -> None:
     assert made.query["force"] == "true"
     told = [item["reason"] for item in reported.body["status"]["conditions"]]
     assert told == ["CRDNotInstalled", "ManagedByOthers"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "status", "reason", "message"),
+    [
+        pytest.param(
+            Schema("example.com/v1"),
+            "True",
+            "SchemaSupported",
+            "CRD engines.example.com is installed, example.com/v1 is used",
+            id="all of it",
+        ),
+        pytest.param(
+            Schema("example.com/v1", lost=("presets", "0 replicas")),
+            "True",
+            "SchemaDegraded",
+            "CRD engines.example.com is installed, example.com/v1 is used; without: presets, 0 replicas; "
+            "a newer Example has them",
+            id="an older one",
+        ),
+        pytest.param(
+            UnsupportedSchema(("spec.a", "spec.b")),
+            "False",
+            "UnsupportedSchema",
+            "CRD engines.example.com lacks spec.a, spec.b; install a Example version that this shim supports",
+            id="unknown",
+        ),
+        pytest.param(
+            None,
+            "False",
+            "CRDNotInstalled",
+            "CRD engines.example.com is not installed; install the Example operator",
+            id="none",
+        ),
+    ],
+)
+def test_what_is_said_of_the_upstream_crd(
+    schema: Schema | UnsupportedSchema | None, status: str, reason: str, message: str
+) -> None:
+    said = upstream_condition(provider(), schema)
+
+    assert (said["status"], said["reason"], said["message"]) == (status, reason, message)

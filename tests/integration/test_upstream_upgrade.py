@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -15,6 +16,7 @@ from support.deployments import GPU, model_deployment
 from support.edits import ADMIN
 from support.events import until_told
 from support.kinds import GRAPHS, UPSTREAM
+from support.restarts import restarted
 from support.suites import install_crd, running_suite
 from support.upgrades import bare, dynamo_stored_as_v1beta1, upgrade
 from support.upstream import standin
@@ -85,6 +87,30 @@ async def test_drift_after_a_moved_storage_version_is_put_back(
     )
 
 
+async def test_a_version_that_is_no_longer_served_leaves_labels_to_compare(
+    suite: Suite, api: Client, namespace: str, stored_as_v1beta1: AuditLog
+) -> None:
+    alone = dynamo_stored_as_v1beta1()
+    alone["spec"]["versions"][0]["served"] = False
+    await upgrade(api, alone)
+    with restarted(suite.components["dynamo"], {}):  # what it has looked at already is forgotten
+        label = "/metadata/labels/kubefoundry.ai~1managed-by"
+
+        await api.json_patch(LISTED, "m", namespace, [{"op": "remove", "path": label}], manager=ADMIN)
+
+        note = await until_told(api, namespace, "DriftDetected")
+        assert "metadata.labels.kubefoundry.ai/managed-by" in note
+        put_back = await until(
+            api,
+            LISTED,
+            "m",
+            namespace,
+            lambda obj: "kubefoundry.ai/managed-by" in (obj or {})["metadata"]["labels"],
+        )
+        assert put_back is not None
+        assert phase(await api.get(MODEL_DEPLOYMENTS, "m", namespace)) == "Running"
+
+
 async def test_a_change_after_a_moved_storage_version_is_written_in_it(
     suite: Suite, api: Client, namespace: str, stored_as_v1beta1: AuditLog
 ) -> None:
@@ -136,6 +162,30 @@ async def test_a_field_that_is_gone_stops_writing_and_nothing_else(
     finally:
         await upgrade(api, standin(provider).document)
     await until_upstream(api, provider, "SchemaSupported")
+
+
+async def test_a_field_that_only_some_need_is_refused_to_those_until_it_is_back(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    narrow = copy.deepcopy(standin("dynamo").document)
+    [version] = narrow["spec"]["versions"]
+    service = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["services"]
+    del service["additionalProperties"]["properties"]["extraPodSpec"]["properties"]["nodeSelector"]
+    await upgrade(api, narrow)
+    try:
+        body = model_deployment("m", namespace, {**GPU, "nodeSelector": {"pool": "a"}}, provider="dynamo")
+        await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+
+        refused = await until_deployment(
+            api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ApplyRejected"
+        )
+
+        assert "extraPodSpec.nodeSelector: field not declared in schema" in message(
+            refused, "ResourceCreated"
+        )
+    finally:
+        await upgrade(api, standin("dynamo").document)
+    await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
 
 
 async def serving(api: Client, namespace: str, provider: str, name: str = "m") -> None:

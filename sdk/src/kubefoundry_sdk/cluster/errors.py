@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+
+UNDECLARED: Final = "failed to create typed patch object"
 
 
 class ApiError(Exception):
@@ -57,7 +59,12 @@ class ApiError(Exception):
 
     @property
     def rejected(self) -> bool:
-        """The content was refused: any 4xx but those that say something about the moment (contract §4)."""
+        """The content was refused: any 4xx but those that say something about the moment (contract §4).
+
+        And an apply of a field that the kind's schema does not declare, which is a 500 (seen on Kubernetes 1.36).
+        """
+        if self.code == 500:
+            return self.message.startswith(UNDECLARED)
         return 400 <= self.code < 500 and self.code not in (401, 404, 408, 409, 410, 429)
 
 

@@ -191,7 +191,8 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
         )
         return None
 
-    digest = apply.digest(todo.objects)
+    # What one schema refuses another may take.
+    digest = f"{shim.upstream.digest} {apply.digest(todo.objects)}"
     if standing := shim.refusals.standing(key, digest, loop.time()):
         report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyRejected", standing[0], failed=True)
         return standing[1]
