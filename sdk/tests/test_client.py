@@ -106,7 +106,9 @@ def test_what_says_something_about_the_moment_only(code: int) -> None:
 
 
 def test_a_field_that_the_schema_does_not_declare_is_rejected_content() -> None:
-    undeclared = "failed to create typed patch object (n/m; x.io/v1, Kind=X): .spec.a: field not declared in schema"
+    undeclared = (
+        "failed to create typed patch object (n/m; x.io/v1, Kind=X): .spec.a: field not declared in schema"
+    )
 
     assert ApiError(500, "Unknown", undeclared).rejected
     assert not ApiError(500, "InternalError", "conversion webhook failed").rejected
