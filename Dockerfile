@@ -7,9 +7,11 @@ WORKDIR /src
 COPY requirements/ requirements/
 COPY sdk/ sdk/
 COPY ${FOLDER}/ component/
+# A component may have a package of its own below it.
 RUN python -m venv /opt/kubefoundry \
  && /opt/kubefoundry/bin/pip install --no-cache-dir --require-hashes -r requirements/build.txt -r requirements/${COMPONENT}.txt \
- && /opt/kubefoundry/bin/pip install --no-cache-dir --no-deps --no-build-isolation ./sdk ./component
+ && /opt/kubefoundry/bin/pip install --no-cache-dir --no-deps --no-build-isolation ./sdk \
+      $(find ./component -maxdepth 2 -name pyproject.toml -printf '%h ')
 
 FROM python:3.11-slim-bookworm
 ARG COMPONENT

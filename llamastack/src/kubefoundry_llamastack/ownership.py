@@ -135,7 +135,9 @@ def _told_apart(items: list[Any], mark: str) -> bool:
     return bool(items) and all(isinstance(item, dict) and mark in item for item in items)
 
 
-ROLLING: Final = {"f:spec": {"f:strategy": {"f:rollingUpdate": {"f:maxSurge": {}, "f:maxUnavailable": {}}}}}
+ROLLING: Final[Fields] = {
+    "f:spec": {"f:strategy": {"f:rollingUpdate": {"f:maxSurge": {}, "f:maxUnavailable": {}}}}
+}
 """What the API server has filled in and nobody owns; as ours it can go."""
 
 

@@ -15,6 +15,7 @@ from kubefoundry_llamastack.names import (
 )
 from kubefoundry_llamastack.render import ca_bundle, init, server, tool
 from kubefoundry_llamastack.render.request import Distribution, Found, Settings, child
+from kubefoundry_sdk.api import quantity
 from kubefoundry_sdk.api.kinds import Object
 
 MOUNT_PATH: Final = "/.llama"
@@ -123,14 +124,28 @@ def environment(cr: Distribution, found: Found) -> list[Object]:
 
 
 def resources(cr: Distribution) -> Object:
-    """Requests of one CPU a worker and 1Gi, where the CR has none; with `workers` the limits are the same (recorded
-    children, README 4)."""
+    """Requests of one CPU a worker and 1Gi, where the CR has none, but never above its limits; with `workers` the
+    limits are the same (recorded children, README 4)."""
     given = cr.spec.server.container_spec.resources or {}
-    defaults = {"cpu": str(cr.spec.server.workers or 1), "memory": "1Gi"}
+    limits = given.get("limits") or {}
+    defaults = {
+        name: _lower(amount, limits.get(name))
+        for name, amount in (("cpu", str(cr.spec.server.workers or 1)), ("memory", "1Gi"))
+    }
     made: Object = {**given, "requests": {**defaults, **(given.get("requests") or {})}}
     if cr.spec.server.workers is not None:
-        made["limits"] = {**made["requests"], **(given.get("limits") or {})}
+        made["limits"] = {**made["requests"], **limits}
     return made
+
+
+def _lower(amount: str, limit: int | str | None) -> int | str:
+    if limit is None:
+        return amount
+    try:
+        return min(amount, limit, key=quantity.parse)
+    except ValueError:
+        # Not ours to judge: the API server refuses it in its own words.
+        return amount
 
 
 def mount_path(cr: Distribution) -> str:

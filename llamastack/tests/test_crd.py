@@ -1,0 +1,95 @@
+"""The CRD: the file is what the models say, and the existing operator's fields are all in it."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubefoundry_llamastack.api.crd import at, definition, text
+
+ROOT = Path(__file__).parents[2]
+SHARED = Path(os.environ.get("KUBEFOUNDRY_SHARED") or ROOT.parent / "shared")
+REAL = SHARED / "upstream-crds" / "llamastack" / "llamastack.io_llamastackdistributions.yaml"
+
+Schema = dict[str, Any]
+
+DIFFERENCES = {
+    # merged by the API server, so that two writers of conditions do not undo each other
+    r"status\.conditions": "list-map by type",
+    r"status\.conditions\[\]\.type": "the same pattern, written another way",
+    r"status\.distributionConfig\.providers\[\]\.config": "an object, as llama-stack sends it",
+    # core/v1 of Kubernetes 1.36 against that of the recorded CRD
+    r"spec\.server\.podOverrides\.volumes\[\]\.azureDisk\.cachingMode": "default of a newer Kubernetes",
+    r"spec\.server\.podOverrides\.volumes\[\]\.azureDisk\.kind": "default of a newer Kubernetes",
+    r"spec\.server\.podOverrides\.volumes\[\](\.projected\.sources\[\])?\.(configMap|secret)": "not atomic there",
+}
+"""Path of what differs, and why."""
+
+
+def test_the_file_is_what_the_models_say() -> None:
+    path = ROOT / "crds" / "llamastack" / "llamastackdistributions.yaml"
+
+    assert path.read_text() == text(), "out of date: make crds"
+
+
+@pytest.mark.accept("FR-006", "FR-007", "FR-008", "FR-010")
+def test_every_section_takes_providers() -> None:
+    spec = root(definition())["spec"]
+
+    sections = at(spec, "server.externalProviders")["properties"]
+
+    assert list(sections) == [
+        *("inference", "safety", "agents", "vectorIo", "datasetIo", "scoring", "eval"),
+        *("toolRuntime", "postTraining"),
+    ]
+    for section in sections.values():
+        item = section["items"]
+        assert section["x-kubernetes-list-type"] == "atomic"
+        assert "x-kubernetes-validations" not in section
+        assert item["required"] == ["providerId", "image"]
+        assert set(item["properties"]) == {"providerId", "image", "imagePullPolicy", "config"}
+        assert item["properties"]["imagePullPolicy"]["default"] == "IfNotPresent"
+        assert item["properties"]["config"]["x-kubernetes-preserve-unknown-fields"] is True
+
+
+@pytest.mark.upstream
+@pytest.mark.skipif(not REAL.is_file(), reason=f"the existing operator's CRD is not in {REAL}")
+def test_all_of_the_existing_operator_s_fields_are_there() -> None:
+    real = flat(root(yaml.safe_load(REAL.read_text())))
+    ours = flat(root(definition()))
+
+    unlike = {
+        path
+        for path, node in real.items()
+        if ours.get(path) != node and not any(re.fullmatch(known, path) for known in DIFFERENCES)
+    }
+    assert unlike == set()
+
+
+def root(crd: Schema) -> Schema:
+    schema: Schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    return {part: schema[part] for part in ("spec", "status")}
+
+
+def flat(parts: Schema) -> dict[str, Schema]:
+    """Every place of the schema, with what holds there."""
+    found: dict[str, Schema] = {}
+    for part, schema in parts.items():
+        _flat(schema, part, found)
+    return found
+
+
+def _flat(node: Schema, path: str, found: dict[str, Schema]) -> None:
+    inner = {"properties", "items", "additionalProperties", "description", "required"}
+    found[path] = {key: value for key, value in node.items() if key not in inner}
+    found[path]["required"] = sorted(node.get("required", ()))
+    for name, child in node.get("properties", {}).items():
+        _flat(child, f"{path}.{name}", found)
+    for key, mark in (("items", "[]"), ("additionalProperties", "{}")):
+        if isinstance(node.get(key), dict):
+            _flat(node[key], path + mark, found)

@@ -1,0 +1,157 @@
+"""What may not be asked for, when a pod template changes, which certificates are mounted, what a server said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kubefoundry_llamastack import checks, distribution, workload
+from kubefoundry_llamastack.render import ca_bundle
+from kubefoundry_llamastack.render.request import Distribution, Found, Settings, UserConfig
+from kubefoundry_llamastack.server_poll import provider
+from kubefoundry_sdk.api import names
+
+Make = Callable[..., Distribution]
+Object = dict[str, Any]
+
+FOUND = Found(image="example.com/stack:1", tool="chat-provider-tool-0")
+ECHO = {"providerId": "echo", "image": "example.com/echo:1"}
+PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+KEY = "-----BEGIN PRIVATE KEY-----\nBBBB\n-----END PRIVATE KEY-----\n"
+
+
+@pytest.mark.parametrize(
+    ("server", "words"),
+    [
+        (
+            {"externalProviders": {"inference": [ECHO], "safety": [{**ECHO, "image": "b:1"}]}},
+            (
+                "'echo'",
+                "externalProviders.inference",
+                "externalProviders.safety",
+                "example.com/echo:1",
+                "b:1",
+            ),
+        ),
+        (
+            {"externalProviders": {"inference": [ECHO]}, "modelDeployments": [{"name": "echo"}]},
+            ("'echo'", "example.com/echo:1", "modelDeployments"),
+        ),
+        ({"modelDeployments": [{"name": "a", "config": {"base_url": "x"}}]}, ("base_url", "'a'")),
+        (
+            {"externalProviders": {"inference": [{**ECHO, "config": {"a": "x" * 600_000}}]}},
+            ("too long", "echo"),
+        ),
+        (
+            {
+                "externalProviders": {"inference": [ECHO]},
+                "podOverrides": {"volumes": [{"name": "config", "emptyDir": {}}]},
+            },
+            ("podOverrides.volumes", "'config'"),
+        ),
+    ],
+    ids=["two APIs", "model and provider", "base_url", "too long", "volume name"],
+)
+def test_a_refusal_names_all_that_is_needed(make: Make, server: Object, words: tuple[str, ...]) -> None:
+    text = checks.refusal(make(**server)) or ""
+
+    assert all(word in text for word in words)
+
+
+def test_what_is_fine_is_not_refused(make: Make) -> None:
+    cr = make(externalProviders={"inference": [ECHO]}, modelDeployments=[{"name": "llama"}])
+
+    assert checks.refusal(cr) is None
+
+
+def digest(cr: Distribution, found: Found = FOUND, override: str = "", **server: Any) -> str:
+    raw = {"server": {"distribution": {"image": "example.com/stack:1"}, **server}}
+    return workload.inputs(cr, found, override, raw)
+
+
+def test_what_a_pod_template_is_made_from(make: Make) -> None:
+    cr = make()
+    same = digest(cr)
+
+    assert digest(make(), replace(FOUND, image="newer:2", tool="another")) == same
+    assert digest(make(), storage={"size": "1Gi"}) == digest(make(), storage={"size": "2Gi"})
+    assert digest(make({"replicas": 2})) != same
+    assert digest(make({"replicas": 2})) == digest(make({"replicas": 3}))
+    changes = [
+        digest(cr, replace(FOUND, user_config=UserConfig("config.yaml", "d"))),
+        digest(cr, replace(FOUND, ca_digest="d")),
+        digest(cr, replace(FOUND, endpoints={"a": "http://a"})),
+        digest(cr, FOUND, "override:1"),
+        digest(replace(cr, annotations={names.REFRESH_ANNOTATION: "1"})),
+        digest(cr, workers=2),
+    ]
+    assert len({same, *changes}) == 7
+
+
+def test_a_template_stays_while_its_inputs_do_and_its_tool_is_there(make: Make) -> None:
+    cr = make(externalProviders={"inference": [ECHO]})
+    first = workload.decide(cr, FOUND, Settings(), "inputs", None, None)
+    live = {**first.body, "metadata": {**first.body["metadata"], "managedFields": []}}
+    newer = replace(FOUND, image="newer:2", tool="chat-provider-tool-1")
+
+    def decided(made_from: str, *tools: str) -> str:
+        before = workload.Before(tools=tools)
+        found = workload.decide(cr, newer, Settings(), made_from, live, first.record, before)
+        return workload.tool_of(found.body["spec"]["template"])
+
+    assert decided("inputs", "chat-provider-tool-0") == "chat-provider-tool-0"
+    assert decided("others", "chat-provider-tool-0") == "chat-provider-tool-1"
+    assert decided("inputs") == "chat-provider-tool-1"
+
+
+def test_a_record_is_read_as_it_was_written(make: Make) -> None:
+    record = workload.Record({"spec": {"a": 2**53 + 1}}, "inputs", adopted=True)
+
+    assert workload.recorded(workload.record_map(make(), record)) == record
+    assert workload.recorded({"data": {"template": "no JSON"}}) is None
+
+
+def test_certificates_in_the_order_of_keys_and_nothing_else() -> None:
+    data = {"a": PEM + KEY, "b": f"# a comment\n{PEM}"}
+
+    assert ca_bundle.bundle(data, ["b", "a"], "cas", given=True) == f"{PEM}\n{PEM}"
+    assert ca_bundle.bundle({"ca-bundle.crt": PEM}, ca_bundle.TRUSTED_KEYS, "odh", given=False) == PEM
+    for wrong, words in (({"a": KEY}, "no PEM certificate"), ({}, "no key 'a'")):
+        with pytest.raises(ca_bundle.Unusable, match=words):
+            ca_bundle.bundle(wrong, ["a"], "cas", given=True)
+
+
+def test_the_operator_s_config_map() -> None:
+    data = {
+        "image-overrides": "starter: example.com/s:1\nbad: '!! no'\n",
+        "featureFlags": "enableNetworkPolicy: {enabled: true}",
+    }
+
+    read = distribution.read({"data": data})
+
+    assert (dict(read.images), read.network_policies, len(read.problems)) == (
+        {"starter": "example.com/s:1"},
+        True,
+        1,
+    )
+    assert distribution.read(None) == distribution.OperatorConfig()
+    assert "no YAML" in distribution.read({"data": {"image-overrides": "a: [b"}}).problems[0]
+
+
+@pytest.mark.parametrize(
+    ("item", "expected"),
+    [
+        ({"api": "inference", "provider_id": "a", "provider_type": "remote::b", "config": None}, {}),
+        ({"api": "inference", "provider_id": "a", "provider_type": "t", "config": {"k": 1}}, {"k": 1}),
+    ],
+)
+def test_a_provider_as_the_server_lists_it(item: Object, expected: Object) -> None:
+    row = provider(item)
+
+    assert row is not None
+    assert row["config"] == expected
+    assert row["health"] == {"status": "", "message": ""}
+    assert provider({"api": "inference"}) is None

@@ -1,0 +1,135 @@
+"""What a pod template holds, field by field; whole children are compared with recorded ones elsewhere."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kubefoundry_llamastack.render import server, tool
+from kubefoundry_llamastack.render.deployment import deployment, environment, resources
+from kubefoundry_llamastack.render.request import Distribution, Found, Settings
+
+Make = Callable[..., Distribution]
+
+FOUND = Found(image="example.com/stack:1", tool="chat-provider-tool-0")
+ECHO = {"providerId": "echo", "image": "example.com/echo:1"}
+
+
+@pytest.mark.accept("FR-012")
+def test_providers_stand_in_the_order_of_sections_and_lists(make: Make) -> None:
+    ids = ("b", "a", "d", "c")
+    one, two, three, four = ({"providerId": item, "image": "i"} for item in ids)
+    cr = make(externalProviders={"postTraining": [four], "safety": [two, three], "inference": [one]})
+
+    assert [item.provider_id for _, item in cr.spec.providers()] == ["b", "a", "d", "c"]
+    assert [section for section, _ in cr.spec.providers()] == [
+        "inference",
+        "safety",
+        "safety",
+        "postTraining",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, {"requests": {"cpu": "1", "memory": "1Gi"}}),
+        (
+            {"workers": 4},
+            {"requests": {"cpu": "4", "memory": "1Gi"}, "limits": {"cpu": "4", "memory": "1Gi"}},
+        ),
+        (
+            {"containerSpec": {"resources": {"limits": {"memory": "4Gi"}, "requests": {"cpu": "250m"}}}},
+            {"limits": {"memory": "4Gi"}, "requests": {"cpu": "250m", "memory": "1Gi"}},
+        ),
+        (
+            {"containerSpec": {"resources": {"limits": {"memory": "512Mi", "cpu": "500m"}}}},
+            {"limits": {"memory": "512Mi", "cpu": "500m"}, "requests": {"cpu": "500m", "memory": "512Mi"}},
+        ),
+    ],
+    ids=["nothing", "workers", "some", "limits below the defaults"],
+)
+def test_resources(make: Make, given: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert resources(make(**given)) == expected
+
+
+def test_a_variable_of_the_user_s_replaces_the_operator_s(make: Make) -> None:
+    own = [{"name": "HF_HOME", "value": "/a"}, {"name": "X", "value": "1"}, {"name": "X", "value": "2"}]
+
+    found = environment(make(containerSpec={"env": own}), FOUND)
+
+    assert [item["name"] for item in found] == [
+        "HF_HOME",
+        "LLS_WORKERS",
+        "LLS_PORT",
+        "LLAMA_STACK_CONFIG",
+        "X",
+    ]
+    assert (found[0]["value"], found[-1]["value"]) == ("/a", "2")
+
+
+@pytest.mark.accept("FR-016")
+@pytest.mark.parametrize(("before", "after"), [(None, ""), ("", ""), ("/mine", ":/mine")])
+def test_python_path_keeps_what_is_there(before: str | None, after: str) -> None:
+    script = server.WITH_PROVIDERS.split(f'"$python" {tool.ZIPAPP}')[0] + 'printf %s "$PYTHONPATH"\n'
+    variables = {"PATH": "/usr/bin:/bin", **({} if before is None else {"PYTHONPATH": before})}
+
+    done = subprocess.run(["sh", "-c", script], env=variables, capture_output=True, text=True, check=True)
+
+    assert done.stdout == tool.PACKAGES + after
+
+
+@pytest.mark.parametrize(
+    ("given", "last"),
+    [
+        ({}, server.OWN),
+        ({"workers": 1}, server.OWN),
+        ({"workers": 2}, server.SEVERAL),
+        ({"containerSpec": {"command": ["/run"], "args": ["-x"]}}, server.GIVEN),
+        ({"containerSpec": {"args": ["-x"]}}, server.OWN),
+    ],
+    ids=["default", "one worker", "two workers", "command", "arguments alone"],
+)
+def test_what_follows_preflight(make: Make, given: dict[str, Any], last: str) -> None:
+    cr = make(externalProviders={"inference": [ECHO]}, **given)
+
+    started = server.start(cr, "example.com/stack:1")
+
+    own = cr.spec.server.container_spec
+    assert started["command"][:2] == ["/bin/sh", "-c"]
+    assert started["command"][2] == server.WITH_PROVIDERS + last
+    assert started["args"][1:] == [*(own.command or ()), *(own.args or ())]
+
+
+@pytest.mark.parametrize("number", [1, 10])
+def test_the_probe_covers_preflight_and_five_minutes(make: Make, number: int) -> None:
+    providers = [{"providerId": f"p{index}", "image": "i"} for index in range(number)]
+
+    probe = server.startup_probe(make(externalProviders={"inference": providers}))
+
+    assert probe["failureThreshold"] * probe["periodSeconds"] >= 300 + server.PREFLIGHT_SECONDS
+
+
+def test_no_word_of_a_user_stands_in_a_script_or_a_value(make: Make) -> None:
+    hard = "'; $(HOME) $$ ${env.X}\n\""
+    config = {"inference": [{**ECHO, "config": {"key": hard}}]}
+    cr = make(externalProviders=config, modelDeployments=[{"name": "md", "config": {"key": hard}}])
+
+    template = deployment(cr, FOUND, Settings())["spec"]["template"]
+
+    assert "$(HOME)" not in str(template)
+    assert "${env.X}" not in str(template)
+
+
+def test_settings_of_the_operator_reach_volume_and_containers(make: Make) -> None:
+    settings = Settings("5Gi", {"limits": {"memory": "1Gi"}})
+    cr = make(externalProviders={"inference": [ECHO]})
+
+    pod = deployment(cr, FOUND, settings)["spec"]["template"]["spec"]
+
+    assert [item["resources"] for item in pod["initContainers"]] == [{"limits": {"memory": "1Gi"}}] * 3
+    [volume] = [item for item in pod["volumes"] if item["name"] == "external-providers"]
+    assert volume["emptyDir"]["sizeLimit"] == "5Gi"

@@ -1,0 +1,68 @@
+"""Asking a server what it runs: answers, silence, and asking again; a real HTTP server on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp import web
+
+from kubefoundry_llamastack.server_poll import ServerPoll
+from kubefoundry_sdk.runtime.store import Key
+
+KEY = ("team", "chat")
+PROVIDER = {"api": "inference", "provider_id": "echo", "provider_type": "remote::echo", "config": {}}
+
+
+@pytest.fixture
+async def url() -> AsyncIterator[str]:
+    async def providers(_: web.Request) -> web.StreamResponse:
+        return web.json_response({"data": [PROVIDER]})
+
+    async def version(_: web.Request) -> web.StreamResponse:
+        return web.json_response({"version": "0.7.3"})
+
+    app = web.Application()
+    app.add_routes([web.get("/v1/providers", providers), web.get("/v1/version", version)])
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    await runner.cleanup()
+
+
+async def first_answer(asked: str) -> ServerPoll:
+    told: asyncio.Queue[Key] = asyncio.Queue()
+    poll = ServerPoll(told.put_nowait)
+    work = asyncio.create_task(poll.run())
+    poll.follow(KEY, asked)
+    async with asyncio.timeout(10):
+        assert await told.get() == KEY
+    work.cancel()
+    return poll
+
+
+async def test_what_a_server_lists_is_told_once(url: str) -> None:
+    answer = (await first_answer(url)).answer(KEY)
+
+    assert answer is not None
+    assert answer.version == "0.7.3"
+    assert [item["provider_id"] for item in answer.providers or ()] == ["echo"]
+
+
+async def test_a_silent_server_is_a_problem_with_its_address() -> None:
+    answer = (await first_answer("http://127.0.0.1:9")).answer(KEY)
+
+    assert answer is not None
+    assert answer.providers is None
+    assert "http://127.0.0.1:9" in answer.problem
+
+
+async def test_a_server_that_is_gone_is_forgotten(url: str) -> None:
+    poll = await first_answer(url)
+
+    poll.follow(KEY, None)
+
+    assert poll.answer(KEY) is None
