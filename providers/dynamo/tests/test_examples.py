@@ -5,6 +5,7 @@ from __future__ import annotations
 from kubefoundry_dynamo.render import render
 from kubefoundry_dynamo.settings import Settings
 from kubefoundry_sdk.provider.contract import Schema
+from kubefoundry_sdk.provider.pods import LAST_WORDS
 from support.corpus import deployment
 
 V0_7 = Schema("nvidia.com/v1alpha1", frozenset({"subComponentType", "globalDynamoNamespace"}))
@@ -54,7 +55,7 @@ def test_aggregated_on_0_7() -> None:
                     "envFromSecret": "hf-token",
                     "envs": [{"name": "DYN_ROUTER_MODE", "value": "round-robin"}],
                     "resources": {"requests": {"cpu": "2", "memory": "4Gi"}},
-                    "extraPodSpec": {"mainContainer": {"image": image}},
+                    "extraPodSpec": {"mainContainer": {"image": image, **LAST_WORDS}},
                 },
                 "VllmWorker": {
                     "componentType": "worker",
@@ -64,6 +65,7 @@ def test_aggregated_on_0_7() -> None:
                     "extraPodSpec": {
                         "mainContainer": {
                             "image": image,
+                            **LAST_WORDS,
                             "command": ["python3", "-m", "dynamo.vllm"],
                             "args": [
                                 *("--model", "meta-llama/Llama-3.1-8B-Instruct"),
@@ -121,6 +123,7 @@ def test_disaggregated_on_v1beta1() -> None:
                 {
                     "name": "main",
                     "image": "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.5.0",
+                    **LAST_WORDS,
                     "command": ["python3", "-m", "dynamo.vllm"],
                     "args": [
                         *("--model", "meta-llama/Llama-3.1-70B-Instruct"),

@@ -11,6 +11,7 @@ from kubefoundry_kaito.probe import ACCESS_SECRET, ANY_MODEL, ENGINE_CONFIG
 from kubefoundry_kaito.render import render
 from kubefoundry_kaito.settings import Settings
 from kubefoundry_sdk.provider.contract import Rendered, Schema
+from kubefoundry_sdk.provider.pods import LAST_WORDS
 from support.corpus import deployment
 
 Spec = dict[str, Any]
@@ -53,6 +54,7 @@ def test_a_cpu_model_becomes_a_pod_template() -> None:
                         {
                             "name": "model",
                             "image": "example/llama-cpp-runner:latest",
+                            **LAST_WORDS,
                             "args": ["huggingface://google/gemma-3-1b-it-qat-q8_0-gguf", "--address=:5000"],
                             "ports": [{"containerPort": 5000}],
                             "readinessProbe": {"tcpSocket": {"port": 5000}},

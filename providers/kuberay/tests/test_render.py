@@ -10,6 +10,7 @@ import pytest
 from kubefoundry_kuberay.provider import provider
 from kubefoundry_kuberay.settings import Settings
 from kubefoundry_sdk.provider.contract import Schema
+from kubefoundry_sdk.provider.pods import LAST_WORDS
 from support.corpus import deployment
 
 SCHEMA = Schema("ray.io/v1", frozenset({"suspend"}))
@@ -56,6 +57,7 @@ def test_the_whole_object() -> None:
     }
     container = {
         "image": IMAGE,
+        **LAST_WORDS,
         "env": [{"name": "LEVEL", "value": "DEBUG"}],
         "envFrom": [{"secretRef": {"name": "hf-token"}}],
     }
@@ -130,7 +132,12 @@ def test_nothing_is_rendered_for_what_is_not_stated() -> None:
     assert worker == {
         "spec": {
             "containers": [
-                {"name": "ray-worker", "image": IMAGE, "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+                {
+                    "name": "ray-worker",
+                    "image": IMAGE,
+                    **LAST_WORDS,
+                    "resources": {"limits": {"nvidia.com/gpu": "1"}},
+                }
             ]
         }
     }

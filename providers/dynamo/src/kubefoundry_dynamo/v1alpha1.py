@@ -7,6 +7,7 @@ from typing import Any, Final
 from kubefoundry_dynamo.graph import Component, Graph
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.contract import Schema
+from kubefoundry_sdk.provider.pods import LAST_WORDS
 
 NVIDIA_GPU: Final = "nvidia.com/gpu"
 """The resource that the CRD's `gpu` means where nothing else is said."""
@@ -44,7 +45,7 @@ def _service(graph: Graph, component: Component, schema: Schema) -> Object:
 
 
 def _pod_spec(graph: Graph, component: Component) -> Object:
-    container = {"image": component.image} | _nonempty(
+    container = {"image": component.image, **LAST_WORDS} | _nonempty(
         command=list(component.command), args=list(component.args)
     )
     return {"mainContainer": container} | _nonempty(

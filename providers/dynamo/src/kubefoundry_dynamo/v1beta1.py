@@ -7,6 +7,7 @@ from typing import Any
 from kubefoundry_dynamo.graph import Component, Graph
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.contract import Schema
+from kubefoundry_sdk.provider.pods import LAST_WORDS
 
 
 def spec_of(graph: Graph, schema: Schema) -> Object:
@@ -36,7 +37,7 @@ def _main_container(graph: Graph, component: Component) -> Object:
     if component.gpu is not None:
         limits[component.gpu.type] = str(component.gpu.count)
     secret = [{"secretRef": {"name": graph.secret}}] if graph.secret else []
-    return {"name": "main", "image": component.image} | _nonempty(
+    return {"name": "main", "image": component.image, **LAST_WORDS} | _nonempty(
         command=list(component.command),
         args=list(component.args),
         env=list(component.env),

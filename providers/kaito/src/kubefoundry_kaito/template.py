@@ -8,6 +8,7 @@ from kubefoundry_kaito import llamacpp, vllm
 from kubefoundry_kaito.options import argv
 from kubefoundry_kaito.overrides import overrides_of
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.provider.pods import LAST_WORDS
 
 CONTAINER: Final = "model"
 
@@ -48,6 +49,7 @@ def _container(spec: ModelDeploymentSpec, image: str) -> dict[str, Any]:
     container: dict[str, Any] = {
         "name": CONTAINER,
         "image": image,
+        **LAST_WORDS,
         "args": _args(spec),
         "ports": [{"containerPort": vllm.PORT}],
         "readinessProbe": _readiness(spec),

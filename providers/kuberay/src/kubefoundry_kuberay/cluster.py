@@ -17,6 +17,7 @@ from kubefoundry_kuberay.roles import Role, roles
 from kubefoundry_sdk.api import quantity
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.api.names import PREFIX
+from kubefoundry_sdk.provider.pods import LAST_WORDS
 
 MAX_WORKERS: Final = 1000
 """Most workers of a group: constant, because KubeRay does not pass a change of it on either."""
@@ -100,7 +101,7 @@ def _pod_template(spec: ModelDeploymentSpec, container: dict[str, Any]) -> dict[
         container["env"] = spec.env
     if spec.secrets.hugging_face_token:
         container["envFrom"] = [{"secretRef": {"name": spec.secrets.hugging_face_token}}]
-    pod: dict[str, Any] = {"containers": [container]}
+    pod: dict[str, Any] = {"containers": [{**container, **LAST_WORDS}]}
     annotations = dict(spec.pod_template.metadata.annotations)
     if spec.node_selector:
         pod["nodeSelector"] = dict(spec.node_selector)
