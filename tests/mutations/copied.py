@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from mutations.listed import Mutation
+from support.upstream import SHARED
 
 LEFT_OUT: Final = (".git", ".venv", "__pycache__", ".*_cache", ".hypothesis")
 
@@ -31,7 +32,6 @@ class Copy:
 
     def pytest(self, *tests: str) -> subprocess.CompletedProcess[str]:
         """Runs these tests there."""
-        shared = os.environ.get("KUBEFOUNDRY_SHARED") or str(Path(__file__).resolve().parents[3] / "shared")
         return subprocess.run(
             [
                 str(self.root / ".venv" / "bin" / "python"),
@@ -39,7 +39,7 @@ class Copy:
                 *(f"--timeout={SECONDS}", *tests),
             ],
             cwd=self.root,
-            env={**os.environ, "KUBEFOUNDRY_SHARED": shared},
+            env={**os.environ, "KUBEFOUNDRY_SHARED": str(SHARED)},
             capture_output=True,
             text=True,
             check=False,
@@ -77,7 +77,7 @@ def copy(root: Path, folder: Path) -> Copy:
     own = Path(sysconfig.get_path("purelib", vars=scheme))
     # A path that stands in such a file is searched, its own such files are not read: ours come from the copy alone.
     (own / "copy.pth").write_text("".join(f"{path}\n" for path in (*sources, packages)))
-    for script in console_scripts(Path(sys.executable).parent):
+    for script in Path(sys.executable).parent.glob("kubefoundry-*"):
         text = script.read_text().replace(sys.executable, str(environment / "bin" / "python"), 1)
         (environment / "bin" / script.name).write_text(text)
         (environment / "bin" / script.name).chmod(0o755)
@@ -94,8 +94,3 @@ def editable(packages: Path) -> Sequence[Path]:
     """Source folders of what is installed in place."""
     lines = [line for file in sorted(packages.glob("*.pth")) for line in file.read_text().splitlines()]
     return [Path(line) for line in lines if line.startswith("/")]
-
-
-def console_scripts(folder: Path) -> Sequence[Path]:
-    """Those of ours."""
-    return sorted(folder.glob("kubefoundry-*"))
