@@ -1,0 +1,44 @@
+"""What is observed is the spec that was applied, whatever the newest one asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.provider import manifest
+from kubefoundry_sdk.provider.observation import as_applied
+from support.plans import SPEC
+
+
+def live(**spec: Any) -> dict[str, Any]:
+    meta = {"name": "m", "namespace": "n", "uid": "u", "generation": 2}
+    return {"metadata": meta, "spec": {**SPEC, **spec}}
+
+
+def upstream(**spec: Any) -> dict[str, Any]:
+    record = manifest.Record({"metadata": {}}, {**SPEC, **spec}, "", None)
+    return {"metadata": {"annotations": {names.APPLIED_ANNOTATION: manifest.pack(record)}}}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "standing", "replicas"),
+    [
+        pytest.param(live(scaling={"replicas": 3}), upstream(scaling={"replicas": 2}), 2, id="refused"),
+        pytest.param(live(scaling={"replicas": "x"}), upstream(scaling={"replicas": 2}), 2, id="unreadable"),
+        pytest.param(
+            live(scaling={"replicas": 3}), upstream(scaling={"replicas": "x"}), 3, id="unreadable record"
+        ),
+        pytest.param(live(scaling={"replicas": 3}), {"metadata": {}}, 3, id="no record"),
+    ],
+)
+def test_the_applied_spec_counts(wanted: dict[str, Any], standing: dict[str, Any], replicas: int) -> None:
+    seen = as_applied(wanted, standing)
+
+    assert seen is not None
+    assert (seen.spec.scaling.replicas, seen.uid) == (replicas, "u")
+
+
+def test_nothing_is_observed_of_what_nobody_can_read() -> None:
+    assert as_applied(live(scaling={"replicas": "x"}), {"metadata": {}}) is None
