@@ -125,13 +125,15 @@ class Life:
         )
         assert self.alive.longest <= LAG, f"{what}: Failed for {self.alive.longest:.1f} s while it answered"
 
-    async def follow(self, kind: Kind) -> None:
-        """Keeps the latest state of object `m` of that kind, until cancelled."""
-        selector = {"fieldSelector": f"metadata.name={NAME}"}
-        items, version = await self.api.list(kind, self.namespace, selector=selector)
-        assert not items
+    async def follow(self, kind: Kind, since: str) -> None:
+        """Keeps the latest state of object `m` of that kind from that resource version on, until cancelled."""
         async for event in self.api.watch(
-            kind, self.namespace, resource_version=version, seconds=3000, silence=3000, selector=selector
+            kind,
+            self.namespace,
+            resource_version=since,
+            seconds=3000,
+            silence=3000,
+            selector={"fieldSelector": f"metadata.name={NAME}"},
         ):
             if event["type"] != "BOOKMARK":
                 self._take(kind, None if event["type"] == "DELETED" else event["object"])
@@ -175,11 +177,10 @@ class Life:
 async def watched(api: Client, namespace: str, rows: list[Row]) -> AsyncIterator[Life]:
     """A life in an empty namespace."""
     life = Life(api, namespace, rows)
+    since = {kind: (await api.list(kind, namespace))[1] for kind in (MODEL_DEPLOYMENTS, RAY_SERVICES)}
     async with asyncio.TaskGroup() as tasks:
-        running = [
-            tasks.create_task(work)
-            for work in (life.follow(MODEL_DEPLOYMENTS), life.follow(RAY_SERVICES), life.ask())
-        ]
+        running = [tasks.create_task(life.follow(kind, version)) for kind, version in since.items()]
+        running.append(tasks.create_task(life.ask()))
         try:
             yield life
         finally:

@@ -14,8 +14,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-LOAD: Final = 2.0
-"""Seconds an engine takes to load its model."""
+LOAD: Final = 5.0
+"""Seconds an engine takes to load its model: more than a status may lag behind (life.py)."""
 
 POSITIONS: Final = 32768
 """The longest context of every model here."""
@@ -34,18 +34,22 @@ class Engine:
 
 @dataclass(slots=True)
 class Serve:
-    """All of it is lost with the head pod. config: as last submitted, None before that."""
+    """All of it is lost with the head pod. config: as last submitted, None before that.
+
+    failure: why the last update ended. updating: whether engines of another version are to be replaced.
+    """
 
     config: Mapping[str, Any] | None = None
     engines: list[Engine] = field(default_factory=list)
     failure: str = ""
+    updating: bool = False
 
     def submit(self, config: Mapping[str, Any]) -> None:
         """A new configuration; the same code as before keeps what became of it."""
         before = self._version
         self.config = config
         if self._version != before:
-            self.failure = ""
+            self.failure, self.updating = "", True
 
     @property
     def models(self) -> list[dict[str, Any]]:
@@ -70,26 +74,37 @@ class Serve:
         self._load(now)
         self._stop()
         self._start(now, workers)
+        self.updating = self.updating and not self._settled
 
     def applications(self) -> dict[str, Any]:
         """As `GET /api/serve/applications/` answers."""
         if self.config is None:
             return {}
+        name, engines = str(self._application["name"]), str(self._application["deployments"][0]["name"])
         status = self._status
-        name = str(self._application["name"])
-        each = {"DEPLOYING": "UPDATING", "RUNNING": "HEALTHY", "DEPLOY_FAILED": "DEPLOY_FAILED"}[status]
+        application = {"HEALTHY": "RUNNING", "DEPLOY_FAILED": "DEPLOY_FAILED"}.get(status, "DEPLOYING")
+        said = f"Failed to update the deployments ['{engines}']." if self.failure else ""
         deployments = {
-            deployment: {"name": deployment, "status": each, "message": self.failure}
-            for deployment in (self._application["deployments"][0]["name"], "OpenAiIngress")
+            engines: {"name": engines, "status": status, "message": self.failure},
+            "OpenAiIngress": {"name": "OpenAiIngress", "status": "HEALTHY", "message": ""},
         }
-        return {name: {"name": name, "status": status, "message": self.failure, "deployments": deployments}}
+        return {name: {"name": name, "status": application, "message": said, "deployments": deployments}}
 
     @property
     def _status(self) -> str:
+        """Of the engines' deployment; one that only scales is not UPDATING (ray/serve/_private/common.py)."""
         if self.failure:
             return "DEPLOY_FAILED"
+        if self._settled:
+            return "HEALTHY"
+        if self.updating:
+            return "UPDATING"
+        return "DOWNSCALING" if len(self.engines) > self.wanted else "UPSCALING"
+
+    @property
+    def _settled(self) -> bool:
         current = [engine for engine in self.engines if engine.serves and engine.version == self._version]
-        return "RUNNING" if len(current) == len(self.engines) == self.wanted else "DEPLOYING"
+        return len(current) == len(self.engines) == self.wanted
 
     @property
     def _application(self) -> Mapping[str, Any]:

@@ -105,6 +105,30 @@ async def test_an_engine_edit_is_rolled_out_in_the_running_cluster(life: Life) -
     assert cluster(life) == first
 
 
+async def test_a_single_engine_is_replaced_with_nothing_serving_meanwhile(life: Life) -> None:
+    await life.step("create", create(life), lambda: running(life, 1))
+
+    await life.step(
+        "engine args edit, 1 replica",
+        change(life, "/spec/engine/args", {"max-model-len": "4096"}),
+        lambda: running(life, 1) and life.context == 4096,
+    )
+    assert life.phases == ["Running", "Deploying", "Running"]
+
+    await life.step(
+        "an update that fails, 1 replica",
+        change(life, "/spec/engine/args", {"max-model-len": str(TOO_LONG)}),
+        lambda: says(life, "Failed", "max_model_len"),
+    )
+    assert not life.serves
+
+    await life.step(
+        "its repair",
+        change(life, "/spec/engine/args", {"max-model-len": "8192"}),
+        lambda: running(life, 1) and life.context == 8192,
+    )
+
+
 async def test_an_image_edit_switches_to_a_new_cluster(life: Life) -> None:
     await life.step("create", create(life), lambda: running(life, 1))
     first = cluster(life)

@@ -29,7 +29,7 @@ EXPECTED = {
         30: "Running",
         32: "Running",  # serveConfigV2 edited
         33: "Running",
-        35: "Running",  # application DEPLOYING
+        35: "Deploying",  # application DEPLOYING: its only engine is replaced
         36: "Running",
         37: "Running",  # worker replicas only
         39: "Running",
@@ -55,13 +55,13 @@ EXPECTED = {
         35: "Running",
         36: "Running",
         37: "Running",
-        39: "Running",
+        39: "Deploying",
         40: "Running",
-        41: FAILED_UPDATE,  # UNHEALTHY, Ready stays True
-        42: FAILED_UPDATE,
-        43: FAILED_UPDATE,
-        45: "Running",
-        46: FAILED_UPDATE,  # DEPLOY_FAILED, the old replicas serve
+        41: "Failed",  # UNHEALTHY, Ready stays True; there is no second engine
+        42: "Failed",
+        43: "Failed",
+        45: "Deploying",
+        46: "Failed",  # DEPLOY_FAILED
     },
     "kuberay-1.6.2-validate": {
         2: "Pending",

@@ -6,10 +6,11 @@ while the old spec goes on serving: both are Running with the failure in the mes
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from kubefoundry_kuberay.engine_kwargs import engines_per_worker
-from kubefoundry_kuberay.roles import roles, scaled_to_zero
+from kubefoundry_kuberay.roles import Role, roles, scaled_to_zero
 from kubefoundry_kuberay.status import (
     FAILED_APPLICATION,
     GIVEN_UP,
@@ -17,6 +18,7 @@ from kubefoundry_kuberay.status import (
     KNOWN_READY,
     KNOWN_SERVICE,
     LOADING_APPLICATION,
+    STOPPED_ENGINE,
     Application,
     Status,
     read,
@@ -42,7 +44,7 @@ def observe(deployment: Deployment, live: Object) -> Observation:
     parts = roles(deployment.spec)
     desired = sum(role.replicas for role in parts)
     each = max(engines_per_worker(deployment.spec, role) for role in parts)
-    serving = _serving(status)
+    serving = _serving(status) and not _single_engine_stopped(status, parts)
     ready = _ready(status, desired, each) if serving else 0
     failure = _failure(status)
     if serving:
@@ -78,6 +80,20 @@ def _head_lost(status: Status) -> bool:
     if not (ready and written and up >= ready and up > written):
         return False
     return not submitted or any(application.status in LOADING_APPLICATION for application in status.active)
+
+
+def _single_engine_stopped(status: Status, parts: Sequence[Role]) -> bool:
+    """Whether a role has one engine, and that is being replaced, cannot start or is sick.
+
+    Serve stops an engine before it starts its successor, of a single one too (ray/serve/_private/deployment_state.py,
+    Ray 2.56 and 2.60), and KubeRay leaves Ready True. A deployment that only scales is not UPDATING.
+    """
+    alone = tuple(f"{role.prefix}:" for role in parts if role.replicas == 1)
+    return any(
+        engine in STOPPED_ENGINE and deployment.startswith(alone)
+        for application in status.active
+        for deployment, engine in application.deployments.items()
+    )
 
 
 def _ready(status: Status, desired: int, each: int) -> int:

@@ -17,6 +17,8 @@ MANAGER: Final = provider_manager("kuberay")
 FAILED_APPLICATION: Final = frozenset({"DEPLOY_FAILED", "UNHEALTHY"})
 LOADING_APPLICATION: Final = frozenset({"NOT_STARTED", "DEPLOYING", "DEPLOY_FAILED"})
 """An application of which no engine serves unless an older one does."""
+STOPPED_ENGINE: Final = frozenset({"UPDATING", "DEPLOY_FAILED", "UNHEALTHY"})
+"""A Serve deployment of which one replica is stopped, or more."""
 KNOWN_APPLICATION: Final = FAILED_APPLICATION | {"NOT_STARTED", "DEPLOYING", "RUNNING", "DELETING"}
 KNOWN_SERVICE: Final = frozenset(
     {
@@ -58,11 +60,12 @@ class Condition(NamedTuple):
 
 
 class Application(NamedTuple):
-    """A Serve application; words: its own message, else those of its deployments."""
+    """A Serve application. words: its own message, then those of its deployments. deployments: their statuses."""
 
     name: str
     status: str
     words: str
+    deployments: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,19 +134,23 @@ def clusters(live: Object) -> list[str]:
 def _applications(cluster: Mapping[str, Any]) -> tuple[Application, ...]:
     stated = _mapping(cluster.get("applicationStatuses"))
     return tuple(
-        Application(str(name), _text(value.get("status")), _words(value))
-        for name, value in stated.items()
-        if isinstance(value, Mapping)
+        _application(str(name), value) for name, value in stated.items() if isinstance(value, Mapping)
     )
 
 
-def _words(application: Mapping[str, Any]) -> str:
-    own = _text(application.get("message"))
-    if own:
-        return own
-    deployments = _mapping(application.get("serveDeploymentStatuses")).values()
-    said = [_text(_mapping(deployment).get("message")) for deployment in deployments]
-    return "; ".join(dict.fromkeys(text for text in said if text))
+def _application(name: str, value: Mapping[str, Any]) -> Application:
+    """Serve's own message of a failed application only names its deployments: theirs say why."""
+    deployments = {
+        str(deployment): _mapping(told)
+        for deployment, told in _mapping(value.get("serveDeploymentStatuses")).items()
+    }
+    said = [_text(value.get("message")), *(_text(told.get("message")) for told in deployments.values())]
+    return Application(
+        name,
+        _text(value.get("status")),
+        "; ".join(dict.fromkeys(text for text in said if text)).replace(".; ", ". "),
+        {deployment: _text(told.get("status")) for deployment, told in deployments.items()},
+    )
 
 
 def _conditions(stated: Any) -> dict[str, Condition]:
