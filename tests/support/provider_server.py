@@ -96,7 +96,7 @@ class Server(Pod):
         record = self.places.metadata / "echo" / "installed.json"
         record.parent.mkdir(parents=True, exist_ok=True)
         one = {"name": name, "version": "1.0.0", "requires": []}
-        value = {"providerId": "echo", "image": "images/echo:1", "order": 0, "name": name, "version": "1.0.0"}
+        value = {"providerId": "echo", "image": "images/echo:1", "order": 0}
         record.write_text(json.dumps({**value, "distributions": [one], "files": names}))
 
     def unpack(self, wheels: Path) -> None:

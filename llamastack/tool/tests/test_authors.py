@@ -15,6 +15,8 @@ from llamastack_providers import scaffold
 from support.provider_images import image, spec, wheel, write_spec
 from support.provider_pod import Pod
 
+pytestmark = pytest.mark.integration
+
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "llamastack"
 
 

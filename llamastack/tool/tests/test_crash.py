@@ -15,6 +15,8 @@ import pytest
 from support.provider_images import image, wheel
 from support.provider_pod import Pod
 
+pytestmark = pytest.mark.integration
+
 CALLS_AND_DIES = """
 import os, signal, sys
 _, system_call, step, when, *arguments = sys.argv

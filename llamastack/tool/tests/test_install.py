@@ -12,6 +12,8 @@ import yaml
 from support.provider_images import image, wheel
 from support.provider_pod import Pod
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.mark.accept("FR-001", "FR-013", "FR-014", "FR-021", "FR-022")
 def test_packages_and_metadata_are_where_the_design_has_them(pod: Pod, tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ import yaml
 from support.provider_images import image
 from support.provider_pod import Pod
 
+pytestmark = pytest.mark.integration
+
 BASE = """\
 version: 2
 distro_name: base

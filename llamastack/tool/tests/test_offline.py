@@ -11,6 +11,8 @@ from support.provider_images import image
 from support.provider_pod import Pod
 from support.provider_server import Server
 
+pytestmark = pytest.mark.integration
+
 WITHOUT_NETWORK = ("unshare", "--net")
 
 

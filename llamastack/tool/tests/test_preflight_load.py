@@ -14,6 +14,8 @@ import yaml
 from support.provider_images import provider_files, wheel
 from support.provider_server import Server
 
+pytestmark = pytest.mark.integration
+
 PROVIDERS, DEPENDENCIES, OBJECTS = 10, 8, 60
 OBJECT_BYTES = 6_000_000
 SECONDS = 30

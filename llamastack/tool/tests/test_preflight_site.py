@@ -7,6 +7,8 @@ import pytest
 from support.provider_images import shared_object
 from support.provider_server import GOOD, Server, changed
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.mark.accept("SC-005", "PF-07")
 def test_native_code_of_another_processor_is_found_before_any_import(server: Server) -> None:

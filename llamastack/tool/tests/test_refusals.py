@@ -11,6 +11,8 @@ import pytest
 from support.provider_images import image, shared_object, spec, wheel, write_spec
 from support.provider_pod import Pod
 
+pytestmark = pytest.mark.integration
+
 Change = Callable[[Path], object]
 
 

@@ -37,7 +37,7 @@ def _in_pod(command: str, chunks: Sequence[str], places: Layout) -> int:
     about = Origin()
     try:
         value = request.decode(chunks)
-        about = Origin(*(str(value.get(key, "")) for key in ("providerId", "image", "container")))
+        about = request.origin(value, init=command != "preflight")
         message = _COMMANDS[command](value, places)
     except Failure as failure:
         return _end(failure, about, log)
@@ -65,8 +65,7 @@ def _install(value: request.Json, places: Layout) -> str:
     return _told(facts, warnings)
 
 
-def _extract(value: request.Json, places: Layout) -> str:
-    request.origin(value)
+def _extract(_: request.Json, places: Layout) -> str:
     print(f"Found {extract.run(places)}")
     return ""
 
@@ -75,8 +74,7 @@ def _merge(value: request.Json, places: Layout) -> str:
     return _told({}, merge_config.run(request.merge(value), places))
 
 
-def _preflight(value: request.Json, places: Layout) -> str:
-    request.origin(value)
+def _preflight(_: request.Json, places: Layout) -> str:
     number, warnings = preflight.run(places)
     _told({}, warnings)
     print(f"Preflight passed; external providers: {number}", flush=True)

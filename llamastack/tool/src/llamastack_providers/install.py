@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from packaging.utils import canonicalize_name
-
 from llamastack_providers import (
     apis,
     conflicts,
@@ -32,7 +30,7 @@ from llamastack_providers.package_spec import PackageSpec
 from llamastack_providers.record import Record
 
 _UMASK: Final = 0o002
-"""The group may write: the next provider's image runs as another user of the pod's group."""
+"""The group may write: the next provider's image may run as another user of the pod's group (its fsGroup)."""
 
 
 def run(provider: request.Provider, places: Layout) -> tuple[dict[str, str], list[str]]:
@@ -46,10 +44,7 @@ def run(provider: request.Provider, places: Layout) -> tuple[dict[str, str], lis
     chosen = [wheels.read(path) for path in selection.paths]
     for problem in wheels.check(chosen):
         raise problem
-    own = tuple(
-        Distribution(canonicalize_name(one.name), one.version, one.requires, provider.provider_id)
-        for one in chosen
-    )
+    own = tuple(Distribution(one.name, one.version, one.requires, provider.provider_id) for one in chosen)
     others = record.read_all(places.metadata)
     previous = others.pop(provider.provider_id, None)
     conflicts.check(own, others)
@@ -60,9 +55,7 @@ def run(provider: request.Provider, places: Layout) -> tuple[dict[str, str], lis
         moves = placement.to_move(staged, places.packages, files, others)
         if previous:
             placement.remove(previous, places.packages, others)
-        this = Record(
-            provider.provider_id, provider.image, provider.order, spec.name, spec.version, own, files
-        )
+        this = Record(provider.provider_id, provider.image, provider.order, own, files)
         _write(this, provider, places, others, staged, moves)
     finally:
         staging.clear(places.staging)

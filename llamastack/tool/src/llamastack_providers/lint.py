@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from packaging.utils import canonicalize_name
-
 from llamastack_providers import conflicts, dependencies, layout, package_spec, wheels, yaml_file
 from llamastack_providers.dependencies import Distribution
 from llamastack_providers.errors import Code, Failure
@@ -59,7 +57,7 @@ def _selection(spec: PackageSpec, folder: Path) -> tuple[Path, ...]:
 
 
 def _distributions(chosen: list[Wheel]) -> list[Distribution]:
-    return [Distribution(canonicalize_name(one.name), one.version, one.requires) for one in chosen]
+    return [Distribution(one.name, one.version, one.requires) for one in chosen]
 
 
 def _conflicts(chosen: list[Wheel]) -> Iterator[Failure]:

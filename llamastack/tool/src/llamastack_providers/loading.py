@@ -36,7 +36,7 @@ def load(entries: Sequence[tuple[str, dict[str, Any]]]) -> Iterator[Loaded]:
     ):
         os.close(write_end)
         assert process.stdin is not None
-        _send(process.stdin, json.dumps(entries).encode())
+        _send(process.stdin, json.dumps(entries, default=str).encode())
         try:
             for _, entry in entries:
                 yield _answer(answers, process, entry)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +12,16 @@ from llamastack_providers.layout import Layout
 from llamastack_providers.request import Merge
 
 _OUTPUTS: Final = ("run.yaml", "extra-providers.yaml", "merge-log.txt")
+
+
+@dataclass(frozen=True, slots=True)
+class _Installed:
+    """What an install container left."""
+
+    order: int
+    provider_id: str
+    image: str
+    addition: merge.Addition
 
 
 def run(request: Merge, places: Layout) -> list[str]:
@@ -50,18 +61,20 @@ def _externals(request: Merge, metadata: Path) -> list[merge.Addition]:
         reason = f"{layout.EXTERNAL_PROVIDERS}/metadata/{provider_id}/ is missing"
         image = request.expected[provider_id]
         raise Failure(Code.MissingMetadata, reason, provider_id=provider_id, image=image)
-    found: dict[str, tuple[int, merge.Addition]] = {}
-    for folder in folders:
-        order, addition = _installed(folder, request.expected.get(folder.name, ""))
-        twin = found.setdefault(addition.entry["provider_id"], (order, addition))
-        if twin[1] is not addition:
-            provider_id = addition.entry["provider_id"]
-            reason = f"providerId '{provider_id}' is used by the images {twin[1].text} and {addition.text}"
-            raise Failure(Code.DuplicateProvider, reason, provider_id=provider_id, image=addition.text)
-    return [addition for _, addition in sorted(found.values(), key=lambda one: one[0])]
+    installed = sorted(
+        (_installed(folder, request.expected.get(folder.name, "")) for folder in folders),
+        key=lambda one: one.order,
+    )
+    images: dict[str, str] = {}
+    for one in installed:
+        if other := images.get(one.provider_id):
+            reason = f"providerId '{one.provider_id}' is used by the images {other} and {one.image}"
+            raise Failure(Code.DuplicateProvider, reason, provider_id=one.provider_id, image=one.image)
+        images[one.provider_id] = one.image
+    return [one.addition for one in installed]
 
 
-def _installed(folder: Path, image: str) -> tuple[int, merge.Addition]:
+def _installed(folder: Path, image: str) -> _Installed:
     about: dict[str, Any] = {}
     for name in (layout.CRD_FILE, layout.SPEC_FILE):
         if not (folder / name).is_file():
@@ -81,4 +94,5 @@ def _installed(folder: Path, image: str) -> tuple[int, merge.Addition]:
     entry = {"provider_id": provider_id, "provider_type": spec.provider_type, "module": spec.package_name}
     if "config" in about:
         entry["config"] = about["config"]
-    return about["order"], merge.Addition(apis.run_name(api) or api, entry, "external", f"image {image}")
+    addition = merge.Addition(apis.run_name(api) or api, entry, "external", f"image {image}")
+    return _Installed(about["order"], provider_id, image, addition)

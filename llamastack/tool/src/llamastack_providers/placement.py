@@ -1,7 +1,7 @@
 """Moves staged files into the tree that all providers share, so that a kill at any moment leaves nothing behind.
 
 Before the first move the provider's record names every file, and a rerun takes back what it names. Files get fixed
-modes: providers' images run as different users of one group (the pod's fsGroup), whatever their umask.
+modes, folders those of the umask that `install` sets: providers' images run as different users of one group.
 """
 
 from __future__ import annotations
@@ -64,22 +64,16 @@ def remove(record: Record, packages: Path, others: Mapping[str, Record]) -> None
 
 def move(staged: Path, packages: Path, moves: Iterable[str]) -> None:
     """One rename a file. Raises OSError."""
-    make_folder(packages)
     for path in moves:
         source, target = staged / path, packages / path
-        make_folder(target.parent)
+        target.parent.mkdir(parents=True, exist_ok=True)
         source.chmod(_PROGRAM_MODE if source.stat().st_mode & stat.S_IXUSR else _FILE_MODE)
         os.replace(source, target)  # noqa: PTH105 - one system call, named as such
 
 
-def make_folder(folder: Path) -> None:
-    """The folder and those above it. Their mode is the umask's, which `install` sets. Raises OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
-
-
 def write(path: Path, content: bytes, staging: Path) -> None:
     """The whole file or none of it. Raises OSError."""
-    make_folder(path.parent)
+    path.parent.mkdir(parents=True, exist_ok=True)
     draft = staging / "draft"
     draft.write_bytes(content)
     draft.chmod(_FILE_MODE)

@@ -55,7 +55,7 @@ def _checked(config: Any, path: Path, places: Layout) -> tuple[int, list[str]]:
     changed = False
     for (section, entry), found in zip(entries, loaded, strict=True):
         warnings += mismatches(section, entry, found)
-        changed |= entry["provider_type"] != found.provider_type
+        changed |= entry.get("provider_type") != found.provider_type
         # 000 "Comparison Behavior": the runtime value is used
         entry["provider_type"] = found.provider_type
     content = yaml_file.dump(config).encode() if changed else path.read_bytes()
@@ -69,7 +69,7 @@ def mismatches(section: str, entry: Entry, found: Loaded) -> Iterator[str]:
     for field, written, actual, used in (
         (
             "provider_type",
-            entry["provider_type"],
+            entry.get("provider_type"),
             found.provider_type,
             f"{found.provider_type} (runtime value)",
         ),
@@ -107,5 +107,6 @@ def _public(text: str, config: Any) -> str:
     for name in dict.fromkeys(_VARIABLE.findall(yaml_file.dump(config))):
         value = os.environ.get(name, "")
         if len(value) >= _SHORTEST_SECRET:
-            text = text.replace(value, f"${{env.{name}}}")
+            for shown in (value, repr(value)[1:-1]):
+                text = text.replace(shown, f"${{env.{name}}}")
     return text

@@ -87,11 +87,11 @@ def check(server: Server, section: str, entry: Answer) -> Answer:
             return problem(
                 "SpecInvalid", f"get_provider_spec() returned {type(spec).__name__}, not a ProviderSpec"
             )
-    chosen = choose(specs, section, entry["provider_type"])
+    chosen = choose(specs, section, entry.get("provider_type", ""))
     if chosen is None:
         types = ", ".join(spec.provider_type for spec in specs) or "nothing"
         return problem(
-            "SpecInvalid", f"get_provider_spec() returned {types}; none is {entry['provider_type']}"
+            "SpecInvalid", f"get_provider_spec() returned {types}; none is {entry.get('provider_type')}"
         )
     return (
         loaded(chosen)

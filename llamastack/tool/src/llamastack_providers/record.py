@@ -22,8 +22,6 @@ class Record:
     provider_id: str
     image: str
     order: int
-    name: str
-    version: str
     distributions: tuple[Distribution, ...]
     files: tuple[str, ...]
 
@@ -34,8 +32,6 @@ def text(record: Record) -> str:
         "providerId": record.provider_id,
         "image": record.image,
         "order": record.order,
-        "name": record.name,
-        "version": record.version,
         "distributions": [
             {"name": one.name, "version": one.version, "requires": list(one.requires)}
             for one in record.distributions
@@ -78,8 +74,6 @@ def _read(path: Path) -> Record:
             provider_id=provider_id,
             image=value["image"],
             order=value["order"],
-            name=value["name"],
-            version=value["version"],
             distributions=tuple(
                 Distribution(one["name"], one["version"], tuple(one["requires"]), provider_id)
                 for one in value["distributions"]

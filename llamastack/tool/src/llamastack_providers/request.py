@@ -28,14 +28,9 @@ class Provider:
 
     provider_id: str
     image: str
-    container: str
     api: str
     order: int
     config: Json | None = None
-
-    @property
-    def origin(self) -> Origin:
-        return Origin(self.provider_id, self.image, self.container)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +44,8 @@ class ModelEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """origin: image and container of the merge. expected: provider id to image, of all that were to be installed."""
+    """expected: provider id to image, of all that were to be installed."""
 
-    origin: Origin
     expected: Mapping[str, str]
     model_endpoints: tuple[ModelEndpoint, ...]
 
@@ -73,9 +67,9 @@ def decode(chunks: Sequence[str]) -> Json:
     return value
 
 
-def origin(value: Json) -> Origin:
-    """image and container, for commands that are about no single provider."""
-    return Origin("", _text(value, "image"), _text(value, "container"))
+def origin(value: Json, *, init: bool) -> Origin:
+    """Who is asked. Raises BadCall."""
+    return Origin(str(value.get("providerId", "")), _text(value, "image"), _text(value, "container"), init)
 
 
 def provider(value: Json) -> Provider:
@@ -90,9 +84,7 @@ def provider(value: Json) -> Provider:
     provider_id = _text(value, "providerId")
     if provider_id in (".", "..") or "/" in provider_id:
         raise Failure(Code.BadCall, f"providerId {provider_id!r} cannot name a folder")
-    return Provider(
-        provider_id, _text(value, "image"), _text(value, "container"), apis.section(api), order, config
-    )
+    return Provider(provider_id, _text(value, "image"), apis.section(api), order, config)
 
 
 def merge(value: Json) -> Merge:
@@ -102,7 +94,7 @@ def merge(value: Json) -> Merge:
         ModelEndpoint(_text(one, "providerId"), _text(one, "urlVariable"), one.get("config") or {})
         for one in _objects(value, "modelDeployments")
     )
-    return Merge(origin(value), expected, models)
+    return Merge(expected, models)
 
 
 def _text(value: Json, key: str) -> str:

@@ -23,11 +23,15 @@ _API_SECTION: Final = "{api}"
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who speaks: the provider (empty where it is about none), the image and the container."""
+    """Who speaks: the provider (empty where it is about none), the image and the container.
+
+    init: whether that is one of the containers before the server.
+    """
 
     provider_id: str = ""
     image: str = ""
     container: str = ""
+    init: bool = True
 
 
 def failure_text(failure: Failure, origin: Origin) -> str:
@@ -70,7 +74,7 @@ def _summary(failure: Failure, origin: Origin) -> str:
     if image and not entry.names_provider:
         head.append(f"Image: {image}")
     if container:
-        label = "Init Container" if _is_init(container) else "Container"
+        label = "Init Container" if origin.init else "Container"
         head.append(f"{label}: {container}")
     head += [f"Code: {failure.code.name}", ""]
     tail = ["", entry.note, ""] if entry.note else [""]
@@ -79,13 +83,6 @@ def _summary(failure: Failure, origin: Origin) -> str:
     label = "" if entry.names_provider else "Reason: "
     fixed = len("\n".join([*head, label, *tail]).encode())
     return "\n".join([*head, label + _cut(reason, SUMMARY_BYTES - fixed), *tail])
-
-
-def _is_init(container: str) -> bool:
-    return container.startswith("external-provider-") or container in (
-        "extract-distribution-config",
-        "merge-config",
-    )
 
 
 def _cut(text: str, size: int) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.tags import Tag
-from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from llamastack_providers import layout, machine
 from llamastack_providers.errors import Code, Failure
@@ -86,7 +86,7 @@ def check(wheels: Sequence[Wheel]) -> Iterator[Failure]:
     seen: dict[str, Wheel] = {}
     for wheel in wheels:
         file = wheel.path.name
-        if (twin := seen.setdefault(canonicalize_name(wheel.name), wheel)) is not wheel:
+        if (twin := seen.setdefault(wheel.name, wheel)) is not wheel:
             yield Failure(
                 Code.DuplicateWheel, f"{twin.path.name} and {file} hold the same package {wheel.name}"
             )

@@ -1,0 +1,50 @@
+"""The one file that is delivered, and the form of its input."""
+
+from __future__ import annotations
+
+import ast
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import llamastack_providers
+from llamastack_providers import request, zipapp
+
+SOURCES = sorted(Path(llamastack_providers.__file__).parent.glob("*.py"))
+
+
+@given(st.dictionaries(st.text(), st.integers() | st.text() | st.lists(st.integers(min_value=2**64))))
+def test_what_is_encoded_is_decoded(value: dict[str, Any]) -> None:
+    assert request.decode(request.encode(value)) == value
+
+
+@pytest.mark.accept("FR-022")
+def test_an_encoded_input_has_nothing_that_a_shell_or_the_kubelet_reads() -> None:
+    [text] = request.encode({"config": {"x": "$(HOME) `id` ${env.X} $$ ' \" \n;"}})
+
+    assert set(text) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=")
+
+
+def test_the_zipapp_is_the_same_each_time_and_small() -> None:
+    content = zipapp.contents()
+
+    assert content == zipapp.contents()
+    assert len(content) < 700_000
+
+
+def test_the_zipapp_is_pure_python_with_its_licences(tool: Path) -> None:
+    names = zipfile.ZipFile(tool).namelist()
+
+    assert [
+        name for name in names if not name.endswith((".py", ".txt")) and not name.startswith("licenses/")
+    ] == []
+    assert {name.split("/")[1] for name in names if name.startswith("licenses/")} == {"PyYAML", "packaging"}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
+def test_the_oldest_python_can_read_it(path: Path) -> None:
+    ast.parse(path.read_text(), feature_version=(3, 10))
