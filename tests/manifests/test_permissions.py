@@ -84,3 +84,16 @@ def test_it_looks_at_no_deployment_but_its_operators(suite: Suite, name: str) ->
     assert watched == ({OPERATORS[name]} if name in OPERATORS else set())
     for verb in ("list", "create", "update", "patch", "delete"):
         assert not may(suite.plane, name, verb, "deployments.apps")
+
+
+@components
+def test_it_watches_pods_only_to_tell_why_a_model_does_not_serve(suite: Suite, name: str) -> None:
+    for verb in ("list", "watch"):
+        assert may(suite.plane, name, verb, "pods") == (name in UPSTREAM)
+    for verb, resource in (
+        ("delete", "pods"),
+        ("get", "pods/log"),
+        ("create", "pods/exec"),
+        ("get", "services/proxy"),
+    ):
+        assert not may(suite.plane, name, verb, resource)

@@ -61,7 +61,10 @@ class Cause:
 
 
 def cause(pods: Iterable[Object], now: datetime) -> Cause | None:
-    """The trouble to tell, None where the pods tell of none. The same pods in any order give the same one."""
+    """The trouble to tell, None where the pods tell of none. The same pods in any order give the same one.
+
+    pods: as `pod_watch.trim` leaves them: nothing of a container that is ready.
+    """
     found = [
         (item.rank, pod["metadata"]["name"], number, item)
         for pod in pods
@@ -122,8 +125,6 @@ def _container(pod: Object, container: Mapping[str, Any], now: datetime) -> Caus
             failed=True,
             rank=1,
         )
-    if container.get("ready") and "running" in state:
-        return None
     end = _mapping(state.get("terminated")) or _mapping(
         _mapping(container.get("lastState")).get("terminated")
     )
