@@ -145,3 +145,17 @@ async def test_the_kind_may_come_later(api: Client, idle: Suite) -> None:
     idle.install_ground()
 
     await until_status(api, "chat", "default", lambda status: reason(status, RESOLVED) == "NotFound")
+
+
+async def test_without_their_role_everything_else_works(api: Client, idle: Suite) -> None:
+    component = idle.install("llamastack")
+    role = "kubefoundry-llamastack-modeldeployments"
+    idle.plane.kubectl("delete", "clusterrolebinding", role)
+    component.start()
+    component.wait_ready()
+
+    await api.create(LLSD, llsd("plain", "default"), manager="user")
+    await api.create(LLSD, uses("default"), manager="user")
+
+    await deployment(api, "plain", "default")
+    await until_status(api, "chat", "default", lambda status: reason(status, RESOLVED) == "CRDNotInstalled")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kubefoundry_demo import suite
 from kubefoundry_demo.suite import COMPONENTS, manifest
 
 MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
@@ -18,11 +19,15 @@ OPT_IN = {"secret-check", "llamastack"}
 """Folders with what an installation does not hold."""
 Document = dict[str, Any]
 
-components = pytest.mark.parametrize("name", COMPONENTS)
+components = pytest.mark.parametrize("name", [*COMPONENTS, *suite.OPT_IN])
+
+
+def every(name: str, kind: str) -> list[Document]:
+    return [document for document in manifest(name) if document["kind"] == kind]
 
 
 def only(name: str, kind: str) -> Document:
-    [found] = [document for document in manifest(name) if document["kind"] == kind]
+    [found] = every(name, kind)
     return found
 
 
@@ -102,9 +107,10 @@ def test_a_pod_has_an_account_of_its_own(name: str) -> None:
 
     assert pod(name)["serviceAccountName"] == account["name"]
     for kind in ("ClusterRole", "Role"):
-        binding = only(name, f"{kind}Binding")
-        assert binding["subjects"] == [subject]
-        assert binding["roleRef"]["name"] == only(name, kind)["metadata"]["name"]
+        bindings = every(name, f"{kind}Binding")
+        assert all(binding["subjects"] == [subject] for binding in bindings)
+        bound = [binding["roleRef"]["name"] for binding in bindings]
+        assert bound == [role["metadata"]["name"] for role in every(name, kind)] != []
     others = [only(other, "ServiceAccount")["metadata"]["name"] for other in COMPONENTS if other != name]
     assert account["name"] not in others
 
@@ -119,7 +125,8 @@ def test_the_image_is_that_of_the_packages_version(name: str) -> None:
 
 @components
 def test_permissions_hold_no_wildcard(name: str) -> None:
-    rules = [rule for kind in ("ClusterRole", "Role") for rule in only(name, kind)["rules"]]
+    roles = [role for kind in ("ClusterRole", "Role") for role in every(name, kind)]
+    rules = [rule for role in roles for rule in role["rules"]]
 
     for rule in rules:
         assert all("*" not in rule[field] for field in ("apiGroups", "resources", "verbs")), rule

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kubefoundry_demo.suite import COMPONENTS, manifest
+from kubefoundry_demo.suite import COMPONENTS, OPT_IN, manifest
 
 pytestmark = pytest.mark.integration
 
@@ -20,7 +20,7 @@ OF_ONE_PROVIDER = {"--runtime-version", "--ray-version"}
 """Flags that only that provider's README explains, those with its name in them apart."""
 
 
-@pytest.mark.parametrize("name", COMPONENTS)
+@pytest.mark.parametrize("name", [*COMPONENTS, *OPT_IN])
 def test_the_console_script_knows_its_arguments(name: str) -> None:
     [deployment] = [document for document in manifest(name) if document["kind"] == "Deployment"]
     [container] = deployment["spec"]["template"]["spec"]["containers"]

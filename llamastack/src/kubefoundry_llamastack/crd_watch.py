@@ -25,11 +25,19 @@ class Followed:
         """Whether the CRD was looked for at least once."""
         self.definition: Object | None = None
         """The CRD, None while it is not installed."""
+        self._forbidden = False
 
     @property
     def settled(self) -> bool:
         """Whether all objects are known, or it is known that there can be none."""
-        return self.listed and (self.definition is None or not self._follows or self.objects.synced.is_set())
+        if not self.listed or self.definition is None or not self._follows:
+            return self.listed
+        return self._forbidden or self.objects.synced.is_set()
+
+    @property
+    def readable(self) -> bool:
+        """Whether the objects are known: the kind is installed, and we may read it."""
+        return self.definition is not None and self.objects.synced.is_set()
 
     async def run(self) -> None:
         """Watches the CRD until cancelled."""
@@ -62,9 +70,17 @@ class Followed:
         self.objects.clear()
         if self.definition is not None:
             self._tasks = [
-                self._process.background(self._process.follow(self._kind, self.objects)),
+                self._process.background(
+                    self._process.follow(self._kind, self.objects, refused=self._refused)
+                ),
                 self._process.background(self._tell_when_synced()),
             ]
+
+    def _refused(self) -> None:
+        """Without permission the kind is as good as not installed."""
+        self._forbidden = True
+        self.objects.clear()
+        self._changed()
 
     async def _tell_when_synced(self) -> None:
         await self.objects.synced.wait()

@@ -110,7 +110,7 @@ def _endpoints(
     references = cr.spec.server.model_deployments
     follow = known.model_deployments
     lookup = None
-    if follow.definition is not None:
+    if follow.readable:
         lookup = lambda name: follow.objects.get((cr.namespace, name))  # noqa: E731
     made.resolved = model_deployments.resolve(references, cr.namespace, lookup, latched)
     urls = model_deployments.endpoints(made.resolved)

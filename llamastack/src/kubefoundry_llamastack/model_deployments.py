@@ -40,7 +40,7 @@ def resolve(
     lookup: Callable[[str], Object | None] | None,
     latched: Mapping[str, str],
 ) -> list[Resolved]:
-    """lookup: the ModelDeployment of a name; None while its CRD is not installed. latched: base URLs by provider id
+    """lookup: the ModelDeployment of a name; None while they cannot be read. latched: base URLs by provider id
     that the Deployment has."""
     return [_resolve(item, namespace, lookup, latched.get(item.id)) for item in references]
 
@@ -70,7 +70,10 @@ def _look(
     name: str, namespace: str, lookup: Callable[[str], Object | None] | None
 ) -> tuple[str, str, str | None]:
     if lookup is None:
-        text = "the kind ModelDeployment is not installed in the cluster; install KubeFoundry's CRDs"
+        text = (
+            "ModelDeployments are not installed, or may not be read; install KubeFoundry's CRDs and the "
+            "ClusterRole kubefoundry-llamastack-modeldeployments"
+        )
         return "CRDNotInstalled", text, None
     found = lookup(name)
     if found is None:

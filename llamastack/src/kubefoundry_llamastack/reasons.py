@@ -21,7 +21,6 @@ REASONS: Final[dict[str, frozenset[str]]] = {
         {
             "DeploymentReady",
             "DeploymentPending",
-            "DeploymentFailed",
             "InvalidSpec",
             "DistributionUnknown",
             "ConfigMapNotFound",
