@@ -83,6 +83,9 @@ async def test_it_is_told_once_and_nothing_moves(suite: Suite, api: Client, name
             assert message(lost, "ProviderHealthy").startswith(
                 "Provider dynamo has sent no heartbeat for 6 s: "
             )
+        # A core that has just started knows nothing of the provider yet, and so takes nothing back.
+        suite.components["core"].stop()
+        suite.start("core")
         await api.create(MODEL_DEPLOYMENTS, model_deployment("late", namespace, SGLANG), manager="test")
         late = await until_deployment(
             api, "late", namespace, lambda it: reason(it, "ProviderSelected") is not None
