@@ -42,8 +42,9 @@ def _caught(made: Copy, mutation: Mutation) -> bool:
     with made.mutated(mutation):
         done = made.pytest(mutation.test)
     caught = done.returncode == 1 and f"FAILED {mutation.test}" in done.stdout
+    verdict = "caught" if caught else "NOT RUN" if done.returncode else "SURVIVED"
     print(
-        f"{'caught  ' if caught else 'SURVIVED'} {time.monotonic() - started:5.1f} s  {mutation.rule}\n"
+        f"{verdict:8} {time.monotonic() - started:5.1f} s  {mutation.rule}\n"
         f"                   {mutation.file}\n                   {mutation.test}",
         flush=True,
     )
