@@ -243,40 +243,14 @@ async def test_a_config_map_s_content_rolls_once_and_its_labels_never(
     )
     await edit(api, "conf", namespace, lambda cr: cr["spec"]["server"].pop("tlsConfig"))
     await until_gone(api, CONFIG_MAPS, "conf-ca-bundle", namespace)
+    plain = await after(api, "conf", namespace, lambda server: server.pop("userConfig"))
 
     marks = [live["spec"]["template"]["metadata"]["annotations"] for live in (first, second, third)]
     assert marks[0]["configmap.hash/user-config"] != marks[1]["configmap.hash/user-config"]
     assert marks[1]["configmap.hash/ca-bundle"] != marks[2]["configmap.hash/ca-bundle"]
-
-
-async def test_what_is_deleted_or_changed_by_hand_comes_back(
-    api: Client, stack: Suite, namespace: str
-) -> None:
-    await make(api, llsd("drift", namespace))
-    first = await until_object(api, SERVICES, "drift-service", namespace)
-    await deployment(api, "drift", namespace)
-
-    await api.delete(SERVICES, "drift-service", namespace, uid=first["metadata"]["uid"])
-    stack.plane.kubectl(
-        "set", "image", "deployment/drift", "llama-stack=example.com/other:2", "-n", namespace
-    )
-
-    back = await until_object(
-        api,
-        SERVICES,
-        "drift-service",
-        namespace,
-        lambda obj: obj["metadata"]["uid"] != first["metadata"]["uid"],
-    )
-    live = await until_object(
-        api,
-        DEPLOYMENTS,
-        "drift",
-        namespace,
-        lambda obj: obj["metadata"]["generation"] == 3 and container(obj)["image"] == "example.com/stack:1",
-    )
-    assert back["spec"]["ports"][0]["port"] == 8321
-    assert live
+    assert "annotations" not in plain["spec"]["template"]["metadata"]
+    assert "command" not in container(plain)
+    assert plain["metadata"]["ownerReferences"] == first["metadata"]["ownerReferences"]
 
 
 def config_map(name: str, namespace: str, data: dict[str, str]) -> Object:

@@ -61,10 +61,7 @@ class Writer:
                     f"{kind.kind} '{key[1]}' of an earlier LlamaStackDistribution is still being deleted"
                 )
             case _:
-                raise Conflict(
-                    f"{kind.kind} '{key[1]}' exists already and belongs to somebody else; "
-                    "delete it or rename the LlamaStackDistribution"
-                )
+                raise Conflict(_taken(kind, key[1]))
 
     async def put(
         self,
@@ -98,10 +95,12 @@ class Writer:
             )
         except ApiError as error:
             if live is None and error.conflict:
-                raise Conflict(
-                    f"{kind.kind} '{wanted['metadata']['name']}' exists already and belongs to somebody else; "
-                    "delete it or rename the LlamaStackDistribution"
-                ) from error
+                # It may be ours, and have lost the label that we watch by.
+                found = await self.client.get(kind, meta["name"], meta["namespace"])
+                if ownership.ownership(found, cr.uid) == "ours":
+                    await self.put(kind, store, wanted, found, cr, now)
+                    return
+                raise Conflict(_taken(kind, meta["name"])) from error
             if error.rejected:
                 refused = Refused(refusal(kind, wanted["metadata"]["name"], error), RETRY)
                 self.refusals.remember(mark, digest, now, refused)
@@ -150,6 +149,13 @@ class Writer:
             if not error.not_found:
                 raise
         return True
+
+
+def _taken(kind: Kind, name: str) -> str:
+    return (
+        f"{kind.kind} '{name}' exists already and belongs to somebody else; "
+        "delete it or rename the LlamaStackDistribution"
+    )
 
 
 def refusal(kind: Kind, name: str, error: ApiError) -> str:

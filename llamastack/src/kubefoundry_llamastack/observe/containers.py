@@ -51,7 +51,7 @@ def read(status: Mapping[str, Any] | None, image: str, what: str) -> Said:
     state = status.get("state") or {}
     image_id = str(status.get("imageID") or "")
     last = (status.get("lastState") or {}).get("terminated") or {}
-    if waiting := state.get("waiting"):
+    if (waiting := state.get("waiting")) is not None:
         reason, text = str(waiting.get("reason") or ""), str(waiting.get("message") or "")
         if reason in PULL:
             return Said("Failed", "ImagePullFailed", _pull(what, image, reason, text), image_id=image_id)
@@ -60,7 +60,7 @@ def read(status: Mapping[str, Any] | None, image: str, what: str) -> Said:
         if last and last.get("exitCode"):
             return _ended(last, image_id)
         return Said("Pending", message=reason or "Waiting for the container to start", image_id=image_id)
-    if state.get("running"):
+    if state.get("running") is not None:
         return Said("Installing", message="Running", image_id=image_id)
     if ended := state.get("terminated"):
         if ended.get("exitCode"):

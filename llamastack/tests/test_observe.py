@@ -1,0 +1,158 @@
+"""Which pods count, and what is told of one that does not start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kubefoundry_llamastack.observe import deployments, pods
+from kubefoundry_llamastack.render.request import Distribution
+
+Make = Callable[..., Distribution]
+Object = dict[str, Any]
+
+ECHO = {"providerId": "echo", "image": "example.com/echo:1"}
+INSTALL = "external-provider-echo"
+
+
+def owned(name: str, uid: str, owner: str, **more: Any) -> Object:
+    return {"metadata": {"name": name, "uid": uid, "ownerReferences": [{"uid": owner}], **more}}
+
+
+def pod(name: str, status: Object, **more: Any) -> Object:
+    return {**owned(name, name, "set", **more), "status": status}
+
+
+def state(**given: Any) -> Object:
+    return {"initContainerStatuses": [{"name": INSTALL, "state": given}]}
+
+
+def test_the_newest_replica_set_by_revision() -> None:
+    sets = [
+        owned(name, name, owner, annotations={pods.REVISION: revision})
+        for name, owner, revision in (("a", "d", "9"), ("b", "d", "10"), ("c", "other", "11"))
+    ]
+
+    found = pods.newest(sets, "d")
+
+    assert found is not None
+    assert found["metadata"]["name"] == "b"
+    assert pods.newest([], "d") is None
+
+
+def test_pods_on_their_way_out_do_not_count() -> None:
+    found = pods.live_pods(
+        [
+            pod("going", {}, deletionTimestamp="now"),
+            pod("evicted", {"phase": "Failed"}),
+            pod("there", {"phase": "Pending"}),
+        ],
+        {"metadata": {"uid": "set"}},
+    )
+
+    assert [item["metadata"]["name"] for item in found] == ["there"]
+
+
+@pytest.mark.accept("FR-028")
+@pytest.mark.parametrize(
+    ("states", "phase"),
+    [
+        ([], "Pending"),
+        ([{}], "Pending"),
+        ([state(waiting={"reason": "PodInitializing"})], "Pending"),
+        ([state(running={})], "Installing"),
+        ([state(terminated={"exitCode": 0})], "Ready"),
+        ([state(terminated={"exitCode": 1})], "Failed"),
+        ([state(waiting={"reason": "ErrImagePull"})], "Failed"),
+        ([state(waiting={"reason": "InvalidImageName"})], "Failed"),
+        ([state(terminated={"exitCode": 0}), state(running={})], "Installing"),
+        ([state(terminated={"exitCode": 0}), state(terminated={"exitCode": 1})], "Failed"),
+        ([{"phase": "Failed", "reason": "Evicted", "message": "disk"}], "Failed"),
+    ],
+)
+def test_a_row_is_the_worst_of_its_pods(make: Make, states: list[Object], phase: str) -> None:
+    cr = make(externalProviders={"inference": [ECHO]})
+
+    [row] = pods.rows(cr, [pod(str(index), item) for index, item in enumerate(states)])
+
+    assert row["phase"] == phase
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "words"),
+    [
+        ({"phase": "Failed", "reason": "Evicted", "message": "no disk"}, "Evicted", "no disk"),
+        (
+            {"conditions": [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes"}]},
+            "Unschedulable",
+            "0/3 nodes",
+        ),
+        (
+            {
+                "containerStatuses": [
+                    {"name": "llama-stack", "state": {"waiting": {"reason": "ErrImagePull"}}}
+                ]
+            },
+            "ImagePullFailed",
+            "distribution image example.com/stack:1",
+        ),
+        (
+            {
+                "containerStatuses": [
+                    {
+                        "name": "llama-stack",
+                        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+                        "lastState": {"terminated": {"exitCode": 3, "message": "boom"}},
+                    }
+                ]
+            },
+            "CrashLoop",
+            "exit code 3: boom",
+        ),
+        (
+            {
+                "containerStatuses": [
+                    {
+                        "name": "llama-stack",
+                        "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}},
+                    }
+                ]
+            },
+            "OutOfMemory",
+            "memory",
+        ),
+    ],
+    ids=["evicted", "no node", "pull", "crash loop", "memory"],
+)
+def test_a_problem_has_cause_and_resolution(make: Make, status: Object, reason: str, words: str) -> None:
+    item = pod("a", status)
+    item["spec"] = {"containers": [{"name": "llama-stack", "image": "example.com/stack:1"}]}
+
+    found = pods.problem(make(), [item])
+
+    assert found is not None
+    assert found.reason == reason
+    assert words in found.message
+    assert "Resolution: " in found.message
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("pods is forbidden: exceeded quota: q", "quota"),
+        ('violates PodSecurity "restricted:latest"', "pod-security.kubernetes.io/enforce"),
+        ("maximum memory usage per Container is 1Gi", "LimitRange"),
+        ('serviceaccount "x" not found', "podOverrides.serviceAccountName"),
+        ("something else", "who runs the cluster"),
+    ],
+)
+def test_pods_that_cannot_be_made(text: str, remedy: str) -> None:
+    condition = {"type": "ReplicaFailure", "status": "True", "message": text}
+
+    told = deployments.creation_refused({"status": {"conditions": [condition]}})
+
+    assert text in told
+    assert remedy in told.partition("Resolution: ")[2]
+    assert deployments.creation_refused({"status": {}}) == ""
