@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from kubefoundry_demo.suite import Suite
 from kubefoundry_llamastack.names import DEPLOYMENTS, LLSD, SERVICES
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.provider.drift import LIMIT
+from support.audit import AuditLog
 from support.llamastack import deployment, edit, llsd, until_object
 
 pytestmark = pytest.mark.integration
@@ -60,3 +64,36 @@ async def test_a_child_that_has_lost_its_labels_is_known_again(
         api, SERVICES, "bare-service", namespace, lambda obj: obj["metadata"].get("labels")
     )
     assert live["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "llama-stack-operator"
+
+
+async def test_somebody_who_keeps_writing_is_not_fought_for_ever(
+    api: Client, stack: Suite, namespace: str
+) -> None:
+    await api.create(LLSD, llsd("fight", namespace), manager="user")
+    await deployment(api, "fight", namespace)
+    log = AuditLog(stack)
+    generation = 1
+
+    for number in range(LIMIT):
+        stack.plane.kubectl(
+            "set", "image", "deployment/fight", f"*=example.com/other:{number}", "-n", namespace
+        )
+        generation += 2
+        await until_object(api, DEPLOYMENTS, "fight", namespace, at_least(generation))
+    stack.plane.kubectl("set", "image", "deployment/fight", "*=example.com/other:last", "-n", namespace)
+    await edit(api, "fight", namespace, lambda cr: cr["spec"]["server"].update(workers=2))
+    live = await until_object(api, DEPLOYMENTS, "fight", namespace, at_least(generation + 2))
+
+    # The user's own change goes through at once.
+    assert image(live) == "example.com/stack:1"
+    # An apply to a version that is old already (the controllers write, too) is refused and decided anew.
+    done = [
+        entry
+        for entry in log.requests("llamastack", namespace, "deployments")
+        if entry["verb"] == "patch" and entry["responseStatus"]["code"] == 200
+    ]
+    assert len(done) == LIMIT + 1
+
+
+def at_least(generation: int) -> Callable[[Object], bool]:
+    return lambda obj: obj["metadata"]["generation"] >= generation

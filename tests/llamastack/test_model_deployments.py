@@ -13,6 +13,7 @@ from kubefoundry_llamastack.names import DEPLOYMENTS, LLSD
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
+from support.audit import AuditLog
 from support.deployments import GPU, model_deployment
 from support.llamastack import deployment, edit, llsd, reason, told, until_object, until_status
 
@@ -87,6 +88,8 @@ async def test_readiness_that_comes_and_goes_writes_nothing(
     await say(api, namespace, served(True))
     await api.create(LLSD, uses(namespace), manager="user")
     before = await deployment(api, "chat", namespace)
+    await until_status(api, "chat", namespace, lambda status: reason(status, RESOLVED) == "Resolved")
+    log = AuditLog(stack)
 
     for _ in range(20):
         await say(api, namespace, served(False))
@@ -95,11 +98,13 @@ async def test_readiness_that_comes_and_goes_writes_nothing(
         )
         await say(api, namespace, served(True))
         await until_status(api, "chat", namespace, lambda status: reason(status, RESOLVED) == "Resolved")
+    writes = log.writes("llamastack", namespace, "deployments")
     await say(api, namespace, served(True, port=8000))
 
     after = await until_object(
         api, DEPLOYMENTS, "chat", namespace, lambda obj: obj["metadata"]["generation"] > 1
     )
+    assert writes == []
     assert before["metadata"]["generation"] == 1
     assert after["metadata"]["generation"] == 2
     assert url(after) == f"http://llama-8b.{namespace}.svc:8000/v1"

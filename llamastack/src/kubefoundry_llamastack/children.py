@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
@@ -16,7 +17,7 @@ from kubefoundry_llamastack.render.request import Distribution, Settings, owner
 from kubefoundry_llamastack.report import Obstacle
 from kubefoundry_llamastack.stores import Stores
 from kubefoundry_llamastack.tool_maps import Tool
-from kubefoundry_llamastack.workload import Before, Record, Workload
+from kubefoundry_llamastack.workload import Before, Workload
 from kubefoundry_llamastack.write import Conflict, Writer
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Kind, Object
 from kubefoundry_sdk.cluster.errors import ApiError
@@ -57,9 +58,12 @@ class Children:
         self._bundles: dict[Key, tuple[str, str]] = {}
         """Text of the certificates of a CR, and the digest of what they were read from."""
         self._corrections = Corrections()
+        self._applied: dict[Key, str] = {}
+        """Digest of the Deployment that was applied last, by CR."""
 
     def forget(self, key: Key) -> None:
         self._bundles.pop(key, None)
+        self._applied.pop(key, None)
         self._corrections.forget(key)
 
     async def write(self, cr: Distribution, raw_spec: Object) -> Outcome:
@@ -153,7 +157,7 @@ class Children:
             return
         # Before the Deployment: a crash between the two is made good by the next turn.
         if await self._apply(CONFIG_MAPS, workload.record_map(cr, decided.record), cr, outcome):
-            await self._roll_out(cr, decided, live, record, outcome)
+            await self._roll_out(cr, decided, live, outcome)
         await self._clean(cr, text, decided, outcome)
 
     async def _roll_out(
@@ -161,7 +165,6 @@ class Children:
         cr: Distribution,
         decided: Workload,
         live: Object | None,
-        record: Record | None,
         outcome: Outcome,
     ) -> None:
         store, kind = self._known.deployments, names.DEPLOYMENTS
@@ -173,7 +176,9 @@ class Children:
             )
         if not decided.write:
             return
-        drift = live is not None and record is not None and not decided.template_changed
+        digest = workload.digest(json.dumps(decided.body, sort_keys=True))
+        # The same again: somebody has changed what stood.
+        drift = live is not None and self._applied.get(key) == digest
         if drift and (wait := self._corrections.wait(key, self._now())):
             # Somebody else keeps writing: another try at every event would be a loop.
             outcome.again(wait)
@@ -183,7 +188,8 @@ class Children:
         except (Conflict, Refused) as error:
             self._stopped(kind, error, outcome)
             return
-        if drift and _scaled(decided.body, live) is None:
+        self._applied[key] = digest
+        if drift:
             self._corrections.note(key, self._now())
         if decided.template_changed:
             for _, item in cr.spec.providers():
@@ -254,9 +260,3 @@ def adoption(cr: Distribution, live: Object) -> list[Object]:
     if any(item.get("controller") for item in live["metadata"].get("ownerReferences") or ()):
         return []
     return [{"op": "add", "path": "/metadata/ownerReferences", "value": [owner(cr)]}]
-
-
-def _scaled(body: Object, live: Object | None) -> int | None:
-    """The new number of pods where that is what is written."""
-    wanted = body["spec"].get("replicas")
-    return wanted if live is not None and wanted != live["spec"].get("replicas") else None
