@@ -39,7 +39,7 @@ COMPONENTS: Final = {
 """Component and its manifest under `manifests/`."""
 
 OPT_IN: Final = {"llamastack": "llamastack/llamastack.yaml"}
-"""Components that an installation does not hold unless they are asked for; named, they are started like all others."""
+"""Components that an installation holds only where they are asked for; named, they are started like all others."""
 
 NAMESPACE: Final = "kubefoundry-system"
 START: Final = 30.0
