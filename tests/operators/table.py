@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kubefoundry_sdk.api.kinds import Object
@@ -49,7 +48,7 @@ def theirs(service: Object | None) -> str:
     return " ".join(parts)
 
 
-def text(rows: Mapping[str, Sequence[Row]]) -> str:
+def text(rows: dict[str, list[Row]]) -> str:
     """All tests' rows."""
     lines = ["   s  silent  answers  step: our phases; ours at its end; KubeRay's at its end"]
     for test, steps in rows.items():
