@@ -20,6 +20,7 @@ from kubefoundry_llamastack.children import Children
 from kubefoundry_llamastack.coexistence import Coexistence
 from kubefoundry_llamastack.names import DEPLOYMENTS, LLSD, MANAGER
 from kubefoundry_llamastack.observe import pods as observed
+from kubefoundry_llamastack.observe.deployments import counts
 from kubefoundry_llamastack.ownership import ownership
 from kubefoundry_llamastack.reasons import condition
 from kubefoundry_llamastack.render.request import Distribution, Settings
@@ -80,7 +81,7 @@ class Operator:
         try:
             cr = read(live)
         except ValidationError as error:
-            await self._refuse(live, invalid(error))
+            await self._refuse(key, live, invalid(error))
             return None
         if stopped := self.coexistence.stops(cr, self._deployment(cr), self.known.definition.definition):
             await self._hands_off(live, stopped)
@@ -133,11 +134,12 @@ class Operator:
         found = self.known.children[DEPLOYMENTS].get((cr.namespace, cr.name))
         return found if found and ownership(found, cr.uid) == "ours" else None
 
-    async def _refuse(self, live: Object, text: str) -> None:
-        """A CR that cannot be read: stored before the CRD had today's rules."""
+    async def _refuse(self, key: Key, live: Object, text: str) -> None:
+        """A CR that cannot be read: stored before the CRD had today's rules. What serves goes on serving."""
         generation = live["metadata"]["generation"]
         told = condition(reasons.DEPLOYMENT_READY, False, "InvalidSpec", text, generation=generation)
-        await self._keep(live, {"phase": "Failed"}, told)
+        serves = counts(self.known.deployments.get(key)).enough
+        await self._keep(live, {} if serves else {"phase": "Failed"}, told)
 
     async def _hands_off(self, live: Object, stopped: Obstacle) -> None:
         """Another operator writes: tell it once, and write nothing that it would write again."""

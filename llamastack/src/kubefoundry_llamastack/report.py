@@ -256,7 +256,7 @@ def announcements(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[t
         earlier = find(known, item["type"])
         turned = earlier is None or earlier.get("status") != item["status"]
         other = earlier is not None and earlier.get("reason") != item["reason"]
-        quiet = earlier is None and item["reason"].endswith(("Pending", "NotReady", "NotPolled"))
+        quiet = earlier is None and item["reason"].endswith(("Pending", "NotReady"))
         if (turned or other) and not quiet:
             told.append((item["status"] == "True", item["reason"], item["message"]))
     return told

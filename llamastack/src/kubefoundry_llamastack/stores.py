@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from kubefoundry_llamastack import names
 from kubefoundry_llamastack.crd_watch import Followed
@@ -35,10 +35,9 @@ class Stores:
     definition: Followed
     """The CRD of LlamaStackDistribution itself: an older one loses our fields."""
 
-    deployments: Store = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "deployments", self.children[names.DEPLOYMENTS])
+    @property
+    def deployments(self) -> Store:
+        return self.children[names.DEPLOYMENTS]
 
 
 def follow(process: Process, changed: Callable[[], None]) -> Stores:
