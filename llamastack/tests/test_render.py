@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_llamastack.render import server, tool
+from kubefoundry_llamastack.render import children, server, tool
 from kubefoundry_llamastack.render.deployment import deployment, environment, resources
 from kubefoundry_llamastack.render.request import Distribution, Found, Settings
 
@@ -133,3 +133,12 @@ def test_settings_of_the_operator_reach_volume_and_containers(make: Make) -> Non
     assert [item["resources"] for item in pod["initContainers"]] == [{"limits": {"memory": "1Gi"}}] * 3
     [volume] = [item for item in pod["volumes"] if item["name"] == "external-providers"]
     assert volume["emptyDir"]["sizeLimit"] == "5Gi"
+
+
+def test_an_ingress_leads_to_a_service_that_is_there(make: Make) -> None:
+    exposed = {"network": {"exposeRoute": True}}
+
+    assert children.service(make(exposed)) is None
+    assert children.ingress(make(exposed)) is None
+    assert children.ingress(make(exposed, containerSpec={"port": 8321})) is not None
+    assert children.service(make(externalProviders={"inference": [ECHO]})) is not None
