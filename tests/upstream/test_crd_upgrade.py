@@ -17,7 +17,7 @@ import kubefoundry_dynamo.probe
 import kubefoundry_kaito.probe
 import kubefoundry_kuberay.probe
 from kubefoundry_demo.suite import Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
+from kubefoundry_sdk.api.kinds import CRDS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.provider.contract import Schema
 from kubefoundry_sdk.provider.upstream import schema_digest
@@ -110,7 +110,6 @@ async def test_what_others_change_and_what_the_user_changes_after_the_releases(
     await walk(api, "dynamo")
     kind = kind_of("dynamo", oldest_first("dynamo")[-1])
     for name in ("drifts", "scales"):
-        # until the operator has said where its webhook is, nobody reads them
         await until_deployment(api, name, namespace, lambda obj: api_version(obj) == kind.api_version)
     since = AuditLog(suite)
 
@@ -157,6 +156,14 @@ async def walk(api: Client, provider: str) -> None:
         await until(
             api, PROVIDER_CONFIGS, provider, None, lambda obj, told=(used, digest): reported(obj) == told
         )
+        # until the operator has said where its webhook is, nobody can read what is stored as another version
+        await until(api, CRDS, crd.document["metadata"]["name"], None, converts)
+
+
+def converts(crd: Object | None) -> bool:
+    assert crd is not None
+    conversion = crd["spec"].get("conversion") or {}
+    return conversion.get("strategy") != "Webhook" or "url" in conversion["webhook"]["clientConfig"]
 
 
 def reported(config: Object | None) -> tuple[str | None, str | None]:

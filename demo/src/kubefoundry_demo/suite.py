@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -48,6 +49,10 @@ PROBE: Final = 0.02
 
 STOP: Final = 5.0
 """Seconds within which a component has to end on SIGTERM (contract §6)."""
+
+
+_PORTS: Final = iter(random.sample(range(10000, 20000), 10000))
+"""Below those that the kernel gives to outgoing connections, which could sit on one before it is listened on."""
 
 
 @dataclass(slots=True)
@@ -267,10 +272,15 @@ def local_webhooks(document: dict[str, Any], port: int) -> dict[str, Any]:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port of the loopback address on which nobody listens, another one at each call."""
+    for port in _PORTS:
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise CannotRun("no port is free on 127.0.0.1 between 10000 and 19999")
 
 
 def requests_by_user(audit_log: Path, start: int = 0) -> Iterator[dict[str, Any]]:
