@@ -1,0 +1,56 @@
+"""The points that are demanded, and what a run of tests shows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+LIST: Final = ROOT / "llamastack" / "acceptance.txt"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What became of one test: passed, failed or skipped. ids: the points that it is marked with."""
+
+    test: str
+    outcome: str
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """lines: one a point, then what is wrong besides, then the number of points that are shown."""
+
+    lines: list[str]
+    holds: bool
+
+
+def points(text: str) -> dict[str, str]:
+    """Id and words of each point, in the order of the list."""
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    return {name: says for name, _, says in (line.partition(" ") for line in lines)}
+
+
+def verdict(demanded: Mapping[str, str], told: Iterable[Told]) -> Verdict:
+    """A point is shown by a test that was run and passed; a test that failed, or names no point, spoils it all."""
+    known = list(told)
+    shown = {name: [one for one in known if name in one.ids] for name in demanded}
+    lines = [f"{name:8} {says}: {_numbers(shown[name])}" for name, says in demanded.items()]
+    failed = [f"FAILED {one.test}" for one in known if one.outcome == "failed"]
+    strange = [
+        f"UNKNOWN ID {name} of {one.test}" for one in known for name in one.ids if name not in demanded
+    ]
+    number = sum(any(one.outcome == "passed" for one in tests) for tests in shown.values())
+    lines += [*failed, *strange, f"{number} of {len(demanded)} ids shown"]
+    return Verdict(lines, holds=number == len(demanded) and not failed and not strange)
+
+
+def _numbers(tests: list[Told]) -> str:
+    found = {
+        outcome: sum(one.outcome == outcome for one in tests) for outcome in ("passed", "failed", "skipped")
+    }
+    counted = [f"{number} {outcome}" for outcome, number in found.items() if number]
+    return ("" if found["passed"] else "NOT SHOWN, ") + (", ".join(counted) or "no test")

@@ -1,0 +1,133 @@
+"""The gate: what lets it pass, and each thing that does not."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from acceptance.__main__ import MARKED, accepted
+from acceptance.listed import LIST, Told, Verdict, points, verdict
+
+DEMANDED = "# two points\nA-1 the first of them\nA-2 the second\n"
+MARK = "import pytest\n\n"
+GOOD = '@pytest.mark.accept("A-1")\ndef test_first(): ...\n\n@pytest.mark.accept("A-2")\ndef test_second(): ...\n'
+
+
+def judged(*told: Told) -> Verdict:
+    return verdict(points(DEMANDED), told)
+
+
+PASSED = Told("t::one", "passed", ("A-1", "A-2"))
+
+
+@pytest.mark.parametrize(
+    ("told", "holds", "line"),
+    [
+        ([PASSED], True, "2 of 2 ids shown"),
+        ([PASSED, Told("t::two", "skipped", ("A-2",))], True, "A-2      the second: 1 passed, 1 skipped"),
+        ([], False, "A-1      the first of them: NOT SHOWN, no test"),
+        ([Told("t::one", "passed", ("A-1",))], False, "1 of 2 ids shown"),
+        (
+            [Told("t::one", "passed", ("A-1",)), Told("t::two", "skipped", ("A-2",))],
+            False,
+            "A-2      the second: NOT SHOWN, 1 skipped",
+        ),
+        (
+            [Told("t::one", "passed", ("A-1",)), Told("t::two", "failed", ("A-2",))],
+            False,
+            "A-2      the second: NOT SHOWN, 1 failed",
+        ),
+        ([PASSED, Told("t::two", "failed", ("A-2",))], False, "FAILED t::two"),
+        ([PASSED, Told("t::two", "passed", ("A-3",))], False, "UNKNOWN ID A-3 of t::two"),
+    ],
+    ids=[
+        "all",
+        "one more skipped",
+        "none",
+        "without test",
+        "skipped",
+        "failed",
+        "one more failed",
+        "unknown",
+    ],
+)
+def test_verdict(told: list[Told], holds: bool, line: str) -> None:
+    found = judged(*told)
+
+    assert found.holds is holds
+    assert line in found.lines
+
+
+@pytest.mark.parametrize(
+    ("source", "code", "line"),
+    [
+        (GOOD, 0, "2 of 2 ids shown"),
+        (GOOD.replace("def test_second", "def second"), 1, "A-2      the second: NOT SHOWN, no test"),
+        (
+            GOOD.replace("second(): ...", "second(): pytest.skip('no')"),
+            1,
+            "A-2      the second: NOT SHOWN, 1 skipped",
+        ),
+        (GOOD.replace("second(): ...", "second(): assert 0"), 1, "A-2      the second: NOT SHOWN, 1 failed"),
+        (GOOD.replace('"A-2"', '"A-2", "A-9"'), 1, "UNKNOWN ID A-9 of "),
+        (
+            GOOD + "@pytest.fixture(autouse=True)\ndef after():\n    yield\n    assert 0\n",
+            1,
+            "A-1      the first of them: NOT SHOWN, 1 failed",
+        ),
+        (GOOD + "raise RuntimeError\n", 1, "0 of 2 ids shown"),
+        (GOOD + "def test_other(): assert 0\n", 0, "2 of 2 ids shown"),
+    ],
+    ids=[
+        "all",
+        "without test",
+        "skipped",
+        "failed",
+        "unknown",
+        "failed afterwards",
+        "broken",
+        "an unmarked failure",
+    ],
+)
+def test_a_run(tmp_path: Path, capfd: pytest.CaptureFixture[str], source: str, code: int, line: str) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = accept\n")
+    (tmp_path / "test_it.py").write_text(MARK + source)
+    run = (
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        "--rootdir",
+        str(tmp_path),
+        str(tmp_path),
+    )
+
+    ended = accepted([(*run, *MARKED)], DEMANDED)
+
+    assert ended == code
+    assert line in capfd.readouterr().out
+
+
+def test_several_runs_are_one_verdict(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = accept\n")
+    first, _, second = GOOD.partition("\n\n")
+    runs = []
+    for name, source in (("one", first), ("two", second)):
+        (tmp_path / f"test_{name}.py").write_text(MARK + source)
+        file = str(tmp_path / f"test_{name}.py")
+        options = ("-p", "no:cacheprovider", "--rootdir", str(tmp_path), *MARKED)
+        runs.append((sys.executable, "-m", "pytest", file, *options))
+
+    assert accepted(runs[:1], DEMANDED) == 1
+    assert accepted(runs, DEMANDED) == 0
+    assert accepted([*runs, ("false",)], DEMANDED) == 1
+    assert "2 of 2 ids shown" in capfd.readouterr().out
+
+
+def test_the_list_has_each_point_once() -> None:
+    lines = [line for line in LIST.read_text().splitlines() if not line.startswith("#")]
+
+    assert len(points(LIST.read_text())) == len(lines) == 73
