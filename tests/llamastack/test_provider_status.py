@@ -143,7 +143,7 @@ async def test_rows_follow_the_newest_pods_and_time_moves_with_the_phase(
     assert newest["externalProviderStatus"][0]["image"] == "example.com/echo:2"
 
 
-@pytest.mark.accept("FR-027")
+@pytest.mark.accept("FR-029")
 @pytest.mark.parametrize(
     ("part", "expected"),
     [

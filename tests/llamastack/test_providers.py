@@ -17,6 +17,7 @@ from support.llamastack import (
     ECHO,
     GUARD,
     deployment,
+    edit,
     llsd,
     new_pod,
     reason,
@@ -38,7 +39,7 @@ def handed(item: Object) -> Any:
     return json.loads(base64.b64decode("".join(words[words.index("--input") + 1 :])))
 
 
-@pytest.mark.accept("FR-011", "FR-012", "FR-022")
+@pytest.mark.accept("FR-011", "FR-012", "FR-022", "US1-2")
 async def test_one_container_a_provider_then_extract_then_merge(
     api: Client, stack: Suite, namespace: str
 ) -> None:
@@ -66,15 +67,16 @@ async def test_one_container_a_provider_then_extract_then_merge(
     assert "/opt/llama-stack/external-providers" in mounted
 
 
-@pytest.mark.accept("FR-009", "FR-020")
-@pytest.mark.parametrize(
+TWIN = {**ECHO, "image": "example.com/other:1"}
+twice = pytest.mark.parametrize(
     "twins",
-    [
-        {"inference": [ECHO, {**ECHO, "image": "example.com/other:1"}]},
-        {"inference": [ECHO], "safety": [{**ECHO, "image": "example.com/other:1"}]},
-    ],
+    [{"inference": [ECHO, TWIN]}, {"inference": [ECHO], "safety": [TWIN]}],
     ids=["one API", "two APIs"],
 )
+
+
+@pytest.mark.accept("FR-009", "FR-020", "US3-8")
+@twice
 async def test_an_id_used_twice_makes_nothing(
     api: Client, stack: Suite, namespace: str, twins: dict[str, Any]
 ) -> None:
@@ -91,6 +93,30 @@ async def test_an_id_used_twice_makes_nothing(
     )
     with pytest.raises(ApiError, match="404"):
         await api.get(DEPLOYMENTS, "twins", namespace)
+
+
+@pytest.mark.accept("FR-009", "FR-020")
+@twice
+async def test_an_id_used_twice_changes_nothing(
+    api: Client, stack: Suite, namespace: str, twins: dict[str, Any]
+) -> None:
+    await api.create(LLSD, llsd("twins", namespace, externalProviders={"inference": [ECHO]}), manager="user")
+    before = await deployment(api, "twins", namespace)
+
+    def doubled(cr: Object) -> None:
+        cr["spec"]["server"].update(externalProviders=twins, workers=3)
+
+    await edit(api, "twins", namespace, doubled)
+    await until_status(
+        api,
+        "twins",
+        namespace,
+        lambda status: reason(status, "ExternalProvidersReady") == "DuplicateProviderId",
+    )
+    after = await api.get(DEPLOYMENTS, "twins", namespace)
+
+    assert after["metadata"]["generation"] == before["metadata"]["generation"]
+    assert after["spec"] == before["spec"]
 
 
 async def test_pods_that_a_quota_forbids(api: Client, stack: Suite, namespace: str) -> None:

@@ -19,7 +19,6 @@ from kubefoundry_llamastack.names import (
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Object
 from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError
 from support.llamastack import (
     ECHO,
     deployment,
@@ -198,17 +197,3 @@ async def test_the_operator_reads_no_secret(stack: Suite) -> None:
             check=False,
         )
         assert answer.stdout.strip() == "no"
-
-
-async def test_an_unknown_provider_id_is_refused_by_the_schema(
-    api: Client, stack: Suite, namespace: str
-) -> None:
-    for wrong in (
-        {"providerId": "Echo"},
-        {"providerId": "a" * 46},
-        {"imagePullPolicy": "Sometimes"},
-        {"image": ""},
-    ):
-        with pytest.raises(ApiError, match="422"):
-            wish = {"inference": [{**ECHO, **wrong}]}
-            await api.create(LLSD, llsd("bad", namespace, externalProviders=wish), manager="user")

@@ -20,7 +20,6 @@ pytestmark = pytest.mark.integration
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "llamastack"
 
 
-@pytest.mark.accept("FR-003")
 def test_a_good_folder_passes(pod: Pod, tmp_path: Path) -> None:
     ended = pod.call("lint", str(image(tmp_path / "echo", requires=["pydantic>=2"])))
 

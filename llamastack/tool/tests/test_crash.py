@@ -65,7 +65,7 @@ def begun(pods: Callable[[str], Pod], images: tuple[Path, Path]) -> Pod:
     return pod
 
 
-@pytest.mark.accept("NFR-002", "FR-015")
+@pytest.mark.accept("NFR-002")
 def test_killed_at_every_move(begun: Pod, images: tuple[Path, Path], tmp_path: Path) -> None:
     undisturbed = begun.copied(tmp_path / "undisturbed")
     code, said = run(undisturbed.install_arguments(images[1], "b"), "replace", 0, "")

@@ -15,7 +15,7 @@ from support.provider_pod import Pod
 pytestmark = pytest.mark.integration
 
 
-@pytest.mark.accept("FR-001", "FR-013", "FR-014", "FR-021", "FR-022")
+@pytest.mark.accept("FR-013", "FR-014", "FR-022")
 def test_packages_and_metadata_are_where_the_design_has_them(pod: Pod, tmp_path: Path) -> None:
     source = image(tmp_path / "echo")
 
@@ -36,7 +36,6 @@ def test_packages_and_metadata_are_where_the_design_has_them(pod: Pod, tmp_path:
     }
 
 
-@pytest.mark.accept("FR-028")
 def test_success_tells_package_and_version(pod: Pod, tmp_path: Path) -> None:
     ended = pod.install(image(tmp_path / "echo", version="1.4.0"), "my-echo")
 

@@ -89,7 +89,6 @@ def test_an_external_provider_replaces_one_of_the_same_id(written: str) -> None:
     assert "image echo:1" in warning
 
 
-@pytest.mark.accept("FR-009")
 @pytest.mark.parametrize("written", ["echo2", "${env.echo:=other}", "${env.ECHO}", None, 3])
 def test_other_ids_stay(written: Any) -> None:
     config, warnings = merge.merged({"providers": {"inference": [with_id(written)]}}, [ECHO])
@@ -98,7 +97,6 @@ def test_other_ids_stay(written: Any) -> None:
     assert warnings == []
 
 
-@pytest.mark.accept("FR-009", "FR-019")
 def test_the_same_id_in_another_api_is_kept_with_a_warning() -> None:
     config, [warning] = merge.merged({"providers": {"safety": [with_id("echo")]}}, [ECHO])
 
@@ -106,7 +104,7 @@ def test_the_same_id_in_another_api_is_kept_with_a_warning() -> None:
     assert "safety" in warning and "echo" in warning
 
 
-@pytest.mark.accept("FR-012", "FR-017")
+@pytest.mark.accept("FR-017")
 def test_the_order_is_base_then_model_deployments_then_externals() -> None:
     model = merge.model_addition(ModelEndpoint("llama", "KUBEFOUNDRY_MD_LLAMA_URL", {"max_tokens": 5}))
     second = Addition("inference", {**ENTRY, "provider_id": "second"}, "external", "image second:1")

@@ -53,7 +53,7 @@ def installed(once: Pod, tmp_path: Path) -> Pod:
     return once.copied(tmp_path / "copy")
 
 
-@pytest.mark.accept("FR-017", "FR-019", "FR-021", "FR-022", "US1-2")
+@pytest.mark.accept("FR-017", "FR-018", "FR-019", "FR-021", "FR-022", "US1-2", "US2-1")
 def test_merged(installed: Pod) -> None:
     installed.base(BASE)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
-from support.provider_images import image
+from llamastack_providers import staging
+from support.provider_images import image, wheel
 from support.provider_pod import Pod
 from support.provider_server import Server
 
@@ -16,12 +18,26 @@ pytestmark = pytest.mark.integration
 WITHOUT_NETWORK = ("unshare", "--net")
 
 
-@pytest.fixture(autouse=True)
-def root() -> None:
-    if os.geteuid() != 0:
-        pytest.skip("a network namespace needs root")
+root = pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace needs root")
 
 
+@pytest.mark.accept("FR-004", "NFR-001")
+def test_pip_is_told_to_look_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    noted = tmp_path / "noted"
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\necho "$@" > {noted}\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    staging.fresh(tmp_path / "staging")
+
+    staging.unpack([wheel(tmp_path, "acme-echo")], tmp_path / "staging")
+
+    words = noted.read_text().split()
+    assert words[:4] == ["-I", "-m", "pip", "install"]
+    assert {"--no-index", "--isolated", "--no-deps"} <= set(words)
+
+
+@root
 @pytest.mark.accept("FR-004", "NFR-001")
 def test_install(pod: Pod, tmp_path: Path) -> None:
     arguments = pod.install_arguments(image(tmp_path / "echo"), "echo")
@@ -31,6 +47,7 @@ def test_install(pod: Pod, tmp_path: Path) -> None:
     assert ended.code == 0, ended.log
 
 
+@root
 @pytest.mark.accept("FR-004", "NFR-001")
 def test_install_with_an_index_that_the_image_configures(pod: Pod, tmp_path: Path) -> None:
     """What is missing is not looked for anywhere."""
@@ -42,6 +59,7 @@ def test_install_with_an_index_that_the_image_configures(pod: Pod, tmp_path: Pat
     assert "127.0.0.1" not in ended.log
 
 
+@root
 @pytest.mark.accept("PF-12")
 def test_preflight(server: Server) -> None:
     ended = server.preflight(*WITHOUT_NETWORK)

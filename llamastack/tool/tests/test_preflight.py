@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from support.provider_server import FIELDS, GOOD, SPEC, Server, changed
 
@@ -25,10 +26,7 @@ async def get_adapter_impl(config, deps): ...
 """
 
 
-FAILS = "try:\n    import not_there\nexcept ImportError as e:\n    raise RuntimeError('first') from e\n"
-
-
-@pytest.mark.accept("FR-005", "FR-016", "FR-027", "PF-01", "PF-02")
+@pytest.mark.accept("FR-005", "FR-027", "PF-01", "PF-02")
 def test_a_good_provider_passes_and_nothing_is_written_but_the_effective_configuration(
     server: Server,
 ) -> None:
@@ -116,6 +114,23 @@ def test_what_cannot_be_loaded_is_told(tmp_path: Path, tool: Path, name: str) ->
     for word in (*words, who, f"Code: {code}", "Reason: ", "Resolution: "):
         assert word in ended.message
     assert not server.places.effective.exists()
+
+
+@pytest.mark.accept("PF-03")
+def test_the_first_error_is_the_last_thing_that_is_looked_at(server: Server) -> None:
+    mark = server.root / "looked"
+    server.provide(changed(provider="raise ValueError('the first')"))
+    server.provide({"later/provider.py": f"open({str(mark)!r}, 'w')\nraise ValueError('second')\n"}, "later")
+    later = {"provider_id": "later", "provider_type": "remote::later", "module": "later"}
+    config = yaml.safe_load((server.places.config / "run.yaml").read_text())
+    config["providers"]["inference"].append(later)
+    (server.places.config / "run.yaml").write_text(yaml.safe_dump(config))
+
+    ended = server.preflight()
+
+    assert "ValueError: the first" in ended.message
+    assert "second" not in ended.log
+    assert not mark.exists()
 
 
 @pytest.mark.accept("SC-008", "PF-08")

@@ -79,6 +79,21 @@ def test_what_is_wrong_with_the_distribution_alone_is_not_told(server: Server) -
     assert server.preflight().code == 0
 
 
+@pytest.mark.accept("NFR-004")
+def test_a_provider_s_module_comes_before_the_distribution_s(server: Server) -> None:
+    server.distributed("common", "1.0")
+    (server.root / "site" / "common.py").write_text("WHOSE = 'distribution'\n")
+    sees = "import common\nassert common.WHOSE == 'provider', common.__file__\n"
+    server.provide({"common.py": "WHOSE = 'provider'\n"}, "common", version="2.0")
+    server.provide(changed(provider=sees + str(GOOD["acme_echo/provider.py"])))
+
+    ended = server.preflight()
+
+    assert ended.code == 0, ended.log
+    assert "shadows-base: common 2.0" in ended.log
+    assert "takes the place of common 1.0" in ended.log
+
+
 @pytest.mark.accept("NFR-004", "PF-09")
 def test_a_package_that_takes_the_place_of_the_distributions_is_told(server: Server) -> None:
     server.distributed("acme_echo", "0.5")

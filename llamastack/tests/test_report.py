@@ -1,0 +1,116 @@
+"""The status, from values: phases, rows and their times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kubefoundry_llamastack import reasons, report
+from kubefoundry_llamastack.model_deployments import Resolved
+from kubefoundry_llamastack.render.request import Distribution
+from kubefoundry_llamastack.report import Obstacle, Seen
+
+Make = Callable[..., Distribution]
+Object = dict[str, Any]
+
+BEFORE, NOW = "2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z"
+PROVIDERS = {"inference": [{"providerId": "echo", "image": "example.com/echo:1"}]}
+
+
+def pod(**state: Any) -> Object:
+    status = {"initContainerStatuses": [{"name": "external-provider-echo", "state": state}]}
+    return {"metadata": {"name": "a"}, "status": status}
+
+
+def live(desired: int, available: int, *, minimum: bool) -> Object:
+    told = {"type": "Available", "status": "True" if minimum else "False"}
+    numbers = {"availableReplicas": available, "updatedReplicas": available, "replicas": desired}
+    return {
+        "metadata": {"generation": 1},
+        "spec": {"replicas": desired},
+        "status": {"observedGeneration": 1, "conditions": [told], **numbers},
+    }
+
+
+@pytest.mark.accept("FR-028")
+@pytest.mark.parametrize(
+    ("state", "time"),
+    [
+        ({"waiting": {"reason": "PodInitializing"}}, BEFORE),
+        ({"waiting": {"reason": "ContainerCreating"}}, BEFORE),
+        ({"running": {}}, NOW),
+        ({"terminated": {"exitCode": 1}}, NOW),
+    ],
+    ids=["the same", "another message", "another phase", "failed"],
+)
+def test_the_time_of_a_row_moves_with_its_phase_alone(make: Make, state: Object, time: str) -> None:
+    cr = make(externalProviders=PROVIDERS)
+    first = report.status(Seen(cr, pods=[pod(waiting={"reason": "PodInitializing"})]), {}, BEFORE)
+
+    second = report.status(Seen(cr, pods=[pod(**state)]), first, NOW)
+
+    assert first["externalProviderStatus"][0]["lastTransitionTime"] == BEFORE
+    assert second["externalProviderStatus"][0]["lastTransitionTime"] == time
+
+
+def test_the_time_of_a_model_moves_with_its_readiness_alone(make: Make) -> None:
+    cr = make(modelDeployments=[{"name": "llama"}])
+    rows = [Resolved("llama", "llama", "http://a", True, "Resolved", "")]
+    rows.append(Resolved("llama", "llama", "http://b", True, "Resolved", ""))
+    rows.append(Resolved("llama", "llama", "http://b", False, "HoldingLastEndpoint", "gone"))
+    status: Object = {}
+    times = []
+
+    for row, now in zip(rows, (BEFORE, NOW, NOW), strict=True):
+        status = report.status(Seen(cr, resolved=[row]), status, now)
+        times.append(status["modelDeployments"][0]["lastTransitionTime"])
+
+    assert times == [BEFORE, BEFORE, NOW]
+
+
+REFUSED = Obstacle(reasons.DEPLOYMENT_READY, "ApplyRejected", "no")
+WAITS = Obstacle(reasons.DEPLOYMENT_READY, "WaitingForModelDeployments", "no")
+STORAGE = Obstacle(reasons.STORAGE_READY, "StorageFailed", "no")
+
+
+@pytest.mark.parametrize(
+    ("deployment", "obstacles", "failed_pod", "phase"),
+    [
+        (None, (), False, "Pending"),
+        (None, (REFUSED,), False, "Failed"),
+        (None, (WAITS,), False, "Pending"),
+        (None, (STORAGE,), False, "Pending"),
+        (live(1, 0, minimum=False), (), False, "Initializing"),
+        (live(1, 0, minimum=False), (), True, "Failed"),
+        (live(2, 1, minimum=False), (), True, "Initializing"),
+        (live(1, 1, minimum=True), (), True, "Ready"),
+        (live(1, 1, minimum=True), (REFUSED,), False, "Ready"),
+        (live(0, 0, minimum=True), (), False, "Pending"),
+    ],
+    ids=[
+        *("nothing", "refused", "waits for models", "storage alone", "starts", "fails", "one of two serves"),
+        *("new pods fail", "refused while it serves", "scaled to 0"),
+    ],
+)
+def test_phase(
+    make: Make, deployment: Object | None, obstacles: tuple[Obstacle, ...], failed_pod: bool, phase: str
+) -> None:
+    cr = make(externalProviders=PROVIDERS)
+    pods = [pod(terminated={"exitCode": 1})] if failed_pod else []
+
+    status = report.status(Seen(cr, deployment, pods, obstacles), {}, NOW)
+
+    assert status["phase"] == phase
+
+
+@pytest.mark.accept("FR-028")
+def test_a_provider_that_is_asked_for_no_longer_has_no_row(make: Make) -> None:
+    before = report.status(Seen(make(externalProviders=PROVIDERS)), {}, BEFORE)
+
+    after = report.status(Seen(make()), before, NOW)
+
+    assert len(before["externalProviderStatus"]) == 1
+    assert "externalProviderStatus" not in after
+    assert reasons.PROVIDERS_READY not in {item["type"] for item in after["conditions"]}

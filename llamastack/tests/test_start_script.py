@@ -1,0 +1,77 @@
+"""How the server's container starts, with programs that only write down how they were called."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubefoundry_llamastack.render import server, tool
+from kubefoundry_llamastack.render.request import Distribution
+
+Make = Callable[..., Distribution]
+
+ECHO = {"providerId": "echo", "image": "example.com/echo:1"}
+NOTES = (
+    '#!/bin/sh\nprintf "%s" "${0##*/}" >> "$NOTES"\nfor word; do printf " <%s>" "$word" >> "$NOTES"; done\n'
+)
+NOTES += 'echo " $LLAMA_STACK_CONFIG" >> "$NOTES"\n'
+HARD = "$(HOME) `id` ' \" $$ \\ *"
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """A folder with python3, llama and run."""
+    for name in ("python3", "llama", "run"):
+        path = tmp_path / name
+        path.write_text(NOTES + '[ "$2" = preflight ] && exit "$CODE"\nexit 0\n')
+        path.chmod(0o755)
+    return tmp_path
+
+
+def started(programs: Path, cr: Distribution, code: int) -> tuple[int, list[str]]:
+    """The exit code, and each program as it was called."""
+    how = server.start(cr, "example.com/stack:1")
+    variables = {"PATH": f"{programs}:/usr/bin:/bin", "NOTES": str(programs / "notes"), "CODE": str(code)}
+    variables |= {"LLS_PORT": "8321", "LLS_WORKERS": "2"}
+    done = subprocess.run([*how["command"], *how["args"]], env=variables, check=False)
+    return done.returncode, (programs / "notes").read_text().splitlines()
+
+
+@pytest.mark.accept("FR-027")
+@pytest.mark.parametrize("code", [1, 2])
+def test_without_preflight_there_is_no_server(make: Make, programs: Path, code: int) -> None:
+    ended, calls = started(programs, make(externalProviders={"inference": [ECHO]}), code)
+
+    assert ended == code
+    [call] = calls
+    assert call.startswith(f"python3 <{tool.ZIPAPP}> <preflight> <--input> <")
+
+
+@pytest.mark.accept("FR-026", "FR-027")
+@pytest.mark.parametrize(
+    ("given", "call"),
+    [
+        ({}, f"llama <stack> <run> <{tool.EFFECTIVE}> <--port> <8321>"),
+        (
+            {"containerSpec": {"args": ["--x", HARD]}},
+            f"llama <stack> <run> <{tool.EFFECTIVE}> <--port> <8321> <--x> <{HARD}>",
+        ),
+        (
+            {"workers": 2},
+            "python3 <-m> <uvicorn> <llama_stack.core.server.server:create_app> <--factory> <--host> <0.0.0.0> "
+            "<--port> <8321> <--workers> <2>",
+        ),
+        ({"containerSpec": {"command": ["run", HARD], "args": ["-v"]}}, f"run <{HARD}> <-v>"),
+    ],
+    ids=["one worker", "arguments", "two workers", "a command"],
+)
+def test_then_the_server_starts_from_the_effective_configuration(
+    make: Make, programs: Path, given: dict[str, Any], call: str
+) -> None:
+    ended, [_, second] = started(programs, make(externalProviders={"inference": [ECHO]}, **given), 0)
+
+    assert (ended, second) == (0, f"{call} {tool.EFFECTIVE}")
