@@ -15,9 +15,9 @@ from mutations.listed import ROOT, Mutation, mutations
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m mutations", description=__doc__)
-    parser.add_argument("--only", default="", help="mutations whose rule contains this text")
+    parser.add_argument("--only", default="", help="mutations whose rule or file contains this text")
     wanted = parser.parse_args().only
-    chosen = [mutation for mutation in mutations() if wanted in mutation.rule]
+    chosen = [mutation for mutation in mutations() if wanted in mutation.rule or wanted in mutation.file]
     with tempfile.TemporaryDirectory(prefix="kubefoundry-mutations-") as folder:
         made = copy(ROOT, Path(folder))
         if problem := _fails_unmutated(made, chosen):

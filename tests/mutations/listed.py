@@ -1,4 +1,4 @@
-"""The list of mutations: lines of ours that carry a rule, what they become, and the test that sees it."""
+"""The lists of mutations: lines of ours that carry a rule, what they become, and the test that sees it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 import yaml
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-LIST: Final = Path(__file__).with_name("list.yaml")
+LISTS: Final = tuple(Path(__file__).with_name(f"{name}.yaml") for name in ("list", "llamastack"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,13 @@ class Mutation:
 
 
 def mutations() -> list[Mutation]:
+    """In the order of the lists."""
+    return [mutation for path in LISTS for mutation in of_list(path)]
+
+
+def of_list(path: Path) -> list[Mutation]:
     """In the order of the file."""
-    return [_mutation(entry) for entry in yaml.safe_load(LIST.read_text(encoding="utf-8"))]
+    return [_mutation(entry) for entry in yaml.safe_load(path.read_text(encoding="utf-8"))]
 
 
 def defines(root: Path, test: str) -> bool:
