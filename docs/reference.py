@@ -1,34 +1,55 @@
-"""Writes crd-reference.md from crds/: every field with its type, default and meaning, and every rule."""
+"""Writes the references of fields from crds/: every field with its type, default and meaning, and every rule."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from kubefoundry_llamastack.api.crd import FRAGMENTS
+
 HERE = Path(__file__).parent
-CRDS = ("modeldeployments", "inferenceproviderconfigs")
-HEADER = """\
+CRDS = HERE.parent / "crds"
+OURS = """\
 # Fields of the two resources
 
 Generated from `crds/` by `make docs`; `kubectl explain md.spec` says the same. API group `kubefoundry.ai`, version
 `v1alpha1`. What refuses an object stands under *Rules*, in the words of the refusal.
 """
 
+LLAMASTACK = """\
+# Fields of a LlamaStackDistribution
+
+Generated from `crds/llamastack/` by `make docs`; `kubectl explain llsd.spec` says the same. API group
+`llamastack.io`, version `v1alpha1`. `externalProviders`, `modelDeployments` and what the status tells of them are
+KubeFoundry's; all other fields are the existing operator's. What is of core/v1 is Kubernetes' own:
+`kubectl explain pod.spec`.
+"""
+
 Schema = dict[str, Any]
+Folded = Mapping[str, str]
+"""Places of the spec whose fields are Kubernetes' own, and what it calls them."""
 
 
-def reference() -> str:
-    """The text of crd-reference.md."""
-    parts = [HEADER]
-    for plural in CRDS:
-        parts.extend(_resource(yaml.safe_load((HERE.parent / "crds" / f"{plural}.yaml").read_text())))
+def references() -> dict[Path, str]:
+    """The files and their texts."""
+    ours, stack = ("modeldeployments", "inferenceproviderconfigs"), ("llamastack/llamastackdistributions",)
+    return {
+        HERE / "crd-reference.md": _document(OURS, ours, {}),
+        HERE / "llamastack" / "crd-reference.md": _document(LLAMASTACK, stack, dict(FRAGMENTS)),
+    }
+
+
+def _document(header: str, crds: tuple[str, ...], folded: Folded) -> str:
+    parts = [header]
+    for name in crds:
+        parts.extend(_resource(yaml.safe_load((CRDS / f"{name}.yaml").read_text()), folded))
     return "\n".join(parts)
 
 
-def _resource(crd: Schema) -> Iterator[str]:
+def _resource(crd: Schema, folded: Folded) -> Iterator[str]:
     names, [version] = crd["spec"]["names"], crd["spec"]["versions"]
     schema = version["schema"]["openAPIV3Schema"]
     yield f"## {names['kind']}\n"
@@ -37,11 +58,11 @@ def _resource(crd: Schema) -> Iterator[str]:
     columns = version["additionalPrinterColumns"]
     usual = ", ".join(column["name"] for column in columns if not column.get("priority"))
     wide = ", ".join(column["name"] for column in columns if column.get("priority"))
-    yield f"`kubectl get` shows {usual}; with `-o wide` also {wide}.\n"
+    yield f"`kubectl get` shows {usual}{f'; with `-o wide` also {wide}' if wide else ''}.\n"
     for part in ("spec", "status"):
         yield f"### {names['kind']} {part}\n"
         yield "| field | type | default | meaning |\n|---|---|---|---|"
-        yield from _rows(schema["properties"][part], "")
+        yield from _rows(schema["properties"][part], "", folded if part == "spec" else {})
         yield ""
         if rules := list(_rules(schema["properties"][part], part)):
             yield "Rules:\n"
@@ -49,19 +70,27 @@ def _resource(crd: Schema) -> Iterator[str]:
             yield ""
 
 
-def _rows(schema: Schema, prefix: str) -> Iterator[str]:
+def _rows(schema: Schema, prefix: str, folded: Folded) -> Iterator[str]:
     required = schema.get("required", ())
     for name, field in schema.get("properties", {}).items():
         path = f"{prefix}{name}"
         default = "required" if name in required else _default(field)
-        yield f"| `{path}` | {_type(field)} | {default} | {_cell(field.get('description', ''))} |"
-        yield from _rows(field, f"{path}.")
-        yield from _rows(field.get("items", {}), f"{path}[].")
+        kind = _folded(path, folded)
+        yield f"| `{path}` | {kind or _type(field)} | {default} | {_cell(field.get('description', ''))} |"
+        if not kind:
+            yield from _rows(field, f"{path}.", folded)
+            yield from _rows(field.get("items", {}), f"{path}[].", folded)
+
+
+def _folded(path: str, folded: Folded) -> str:
+    if path in folded:
+        return f"core/v1 {folded[path]}"
+    return f"list of core/v1 {folded[f'{path}[]']}" if f"{path}[]" in folded else ""
 
 
 def _type(field: Schema) -> str:
     if field.get("x-kubernetes-int-or-string"):
-        return "quantity"
+        return "quantity" if "pattern" in field else "integer or string"
     match field["type"]:
         case "array":
             return f"list of {_type(field['items'])}"
@@ -105,4 +134,5 @@ def _rules(schema: Schema, path: str) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    (HERE / "crd-reference.md").write_text(reference())
+    for path, text in references().items():
+        path.write_text(text)
