@@ -84,6 +84,7 @@ def build(folder: Path, arguments: dict[str, str]) -> Image:
     params=[
         pytest.param({"COMPONENT": "selector"}, id="selector"),
         pytest.param({"COMPONENT": "provider-kaito", "FOLDER": "providers/kaito"}, id="provider-kaito"),
+        pytest.param({"COMPONENT": "llamastack"}, id="llamastack"),
     ],
 )
 def image(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Image:
