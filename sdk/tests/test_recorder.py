@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 from aiohttp import web
 
 from kubefoundry_sdk.runtime.recorder import NOTE, Recorder
@@ -49,8 +50,9 @@ async def test_the_same_is_said_once_and_another_thing_or_of_another_again() -> 
     ]
 
 
-async def test_a_note_that_is_too_long_is_cut() -> None:
-    [event] = await sent((ABOUT, "x" * 2000))
+@pytest.mark.parametrize("text", ["x" * 2000, "é" * 600], ids=["characters", "bytes"])
+async def test_a_note_that_is_too_long_is_cut(text: str) -> None:
+    [event] = await sent((ABOUT, text))
 
-    assert len(event["note"]) == NOTE
+    assert NOTE - 4 < len(event["note"].encode()) <= NOTE
     assert event["note"].endswith("…")

@@ -22,7 +22,7 @@ WAITING: Final = 1000
 """Events that may wait to be sent; more are dropped, because an Event must never hold up a reconcile."""
 
 NOTE: Final = 1024
-"""Longest note that the API accepts (events.k8s.io/v1)."""
+"""Longest note that the API accepts, in bytes (Kubernetes 1.36, pkg/apis/core/validation/events.go)."""
 
 
 class Recorder:
@@ -38,7 +38,7 @@ class Recorder:
     def event(self, about: Object, type_: Literal["Normal", "Warning"], reason: str, note: str) -> None:
         """Queues an Event about the object (apiVersion, kind and metadata are read)."""
         meta = about["metadata"]
-        text = note if len(note) <= NOTE else note[: NOTE - 1] + "…"
+        text = _cut(note)
         mark = hashlib.sha256(f"{meta.get('uid')}/{type_}/{reason}/{text}".encode()).hexdigest()[:16]
         now = asyncio.get_running_loop().time()
         if now - self._said.get(mark, -REPEAT) < REPEAT:
@@ -85,3 +85,9 @@ class Recorder:
             except (ApiError, Unreachable) as error:
                 # A namespace that is going away takes no events; neither case is worth a retry.
                 log.info("event %s not sent: %s", body["reason"], error)
+
+
+def _cut(note: str) -> str:
+    """The note, at most NOTE bytes of it, an ellipsis at the end where something was cut."""
+    raw = note.encode()
+    return note if len(raw) <= NOTE else raw[: NOTE - 3].decode(errors="ignore") + "…"
