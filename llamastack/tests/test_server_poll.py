@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -16,9 +17,15 @@ PROVIDER = {"api": "inference", "provider_id": "echo", "provider_type": "remote:
 
 
 @pytest.fixture
-async def url() -> AsyncIterator[str]:
+def listed() -> list[dict[str, Any]]:
+    """What the server lists."""
+    return [PROVIDER]
+
+
+@pytest.fixture
+async def url(listed: list[dict[str, Any]]) -> AsyncIterator[str]:
     async def providers(_: web.Request) -> web.StreamResponse:
-        return web.json_response({"data": [PROVIDER]})
+        return web.json_response({"data": listed})
 
     async def version(_: web.Request) -> web.StreamResponse:
         return web.json_response({"version": "0.7.3"})
@@ -37,7 +44,7 @@ async def first_answer(asked: str) -> ServerPoll:
     told: asyncio.Queue[Key] = asyncio.Queue()
     poll = ServerPoll(told.put_nowait)
     work = asyncio.create_task(poll.run())
-    poll.follow(KEY, asked)
+    poll.follow(KEY, asked, pods="1 of 1")
     async with asyncio.timeout(10):
         assert await told.get() == KEY
     work.cancel()
@@ -63,6 +70,28 @@ async def test_a_silent_server_is_a_problem_with_its_address() -> None:
 async def test_a_server_that_is_gone_is_forgotten(url: str) -> None:
     poll = await first_answer(url)
 
-    poll.follow(KEY, None)
+    poll.follow(KEY, None, pods="")
 
     assert poll.answer(KEY) is None
+
+
+async def test_other_pods_behind_the_address_are_asked_at_once(
+    url: str, listed: list[dict[str, Any]]
+) -> None:
+    told: asyncio.Queue[Key] = asyncio.Queue()
+    poll = ServerPoll(told.put_nowait)
+    work = asyncio.create_task(poll.run())
+    async with asyncio.timeout(10):
+        poll.follow(KEY, url, pods="old")
+        await told.get()
+        listed.clear()
+        poll.follow(KEY, url, pods="old and new")
+        between = poll.answer(KEY)
+        await told.get()
+    work.cancel()
+
+    after = poll.answer(KEY)
+    assert between is not None
+    assert between.providers
+    assert after is not None
+    assert after.providers == []

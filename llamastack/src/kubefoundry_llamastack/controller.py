@@ -63,7 +63,8 @@ class Controller:
 
     async def _turn(self, key: Key) -> float | None:
         again = await self._operator.reconcile(key)
-        self._poll.follow(key, self._served(key))
+        live = self._known.deployments.get(key)
+        self._poll.follow(key, self._served(key), pods=repr(counts(live)))
         return again
 
     def _served(self, key: Key) -> str | None:

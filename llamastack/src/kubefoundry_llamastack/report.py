@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubefoundry_llamastack import model_deployments, reasons
+from kubefoundry_llamastack.disclosure import disclosed
 from kubefoundry_llamastack.distribution import IMAGES, active
 from kubefoundry_llamastack.model_deployments import Resolved
 from kubefoundry_llamastack.observe import deployments, pods
@@ -223,7 +224,7 @@ def _distribution(seen: Seen) -> Object:
         "availableDistributions": dict(IMAGES),
     }
     if seen.answer and seen.answer.providers:
-        made["providers"] = seen.answer.providers
+        made["providers"] = disclosed(seen.cr, seen.answer.providers)
     return made
 
 

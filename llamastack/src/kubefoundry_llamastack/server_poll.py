@@ -27,6 +27,7 @@ LIMIT: Final = 1 << 20
 @dataclass(slots=True)
 class _Known:
     url: str
+    pods: str
     due: float
     answer: Answer | None = None
     asking: bool = False
@@ -45,13 +46,18 @@ class ServerPoll:
         known = self._known.get(key)
         return known.answer if known else None
 
-    def follow(self, key: Key, url: str | None) -> None:
-        """Asks the server at the URL from now on; None: no more, because no pod serves."""
+    def follow(self, key: Key, url: str | None, *, pods: str) -> None:
+        """Asks the server at the URL from now on; None: no more, because no pod serves.
+
+        pods: another value says that others serve than before: they are asked at once.
+        """
         known = self._known.get(key)
         if url is None:
             self._known.pop(key, None)
-        elif known is None or known.url != url:
-            self._known[key] = _Known(url, asyncio.get_running_loop().time())
+        elif known is None or (known.url, known.pods) != (url, pods):
+            # an answer that is on its way from the pods before is no longer waited for
+            answer = known.answer if known and known.url == url else None
+            self._known[key] = _Known(url, pods, asyncio.get_running_loop().time(), answer)
             self._wake.set()
 
     async def run(self) -> None:

@@ -1,0 +1,69 @@
+"""What of a server's settings may stand in the status.
+
+The server lists its configuration with every `${env.X}` replaced, and hides values by the names of their keys only
+(llama_stack/core/utils/config.py and core/stack.py, 0.7.3). A variable may come from a Secret, which the status must
+not repeat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from kubefoundry_llamastack.render.request import Distribution
+from kubefoundry_sdk.api.kinds import Object
+from llamastack_providers import apis
+
+HIDDEN: Final = "********"
+"""As llama-stack writes it."""
+
+_VARIABLE: Final = "${env."
+
+
+def disclosed(cr: Distribution, providers: Iterable[Object]) -> list[Object]:
+    """The providers as the status lists them.
+
+    Those of the CR with its own text wherever that names a variable. Of all others it is not known what their texts
+    came from: they are hidden where the CR has a variable whose value is not in the CR.
+    """
+    written = _written(cr)
+    secret = any("valueFrom" in item for item in cr.spec.server.container_spec.env or ())
+    made = []
+    for item in providers:
+        own = written.get((item["api"], item["provider_id"]))
+        config = item["config"]
+        if own is not None:
+            config = _as_written(config, own)
+        elif secret:
+            config = _hidden(config)
+        made.append({**item, "config": config})
+    return made
+
+
+def _written(cr: Distribution) -> dict[tuple[str, str], Object]:
+    """Configurations of the CR, by llama-stack's API and provider id."""
+    models = {("inference", item.id): item.config or {} for item in cr.spec.server.model_deployments}
+    externals = {
+        (apis.run_name(section) or section, item.provider_id): item.config or {}
+        for section, item in cr.spec.providers()
+    }
+    return {**models, **externals}
+
+
+def _as_written(running: Any, written: Any) -> Any:
+    if isinstance(running, dict) and isinstance(written, dict):
+        return {key: _as_written(value, written.get(key)) for key, value in running.items()}
+    if isinstance(running, list) and isinstance(written, list):
+        if len(running) != len(written):
+            # an item that a variable turned off
+            return written
+        return [_as_written(*pair) for pair in zip(running, written, strict=True)]
+    return written if isinstance(written, str) and _VARIABLE in written else running
+
+
+def _hidden(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _hidden(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_hidden(inner) for inner in value]
+    return HIDDEN if isinstance(value, str) else value

@@ -1,0 +1,74 @@
+"""What of a server's settings stands in the status: never the value of a variable that may be a secret."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kubefoundry_llamastack.disclosure import disclosed
+from kubefoundry_llamastack.render.request import Distribution
+
+Make = Callable[..., Distribution]
+
+SECRET = {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "key"}}}
+PLAIN = {"name": "KEY", "value": "v"}
+
+
+def running(config: Any, provider_id: str = "echo", api: str = "inference") -> dict[str, Any]:
+    return {"api": api, "provider_id": provider_id, "provider_type": "remote::x", "config": config}
+
+
+def external(config: Any) -> dict[str, Any]:
+    return {"inference": [{"providerId": "echo", "image": "example.com/echo:1", "config": config}]}
+
+
+@pytest.mark.parametrize(
+    ("written", "config", "told"),
+    [
+        ({"deny": ["${env.KEY}"]}, {"deny": ["v"]}, {"deny": ["${env.KEY}"]}),
+        ({"a": {"b": "x-${env.KEY:=y}"}}, {"a": {"b": "x-v"}}, {"a": {"b": "x-${env.KEY:=y}"}}),
+        ({"n": "${env.KEY}"}, {"n": 7}, {"n": "${env.KEY}"}),
+        ({"prefix": "hi", "n": 1}, {"prefix": "hi", "n": 1}, {"prefix": "hi", "n": 1}),
+        ({"api_key": "inline"}, {"api_key": "********"}, {"api_key": "********"}),
+        ({"gone": "${env.KEY:+x}", "n": 1}, {"n": 1}, {"n": 1}),
+        ({"list": ["${env.KEY:+x}", "b"]}, {"list": ["b"]}, {"list": ["${env.KEY:+x}", "b"]}),
+    ],
+    ids=["list", "part of a text", "another type", "no variable", "redacted", "left out", "shorter"],
+)
+@pytest.mark.parametrize("variable", [SECRET, PLAIN], ids=["secret", "plain"])
+def test_a_provider_of_the_cr_is_told_as_the_cr_has_it(
+    make: Make, variable: Any, written: Any, config: Any, told: Any
+) -> None:
+    cr = make(containerSpec={"env": [variable]}, externalProviders=external(written))
+
+    [shown] = disclosed(cr, [running(config)])
+
+    assert shown == running(told)
+
+
+def test_a_model_deployment_is_told_as_the_cr_has_it(make: Make) -> None:
+    models = [{"name": "echo", "config": {"api_token": "${env.KEY}"}}]
+    cr = make(containerSpec={"env": [SECRET]}, modelDeployments=models)
+
+    [shown] = disclosed(cr, [running({"api_token": "v", "base_url": "http://x", "refresh_models": True})])
+
+    assert shown["config"] == {"api_token": "${env.KEY}", "base_url": "http://x", "refresh_models": True}
+
+
+@pytest.mark.parametrize(
+    ("variable", "told"),
+    [(SECRET, {"url": "********", "n": 1, "l": ["********"]}), (PLAIN, {"url": "v", "n": 1, "l": ["v"]})],
+    ids=["secret", "plain"],
+)
+@pytest.mark.parametrize("other", [{"provider_id": "base"}, {"api": "safety"}], ids=["id", "API"])
+def test_texts_of_other_providers_are_told_where_no_variable_is_secret(
+    make: Make, variable: Any, told: Any, other: Any
+) -> None:
+    """Their configuration is not the CR's: which variables it names is not known."""
+    cr = make(containerSpec={"env": [variable]}, externalProviders=external({"url": "x"}))
+
+    [shown] = disclosed(cr, [running({"url": "v", "n": 1, "l": ["v"]}, **other)])
+
+    assert shown["config"] == told
