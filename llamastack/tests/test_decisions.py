@@ -52,8 +52,33 @@ KEY = "-----BEGIN PRIVATE KEY-----\nBBBB\n-----END PRIVATE KEY-----\n"
             },
             ("podOverrides.volumes", "'config'"),
         ),
+        (
+            {"externalProviders": {"inference": [{**ECHO, "image": "e" * 90_000}]}},
+            ("images", "too long", "use shorter"),
+        ),
+        (
+            {
+                "distribution": {"image": "e" * 90_000},
+                "externalProviders": {"inference": [ECHO]},
+            },
+            ("images", "too long", "use shorter"),
+        ),
+        (
+            {
+                "externalProviders": {"inference": [ECHO]},
+                "podOverrides": {"volumeMounts": [{"name": "v", "mountPath": "//opt/llama-stack//tool/"}]},
+            },
+            ("podOverrides.volumeMounts", "'//opt/llama-stack//tool/'"),
+        ),
+        (
+            {"modelDeployments": [{"name": "a"}], "storage": {"mountPath": "/opt/llama-stack/config"}},
+            ("storage.mountPath", "'/opt/llama-stack/config'"),
+        ),
     ],
-    ids=["two APIs", "model and provider", "base_url", "too long", "volume name"],
+    ids=[
+        *("two APIs", "model and provider", "base_url", "too long", "volume name"),
+        *("image name", "distribution's name", "mount path", "storage path"),
+    ],
 )
 def test_a_refusal_names_all_that_is_needed(make: Make, server: Object, words: tuple[str, ...]) -> None:
     text = checks.refusal(make(**server)) or ""

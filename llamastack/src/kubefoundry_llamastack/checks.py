@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import posixpath
+from collections.abc import Iterator
 from typing import Final
 
 from kubefoundry_llamastack.names import EXTRACT, MERGE
 from kubefoundry_llamastack.render import tool
 from kubefoundry_llamastack.render.request import Distribution
+from llamastack_providers import layout
 
 RESERVED: Final = frozenset(
     {"lls-storage", "ca-bundle", "user-config", "external-providers", "base-config"}
     | {"config", "effective-config", "provider-tool"}
 )
 """Names of the operator's own volumes."""
+
+PATHS: Final = frozenset({layout.EXTERNAL_PROVIDERS, layout.CONFIG, layout.EFFECTIVE_CONFIG, tool.FOLDER})
+"""Where the server's container has them."""
 
 
 def refusal(cr: Distribution) -> str | None:
@@ -83,6 +89,11 @@ def _too_long(cr: Distribution) -> str | None:
             )
     if sum(map(len, tool.merge(cr, ""))) > tool.INPUT_LIMIT:
         return "the config of all modelDeployments together is too long; shorten it"
+    if cr.extended and len(tool.preflight(cr, cr.spec.server.distribution.image or "")) > 1:
+        return (
+            "the ids and images of the distribution and its external providers are too long for one argument; "
+            "use shorter image names or fewer providers"
+        )
     return None
 
 
@@ -97,6 +108,18 @@ def _names(cr: Distribution) -> str | None:
                 f"spec.server.podOverrides.volumes: the name '{volume['name']}' is the operator's own; "
                 "use another"
             )
+    for field, path in _mounts(cr):
+        if posixpath.normpath(f"/{path.lstrip('/')}") in PATHS:
+            return f"spec.server.{field}: '{path}' is the operator's own; use another"
     if (name := cr.spec.server.container_spec.name) in (EXTRACT, MERGE):
         return f"spec.server.containerSpec.name: '{name}' is the operator's own; use another"
     return None
+
+
+def _mounts(cr: Distribution) -> Iterator[tuple[str, str]]:
+    """Field and path of all that the CR mounts into the server's container."""
+    overrides, storage = cr.spec.server.pod_overrides, cr.spec.server.storage
+    for mount in (overrides.volume_mounts if overrides else None) or ():
+        yield "podOverrides.volumeMounts", str(mount.get("mountPath"))
+    if storage and storage.mount_path:
+        yield "storage.mountPath", storage.mount_path
