@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,8 +26,17 @@ _SHORTEST_SECRET: Final = 4
 Entry = dict[str, Any]
 
 
-def run(places: Layout) -> tuple[int, list[str]]:
-    """Writes the effective run.yaml; the number of providers checked, and warnings. Raises Failure, OSError."""
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """providers: how many were checked. loading: seconds that their loading took, llama-stack's own included."""
+
+    providers: int
+    loading: float
+    warnings: list[str]
+
+
+def run(places: Layout) -> Passed:
+    """Writes the effective run.yaml. Raises Failure, OSError."""
     path = places.config / "run.yaml"
     try:
         config = yaml_file.load(path, f"{layout.CONFIG}/run.yaml")
@@ -38,7 +49,7 @@ def run(places: Layout) -> tuple[int, list[str]]:
         raise
 
 
-def _checked(config: Any, path: Path, places: Layout) -> tuple[int, list[str]]:
+def _checked(config: Any, path: Path, places: Layout) -> Passed:
     records = record.read_all(places.metadata)
     entries = list(_with_module(config))
     try:
@@ -48,7 +59,9 @@ def _checked(config: Any, path: Path, places: Layout) -> tuple[int, list[str]]:
         for problem in site.findings(here):
             raise problem
         warnings = site.shadowed(here)
+        started = time.monotonic()
         loaded = list(loading.load(entries)) if entries else []
+        seconds = time.monotonic() - started
     except Failure as failure:
         _name_provider(failure, entries, records)
         raise
@@ -61,7 +74,7 @@ def _checked(config: Any, path: Path, places: Layout) -> tuple[int, list[str]]:
     content = yaml_file.dump(config).encode() if changed else path.read_bytes()
     places.effective.parent.mkdir(parents=True, exist_ok=True)
     places.effective.write_bytes(content)
-    return len(entries), [_public(one, config) for one in warnings]
+    return Passed(len(entries), seconds, [_public(one, config) for one in warnings])
 
 
 def mismatches(section: str, entry: Entry, found: Loaded) -> Iterator[str]:
