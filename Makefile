@@ -8,7 +8,7 @@ PACKAGES := sdk core selector providers/kaito providers/dynamo providers/kuberay
 SOURCES := sdk/src core/src selector/src providers/kaito/src providers/dynamo/src providers/kuberay/src simulators/src demo/src benchmarks examples/shim/src examples/selector llamastack/src llamastack/tool/src
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit test-integration test-upstream test-operators test-go test-ray lint behaviours mutations bench crds manifests docs lock clean
+.PHONY: help setup demo demo-llamastack test test-unit test-integration test-upstream test-pods test-operators test-go test-ray lint behaviours accept-llamastack mutations bench crds manifests docs lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 26
@@ -38,6 +38,9 @@ test-integration: setup ## real processes against a real kube-apiserver
 test-upstream: setup ## rendered objects against the real upstream CRDs of ../shared
 	$(BIN)/pytest -m upstream
 
+test-pods: setup ## LlamaStackDistributions with a real llama-stack in real pods; root
+	tests/pods/run
+
 test-operators: setup ## the real KubeRay operator on simulated nodes; root; not part of `make test`
 	tests/operators/run
 
@@ -59,6 +62,10 @@ lint: setup ## ruff, mypy --strict, import boundaries
 behaviours: setup ## runs the tests of what is promised, and prints each promise with its outcome
 	@devcluster/build > /dev/null
 	PYTHONPATH=tests $(BIN)/python -m behaviours
+
+accept-llamastack: setup ## each point of llamastack/acceptance.txt has a test that ran and passed; root
+	@devcluster/build > /dev/null
+	PYTHONPATH=tests $(BIN)/python -m acceptance
 
 mutations: setup ## breaks one rule after another in a copy, and demands that a test sees it
 	@devcluster/build > /dev/null
