@@ -29,32 +29,31 @@ def settings(**stated: str) -> tuple[OperatorSettings, list[Mapping[str, str]]]:
 def test_what_is_told_when() -> None:
     made, told = settings()
 
-    made.replace([], "1")
-    made.put(deployment("auto"))
-    made.put(deployment("auto"))
-    made.put(deployment("byo"))
+    made.see([])
+    made.see([deployment("auto")])
+    made.see([deployment("auto")])
+    made.see([deployment("byo")])
 
     assert told == [{}, {"mode": "auto"}, {"mode": "byo"}]
 
 
 def test_what_was_read_stays_while_the_operator_is_gone() -> None:
     made, told = settings()
-    made.replace([deployment("auto")], "1")
+    made.see([deployment("auto")])
 
-    made.remove(deployment("auto"))
-    made.replace([], "2")
+    made.see([])
 
     assert (made.values, told) == ({"mode": "auto"}, [{"mode": "auto"}])
-    made.put(deployment("byo"))
+    made.see([deployment("byo")])
     assert made.values == {"mode": "byo"}
 
 
 def test_operators_that_disagree_tell_nothing() -> None:
     made, _ = settings()
 
-    made.replace([deployment("auto", "one"), deployment("byo", "two")], "1")
+    made.see([deployment("auto", "one"), deployment("byo", "two")])
     assert made.values == {}
-    made.remove(deployment("byo", "two"))
+    made.see([deployment("auto", "one")])
 
     assert made.values == {"mode": "auto"}
 
@@ -98,7 +97,7 @@ def test_the_condition_says_where_settings_come_from(
 ) -> None:
     made, _ = settings(**stated)
 
-    made.replace(there, "1")
+    made.see(there)
 
     said = made.condition()
     assert (said["reason"], said["message"]) == (reason, message)

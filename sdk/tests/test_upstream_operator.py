@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
+from aiohttp import web
 
-from kubefoundry_sdk.provider.upstream_operator import Evidence, unavailable, unheld
+from kubefoundry_sdk.provider import upstream_operator
+from kubefoundry_sdk.provider.contract import Operator
+from kubefoundry_sdk.provider.operator_settings import OperatorSettings
+from kubefoundry_sdk.provider.upstream_operator import Evidence, OperatorWatch, unavailable, unheld
+from support.waiting import SECONDS
+from support.wire import Asked, events, ok, wire
 
 
 class Clock:
@@ -47,7 +54,7 @@ def test_a_deployment(available: list[int | None], down: str | None) -> None:
     evidence.replace([deployment(count, f"here-{number}") for number, count in enumerate(available)], "1")
 
     assert evidence.down() == down
-    assert evidence.seen is bool(available)
+    assert len(evidence.seen) == len(available)
 
 
 def test_a_deployment_that_is_gone_shows_nothing() -> None:
@@ -113,3 +120,39 @@ def test_a_new_listing_makes_nothing_younger() -> None:
     evidence.alive()
 
     assert evidence.down()
+
+
+async def test_settings_wait_for_a_permission_that_is_denied_once_and_no_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An API server that has just started denies everything; the Deployment that it shows next tells the settings."""
+    monkeypatch.setattr(upstream_operator, "ASKING", (0.0,))
+    operator = Operator("operator", lambda obj: obj["status"])
+    known = []
+    for denials in (1, 2):
+        told = asyncio.Event()
+        settings = OperatorSettings(operator, told.set)
+        async with wire(Server(denials).answer) as made:
+            watch = OperatorWatch(made.client, operator, settings, lambda: None)
+            async with asyncio.timeout(SECONDS), asyncio.TaskGroup() as group:
+                watching = group.create_task(watch.run())
+                await told.wait()
+                watching.cancel()
+        known.append(settings.values)
+
+    assert known == [{"availableReplicas": 1}, {}]
+
+
+class Server:
+    """Denies so often, and has one Deployment that is up."""
+
+    def __init__(self, denials: int) -> None:
+        self._denials = denials
+
+    def answer(self, asked: Asked) -> web.Response:
+        if asked.method == "POST":
+            self._denials -= 1
+            return ok({"status": {"allowed": self._denials < 0}})
+        if "watch" in asked.query:
+            return events()
+        return ok({"metadata": {"resourceVersion": "1"}, "items": [deployment(1)]})

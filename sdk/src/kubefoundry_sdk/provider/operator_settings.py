@@ -1,22 +1,21 @@
 """Settings that the upstream operator's Deployment tells, where the CRD does not show them.
 
-One watch of one name, nothing asked in a reconcile. What was read stays when the Deployment goes: an operator that is
-being upgraded still does what it did.
+The Deployment is watched for that and for whether the operator is up (`upstream_operator`); nothing is asked in a
+reconcile. What was read stays when the Deployment goes: an operator that is being upgraded still does what it did.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from kubefoundry_sdk.api.conditions import Condition
-from kubefoundry_sdk.api.kinds import DEPLOYMENTS, Object
+from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.reasons import SETTINGS_DISCOVERED
 from kubefoundry_sdk.provider.contract import Operator
-from kubefoundry_sdk.runtime.process import Process
 
 
 class OperatorSettings:
-    """The sink of the Deployment's watch. `changed` is called when `values` change, and once they are known.
+    """`changed` is called when `values` change, and once they are known.
 
     Operators of the same name in several namespaces count where they agree.
     """
@@ -24,45 +23,26 @@ class OperatorSettings:
     def __init__(self, operator: Operator, changed: Callable[[], None]) -> None:
         self._operator = operator
         self._changed = changed
-        self._told: dict[str, Mapping[str, str]] = {}
         self.known = False
         """Whether it was looked for, or may not be."""
         self.values: Mapping[str, str] = {}
         """Without those that an administrator states."""
         self.source: str | None = None
 
-    async def run(self, process: Process) -> None:
-        selector = {"fieldSelector": f"metadata.name={self._operator.deployment}"}
-        await process.follow(DEPLOYMENTS, self, selector=selector, refused=self._refused)
-
-    def replace(self, objects: list[Object], resource_version: str) -> None:
-        self._told = {_named(obj): self._read(obj) for obj in objects}
-        self._settle()
-
-    def put(self, obj: Object) -> None:
-        self._told[_named(obj)] = self._read(obj)
-        self._settle()
-
-    def remove(self, obj: Object) -> None:
-        self._told.pop(_named(obj), None)
-        self._settle()
+    def see(self, deployments: Iterable[Object]) -> None:
+        """All Deployments of that name; none where they may not be seen."""
+        told = {_named(obj): self._read(obj) for obj in deployments}
+        first, before = not self.known, self.values
+        self.known = True
+        if told:
+            self.source = ", ".join(sorted(told))
+            self.values = agreed(told.values())
+        if first or self.values != before:
+            self._changed()
 
     def _read(self, obj: Object) -> Mapping[str, str]:
         found = self._operator.read(obj) if self._operator.read else {}
         return {name: value for name, value in found.items() if name not in self._operator.stated}
-
-    def _refused(self) -> None:
-        self._told = {}
-        self._settle()
-
-    def _settle(self) -> None:
-        first, before = not self.known, self.values
-        self.known = True
-        if self._told:
-            self.source = ", ".join(sorted(self._told))
-            self.values = agreed(self._told.values())
-        if first or self.values != before:
-            self._changed()
 
     def condition(self) -> Condition:
         """`SettingsDiscovered`: which settings hold, and where they come from."""

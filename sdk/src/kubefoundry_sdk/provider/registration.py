@@ -95,8 +95,8 @@ class Registration:
     async def _report(self) -> None:
         now = datetime.now(UTC)
         conditions = [upstream_condition(self._provider, self._upstream.schema)]
-        if self._upstream.operator:
-            conditions.append(self._upstream.operator.condition())
+        if self._upstream.settings:
+            conditions.append(self._upstream.settings.condition())
         if self._operator is not None and self._operator.seen:
             conditions.append(operator_condition(self._provider, self._operator.down))
         if not self._rules_are_ours:

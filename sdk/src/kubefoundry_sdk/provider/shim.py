@@ -147,7 +147,7 @@ def set_up(running: Process, provider: Provider) -> None:
     news = Spread(lambda key: queue.add(key))
     operator = None
     if provider.operator:
-        operator = OperatorWatch(running.client, provider.operator, operator_changed)
+        operator = OperatorWatch(running.client, provider.operator, upstream.settings, operator_changed)
         running.background(operator.run())
         running.background(tell_news())
     registration = Registration(

@@ -29,7 +29,7 @@ class Upstream:
         self._probed: Schema | UnsupportedSchema | None = None
         self.objects = Store(managers=frozenset({manager}))
         told = provider.operator if provider.operator and provider.operator.read else None
-        self.operator = OperatorSettings(told, self._settings_changed) if told else None
+        self.settings = OperatorSettings(told, self._settings_changed) if told else None
         self.version: str | None = None
         """Through which objects are addressed; None while none is served."""
         self.digest: str | None = None
@@ -42,8 +42,8 @@ class Upstream:
     @property
     def schema(self) -> Schema | UnsupportedSchema | None:
         """What `probe` found; None while the CRD is not installed."""
-        if isinstance(self._probed, Schema) and self.operator:
-            return replace(self._probed, discovered=self.operator.values)
+        if isinstance(self._probed, Schema) and self.settings:
+            return replace(self._probed, discovered=self.settings.values)
         return self._probed
 
     @property
@@ -57,16 +57,13 @@ class Upstream:
     @property
     def settled(self) -> bool:
         """Whether all objects of the kind are known, or it is known that there can be none."""
-        told = self.operator is None or self.operator.known
+        told = self.settings is None or self.settings.known
         return told and self.listed and (self.kind is None or self.objects.synced.is_set())
 
     async def run(self) -> None:
         """Watches the CRD by name: no listing of all CRDs of a cluster (contract §6)."""
         selector = {"fieldSelector": f"metadata.name={self._provider.upstream.crd}"}
-        async with asyncio.TaskGroup() as watches:
-            watches.create_task(self._process.follow(CRDS, self, selector=selector))
-            if self.operator:
-                watches.create_task(self.operator.run(self._process))
+        await self._process.follow(CRDS, self, selector=selector)
 
     def replace(self, objects: list[Object], resource_version: str) -> None:
         first = not self.listed

@@ -18,13 +18,17 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.cluster.permission import may
 from kubefoundry_sdk.cluster.reflector import reflect
 from kubefoundry_sdk.provider.contract import Operator
+from kubefoundry_sdk.provider.operator_settings import OperatorSettings
 from kubefoundry_sdk.runtime.lease import expired
 from kubefoundry_sdk.runtime.store import Key, key_of
 
 log = logging.getLogger(__name__)
 
-ASKING: Final = (2.0, 5.0, 15.0, 60.0, 300.0)
+ASKING: Final = (1.0, 5.0, 15.0, 60.0, 300.0)
 """Seconds between questions for the permission: it may be granted at any time."""
+
+BELIEVED: Final = 2
+"""How often it has to be denied: an API server that has just started has not read its roles yet."""
 
 Judge = Callable[[Object, float], str | None]
 """What is wrong with an object that has stood unchanged for so many seconds, or None."""
@@ -85,8 +89,8 @@ class Evidence:
         self._seen_at = self._clock()
 
     @property
-    def seen(self) -> bool:
-        return bool(self._objects)
+    def seen(self) -> list[Object]:
+        return [obj for obj, _ in self._objects.values()]
 
     def down(self) -> str | None:
         """What is wrong, where none of the objects shows an operator that is up. Of several, one is enough."""
@@ -97,11 +101,18 @@ class Evidence:
 
 
 class OperatorWatch:
-    """`changed` is called when what is known of the operator has changed."""
+    """`changed` is called when what is known of the operator has changed; `settings` learn of its Deployments."""
 
-    def __init__(self, client: Client, operator: Operator, changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        operator: Operator,
+        settings: OperatorSettings | None,
+        changed: Callable[[], None],
+    ) -> None:
         clock = asyncio.get_running_loop().time
         self._client = client
+        self._settings = settings
         self._changed = changed
         self._evidence = {(DEPLOYMENTS, operator.deployment): Evidence(unavailable, clock)}
         if operator.lease:
@@ -118,27 +129,39 @@ class OperatorWatch:
                 group.create_task(self._follow(kind, name, evidence))
 
     async def _follow(self, kind: Kind, name: str, evidence: Evidence) -> None:
+        def look() -> None:
+            if kind == DEPLOYMENTS and self._settings:
+                self._settings.see(evidence.seen)
+            self._look()
+
         def alive() -> None:
             evidence.alive()
-            self._look()
+            look()
 
         def refused() -> None:
             evidence.clear()
-            self._look()
+            look()
 
+        denied = 0
         for delay in chain(ASKING, repeat(ASKING[-1])):
-            if await self._permitted(kind, name):
+            permitted = await self._permitted(kind, name)
+            if permitted:
                 break
+            if permitted is not None:
+                denied += 1
+            if denied == BELIEVED:
+                refused()
             await asyncio.sleep(delay)
         selector = {"fieldSelector": f"metadata.name={name}"}
         await reflect(self._client, kind, evidence, selector=selector, alive=alive, refused=refused)
 
-    async def _permitted(self, kind: Kind, name: str) -> bool:
+    async def _permitted(self, kind: Kind, name: str) -> bool | None:
+        """None where there was no answer."""
         try:
             return await may(self._client, "watch", kind, name)
         except (ApiError, Unreachable) as error:
             log.info("whether %s %s may be watched is not known: %s", kind.kind, name, error)
-            return False
+            return None
 
     def _look(self) -> None:
         seen = any(evidence.seen for evidence in self._evidence.values())
