@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_demo.suite import Suite
+from kubefoundry_demo.suite import PROBE, Suite
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
@@ -17,7 +17,7 @@ from support.deployments import GPU, model_deployment
 from support.foreign import foreign
 from support.kinds import UPSTREAM
 from support.refusing_webhook import refusing
-from support.waiting import message, phase, reason, until_deployment
+from support.waiting import SECONDS, message, phase, reason, until_deployment
 
 pytestmark = [pytest.mark.integration, pytest.mark.parametrize("provider", UPSTREAM)]
 
@@ -46,6 +46,7 @@ async def test_a_quota_that_is_raised(suite: Suite, api: Client, namespace: str,
     used = {"hard": {counted: "0"}, "used": {counted: "0"}}
     # No quota controller runs here: its part is played.
     await api.apply_status(QUOTAS, quota(namespace, status=used), manager="admin")
+    await in_force(api, provider, namespace, True)
 
     await create(api, namespace, provider, GPU)
 
@@ -60,6 +61,7 @@ async def test_a_quota_that_is_raised(suite: Suite, api: Client, namespace: str,
     await api.apply_status(
         QUOTAS, quota(namespace, status={"hard": {counted: "1"}, "used": {counted: "0"}}), manager="admin"
     )
+    await in_force(api, provider, namespace, False)
     await edit(api, namespace, "/spec/engine/contextLength", 4096)
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
 
@@ -220,7 +222,7 @@ async def in_force(api: Client, provider: str, namespace: str, wanted: bool) -> 
     """Asks the API server, which learns of policies in its own time, until it refuses an example, or takes it."""
     example = foreign(provider, "example", namespace)
     example["metadata"]["labels"] = {"kubefoundry.ai/managed-by": "kubefoundry"}
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(SECONDS):
         while True:
             try:
                 await api.create(UPSTREAM[provider], example, manager="test", dry_run=True)
@@ -229,3 +231,4 @@ async def in_force(api: Client, provider: str, namespace: str, wanted: bool) -> 
                 refused = True
             if refused is wanted:
                 return
+            await asyncio.sleep(PROBE)

@@ -12,6 +12,7 @@ from kubefoundry_sdk.cluster.client import Client
 from support.audit import AuditLog
 from support.deployments import GPU, model_deployment
 from support.kinds import UPSTREAM
+from support.restarts import stopped
 from support.waiting import message, phase, reason, until, until_deployment
 
 pytestmark = pytest.mark.integration
@@ -127,17 +128,15 @@ async def test_what_a_forced_removal_left_is_waited_for(
 async def test_a_stopped_shim_is_waited_for(suite: Suite, api: Client, namespace: str, provider: str) -> None:
     made = await create(api, namespace, provider)
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
-    shim = suite.components[provider]
-    shim.stop()
 
-    await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
+    with stopped(suite.components[provider]):
+        await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
 
-    left = await api.get(MODEL_DEPLOYMENTS, "m", namespace)
-    assert left["metadata"]["finalizers"] == [f"kubefoundry.ai/{provider}-provider"]
-    shim.start()
+        left = await api.get(MODEL_DEPLOYMENTS, "m", namespace)
+        assert left["metadata"]["finalizers"] == [f"kubefoundry.ai/{provider}-provider"]
+
     await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
     await until(api, UPSTREAM[provider], "m", namespace, lambda obj: obj is None)
-    shim.wait_ready()
 
 
 @EVERY

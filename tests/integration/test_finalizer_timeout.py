@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from kubefoundry_demo.suite import Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment
 from support.events import until_told
 from support.kinds import NAMESPACES, UPSTREAM
+from support.roles import without
 from support.suites import running_suite
 from support.waiting import message, phase, until, until_deployment
 
@@ -22,6 +23,9 @@ EVERY = pytest.mark.parametrize("provider", UPSTREAM)
 HELD = "example.com/held-by-the-test"
 TIMEOUT = "2"
 """Seconds, in place of 5 minutes."""
+
+GARBAGE = 120.0
+"""Bound on what the garbage collector has to do first, which learns of new kinds every 30 s only."""
 
 
 @pytest.fixture(scope="module")
@@ -59,17 +63,16 @@ async def test_an_upstream_object_that_does_not_go(
 async def test_a_shim_that_may_not_delete(suite: Suite, api: Client, namespace: str, provider: str) -> None:
     kind = UPSTREAM[provider]
     made = await create_running(api, namespace, provider)
-    role = without_verbs(suite, provider, "delete")
 
-    await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
+    with without(suite.plane, f"provider-{provider}", kind.crd, "delete"):
+        await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
 
-    leaving = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Terminating")
-    assert "Deleting what was made upstream failed: " in message(leaving, "ResourceCreated")
-    assert f'cannot delete resource "{kind.plural}"' in message(leaving, "ResourceCreated")
-    await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
-    told = await until_told(api, namespace, "FinalizerTimeout")
-    assert f'cannot delete resource "{kind.plural}"' in told
-    suite.plane.kubectl("replace", "-f", "-", input=role)
+        leaving = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Terminating")
+        assert "Deleting what was made upstream failed: " in message(leaving, "ResourceCreated")
+        assert f'cannot delete resource "{kind.plural}"' in message(leaving, "ResourceCreated")
+        await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
+        told = await until_told(api, namespace, "FinalizerTimeout")
+        assert f'cannot delete resource "{kind.plural}"' in told
 
 
 @EVERY
@@ -80,15 +83,14 @@ async def test_a_shim_that_cannot_see_its_objects(
     made = await create_running(api, namespace, provider)
     shim = suite.components[provider]
     shim.stop()
-    role = without_verbs(suite, provider, "list", "watch")
-    shim.start()
+    with without(suite.plane, f"provider-{provider}", kind.crd, "list", "watch"):
+        shim.start()
 
-    await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
+        await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
 
-    await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
-    told = await until_told(api, namespace, "FinalizerTimeout")
-    assert f"{kind.kind} {namespace}/m (unknown: {kind.crd} cannot be listed)" in told
-    suite.plane.kubectl("replace", "-f", "-", input=role)
+        await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
+        told = await until_told(api, namespace, "FinalizerTimeout")
+        assert f"{kind.kind} {namespace}/m (unknown: {kind.crd} cannot be listed)" in told
     shim.wait_ready()
 
 
@@ -97,50 +99,41 @@ async def test_a_namespace_whose_shim_was_uninstalled(
     suite: Suite, api: Client, namespace: str, provider: str
 ) -> None:
     await create_running(api, namespace, provider)
-    suite.uninstall(provider)
-    suite.plane.kubectl("delete", "inferenceproviderconfig", provider)
 
-    suite.plane.kubectl("delete", "namespace", namespace, "--wait=false")
+    with uninstalled(suite, provider):
+        suite.plane.kubectl("delete", "namespace", namespace, "--wait=false")
 
-    await until(api, NAMESPACES, namespace, None, lambda obj: obj is None, seconds=60)
-    suite.install(provider, environment={"KUBEFOUNDRY_FINALIZER_TIMEOUT": TIMEOUT})
-    suite.start(provider)
+        await until(api, NAMESPACES, namespace, None, lambda obj: obj is None, seconds=GARBAGE)
 
 
 async def test_a_deployment_whose_shim_was_uninstalled(suite: Suite, api: Client, namespace: str) -> None:
     made = await create_running(api, namespace, "dynamo")
-    suite.uninstall("dynamo")
-    config = await api.get(PROVIDER_CONFIGS, "dynamo")
-    await api.delete(PROVIDER_CONFIGS, "dynamo", None, uid=config["metadata"]["uid"])
 
-    await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
+    with uninstalled(suite, "dynamo"):
+        await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
 
-    await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
-    told = await until_told(api, namespace, "FinalizerTimeout")
-    assert f"DynamoGraphDeployment {namespace}/m" in told
-    # What the finalizer stood for, the garbage collector does.
-    await until(api, UPSTREAM["dynamo"], "m", namespace, lambda obj: obj is None, seconds=60)
-    suite.install("dynamo", environment={"KUBEFOUNDRY_FINALIZER_TIMEOUT": TIMEOUT})
-    suite.start("dynamo")
+        await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
+        told = await until_told(api, namespace, "FinalizerTimeout")
+        assert f"DynamoGraphDeployment {namespace}/m" in told
+        # What the finalizer stood for, the garbage collector does.
+        await until(api, UPSTREAM["dynamo"], "m", namespace, lambda obj: obj is None, seconds=GARBAGE)
 
 
 async def create_running(api: Client, namespace: str, provider: str) -> Object:
     made = await api.create(
         MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider=provider), manager="test"
     )
-    await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running", seconds=60)
+    await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
     return made
 
 
-def without_verbs(suite: Suite, provider: str, *verbs: str) -> str:
-    """Takes rights on its upstream kind from the shim; the role as it was, to be put back."""
-    name = f"kubefoundry-provider-{provider}"
-    before = suite.plane.kubectl("get", "clusterrole", name, "-o", "json").stdout
-    role = json.loads(before)
-    del role["metadata"]["resourceVersion"]
-    whole = json.dumps(role)
-    for rule in role["rules"]:
-        if UPSTREAM[provider].plural in rule["resources"]:
-            rule["verbs"] = [verb for verb in rule["verbs"] if verb not in verbs]
-    suite.plane.kubectl("replace", "-f", "-", input=json.dumps(role))
-    return whole
+@contextmanager
+def uninstalled(suite: Suite, provider: str) -> Iterator[None]:
+    """Neither process nor registration of the provider for the time of the block."""
+    suite.uninstall(provider)
+    suite.plane.kubectl("delete", "inferenceproviderconfig", provider)
+    try:
+        yield
+    finally:
+        suite.install(provider, environment={"KUBEFOUNDRY_FINALIZER_TIMEOUT": TIMEOUT})
+        suite.start(provider)

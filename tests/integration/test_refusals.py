@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
 from typing import Any
 
 import pytest
 
-from kubefoundry_demo.suite import Component, Suite
+from kubefoundry_demo.suite import Suite
 from kubefoundry_sdk.api import validation
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.admission import BY_WEBHOOK, install_crd_without, refusal
 from support.deployments import CPU, DISAGGREGATED, GPU, model_deployment
 from support.refused_specs import AGGREGATED, REFUSED, Refused, changed
-from support.waiting import reason, until
+from support.restarts import stopped
+from support.waiting import SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -47,21 +47,17 @@ WEBHOOK_ONLY = (
 """What CEL cannot say readably."""
 
 
-@contextmanager
-def stopped(component: Component) -> Iterator[None]:
-    """The component down, and up again afterwards."""
-    component.stop()
-    try:
-        yield
-    finally:
-        component.start()
-        component.wait_ready()
-
-
 def warnings(suite: Suite, body: Object) -> list[str]:
     """The warnings that kubectl prints for the creation of an object, which has to be taken."""
     answer = suite.plane.kubectl("create", "--dry-run=server", "-f", "-", input=json.dumps(body))
     return [line.removeprefix("Warning: ") for line in answer.stderr.splitlines()]
+
+
+def until_warned(suite: Suite, body: Object, told: list[str]) -> None:
+    """Creates it again and again until the warnings are these: core learns in its own time who is registered."""
+    until = time.monotonic() + SECONDS
+    while (found := warnings(suite, body)) != told:
+        assert time.monotonic() < until, found
 
 
 async def test_all_is_refused_while_the_suite_runs(suite: Suite, api: Client, namespace: str) -> None:
@@ -152,18 +148,14 @@ async def test_a_bad_change_is_refused_and_the_object_stays(
 def test_what_is_said_in_vain_is_warned_of(
     suite: Suite, namespace: str, spec: dict[str, Any], provider: str | None, told: list[str]
 ) -> None:
-    assert warnings(suite, model_deployment("m", namespace, spec, provider=provider)) == told
+    until_warned(suite, model_deployment("m", namespace, spec, provider=provider), told)
 
 
-async def test_a_provider_without_its_crd_is_warned_of(fresh: Suite, api: Client, namespace: str) -> None:
+def test_a_provider_without_its_crd_is_warned_of(fresh: Suite, namespace: str) -> None:
     fresh.start("core", "kaito")
-    await until(
-        api, PROVIDER_CONFIGS, "kaito", None, lambda obj: obj and reason(obj, "UpstreamReady") is not None
-    )
 
-    told = warnings(fresh, model_deployment("m", namespace, GPU, provider="kaito"))
-
-    assert told == ["Provider 'kaito' CRD not installed in cluster"]
+    body = model_deployment("m", namespace, GPU, provider="kaito")
+    until_warned(fresh, body, ["Provider 'kaito' CRD not installed in cluster"])
 
 
 def test_a_registration_is_warned_of_and_never_refused(suite: Suite) -> None:

@@ -15,7 +15,9 @@ from kubefoundry_sdk.cluster.client import Client
 from support.audit import AuditLog
 from support.deployments import GPU, model_deployment
 from support.events import told, until_told
+from support.kinds import UPSTREAM
 from support.proxy import Fault, behind
+from support.roles import until_allowed
 from support.waiting import phase, until_deployment
 
 pytestmark = pytest.mark.integration
@@ -28,8 +30,13 @@ METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 @pytest.fixture
 def permitted(suite: Suite) -> Iterator[None]:
     suite.plane.kubectl("apply", "-k", OVERLAY)
-    yield
-    suite.plane.kubectl("delete", "-k", OVERLAY)
+    try:
+        until_allowed(suite.plane, "provider-dynamo", "get", "secrets", allowed=True)
+        yield
+    finally:
+        suite.plane.kubectl("delete", "-k", OVERLAY)
+        for provider in UPSTREAM:
+            until_allowed(suite.plane, f"provider-{provider}", "get", "secrets", allowed=False)
 
 
 async def test_a_missing_secret_is_told_once_by_its_metadata_alone(

@@ -21,18 +21,15 @@ pytestmark = pytest.mark.integration
 STALE = "2"
 """Seconds, in place of 5 minutes."""
 
-SPEED = ("--speed", "2")
-"""Recorded seconds that pass in one: KubeRay's load takes long enough to be caught."""
-
-LOADING = {"kaito": "unschedulable", "dynamo": "not-ready", "kuberay": ""}
+LOADING = {"kaito": "unschedulable", "dynamo": "not-ready", "kuberay": "loading"}
 """What keeps a model of each provider loading (the simulated operators' label)."""
 
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
-    """Core, shims and slow simulated operators."""
+    """Core, shims and simulated operators, whose silence is told soon."""
     folder = tmp_path_factory.mktemp("stale")
-    with running_suite(folder, *UPSTREAM, simulator_flags=SPEED) as made:
+    with running_suite(folder, *UPSTREAM) as made:
         for provider in UPSTREAM:
             made.install(provider, environment={"KUBEFOUNDRY_STALE_AFTER": STALE})
         made.start("core", *UPSTREAM)
@@ -46,7 +43,7 @@ async def without_operators(suite: Suite) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        suite.simulate(*UPSTREAM, flags=SPEED)
+        suite.simulate(*UPSTREAM)
 
 
 async def create(api: Client, namespace: str, name: str, provider: str, *, fail: str = "") -> None:
@@ -60,9 +57,9 @@ async def test_only_one_that_is_not_answered_is_stale(
     suite: Suite, api: Client, namespace: str, provider: str
 ) -> None:
     await create(api, namespace, "idle", provider)
-    await until_deployment(api, "idle", namespace, lambda obj: phase(obj) == "Running", seconds=60)
+    await until_deployment(api, "idle", namespace, lambda obj: phase(obj) == "Running")
     await create(api, namespace, "loading", provider, fail=LOADING[provider])
-    await until(api, UPSTREAM[provider], "loading", namespace, answered, seconds=60)
+    await until(api, UPSTREAM[provider], "loading", namespace, answered)
     await until_deployment(api, "loading", namespace, lambda obj: phase(obj) == "Deploying")
 
     async with without_operators(suite):
@@ -78,7 +75,7 @@ async def test_only_one_that_is_not_answered_is_stale(
             quiet = await api.get(MODEL_DEPLOYMENTS, name, namespace)
             assert (phase(quiet), reason(quiet, "StaleStatus")) == (expected, None)
 
-    served = await until_deployment(api, "silent", namespace, lambda obj: phase(obj) == "Running", seconds=60)
+    served = await until_deployment(api, "silent", namespace, lambda obj: phase(obj) == "Running")
     assert reason(served, "StaleStatus") is None
 
 

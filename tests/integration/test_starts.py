@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from kubefoundry_demo.suite import COMPONENTS, STOP, Component, Suite, free_port
+from kubefoundry_demo.suite import COMPONENTS, Component, Suite, free_port
 from support.suites import running_suite
+from support.waiting import SECONDS
 
 pytestmark = pytest.mark.integration
 
-SECONDS = 5.0
-"""Within which a start that cannot succeed has to end (contract §6)."""
+STOP = 5.0
+"""Seconds within which a component has to end on SIGTERM (contract §6)."""
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,7 @@ def taken() -> Iterator[str]:
 
 
 def refusal(component: Component, *flags: str, **environment: str) -> str:
-    """The one line that the component says, log lines (JSON) apart, when it ends with exit code 1 in time."""
+    """The one line that the component says, log lines (JSON) apart, when it ends with exit code 1."""
     done = subprocess.run(
         [*component.command, *flags],
         env={**component.environment, **environment},
@@ -139,7 +140,7 @@ def test_no_resources(fresh: Suite) -> None:
 
 
 def _until_not_served(suite: Suite) -> None:
-    until = time.monotonic() + 30
+    until = time.monotonic() + SECONDS
     while suite.plane.kubectl("get", "--raw", "/apis/kubefoundry.ai/v1alpha1", check=False).returncode == 0:
         assert time.monotonic() < until
 

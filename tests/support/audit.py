@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import pytest
 
-from kubefoundry_demo.suite import Suite, requests_by_user
+from kubefoundry_demo.suite import PROBE, Suite, requests_by_user
+from support.waiting import SECONDS
 
 ACCOUNT = "system:serviceaccount:kubefoundry-system:kubefoundry-"
 WRITES = frozenset({"create", "update", "patch", "delete"})
+Found = TypeVar("Found")
 
 
 class AuditLog:
@@ -49,3 +54,16 @@ class AuditLog:
             and (namespace is None or entry.get("objectRef", {}).get("namespace") == namespace)
         }
         return list(latest.values())
+
+
+async def until_logged(read: Callable[[], Found], holds: Callable[[Found], bool]) -> Found:
+    """What is read of a log once `holds` is true of it, else what was read last.
+
+    A request is in the log before its sender has the answer, but not before a watch shows others what it did.
+    """
+    until = time.monotonic() + SECONDS
+    while True:
+        found = read()
+        if holds(found) or time.monotonic() > until:
+            return found
+        await asyncio.sleep(PROBE)

@@ -15,6 +15,7 @@ from aiohttp import web
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_simulators.certificate import self_signed, tls
+from support.waiting import SECONDS
 
 HOST: Final = "127.0.0.1"
 WEBHOOKS: Final = Kind(
@@ -54,7 +55,7 @@ async def refusing(
     url = f"https://{HOST}:{runner.addresses[0][1]}/"
     made = await api.create(WEBHOOKS, _configuration(kind, namespace, url, certificate), manager="test")
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(SECONDS):
             while not asked.is_set():
                 await api.create(kind, example, manager="test", dry_run=True)
         yield

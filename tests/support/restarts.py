@@ -1,4 +1,4 @@
-"""A component of the suite with other settings for a while."""
+"""A component of the suite that is down, or has other settings, for a while."""
 
 from __future__ import annotations
 
@@ -6,6 +6,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from kubefoundry_demo.suite import Component
+
+
+@contextmanager
+def stopped(component: Component) -> Iterator[None]:
+    """Down inside the block, and up again after it."""
+    component.stop()
+    try:
+        yield
+    finally:
+        component.start()
+        component.wait_ready()
 
 
 @contextmanager

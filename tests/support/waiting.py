@@ -10,8 +10,11 @@ from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
 
-SECONDS = 30.0
-"""Bound on every wait: generous, because the machine may be busy; a fault shows as the last state seen."""
+SECONDS = 60.0
+"""Bound on every wait: it ends a hang, no matter how busy the machine is; a fault shows as the last state seen."""
+
+AGAIN = 0.1
+"""Seconds until a kind is asked for again that is not served: it is, a moment after its CRD is established."""
 
 
 async def until(
@@ -46,9 +49,9 @@ async def until(
                                 return last
                 except ApiError as error:
                     # What every watching client does: the server that has just started asks to come again.
-                    if error.retry_after is None:
+                    if error.retry_after is None and not error.not_found:
                         raise
-                    await asyncio.sleep(error.retry_after)
+                    await asyncio.sleep(error.retry_after or AGAIN)
     except TimeoutError:
         shown = {key: value for key, value in (last or {}).items() if key in ("spec", "status")}
         raise AssertionError(

@@ -43,12 +43,12 @@ OPT_IN: Final = {"llamastack": "llamastack/llamastack.yaml"}
 """Components that an installation holds only where they are asked for; named, they are started like all others."""
 
 NAMESPACE: Final = "kubefoundry-system"
-START: Final = 30.0
+START: Final = 60.0
 PROBE: Final = 0.02
 """Seconds that a component may take to be ready, and between two looks."""
 
-STOP: Final = 5.0
-"""Seconds within which a component has to end on SIGTERM (contract §6)."""
+STOP: Final = 30.0
+"""Seconds that a process gets to end on SIGTERM, as a kubelet gives it."""
 
 
 _PORTS: Final = iter(random.sample(range(10000, 20000), 10000))

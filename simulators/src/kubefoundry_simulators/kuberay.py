@@ -105,6 +105,8 @@ def _start(ray: Object, ready: Object) -> list[Step]:
         return [*steps, Report(30.0, report(ray, timed_out))]
     deploying = running(ray, cluster, "DEPLOYING", "UPDATING")
     steps.append(Report(1.3 if known else 4.2, report(ray, conditions, pending=deploying)))
+    if failure(ray) == "loading":
+        return steps
     if failure(ray) == "deploy-failed":
         failed = running(ray, cluster, "DEPLOY_FAILED", "DEPLOY_FAILED", FAILED)
         return [*steps, Report(3.6, report(ray, conditions, pending=failed))]
