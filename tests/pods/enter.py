@@ -116,6 +116,7 @@ def make_root(wanted: Sandbox) -> None:
     ensure_folder("/proc")
     flags = syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC
     syscalls.mount("proc", "/proc", "proc", flags)
+    syscalls.mount("sysfs", "/sys", "sysfs", flags | syscalls.MS_RDONLY)
     make_devices()
     # A mount within another one comes after it.
     for one in sorted(wanted.mounts, key=lambda one: one.target.rstrip("/").count("/")):
@@ -129,6 +130,7 @@ def make_root(wanted: Sandbox) -> None:
     for link, target in wanted.links.items():
         Path(link).unlink(missing_ok=True)
         Path(link).symlink_to(target)
+    ensure_folder(wanted.cwd)
     syscalls.unmount(OLD)
     Path(OLD).rmdir()
     if wanted.read_only:
@@ -156,7 +158,6 @@ def start(wanted: Sandbox, alive: int) -> NoReturn:
     with open("/dev/null", "rb") as nothing:  # noqa: PTH123 - for its descriptor
         os.dup2(nothing.fileno(), 0)
     os.umask(0o022)
-    ensure_folder(wanted.cwd)
     os.chdir(wanted.cwd)
     gid, home = account(wanted.uid)
     last = int(Path("/proc/sys/kernel/cap_last_cap").read_text())

@@ -1,0 +1,65 @@
+"""Addresses of pods and of Services, in the network namespace that the rung has for itself.
+
+Every pod has a network namespace and a pair of interfaces; the rung's end knows it by a route of its own, so no
+kernel module but veth is needed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from ipaddress import IPv4Address, IPv4Network
+from pathlib import Path
+from typing import Final
+
+NODE: Final = "10.244.0.1"
+"""The rung's own address among the pods'; tests/pods/run sets it."""
+
+PODS: Final = IPv4Network("10.244.0.0/16")
+
+
+class CommandFailed(Exception):
+    """Which, and its own words."""
+
+
+def pod_addresses() -> Iterator[str]:
+    """One for every pod, none twice: what still talks to an old one finds nobody."""
+    return (str(address) for address in PODS.hosts() if str(address) != NODE)
+
+
+async def connect(network: Path, address: str) -> None:
+    """Makes the network namespace at `network`, an empty file, and gives it this address."""
+    ours = f"v{int(IPv4Address(address)) - int(PODS.network_address)}"
+    await _run("unshare", f"--net={network}", "true")
+    inside = (
+        "link set lo up",
+        f"link add eth0 type veth peer name {ours} netns {os.getpid()}",
+        f"addr add {address}/32 dev eth0",
+        "link set eth0 up",
+        f"route add {NODE} dev eth0",
+        f"route add default via {NODE} dev eth0",
+    )
+    await _run("nsenter", f"--net={network}", "ip", "-batch", "-", text="\n".join(inside))
+    await _run("ip", "-batch", "-", text=f"link set {ours} up\nroute add {address} dev {ours}")
+
+
+async def add_local(address: str) -> None:
+    """The rung answers at this address from now on."""
+    await _run("ip", "addr", "add", f"{address}/32", "dev", "lo")
+
+
+async def remove_local(address: str) -> None:
+    await _run("ip", "addr", "del", f"{address}/32", "dev", "lo")
+
+
+async def _run(*command: str, text: str = "") -> None:
+    done = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    output, _ = await done.communicate(text.encode())
+    if done.returncode:
+        raise CommandFailed(f"{' '.join(command)}: {output.decode().strip()}\n{text}")

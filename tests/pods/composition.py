@@ -1,0 +1,124 @@
+"""The sandbox of a container, from its spec, its pod's, its image and its volumes (kubelet 1.36: kuberuntime)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from kubefoundry_sdk.api.kinds import Object
+from pods import environment, names, sandbox
+from pods.environment import ConfigError
+from pods.image import Image
+from pods.sandbox import Mount, Sandbox
+from pods.volumes import Volume
+
+HOSTS: Final = "/run/hosts"
+"""Where a container finds the folder that the link /etc/hosts leads into."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """pod, container: as the API has them. scratch, message: an empty folder, and the file for the termination
+    message. names: the folder with the pod's hosts. network: its network namespace, or none."""
+
+    pod: Object
+    container: Mapping[str, Any]
+    image: Image
+    env: Mapping[str, str]
+    volumes: Mapping[str, Volume]
+    scratch: Path
+    message: Path
+    names: Path
+    network: Path | None
+
+
+def compose(parts: Parts) -> Sandbox:
+    """Raises ConfigError."""
+    container, image = parts.container, parts.image
+    argv = environment.words(container, image.entrypoint, image.command, parts.env)
+    if not argv:
+        raise ConfigError("no command specified")
+    user = security(parts.pod, container, "runAsUser")
+    uid = image.user if user is None else user
+    if security(parts.pod, container, "runAsNonRoot") and uid == 0:
+        told = "" if user is None else "'s runAsUser breaks non-root policy"
+        reason = told or " has runAsNonRoot and image will run as root"
+        raise ConfigError(
+            f'container{reason} (pod: "{described(parts.pod)}", container: {container["name"]})'
+        )
+    pod_wide = parts.pod["spec"].get("securityContext") or {}
+    groups = [*(pod_wide.get("supplementalGroups") or ())]
+    if (group := pod_wide.get("fsGroup")) is not None:
+        groups.append(group)
+    own = container.get("securityContext") or {}
+    return Sandbox(
+        scratch=str(parts.scratch),
+        lower=image.folders,
+        argv=argv,
+        env={**image.env, **parts.env},
+        cwd=container.get("workingDir") or image.workdir,
+        uid=uid,
+        gid=security(parts.pod, container, "runAsGroup"),
+        groups=groups,
+        capabilities=capabilities(own.get("capabilities") or {}),
+        no_new_privileges=own.get("allowPrivilegeEscalation") is False,
+        mounts=mounts(parts),
+        links={"/etc/hosts": f"{HOSTS}/{names.FILE}"},
+        read_only=bool(own.get("readOnlyRootFilesystem")),
+        network=str(parts.network) if parts.network else sandbox.NONE,
+        hostname=parts.pod["metadata"]["name"],
+    )
+
+
+def security(pod: Object, container: Mapping[str, Any], field: str) -> Any:
+    """The container's, else the pod's."""
+    for context in (container.get("securityContext"), pod["spec"].get("securityContext")):
+        if context and context.get(field) is not None:
+            return context[field]
+    return None
+
+
+def capabilities(wanted: Mapping[str, Any]) -> list[int]:
+    """Numbers of those that are left. Raises ConfigError for one to add that no container here has."""
+    added, dropped = wanted.get("add") or (), wanted.get("drop") or ()
+    if unknown := set(added) - set(sandbox.CAPABILITIES):
+        raise ConfigError(f"capabilities not played here: {', '.join(sorted(unknown))}")
+    kept = {} if "ALL" in dropped else dict(sandbox.CAPABILITIES)
+    for name in dropped:
+        kept.pop(name, None)
+    return sorted({*kept.values(), *(sandbox.CAPABILITIES[name] for name in added)})
+
+
+def mounts(parts: Parts) -> list[Mount]:
+    """Volumes, the names of Services and the termination message. Raises ConfigError."""
+    made = [
+        Mount(str(parts.names), HOSTS, read_only=True),
+        Mount(str(parts.message), parts.container["terminationMessagePath"]),
+    ]
+    for one in parts.container.get("volumeMounts") or ():
+        volume = parts.volumes[one["name"]]
+        source = below(volume, one, parts.env)
+        made.append(Mount(str(source), one["mountPath"], volume.read_only or bool(one.get("readOnly"))))
+    return made
+
+
+def below(volume: Volume, mount: Mapping[str, Any], env: Mapping[str, str]) -> Path:
+    """The part of the volume that is mounted; a missing subPath is made as a folder. Raises ConfigError."""
+    path = mount.get("subPath") or environment.expand(mount.get("subPathExpr") or "", env)
+    if not path:
+        return volume.folder
+    source = (volume.folder / path).resolve()
+    if not source.is_relative_to(volume.folder.resolve()):
+        raise ConfigError(f'failed to prepare subPath for volumeMount "{mount["name"]}"')
+    if not source.exists():
+        source.mkdir(parents=True)
+        source.chmod(volume.folder.stat().st_mode)
+    return source
+
+
+def described(pod: Object) -> str:
+    """As the kubelet names a pod in its messages."""
+    meta = pod["metadata"]
+    return f"{meta['name']}_{meta['namespace']}({meta['uid']})"

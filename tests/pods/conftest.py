@@ -1,0 +1,81 @@
+"""One control plane with all controllers, our operator, and a node that really runs pods, for all tests here."""
+
+from __future__ import annotations
+
+import socket
+import uuid
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from kubefoundry_demo.control_plane import ROOT, own_control_plane
+from kubefoundry_demo.suite import NAMESPACE, Suite
+from kubefoundry_llamastack.names import LLSD
+from kubefoundry_sdk.api.kinds import Kind
+from kubefoundry_sdk.cluster import credentials
+from kubefoundry_sdk.cluster.client import Client
+from pods import addresses, operator_process
+from pods.runner import Node
+from support.waiting import until
+
+ACCOUNTS = Kind("", "v1", "serviceaccounts", "ServiceAccount")
+
+
+@pytest.fixture(scope="session")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
+    """The control plane with our CRDs; nothing of ours runs yet. Skips outside the namespaces that `run` makes."""
+    with socket.socket() as probe:
+        try:
+            probe.bind((addresses.NODE, 0))
+        except OSError:
+            pytest.skip("there is no network for pods here: start these tests by tests/pods/run")
+    folder = tmp_path_factory.mktemp("pods")
+    # The garbage collector looks for new kinds every 30 s: what is there before it starts, it knows at once.
+    crd = f"--crds={ROOT / 'crds' / 'llamastack' / 'llamastackdistributions.yaml'}"
+    with own_control_plane(folder / "plane", ["--all-controllers", crd]) as plane:
+        made = Suite(plane, folder / "suite")
+        made.install_ground()
+        plane.kubectl("apply", "--server-side", "-k", str(ROOT / "crds" / "llamastack"))
+        plane.wait_served(LLSD.crd)
+        try:
+            yield made
+        finally:
+            made.stop()
+
+
+@pytest.fixture(scope="session")
+def node(suite: Suite, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A node that runs pods, and our operator at work. `node.images` may be changed at any time."""
+    folder = tmp_path_factory.mktemp("node")
+    made = Node(suite.plane.kubeconfig, folder)
+    names = folder / "operator-names"
+    made.names.add(names, NAMESPACE)
+    made.start()
+    try:
+        operator_process.start(suite, names, folder / "operator-etc")
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture(autouse=True)
+def _node_lives(node: Node) -> Iterator[None]:
+    yield
+    node.check()
+
+
+@pytest.fixture
+async def api(suite: Suite) -> AsyncIterator[Client]:
+    """An administrator's client."""
+    admin = credentials.from_kubeconfig(str(suite.plane.kubeconfig))
+    async with Client(admin, user_agent="test") as client:
+        yield client
+
+
+@pytest.fixture
+async def namespace(suite: Suite, api: Client) -> str:
+    """A namespace of the test's own, in which pods can be created."""
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    suite.plane.kubectl("create", "namespace", name)
+    await until(api, ACCOUNTS, "default", name, lambda found: found is not None)
+    return name

@@ -1,0 +1,225 @@
+"""The life of one container of a pod: image, configuration, runs one after another, probes."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from kubefoundry_sdk.api.kinds import Object
+from pods import environment, probes, process, status, termination
+from pods.composition import Parts, compose, described
+from pods.environment import ConfigError, Facts, Find
+from pods.image import Image
+from pods.process import CannotStart, Process
+from pods.sandbox import Sandbox
+from pods.volumes import Volume
+
+AGAIN: Final = 1.0
+"""Seconds between attempts to get an image or a configuration; a kubelet waits 10 s and more, which tests would
+wait for, too."""
+
+BACK_OFF: Final = (1.0, 10.0)
+"""Seconds before the second restart, doubling, and at most; a kubelet's are 10 and 300. The first restart is
+immediate, as a kubelet's."""
+
+NEVER_STARTED: Final = "1970-01-01T00:00:00Z"
+CANNOT_START: Final = 128
+"""What containerd tells of a container whose command could not be started."""
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """What a pod's containers share. services: variables of this moment. changed: is told of every change of a state.
+    told: waits until the last one has been written. ending: the pod is being stopped, so nothing starts."""
+
+    pod: Object
+    facts: Facts
+    folder: Path
+    logs: Path
+    volumes: Mapping[str, Volume]
+    network: Path
+    images: Mapping[str, Image]
+    find: Find
+    services: Callable[[], Mapping[str, str]]
+    changed: Callable[[], None]
+    told: Callable[[], Awaitable[None]]
+    ending: bool = False
+
+
+@dataclass(slots=True)
+class Life:
+    """state: what the pod's status says. running: the run of this moment."""
+
+    around: Surroundings
+    spec: Mapping[str, Any]
+    init: bool
+    state: status.Container
+    running: Process | None = None
+    _failures: int = 0
+    _idle: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def run(self) -> None:
+        """Until it ended and is not started again."""
+        policy = self.around.pod["spec"]["restartPolicy"]
+        while not self.around.ending:
+            wanted = await self._prepared()
+            code = await self._run(wanted)
+            if self.around.ending or not status.restartable(policy, code, init=self.init):
+                return
+            await self._back_off()
+            self.state.restarts += 1
+
+    async def stop(self, grace: float) -> None:
+        """Ends the run of this moment and waits until its state says so."""
+        if self.running:
+            await self.running.stop(grace)
+            await self._idle.wait()
+
+    async def _prepared(self) -> Sandbox:
+        """Once the image and all that the configuration names are there."""
+        while True:
+            image = await self._image()
+            try:
+                env = await environment.variables(
+                    self.spec, self.around.facts, self.around.find, self.around.services()
+                )
+                return compose(self._parts(image, env))
+            except ConfigError as error:
+                self._wait("CreateContainerConfigError", str(error))
+                await asyncio.sleep(AGAIN)
+
+    async def _image(self) -> Image:
+        name = self.spec["image"]
+        while (image := self.around.images.get(name)) is None:
+            if self.spec.get("imagePullPolicy") == "Never":
+                text = f'Container image "{name}" is not present with pull policy of Never'
+                self._wait("ErrImageNeverPull", text)
+            else:
+                text = f'failed to pull and unpack image "{name}": failed to resolve image: {name}: not found'
+                self._wait("ErrImagePull", text)
+                await self.around.told()
+                self._wait("ImagePullBackOff", f'Back-off pulling image "{name}": ErrImagePull: {text}')
+            await asyncio.sleep(AGAIN)
+        self.state.image_id = image.digest
+        return image
+
+    def _parts(self, image: Image, env: Mapping[str, str]) -> Parts:
+        """With a place of its own for this run."""
+        folder = self.around.folder / "containers" / self.spec["name"]
+        scratch, message = folder / "root", folder / f"message-{self.state.restarts}"
+        scratch.mkdir(parents=True, exist_ok=True)
+        message.touch()
+        message.chmod(0o666)
+        return Parts(
+            pod=self.around.pod,
+            container=self.spec,
+            image=image,
+            env=env,
+            volumes=self.around.volumes,
+            scratch=scratch,
+            message=message,
+            names=self.around.folder / "names",
+            # What installs must not need a network: an init container has none.
+            network=None if self.init else self.around.network,
+        )
+
+    async def _run(self, wanted: Sandbox) -> int:
+        """One run; its exit code."""
+        log = self.around.logs / self.spec["name"] / f"{self.state.restarts}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        self.state.id = f"containerd://{uuid.uuid4().hex}{uuid.uuid4().hex}"
+        self._idle.clear()
+        try:
+            self.running = await process.launch(wanted, log)
+        except CannotStart as error:
+            text = f"failed to create containerd task: failed to create shim task: {error}"
+            self.state.end(CANNOT_START, "StartError", text, NEVER_STARTED, status.now())
+            self._wait("RunContainerError", text)
+            await self.around.told()
+            return CANNOT_START
+        began = status.now()
+        self.state.run(began)
+        self.around.changed()
+        code = await self._ended(self.running, wanted)
+        message = self.around.folder / "containers" / self.spec["name"] / f"message-{self.state.restarts}"
+        text = termination.message(message, log, self.spec["terminationMessagePolicy"], code)
+        self.state.end(code, "Error" if code else "Completed", text, began, status.now())
+        self.state.ready = self.init and code == 0
+        self.around.changed()
+        self.running = None
+        self._idle.set()
+        return code
+
+    async def _ended(self, running: Process, wanted: Sandbox) -> int:
+        """Exit code of the run, once it has ended; its probes are watched until then. Cancelled: it is killed."""
+        async with asyncio.TaskGroup() as group:
+            watching = group.create_task(self._watch(running, wanted))
+            try:
+                code = await running.exit_code()
+            except asyncio.CancelledError:
+                await running.stop(0)
+                raise
+            finally:
+                watching.cancel()
+        return code
+
+    async def _watch(self, running: Process, wanted: Sandbox) -> None:
+        """Probes; stops the run where one asks for it."""
+        clock = asyncio.get_running_loop().time
+        execute = functools.partial(execute_in, running.pid, wanted)
+        prober = probes.Prober(self.spec, self.around.facts.pod_ip, execute, clock())
+        failed = await probes.watched(prober, self._started, self._ready)
+        probe = self.spec[f"{failed}Probe"]
+        grace = probe.get("terminationGracePeriodSeconds")
+        if grace is None:
+            grace = self.around.pod["spec"]["terminationGracePeriodSeconds"]
+        await running.stop(grace)
+
+    def _started(self) -> None:
+        self.state.started = True
+        self.around.changed()
+
+    def _ready(self, ready: bool) -> None:
+        if not self.init:
+            self.state.ready = ready
+            self.around.changed()
+
+    async def _back_off(self) -> None:
+        self._failures += 1
+        if self._failures == 1:
+            return
+        first, most = BACK_OFF
+        seconds = min(first * 2 ** (self._failures - 2), most)
+        pod = described(self.around.pod)
+        text = f"back-off {seconds:.0f}s restarting failed container={self.spec['name']} pod={pod}"
+        self._wait("CrashLoopBackOff", text)
+        await asyncio.sleep(seconds)
+
+    def _wait(self, reason: str, message: str) -> None:
+        self.state.wait(reason, message)
+        self.around.changed()
+
+
+async def execute_in(pid: int, wanted: Sandbox, command: list[str]) -> int:
+    """Exit code of a command in the container whose first process this is, as the container's user."""
+    groups = [f"--setuid={wanted.uid}", f"--setgid={wanted.gid or 0}"]
+    done = await asyncio.create_subprocess_exec(
+        *("nsenter", f"--target={pid}", "--all", "--root", "--wd", *groups, "--", *command),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+        env={**os.environ, **wanted.env},
+        start_new_session=True,
+    )
+    try:
+        return await done.wait()
+    except asyncio.CancelledError:
+        done.kill()
+        await done.wait()
+        raise

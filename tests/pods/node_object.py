@@ -1,0 +1,90 @@
+"""The Node, its Lease, and which pods may run on it."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Final
+
+from kubefoundry_sdk.api.kinds import LEASES, PODS, Object
+from kubefoundry_sdk.cluster.errors import Unreachable
+from pods import addresses, status
+from pods.kubelet_client import MANAGER, NODES, KubeletClient
+
+NAME: Final = "pod-runner"
+LABELS: Final = {"kubernetes.io/hostname": NAME, "kubernetes.io/os": "linux"}
+LEASE_NAMESPACE: Final = "kube-node-lease"
+LEASE: Final = 40
+EVERY: Final = 10.0
+"""Seconds that the node counts as alive without a sign, and between two signs; the kubelet's own."""
+
+
+def node() -> Object:
+    amounts = {"cpu": "64", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "110"}
+    moment = status.now()
+    ready = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "KubeletReady",
+        "message": "kubelet is posting ready status",
+        "lastHeartbeatTime": moment,
+        "lastTransitionTime": moment,
+    }
+    return {
+        "apiVersion": NODES.api_version,
+        "kind": NODES.kind,
+        "metadata": {"name": NAME, "labels": LABELS},
+        "status": {
+            "capacity": amounts,
+            "allocatable": amounts,
+            "conditions": [ready],
+            "addresses": [{"type": "InternalIP", "address": addresses.NODE}],
+        },
+    }
+
+
+async def keep_alive(client: KubeletClient) -> None:
+    """Renews the node's Lease until cancelled."""
+    while True:
+        lease = {
+            "apiVersion": LEASES.api_version,
+            "kind": LEASES.kind,
+            "metadata": {"name": NAME, "namespace": LEASE_NAMESPACE},
+            "spec": {
+                "holderIdentity": NAME,
+                "leaseDurationSeconds": LEASE,
+                "renewTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            },
+        }
+        try:
+            await client.apply(LEASES, lease, manager=MANAGER)
+        except Unreachable:
+            await asyncio.sleep(1)
+        else:
+            await asyncio.sleep(EVERY)
+
+
+def fits(pod: Object) -> bool:
+    """Whether the pod may run on this node; nothing but its nodeSelector is looked at."""
+    wanted = pod["spec"].get("nodeSelector") or {}
+    return wanted.items() <= LABELS.items()
+
+
+async def schedule(client: KubeletClient, pod: Object) -> None:
+    """Binds it to the node, or says as kube-scheduler does that it cannot be."""
+    if fits(pod):
+        await client.bind(pod, NAME)
+        return
+    if any(one["type"] == "PodScheduled" for one in pod["status"].get("conditions") or ()):
+        return
+    told = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": f"{told} preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.",
+        "lastProbeTime": None,
+        "lastTransitionTime": status.now(),
+    }
+    # A pod that changed meanwhile comes again.
+    await client.put_status(PODS, pod, {**pod["status"], "conditions": [condition]})

@@ -1,0 +1,31 @@
+"""Our operator as its manifest states it, with the names of Services as the pods have them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from kubefoundry_demo.suite import Suite
+from pods.names import FILE
+
+OPERATOR: Final = "llamastack"
+
+WITHIN: Final = """\
+mount -t overlay overlay -o "lowerdir=$1:/etc" /etc
+shift
+exec "$@"
+"""
+"""Runs a command where /etc has the files of a folder laid over it."""
+
+
+def start(suite: Suite, names: Path, etc: Path) -> None:
+    """Installs and starts it, and waits until it is ready. Raises CannotRun.
+
+    names: folder whose hosts file follows the Services; the operator sees a link to it at /etc/hosts, because a file
+    that is replaced cannot be mounted. etc: a folder for that link, to be made.
+    """
+    etc.mkdir()
+    (etc / "hosts").symlink_to(names / FILE)
+    component = suite.install(OPERATOR)
+    component.command = ["unshare", "--mount", "sh", "-ec", WITHIN, "sh", str(etc), *component.command]
+    suite.start(OPERATOR)

@@ -1,0 +1,216 @@
+"""The life of one pod on the node: from its binding to the removal of its object."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from kubefoundry_sdk.api.kinds import PODS, Object
+from kubefoundry_sdk.cluster.errors import Unreachable
+from pods import addresses, status, syscalls, volumes
+from pods.container import AGAIN, Life, Surroundings
+from pods.environment import Facts
+from pods.image import Image
+from pods.kubelet_client import KubeletClient
+from pods.names import Names
+
+GRACE: Final = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What all pods of the node share. services: the variables that pods of a namespace get of its Services."""
+
+    client: KubeletClient
+    node: str
+    folder: Path
+    logs: Path
+    images: Mapping[str, Image]
+    names: Names
+    services: Callable[[Object], Mapping[str, str]]
+
+
+@dataclass(slots=True)
+class PodLife:
+    """Use: `run` as a task; `stop` when the pod is to end; cancel the task when its object is gone."""
+
+    ground: Ground
+    pod: Object
+    address: str
+    init: list[status.Container] = field(default_factory=list)
+    main: list[status.Container] = field(default_factory=list)
+    lives: list[Life] = field(default_factory=list)
+    around: Surroundings | None = None
+    _since: str = field(default_factory=status.now)
+    _connected: bool = False
+    _changes: int = 0
+    _written: int = 0
+    _dirty: asyncio.Event = field(default_factory=asyncio.Event)
+    _wrote: asyncio.Event = field(default_factory=asyncio.Event)
+    _end: asyncio.Event = field(default_factory=asyncio.Event)
+    _grace: float = GRACE
+
+    def __post_init__(self) -> None:
+        spec = self.pod["spec"]
+        first = "PodInitializing" if spec.get("initContainers") else "ContainerCreating"
+        for made, listed in ((self.init, spec.get("initContainers") or ()), (self.main, spec["containers"])):
+            made += [
+                status.Container(one["name"], one["image"], {"waiting": {"reason": first}}) for one in listed
+            ]
+
+    @property
+    def folder(self) -> Path:
+        return self.ground.folder / "pods" / str(self.pod["metadata"]["uid"])
+
+    def stop(self, grace: float) -> None:
+        """Its containers get so many seconds; then the object goes, too."""
+        self._grace = grace
+        self._end.set()
+
+    async def run(self) -> None:
+        """Until the object is removed. Cancelled: kills what runs and leaves the object as it is."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                writing = group.create_task(self._write())
+                living = group.create_task(self._live())
+                self._changed()
+                await self._end.wait()
+                await self._stop_containers()
+                # What still waits for something to start.
+                living.cancel()
+                await asyncio.wait({living})
+                self._changed()
+                await self._told()
+                writing.cancel()
+                await self.ground.client.remove(self.pod)
+        finally:
+            self.ground.names.remove(self.folder / "names")
+            await asyncio.to_thread(clear, self.folder)
+
+    async def _live(self) -> None:
+        """Init containers in their order, then the others together."""
+        self.folder.mkdir(parents=True)
+        network = self.folder / "network"
+        network.touch()
+        await addresses.connect(network, self.address)
+        meta = self.pod["metadata"]
+        line = f"{self.address} {meta['name']}"
+        self.ground.names.add(self.folder / "names", meta["namespace"], line)
+        facts = Facts(self.pod, self.ground.node, self.address, addresses.NODE)
+        claims = self.ground.folder / "claims"
+        maker = volumes.Maker(self.ground.client, facts, self.folder / "volumes", claims)
+        self._connected = True
+        self._changed()
+        found = await volumes.made(maker, AGAIN)
+        self.around = self._surroundings(facts, found, network)
+        spec = self.pod["spec"]
+        for state, one in zip(self.init, spec.get("initContainers") or (), strict=True):
+            life = Life(self.around, one, True, state)
+            self.lives.append(life)
+            await life.run()
+            if not state.ready:
+                return
+        self.lives += [
+            Life(self.around, one, False, state)
+            for state, one in zip(self.main, spec["containers"], strict=True)
+        ]
+        async with asyncio.TaskGroup() as group:
+            for life in self.lives[len(self.init) :]:
+                group.create_task(life.run())
+
+    def _surroundings(self, facts: Facts, found: Mapping[str, volumes.Volume], network: Path) -> Surroundings:
+        meta = self.pod["metadata"]
+
+        async def find(kind: str, name: str) -> Object | None:
+            return await self.ground.client.content(kind, name, meta["namespace"])
+
+        return Surroundings(
+            pod=self.pod,
+            facts=facts,
+            folder=self.folder,
+            logs=self.ground.logs / f"{meta['namespace']}_{meta['name']}_{meta['uid']}",
+            volumes=found,
+            network=network,
+            images=self.ground.images,
+            find=find,
+            services=lambda: self.ground.services(self.pod),
+            changed=self._changed,
+            told=self._told,
+        )
+
+    async def _stop_containers(self) -> None:
+        if self.around:
+            self.around.ending = True
+        await asyncio.gather(*(life.stop(self._grace) for life in self.lives))
+
+    def _changed(self) -> None:
+        self._changes += 1
+        self._dirty.set()
+
+    async def _told(self) -> None:
+        """Waits until what has changed so far is written."""
+        wanted = self._changes
+        while self._written < wanted:
+            self._wrote.clear()
+            await self._wrote.wait()
+
+    async def _write(self) -> None:
+        """Writes the status at every change; several at once are one."""
+        while True:
+            await self._dirty.wait()
+            self._dirty.clear()
+            changes = self._changes
+            there = await self._put()
+            self._written = changes if there else sys.maxsize
+            self._wrote.set()
+
+    async def _put(self) -> bool:
+        """Whether the pod is still there."""
+        meta = self.pod["metadata"]
+        while True:
+            try:
+                live = await self.ground.client.find(PODS, meta["name"], meta["namespace"])
+                if live is None or live["metadata"]["uid"] != meta["uid"]:
+                    return False
+                wanted = self._status(live["status"])
+                if wanted == live["status"] or await self.ground.client.put_status(PODS, live, wanted):
+                    return True
+            except Unreachable:
+                await asyncio.sleep(AGAIN)
+
+    def _status(self, live: Object) -> Object:
+        """live: the status that is there; what is not a kubelet's stays."""
+        ending = self._end.is_set()
+        phase = status.phase(self.pod["spec"]["restartPolicy"], self.init, self.main, ending=ending)
+        share = status.MESSAGES // (len(self.init) + len(self.main))
+        ours = status.conditions(phase, self.init, self.main, sandbox=self._connected)
+        made = {
+            **live,
+            "phase": phase,
+            "conditions": status.merged_conditions(live.get("conditions") or (), ours, status.now()),
+            "hostIP": addresses.NODE,
+            "hostIPs": [{"ip": addresses.NODE}],
+            "startTime": self._since,
+            "containerStatuses": status.container_statuses(self.main, share),
+        }
+        if self.init:
+            made["initContainerStatuses"] = status.container_statuses(self.init, share)
+        if self._connected:
+            made |= {"podIP": self.address, "podIPs": [{"ip": self.address}]}
+        return made
+
+
+def clear(folder: Path) -> None:
+    """Takes away the files of a pod, and what is mounted among them. What containers of its had mounted went with
+    them."""
+    for line in reversed(Path("/proc/self/mounts").read_text().splitlines()):
+        place = line.split()[1].encode().decode("unicode_escape")
+        if Path(place).is_relative_to(folder):
+            syscalls.unmount(place)
+    if folder.exists():
+        shutil.rmtree(folder)

@@ -1,0 +1,118 @@
+"""Probes of a container, with the kubelet's rules (kubelet 1.36: pkg/kubelet/prober; pkg/probe)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+
+Exec = Callable[[list[str]], Awaitable[int]]
+"""Runs a command in the container; its exit code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prober:
+    """container: its spec. address: of the pod. began: when it started, in seconds of the loop's clock."""
+
+    container: Mapping[str, Any]
+    address: str
+    execute: Exec
+    began: float
+
+    async def has_started(self) -> bool:
+        """Whether the startup probe succeeded before it had failed too often; True without one."""
+        if probe := self.container.get("startupProbe"):
+            async for succeeded in self._results(probe):
+                return succeeded
+        return True
+
+    async def follow_readiness(self, changed: Callable[[bool], None]) -> None:
+        """Tells every change of readiness, for ever; True at once without a probe."""
+        probe = self.container.get("readinessProbe")
+        if probe is None:
+            changed(True)
+            return
+        ready = False
+        async for succeeded in self._results(probe):
+            if succeeded != ready:
+                ready = succeeded
+                changed(ready)
+
+    async def until_dead(self) -> None:
+        """Ends when the liveness probe has failed too often; never without one."""
+        probe = self.container.get("livenessProbe")
+        if probe is None:
+            await asyncio.get_running_loop().create_future()
+            return
+        async for succeeded in self._results(probe):
+            if not succeeded:
+                return
+
+    async def _results(self, probe: Mapping[str, Any]) -> AsyncIterator[bool]:
+        """Whether it succeeds, every time that the same was seen as often as its threshold asks."""
+        clock = asyncio.get_running_loop().time
+        await asyncio.sleep(max(0.0, self.began + probe.get("initialDelaySeconds", 0) - clock()))
+        thresholds = {True: probe.get("successThreshold", 1), False: probe.get("failureThreshold", 3)}
+        last, times = False, 0
+        while True:
+            succeeded = await self._succeeds(probe)
+            last, times = succeeded, times + 1 if succeeded == last else 1
+            if times >= thresholds[succeeded]:
+                yield succeeded
+            await asyncio.sleep(probe.get("periodSeconds", 10))
+
+    async def _succeeds(self, probe: Mapping[str, Any]) -> bool:
+        try:
+            async with asyncio.timeout(probe.get("timeoutSeconds", 1)):
+                if command := probe.get("exec"):
+                    return await self.execute(list(command["command"])) == 0
+                if http := probe.get("httpGet"):
+                    return await self._answers(http)
+                if tcp := probe.get("tcpSocket"):
+                    _, writer = await asyncio.open_connection(
+                        tcp.get("host") or self.address, self._port(tcp["port"])
+                    )
+                    writer.close()
+                    return True
+        except (TimeoutError, OSError, aiohttp.ClientError):
+            return False
+        raise NotImplementedError(f"not played here: {', '.join(probe)}")
+
+    async def _answers(self, http: Mapping[str, Any]) -> bool:
+        """Any status from 200 to 399; certificates are not looked at, redirections not followed."""
+        scheme = http.get("scheme", "HTTP").lower()
+        host = http.get("host") or self.address
+        url = f"{scheme}://{host}:{self._port(http['port'])}/{http.get('path', '/').lstrip('/')}"
+        headers = {one["name"]: one["value"] for one in http.get("httpHeaders") or ()}
+        trusting = ssl._create_unverified_context() if scheme == "https" else False
+        async with (
+            aiohttp.ClientSession(headers={"User-Agent": "kube-probe/1.36", **headers}) as session,
+            session.get(url, allow_redirects=False, ssl=trusting) as response,
+        ):
+            return 200 <= response.status < 400
+
+    def _port(self, port: int | str) -> int:
+        if isinstance(port, int):
+            return port
+        named = {one.get("name"): one["containerPort"] for one in self.container.get("ports") or ()}
+        return int(named[port])
+
+
+async def watched(prober: Prober, started: Callable[[], None], ready: Callable[[bool], None]) -> str:
+    """Runs the container's probes until one asks for its end; which one. To be cancelled when it ends by itself."""
+    if not await prober.has_started():
+        return "startup"
+    started()
+    readiness = asyncio.create_task(prober.follow_readiness(ready))
+    try:
+        await prober.until_dead()
+    finally:
+        readiness.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await readiness
+    return "liveness"

@@ -1,0 +1,97 @@
+"""One run of a container."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+from pathlib import Path
+
+from pods import sandbox
+from pods.sandbox import Sandbox
+
+
+class CannotStart(Exception):
+    """Why the command could not be started, in a container runtime's words."""
+
+
+class Process:
+    """A container that runs. pid: of its first process, on this machine."""
+
+    def __init__(self, waiting: asyncio.subprocess.Process, pid: int) -> None:
+        self._waiting = waiting
+        self.pid = pid
+        # A number can be given to another process; this cannot.
+        self._handle = os.pidfd_open(pid)
+
+    async def exit_code(self) -> int:
+        """Once it has ended."""
+        code = await self._waiting.wait()
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+        return code
+
+    async def stop(self, grace: float) -> None:
+        """SIGTERM, and SIGKILL after so many seconds; waits for the end."""
+        self._send(signal.SIGTERM)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(grace):
+                await self._waiting.wait()
+                return
+        self._send(signal.SIGKILL)
+        await self._waiting.wait()
+
+    def _send(self, number: signal.Signals) -> None:
+        if self._handle >= 0:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._handle, number)
+
+
+async def launch(wanted: Sandbox, log: Path) -> Process:
+    """Starts it; what it writes goes to `log`. Raises CannotStart."""
+    reading, writing = os.pipe()
+    report = asyncio.create_task(_read_all(reading))
+    try:
+        with log.open("ab") as output:
+            waiting = await asyncio.create_subprocess_exec(
+                *sandbox.command(writing),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                env=sandbox.environment(),
+                pass_fds=[writing],
+                start_new_session=True,
+            )
+    finally:
+        os.close(writing)
+    try:
+        assert waiting.stdin is not None
+        waiting.stdin.write(wanted.written())
+        waiting.stdin.close()
+        told = await report
+        found = {key: value for line in told.splitlines() for key, value in json.loads(line).items()}
+        if "error" in found or "pid" not in found:
+            await waiting.wait()
+            raise CannotStart(found.get("error") or f"see {log}")
+        return Process(waiting, found["pid"])
+    except asyncio.CancelledError:
+        # Its container ends with it.
+        with contextlib.suppress(ProcessLookupError):
+            waiting.kill()
+        await waiting.wait()
+        raise
+
+
+async def _read_all(descriptor: int) -> bytes:
+    """Of a pipe, until all who write to it have closed it."""
+    stream = asyncio.StreamReader()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(descriptor, "rb", buffering=0)
+    )
+    try:
+        return await stream.read()
+    finally:
+        transport.close()

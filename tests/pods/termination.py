@@ -1,0 +1,27 @@
+"""What a container leaves when it ends (kubelet 1.36: getTerminationMessage of kuberuntime_container.go)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+FILE: Final = 4096
+LOG: Final = 2048
+LINES: Final = 80
+"""Bytes of the message that are read, and bytes and lines of the log: the last ones. The share of each container in
+what a pod's status may hold is cut later, at the other end (status.py)."""
+
+
+def message(file: Path, log: Path, policy: str, code: int) -> str:
+    """policy: terminationMessagePolicy of the container."""
+    told = tail(file, FILE) if file.exists() else b""
+    if not told and code and policy == "FallbackToLogsOnError":
+        told = b"".join(log.read_bytes().splitlines(keepends=True)[-LINES:])[-LOG:]
+    return told.decode(errors="replace")
+
+
+def tail(file: Path, size: int) -> bytes:
+    with file.open("rb") as content:
+        content.seek(0, 2)
+        content.seek(max(0, content.tell() - size))
+        return content.read()
