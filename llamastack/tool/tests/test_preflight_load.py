@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from support.page_cache import forget_cached
 from support.provider_images import provider_files, wheel
 from support.provider_server import Server
 
@@ -48,16 +49,3 @@ def test_ten_providers_of_300_megabytes_on_a_cold_cache(server: Server) -> None:
     assert "external providers: 10" in ended.log
     assert size > 300_000_000
     assert seconds < SECONDS
-
-
-def forget_cached(folder: Path) -> int:
-    """Takes every file below out of the page cache; bytes in all."""
-    size = 0
-    for path in folder.rglob("*"):
-        if path.is_file():
-            with path.open("rb") as file:
-                # only what is on the disk can be forgotten
-                os.fsync(file.fileno())
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-            size += path.stat().st_size
-    return size

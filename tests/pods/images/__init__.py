@@ -1,0 +1,1 @@
+"""The images that pods of these tests run: a llama-stack distribution, providers, a model server."""

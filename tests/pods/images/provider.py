@@ -1,0 +1,96 @@
+"""Provider images: sources as `llamastack-providers init` writes them, wheels that the root's own pip builds."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from kubefoundry_demo.control_plane import ROOT
+from llamastack_providers import scaffold
+from llamastack_providers.layout import PROVIDER, SPEC_FILE
+from pods.image import Image
+from pods.images import environment, layer
+
+EXAMPLES: Final = ROOT / "examples" / "llamastack"
+BUILD: Final = "/opt/build"
+LOCK: Final = environment.LOCKS / "build.txt"
+"""The environment of the image that builds wheels."""
+
+USER: Final = 1001
+"""As the image guide's Containerfile has it."""
+
+Files = Mapping[str, str]
+
+
+def example(name: str) -> dict[str, str]:
+    """The sources of a provider of examples/llamastack, by path."""
+    folder = EXAMPLES / name
+    return {
+        path.relative_to(folder).as_posix(): path.read_text()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+def scaffolded(api: str, name: str, requires: Sequence[str] = ()) -> dict[str, str]:
+    """What `init` writes, with dependencies."""
+    files = dict(scaffold.sources(api, name))
+    needs = ", ".join(f'"{one}"' for one in requires)
+    return {
+        **files,
+        "pyproject.toml": files["pyproject.toml"].replace("dependencies = []", f"dependencies = [{needs}]"),
+    }
+
+
+def in_namespace_package(files: Files, name: str, package: str) -> dict[str, str]:
+    """The sources with their package moved to a dotted name, `my_org.a`."""
+    flat, top = name.replace("-", "_"), package.split(".")[0]
+    made = {}
+    for path, text in files.items():
+        if path.endswith(".py"):
+            text = text.replace(flat, package)
+        text = text.replace(f"packageName: {flat}\n", f"packageName: {package}\n")
+        text = text.replace(f'["src/{flat}"]', f'["src/{top}"]')
+        made[path.replace(f"src/{flat}/", f"src/{package.replace('.', '/')}/")] = text
+    return made
+
+
+def library(name: str, version: str) -> dict[str, str]:
+    """The sources of a package that providers depend on."""
+    package = name.replace("-", "_")
+    project = f'[project]\nname = "{name}"\nversion = "{version}"\nrequires-python = ">=3.11"\n'
+    build = '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n'
+    return {"pyproject.toml": f"{build}{project}", f"{package}/__init__.py": f'VERSION = "{version}"\n'}
+
+
+def wheels(sources: Sequence[Files], work: Path) -> list[Path]:
+    """A wheel of each, in this order; built in a root of Debian's by its pip, without any network.
+
+    Raises RuntimeError with what pip said.
+    """
+    for number, files in enumerate(sources):
+        layer.write(work / "src" / str(number), {path: text.encode() for path, text in files.items()})
+    out = work / "wheels"
+    out.mkdir(exist_ok=True)
+    builder = Image("builder", (environment.layer(LOCK, BUILD),))
+    pip = f"python3 -m pip --python={BUILD}/bin/python3 wheel --wheel-dir=/out"
+    flags = "--no-deps --no-build-isolation --no-index --quiet"
+    # one call for all would refuse two versions of a package
+    script = f"set -e; for source in /src/*; do {pip} {flags} $source; done"
+    environment.step(builder, ["sh", "-c", script], {"/src": work / "src", "/out": out})
+    return [out / _wheel_name(files) for files in sources]
+
+
+def _wheel_name(files: Files) -> str:
+    project = tomllib.loads(files["pyproject.toml"])["project"]
+    return f"{project['name'].replace('-', '_')}-{project['version']}-py3-none-any.whl"
+
+
+def image(name: str, folder: Path, spec: str | None, packages: Iterable[Path]) -> Image:
+    """An image with this lls-provider-spec.yaml (None: without) and these wheels, its layer in `folder`."""
+    files = {f"{PROVIDER}/packages/{path.name}": path.read_bytes() for path in packages}
+    if spec is not None:
+        files[f"{PROVIDER}/{SPEC_FILE}"] = spec.encode()
+    return Image(name, (layer.write(folder, files),), user=USER)
