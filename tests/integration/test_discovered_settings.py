@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from kubefoundry_demo.suite import Suite
+from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.audit import AuditLog
@@ -20,6 +21,7 @@ from support.waiting import message, phase, reason, until, until_deployment
 pytestmark = pytest.mark.integration
 
 TYPE = {"KUBEFOUNDRY_KAITO_GPU_INSTANCE_TYPE": "gpu-1"}
+GATE = "--feature-gates=vLLM=true,disableNodeAutoProvisioning="
 IMAGE = "nvcr.io/nvidia/ai-dynamo"
 SEEN = {
     "kaito": "Deployment kaito-workspace/kaito-workspace",
@@ -67,16 +69,15 @@ async def test_the_mode_of_kaito_follows_its_operator_and_touches_nothing_that_s
         await until_told(api, "kaito", "no Deployment kaito-workspace is seen in any namespace")
         await serving(api, namespace, "kaito", "brought")
         requests = AuditLog(suite)
-        gate = "--feature-gates=vLLM=true,disableNodeAutoProvisioning="
 
-        install(suite, operator("kaito", args=[f"{gate}false"]))
+        install(suite, operator("kaito", args=[f"{GATE}false"]))
 
         await until_told(api, "kaito", f"provisioning=auto: read from {SEEN['kaito']}")
         await serving(api, namespace, "kaito", "bought")
         assert (await workspace(api, namespace, "brought")).get("instanceType") is None
         assert (await workspace(api, namespace, "bought")).get("instanceType") == "gpu-1"
 
-        install(suite, operator("kaito", args=[f"{gate}true"]))
+        install(suite, operator("kaito", args=[f"{GATE}true"]))
 
         await until_told(api, "kaito", f"provisioning=byo: read from {SEEN['kaito']}")
         await serving(api, namespace, "kaito", "brought-too")
@@ -89,6 +90,96 @@ async def test_the_mode_of_kaito_follows_its_operator_and_touches_nothing_that_s
             await until_told(api, "kaito", "provisioning=auto: stated by flags")
             await serving(api, namespace, "kaito", "stated")
         assert (await workspace(api, namespace, "stated")).get("instanceType") == "gpu-1"
+
+
+MODES = {"byo": f"{GATE}true", "auto": f"{GATE}false"}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "before", "after", "says"),
+    [
+        pytest.param(
+            {},
+            "byo",
+            "auto",
+            "KAITO makes nodes in this cluster and needs an instance type: set provider.overrides.instanceType, "
+            "or start the KAITO shim with --kaito-gpu-instance-type",
+            id="KAITO is to make nodes",
+        ),
+        pytest.param(
+            {"instanceType": "gpu-1"},
+            "auto",
+            "byo",
+            "KAITO makes no nodes in this cluster, so provider.overrides.instanceType cannot be met: "
+            "remove it and use nodeSelector",
+            id="KAITO makes none any more",
+        ),
+    ],
+)
+async def test_what_serves_stays_where_it_could_not_be_made_any_more(
+    suite: Suite,
+    api: Client,
+    namespace: str,
+    operators: None,
+    overrides: dict[str, str],
+    before: str,
+    after: str,
+    says: str,
+) -> None:
+    install(suite, operator("kaito", args=[MODES[before]]))
+    await until_told(api, "kaito", f"provisioning={before}")
+    await serving(api, namespace, "kaito", "m", {**GPU, "provider": {"overrides": overrides}})
+    served = await api.get(UPSTREAM["kaito"], "m", namespace)
+
+    install(suite, operator("kaito", args=[MODES[after]]))
+
+    told = await until_deployment(
+        api, "m", namespace, lambda obj: reason(obj, "ProviderCompatible") == "Unsupported"
+    )
+    assert message(told, "ProviderCompatible") == says
+    assert told["status"]["message"] == f"{says}; the last good version keeps serving"
+    assert (phase(told), reason(told, "Ready")) == ("Running", "DeploymentReady")
+    assert told["status"]["endpoint"]["service"] == "m"
+
+    install(suite, operator("kaito", args=[MODES[before]]))
+
+    await until_deployment(
+        api, "m", namespace, lambda obj: reason(obj, "ProviderCompatible") == "CompatibilityVerified"
+    )
+    assert await api.get(UPSTREAM["kaito"], "m", namespace) == served
+
+
+async def test_nobody_else_takes_what_serves_and_could_not_be_made_any_more(
+    suite: Suite, api: Client, namespace: str, operators: None
+) -> None:
+    await serving(api, namespace, "kaito", "m")
+    given_back = [{"op": "remove", "path": "/spec/provider"}]
+    await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, given_back, manager="test")
+    await until_deployment(api, "m", namespace, lambda obj: reason(obj, "ProviderSelected") == "AutoSelected")
+
+    install(suite, operator("kaito", args=[MODES["auto"]]))
+
+    await until_deployment(
+        api, "m", namespace, lambda obj: reason(obj, "ProviderCompatible") == "Unsupported"
+    )
+    # A change of the spec, which makes the selector look again.
+    change = [{"op": "add", "path": "/spec/engine/contextLength", "value": 4096}]
+    edited = await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, change, manager="test")
+    kept = await until_deployment(
+        api,
+        "m",
+        namespace,
+        lambda obj: (
+            obj["status"]["observedGeneration"] == edited["metadata"]["generation"]
+            and selected(obj).get("observedGeneration") == edited["metadata"]["generation"]
+        ),
+    )
+    assert (kept["status"]["provider"]["name"], phase(kept)) == ("kaito", "Running")
+    assert reason(kept, "ProviderCompatible") == "Unsupported"
+
+
+def selected(obj: Object) -> dict[str, Any]:
+    return find(obj["status"]["conditions"], "ProviderSelected") or {}
 
 
 async def test_the_default_image_of_dynamo_is_of_its_operators_release(
@@ -110,8 +201,8 @@ async def test_the_default_image_of_dynamo_is_of_its_operators_release(
     assert [line for line in written if "/before?" in line] == []
 
 
-async def serving(api: Client, namespace: str, provider: str, name: str) -> None:
-    body = model_deployment(name, namespace, GPU, provider=provider)
+async def serving(api: Client, namespace: str, provider: str, name: str, spec: dict[str, Any] = GPU) -> None:
+    body = model_deployment(name, namespace, spec, provider=provider)
     await api.create(MODEL_DEPLOYMENTS, body, manager="test")
     await until_deployment(api, name, namespace, lambda obj: phase(obj) == "Running")
 

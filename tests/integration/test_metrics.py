@@ -23,7 +23,9 @@ Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 def scrape(component: Component) -> Series:
     """All samples by name and labels."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{component.metrics_port}/metrics", timeout=5) as answer:
+    with urllib.request.urlopen(
+        f"http://127.0.0.1:{component.metrics_port}/metrics", timeout=SECONDS
+    ) as answer:
         families = text_string_to_metric_families(answer.read().decode())
         return {
             (sample.name, frozenset(sample.labels.items())): sample.value
@@ -45,11 +47,12 @@ def with_per_object_metrics(core: Component) -> Iterator[None]:
         core.start()
         core.wait_ready()
         yield
-        core.stop()
     finally:
+        if core.running:
+            core.stop()
         core.command.remove("--per-object-metrics")
-    core.start()
-    core.wait_ready()
+        core.start()
+        core.wait_ready()
 
 
 async def until_counted(core: Component, namespace: str) -> Series:

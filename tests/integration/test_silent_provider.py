@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from itertools import count
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 from kubefoundry_demo.suite import Suite
 from kubefoundry_sdk.api.kinds import EVENTS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
-from support.audit import WRITES, AuditLog
+from support.audit import WRITES, AuditLog, until_logged
 from support.deployments import GPU, model_deployment
 from support.events import until_told
 from support.kinds import GRAPHS, WORKSPACES
@@ -25,18 +25,21 @@ pytestmark = pytest.mark.integration
 SGLANG = {**GPU, "engine": {"type": "sglang"}}
 """Only Dynamo can."""
 
-SILENCE = "6"
+Gone = Callable[[Suite, str], AbstractContextManager[None]]
+
+SILENCE = "10"
 CLEAN_UP = "2"
-"""Seconds, in place of 3 and 5 minutes."""
+"""Seconds, in place of 3 and 5 minutes; the heartbeat comes three times in a silence."""
+
+PATIENCE = {"KUBEFOUNDRY_HEARTBEAT_TIMEOUT": SILENCE, "KUBEFOUNDRY_FINALIZER_TIMEOUT": CLEAN_UP}
 
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
     """Core, selector, two shims and simulated operators, with short patience."""
     with running_suite(tmp_path_factory.mktemp("silence"), "kaito", "dynamo") as made:
-        patience = {"KUBEFOUNDRY_HEARTBEAT_TIMEOUT": SILENCE, "KUBEFOUNDRY_FINALIZER_TIMEOUT": CLEAN_UP}
         for name in ("core", "selector", "kaito", "dynamo"):
-            made.install(name, environment=patience)
+            made.install(name, environment=PATIENCE)
         made.start("core", "selector", "kaito", "dynamo")
         yield made
 
@@ -57,6 +60,21 @@ def crashed(suite: Suite, provider: str) -> Iterator[None]:
         yield
     finally:
         suite.start(provider)
+
+
+@contextmanager
+def uninstalled(suite: Suite, provider: str) -> Iterator[None]:
+    """Neither process nor permissions nor registration of the provider inside the block; installed after it."""
+    suite.uninstall(provider)
+    suite.plane.kubectl("delete", "inferenceproviderconfig", provider)
+    try:
+        yield
+    finally:
+        suite.install(provider, environment=PATIENCE)
+        suite.start(provider)
+
+
+GONE = pytest.mark.parametrize("gone", [crashed, uninstalled])
 
 
 def what_must_not_move(obj: Object) -> dict[str, Any]:
@@ -81,7 +99,7 @@ async def test_it_is_told_once_and_nothing_moves(suite: Suite, api: Client, name
             )
             assert what_must_not_move(lost) == what_must_not_move(obj)
             assert message(lost, "ProviderHealthy").startswith(
-                "Provider dynamo has sent no heartbeat for 6 s: "
+                f"Provider dynamo has sent no heartbeat for {SILENCE} s: "
             )
         # A core that has just started knows nothing of the provider yet, and so takes nothing back.
         suite.components["core"].stop()
@@ -93,11 +111,12 @@ async def test_it_is_told_once_and_nothing_moves(suite: Suite, api: Client, name
         assert reason(late, "ProviderSelected") == "NoMatchingProvider"
         assert "dynamo sends no heartbeat" in message(late, "ProviderSelected")
         # Core's word to each, its first one to the late one; the selector's to that one; nothing of anybody else.
-        assert writes(log, namespace) == {
+        last = ("selector", "late")
+        assert await until_logged(lambda: writes(log, namespace), lambda found: last in found) == {
             ("core", "named"): 1,
             ("core", "chosen"): 1,
             ("core", "late"): 1,
-            ("selector", "late"): 1,
+            last: 1,
         }
 
     for name, obj in before.items():
@@ -117,6 +136,25 @@ async def test_it_is_told_once_and_nothing_moves(suite: Suite, api: Client, name
     }
 
 
+async def test_one_that_is_installed_again_finds_all_as_it_was(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    before = await running(api, namespace, "m", GPU, "dynamo")
+    graph = await api.get(GRAPHS, "m", namespace)
+
+    with uninstalled(suite, "dynamo"):
+        lost = await until_deployment(
+            api, "m", namespace, lambda obj: reason(obj, "ProviderHealthy") == "HeartbeatLost"
+        )
+        assert what_must_not_move(lost) == what_must_not_move(before)
+
+    back = await until_deployment(
+        api, "m", namespace, lambda obj: reason(obj, "ProviderHealthy") == "HeartbeatSeen"
+    )
+    assert what_must_not_move(back) == what_must_not_move(before)
+    assert await api.get(GRAPHS, "m", namespace) == graph
+
+
 async def test_what_it_would_have_cleaned_up_is_given_up(suite: Suite, api: Client, namespace: str) -> None:
     made = await running(api, namespace, "m", GPU, "dynamo")
 
@@ -127,15 +165,16 @@ async def test_what_it_would_have_cleaned_up_is_given_up(suite: Suite, api: Clie
         note = await until_told(api, namespace, "FinalizerTimeout")
         assert f"DynamoGraphDeployment {namespace}/m" in note
         # What the finalizer stood for, the garbage collector does.
-        await until(api, GRAPHS, "m", namespace, lambda obj: obj is None, seconds=60)
+        await until(api, GRAPHS, "m", namespace, lambda obj: obj is None, seconds=120)
 
 
+@GONE
 async def test_what_it_published_goes_when_another_provider_has_taken_over(
-    suite: Suite, api: Client, namespace: str
+    suite: Suite, api: Client, namespace: str, gone: Gone
 ) -> None:
     await running(api, namespace, "m", GPU, "dynamo")
 
-    with crashed(suite, "dynamo"):
+    with gone(suite, "dynamo"):
         change = [{"op": "replace", "path": "/spec/provider/name", "value": "kaito"}]
         await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, change, manager="test")
 
@@ -145,6 +184,9 @@ async def test_what_it_published_goes_when_another_provider_has_taken_over(
         assert taken["status"]["provider"]["resourceKind"] == WORKSPACES.kind
         assert taken["status"]["endpoint"]["service"] == "m"
         assert reason(taken, "ProviderHealthy") != "HeartbeatLost"
+        assert "Provider dynamo has not cleaned up in 2 s" in await until_told(
+            api, namespace, "FinalizerTimeout"
+        )
         # It may come back, and has something to do then.
         assert "kubefoundry.ai/dynamo-provider" in taken["metadata"]["finalizers"]
 
