@@ -15,7 +15,7 @@ from kubefoundry_sdk.cluster.client import Client
 from support.audit import AuditLog
 from support.deployments import GPU, model_deployment
 from support.kinds import UPSTREAM
-from support.restarts import restarted
+from support.restarts import restarted, stopped
 from support.waiting import message, phase, reason, until, until_deployment
 
 pytestmark = pytest.mark.integration
@@ -23,18 +23,19 @@ pytestmark = pytest.mark.integration
 TYPE = {"KUBEFOUNDRY_KAITO_GPU_INSTANCE_TYPE": "gpu-1"}
 GATE = "--feature-gates=vLLM=true,disableNodeAutoProvisioning="
 IMAGE = "nvcr.io/nvidia/ai-dynamo"
-SEEN = {
-    "kaito": "Deployment kaito-workspace/kaito-workspace",
-    "dynamo": "Deployment dynamo-system/dynamo-platform-dynamo-operator-controller-manager",
+OPERATORS = {
+    "kaito": "kaito-workspace",
+    "dynamo": "dynamo-platform-dynamo-operator-controller-manager",
 }
+"""Names of the operators' Deployments, which may stand in any namespace."""
 
 
-def operator(provider: str, **container: Any) -> Object:
-    """The operator's Deployment as its chart names it, asking for no pod."""
-    namespace, name = SEEN[provider].removeprefix("Deployment ").split("/")
+def install(suite: Suite, namespace: str, provider: str, **container: Any) -> str:
+    """The operator's Deployment as its chart names it, asking for no pod; what it is called when it is told of."""
+    name = OPERATORS[provider]
     labels = {"app": name}
     pod = {"containers": [{"name": "manager", "image": "example.com/operator:1", **container}]}
-    return {
+    deployment = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": name, "namespace": namespace},
@@ -44,42 +45,40 @@ def operator(provider: str, **container: Any) -> Object:
             "template": {"metadata": {"labels": labels}, "spec": pod},
         },
     }
-
-
-def install(suite: Suite, deployment: Object) -> None:
     suite.plane.kubectl("apply", "-f", "-", input=yaml.safe_dump(deployment))
+    return f"read from Deployment {namespace}/{name}"
 
 
-@pytest.fixture
-def operators(suite: Suite) -> Iterator[None]:
-    """Their namespaces, and the shims without what they have read when the test is over."""
-    for seen in SEEN.values():
-        suite.plane.kubectl("create", "namespace", seen.removeprefix("Deployment ").partition("/")[0])
+@pytest.fixture(autouse=True)
+def forgotten(suite: Suite, namespace: str) -> Iterator[None]:
+    """The operators' Deployments, and what the shims have read of them, when the test is over."""
     yield
-    for provider, seen in SEEN.items():
-        suite.plane.kubectl("delete", "namespace", seen.removeprefix("Deployment ").partition("/")[0])
-        with restarted(suite.components[provider], {}):
-            pass
+    left = suite.plane.kubectl("get", "deployments", "-n", namespace, "-o", "name").stdout.split()
+    for provider, name in OPERATORS.items():
+        if f"deployment.apps/{name}" in left:
+            suite.plane.kubectl("delete", "deployment", name, "-n", namespace)
+            with stopped(suite.components[provider]):
+                pass
 
 
 async def test_the_mode_of_kaito_follows_its_operator_and_touches_nothing_that_serves(
-    suite: Suite, api: Client, namespace: str, operators: None
+    suite: Suite, api: Client, namespace: str
 ) -> None:
     with restarted(suite.components["kaito"], TYPE):
         await until_told(api, "kaito", "no Deployment kaito-workspace is seen in any namespace")
         await serving(api, namespace, "kaito", "brought")
         requests = AuditLog(suite)
 
-        install(suite, operator("kaito", args=[f"{GATE}false"]))
+        seen = install(suite, namespace, "kaito", args=[f"{GATE}false"])
 
-        await until_told(api, "kaito", f"provisioning=auto: read from {SEEN['kaito']}")
+        await until_told(api, "kaito", f"provisioning=auto: {seen}")
         await serving(api, namespace, "kaito", "bought")
         assert (await workspace(api, namespace, "brought")).get("instanceType") is None
         assert (await workspace(api, namespace, "bought")).get("instanceType") == "gpu-1"
 
-        install(suite, operator("kaito", args=[f"{GATE}true"]))
+        install(suite, namespace, "kaito", args=[f"{GATE}true"])
 
-        await until_told(api, "kaito", f"provisioning=byo: read from {SEEN['kaito']}")
+        await until_told(api, "kaito", f"provisioning=byo: {seen}")
         await serving(api, namespace, "kaito", "brought-too")
         assert (await workspace(api, namespace, "brought-too")).get("instanceType") is None
         written = requests.writes("provider-kaito", namespace, UPSTREAM["kaito"].plural)
@@ -120,18 +119,17 @@ async def test_what_serves_stays_where_it_could_not_be_made_any_more(
     suite: Suite,
     api: Client,
     namespace: str,
-    operators: None,
     overrides: dict[str, str],
     before: str,
     after: str,
     says: str,
 ) -> None:
-    install(suite, operator("kaito", args=[MODES[before]]))
+    install(suite, namespace, "kaito", args=[MODES[before]])
     await until_told(api, "kaito", f"provisioning={before}")
     await serving(api, namespace, "kaito", "m", {**GPU, "provider": {"overrides": overrides}})
     served = await api.get(UPSTREAM["kaito"], "m", namespace)
 
-    install(suite, operator("kaito", args=[MODES[after]]))
+    install(suite, namespace, "kaito", args=[MODES[after]])
 
     told = await until_deployment(
         api, "m", namespace, lambda obj: reason(obj, "ProviderCompatible") == "Unsupported"
@@ -141,7 +139,7 @@ async def test_what_serves_stays_where_it_could_not_be_made_any_more(
     assert (phase(told), reason(told, "Ready")) == ("Running", "DeploymentReady")
     assert told["status"]["endpoint"]["service"] == "m"
 
-    install(suite, operator("kaito", args=[MODES[before]]))
+    install(suite, namespace, "kaito", args=[MODES[before]])
 
     await until_deployment(
         api, "m", namespace, lambda obj: reason(obj, "ProviderCompatible") == "CompatibilityVerified"
@@ -150,14 +148,14 @@ async def test_what_serves_stays_where_it_could_not_be_made_any_more(
 
 
 async def test_nobody_else_takes_what_serves_and_could_not_be_made_any_more(
-    suite: Suite, api: Client, namespace: str, operators: None
+    suite: Suite, api: Client, namespace: str
 ) -> None:
     await serving(api, namespace, "kaito", "m")
     given_back = [{"op": "remove", "path": "/spec/provider"}]
     await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, given_back, manager="test")
     await until_deployment(api, "m", namespace, lambda obj: reason(obj, "ProviderSelected") == "AutoSelected")
 
-    install(suite, operator("kaito", args=[MODES["auto"]]))
+    install(suite, namespace, "kaito", args=[MODES["auto"]])
 
     await until_deployment(
         api, "m", namespace, lambda obj: reason(obj, "ProviderCompatible") == "Unsupported"
@@ -183,7 +181,7 @@ def selected(obj: Object) -> dict[str, Any]:
 
 
 async def test_the_default_image_of_dynamo_is_of_its_operators_release(
-    suite: Suite, api: Client, namespace: str, operators: None
+    suite: Suite, api: Client, namespace: str
 ) -> None:
     await until_told(
         api, "dynamo", "no Deployment dynamo-platform-dynamo-operator-controller-manager is seen"
@@ -191,9 +189,9 @@ async def test_the_default_image_of_dynamo_is_of_its_operators_release(
     await serving(api, namespace, "dynamo", "before")
     requests = AuditLog(suite)
 
-    install(suite, operator("dynamo", image=f"{IMAGE}/kubernetes-operator:1.0.2"))
+    seen = install(suite, namespace, "dynamo", image=f"{IMAGE}/kubernetes-operator:1.0.2")
 
-    await until_told(api, "dynamo", f"operatorVersion=1.0.2: read from {SEEN['dynamo']}")
+    await until_told(api, "dynamo", f"operatorVersion=1.0.2: {seen}")
     await serving(api, namespace, "dynamo", "after")
     assert await images(api, namespace, "before") == {f"{IMAGE}/vllm-runtime:1.0.1"}
     assert await images(api, namespace, "after") == {f"{IMAGE}/vllm-runtime:1.0.2"}
