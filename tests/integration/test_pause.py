@@ -76,7 +76,9 @@ async def test_what_is_made_paused_waits(suite: Suite, api: Client, namespace: s
 
     written, _ = await api.list(UPSTREAM["dynamo"], namespace)
     assert [obj["metadata"]["name"] for obj in written] == ["later"]
-    held = await until_deployment(api, "m", namespace, lambda obj: obj["status"]["message"] == PAUSED)
+    held = await until_deployment(
+        api, "m", namespace, lambda obj: (obj.get("status") or {}).get("message") == PAUSED
+    )
     assert phase(held) == "Pending"
     assert "finalizers" not in held["metadata"]
     await annotate(api, namespace, names.PAUSED_ANNOTATION, None)

@@ -168,3 +168,7 @@ async def test_a_model_that_serves_goes_on_under_a_bad_change(
     )
     now = await api.get(WORKSPACES, "m", namespace)
     assert now["metadata"]["generation"] == served["metadata"]["generation"]
+
+    await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=obj["metadata"]["uid"])
+    await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
+    await until(api, WORKSPACES, "m", namespace, lambda obj: obj is None)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from kubefoundry_demo.suite import Suite
+from kubefoundry_demo.suite import PROBE, Suite
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.errors import ApiError
 from support.audit import AuditLog
 from support.changes.seen import runs
 from support.deployments import GPU, model_deployment
@@ -20,7 +22,7 @@ from support.restarts import restarted
 from support.suites import install_crd, running_suite
 from support.upgrades import bare, dynamo_stored_as_v1beta1, upgrade
 from support.upstream import standin
-from support.waiting import message, phase, reason, until, until_deployment
+from support.waiting import SECONDS, message, phase, reason, until, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -186,6 +188,66 @@ async def test_a_field_that_only_some_need_is_refused_to_those_until_it_is_back(
     finally:
         await upgrade(api, standin("dynamo").document)
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+
+
+async def test_a_rule_of_the_upstream_crd_is_told_until_it_is_met(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    await serving(api, namespace, "dynamo")
+    before = await api.get(GRAPHS, "m", namespace)
+    strict = copy.deepcopy(standin("dynamo").document)
+    [version] = strict["spec"]["versions"]
+    rule = "self.services.VllmWorker.replicas < 5"
+    version["schema"]["openAPIV3Schema"]["properties"]["spec"]["x-kubernetes-validations"] = [
+        {"rule": f"!('VllmWorker' in self.services) || {rule}", "message": "five workers are too many"}
+    ]
+    await upgrade(api, strict)
+    try:
+        await until_invalid(api, namespace)
+        suite.plane.kubectl("scale", "md/m", "-n", namespace, "--replicas=5")
+
+        refused = await until_deployment(
+            api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ApplyRejected"
+        )
+
+        told = message(refused, "ResourceCreated")
+        assert told.startswith("DynamoGraphDeployment 'm' was refused: ")
+        assert "five workers are too many" in told
+        assert told.endswith("; change the ModelDeployment accordingly")
+        assert (phase(refused), refused["status"]["replicas"]["desired"]) == ("Running", 1)
+        after = await api.get(GRAPHS, "m", namespace)
+        assert after["metadata"]["generation"] == before["metadata"]["generation"]
+        suite.plane.kubectl("scale", "md/m", "-n", namespace, "--replicas=4")
+        await until_deployment(
+            api,
+            "m",
+            namespace,
+            lambda obj: (
+                reason(obj, "ResourceCreated") == "ResourceCreated"
+                and obj["status"]["replicas"]["ready"] == 4
+            ),
+        )
+    finally:
+        await upgrade(api, standin("dynamo").document)
+
+
+async def until_invalid(api: Client, namespace: str) -> None:
+    """Tries to give `m` five workers, and stores nothing, until the API server has learnt of the rule."""
+    worker = {"services": {"VllmWorker": {"replicas": 5}}}
+    body = {
+        "apiVersion": GRAPHS.api_version,
+        "kind": GRAPHS.kind,
+        "metadata": {"name": "m", "namespace": namespace},
+        "spec": worker,
+    }
+    async with asyncio.timeout(SECONDS):
+        while True:
+            try:
+                await api.apply(GRAPHS, body, manager="test", dry_run=True)
+            except ApiError as error:
+                assert "five workers are too many" in error.message
+                return
+            await asyncio.sleep(PROBE)
 
 
 async def serving(api: Client, namespace: str, provider: str, name: str = "m") -> None:

@@ -13,6 +13,7 @@ from kubefoundry_demo.suite import Suite
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.provider.verification import LAST_DELAY
 from support import pods
 from support.deployments import GPU, model_deployment
 from support.edits import running
@@ -24,6 +25,9 @@ from support.waiting import message, phase, reason, until_deployment
 pytestmark = pytest.mark.integration
 
 ENDPOINTS = Kind("", "v1", "endpoints", "Endpoints")
+
+ASKED = 2 * LAST_DELAY
+"""Bound on the next question to the endpoint, in seconds."""
 
 
 class Engine:
@@ -101,11 +105,13 @@ async def test_running_needs_the_endpoint_to_list_the_served_name(
         }
         await api.create(ENDPOINTS, {**body, "subsets": [behind]}, manager="test")
         words = "its endpoint m-frontend:8000 lists other, not model"
-        await until_deployment(api, "m", namespace, lambda obj: unverified(obj, words))
+        await until_deployment(api, "m", namespace, lambda obj: unverified(obj, words), seconds=ASKED)
 
         engine.serves = ("other", "model")
 
-        served = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+        served = await until_deployment(
+            api, "m", namespace, lambda obj: phase(obj) == "Running", seconds=ASKED
+        )
         assert served["status"]["endpoint"] == {"service": "m-frontend", "port": 8000}
         asked = engine.asked
 
