@@ -38,10 +38,12 @@ Rule = Callable[[web.Request], Fault | None]
 
 @dataclass(slots=True)
 class Proxy:
-    """rule: what goes wrong now. answered: how often each code was made up, and under `passed` what went on."""
+    """rule: what goes wrong now. done: called once the server has answered, before the component hears of it.
+    answered: how often each code was made up, and under `passed` what went on."""
 
     server: str
     rule: Rule = lambda request: None
+    done: Callable[[web.Request], None] = lambda request: None
     answered: Counter[str] = field(default_factory=Counter)
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
     _watches: set[web.StreamResponse] = field(default_factory=set)
@@ -92,7 +94,9 @@ class Proxy:
                 key: answer.headers[key] for key in ("Content-Type", "Retry-After") if key in answer.headers
             }
             if not watching:
-                return web.Response(status=answer.status, body=await answer.read(), headers=kept)
+                body = await answer.read()
+                self.done(request)
+                return web.Response(status=answer.status, body=body, headers=kept)
             response = web.StreamResponse(status=answer.status, headers=kept)
             await response.prepare(request)
             self._watches.add(response)

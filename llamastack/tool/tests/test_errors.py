@@ -7,7 +7,7 @@ import runpy
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import llamastack_providers
@@ -100,6 +100,7 @@ def test_no_entry_is_unused() -> None:
     detail=st.text(max_size=9000),
     image=st.text(alphabet="abcdef0123456789./:@é", min_size=1, max_size=400),
 )
+@example(code=Code.ImportFailed, reason="é" * 2000, detail="d" * 9000, image="é" * 400)
 def test_whatever_is_said_the_summary_is_whole(code: Code, reason: str, detail: str, image: str) -> None:
     origin = Origin("p" * 45, image, "external-provider-" + "p" * 45)
     text = summary.failure_text(

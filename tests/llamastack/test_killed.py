@@ -1,0 +1,149 @@
+"""The operator killed before and after each of its writes: what it ends with is what it would have made at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from aiohttp import web
+
+from kubefoundry_demo.suite import Component, Suite
+from kubefoundry_llamastack.names import DEPLOYMENTS, LLSD
+from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Object
+from kubefoundry_sdk.cluster.client import Client
+from support.llamastack import ECHO, edit, llsd, told, until_status
+from support.proxy import Fault, Proxy, between
+
+pytestmark = pytest.mark.integration
+
+PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+When = Literal["before", "after"]
+
+WISH: dict[str, Any] = {
+    "externalProviders": {"inference": [ECHO]},
+    "userConfig": {"configMapName": "conf"},
+    "tlsConfig": {"caBundle": {"configMapName": "cas"}},
+    "storage": {"size": "1Gi"},
+    "podDisruptionBudget": {"minAvailable": 1},
+}
+
+
+@dataclass(slots=True)
+class Deaths:
+    """Kills the operator at each write that it has not died of yet."""
+
+    component: Component
+    proxy: Proxy
+    died: set[str]
+    when: When | None = None
+
+    def before(self, request: web.Request) -> Fault | None:
+        if self.when == "before" and self._new(request):
+            self.component.kill()
+            return Fault(503, "ServiceUnavailable")
+        return None
+
+    def after(self, request: web.Request) -> None:
+        if self.when == "after" and self._new(request):
+            self.component.kill()
+
+    def _new(self, request: web.Request) -> bool:
+        write = f"{request.method} {request.path}"
+        if request.method not in WRITES or request.path.endswith("/events") or write in self.died:
+            return False
+        self.died.add(write)
+        return self.component.running
+
+
+@pytest.fixture
+async def deaths(idle: Suite, tmp_path: Path) -> AsyncIterator[Deaths]:
+    component = idle.install("llamastack")
+    # the Lease of one that is killed would have to run out each time
+    component.command = ["--leader-elect=false" if "leader" in word else word for word in component.command]
+    account = Path(component.environment["KUBEFOUNDRY_SERVICE_ACCOUNT_DIR"])
+    authority = tmp_path / "ca.crt"
+    authority.write_bytes((account / "ca.crt").read_bytes())
+    async with between(component, idle.plane.server, authority, tmp_path / "proxy") as proxy:
+        made = Deaths(component, proxy, set())
+        proxy.rule, proxy.done = made.before, made.after
+        yield made
+
+
+async def lives_until(deaths: Deaths, seen: Callable[[], Coroutine[Any, Any, Object]]) -> None:
+    """Starts the operator as often as it dies, until what is waited for is seen."""
+    while True:
+        component = deaths.component
+        if not component.running:
+            component.start()
+        process = component.process
+        assert process is not None
+        died = asyncio.create_task(asyncio.to_thread(process.wait))
+        there = asyncio.create_task(seen())
+        await asyncio.wait({died, there}, return_when=asyncio.FIRST_COMPLETED)
+        if there.done():
+            there.result()
+            return
+        there.cancel()
+
+
+def template(live: Object, namespace: str) -> str:
+    return str(live["spec"]["template"]).replace(namespace, "NAMESPACE")
+
+
+async def prepare(api: Client, namespace: str) -> None:
+    for name, data in (("conf", {"config.yaml": "version: 2"}), ("cas", {"ca-bundle.crt": PEM})):
+        meta = {"name": name, "namespace": namespace}
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
+        await api.create(CONFIG_MAPS, body, manager="user")
+
+
+def newer(cr: Object) -> None:
+    server = cr["spec"]["server"]
+    server["externalProviders"]["inference"][0]["image"] = "example.com/echo:2"
+    for field in ("tlsConfig", "storage", "podDisruptionBudget"):
+        del server[field]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_killed_at_every_write(api: Client, idle: Suite, deaths: Deaths, when: When) -> None:
+    found: dict[str, list[Object]] = {}
+    died = []
+    for namespace, kills in (("undisturbed", None), ("killed", when)):
+        idle.plane.kubectl("create", "namespace", namespace)
+        await prepare(api, namespace)
+        deaths.when = kills
+        await api.create(LLSD, llsd("chat", namespace, **WISH), manager="user")
+        first = await settled(api, deaths, namespace, 1)
+        died.append(len(deaths.died))
+        deaths.died.clear()
+        await edit(api, "chat", namespace, newer)
+        found[namespace] = [first, await settled(api, deaths, namespace, 2)]
+        died.append(len(deaths.died))
+        deaths.when = None
+        deaths.died.clear()
+
+    # account, claim, Service, three ConfigMaps, Deployment, budget, status; then record, Deployment, two that go, status
+    assert died == [0, 0, 9, 5]
+    assert [live["metadata"]["generation"] for live in found["killed"]] == [1, 2]
+    for one, other in zip(found["undisturbed"], found["killed"], strict=True):
+        assert template(one, "undisturbed") == template(other, "killed")
+
+
+async def settled(api: Client, deaths: Deaths, namespace: str, generation: int) -> Object:
+    """The Deployment once the status is of that generation of the CR."""
+
+    async def reported() -> Object:
+        return await until_status(
+            api,
+            "chat",
+            namespace,
+            lambda status: told(status, "DeploymentReady").get("observedGeneration") == generation,
+        )
+
+    await lives_until(deaths, reported)
+    return await api.get(DEPLOYMENTS, "chat", namespace)
