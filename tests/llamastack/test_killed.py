@@ -127,7 +127,8 @@ async def test_killed_at_every_write(api: Client, idle: Suite, deaths: Deaths, w
         deaths.when = None
         deaths.died.clear()
 
-    # account, claim, Service, three ConfigMaps, Deployment, budget, status; then record, Deployment, two that go, status
+    # account, claim, Service, three ConfigMaps, Deployment, budget, status;
+    # then record, Deployment, two that go, status
     assert died == [0, 0, 9, 5]
     assert [live["metadata"]["generation"] for live in found["killed"]] == [1, 2]
     for one, other in zip(found["undisturbed"], found["killed"], strict=True):
