@@ -1,0 +1,44 @@
+"""Images that several of these tests use, and pods without a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from llamastack_providers import zipapp
+from pods.image import Image
+from pods.images import distribution, provider
+from pods.llama_stack.chain import Chain
+from pods.llama_stack.distributions import ECHO, GUARD
+from pods.runner import Node
+
+
+@pytest.fixture(scope="session")
+def tool(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The zipapp, as a ConfigMap's volume has it: for everybody to read."""
+    made = zipapp.build(tmp_path_factory.mktemp("tool") / "tool.pyz")
+    made.chmod(0o644)
+    return made
+
+
+@pytest.fixture(scope="session")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Image:
+    return distribution.image(tmp_path_factory.mktemp("distribution") / "layer")
+
+
+@pytest.fixture(scope="session")
+def chain(tmp_path_factory: pytest.TempPathFactory, tool: Path, base: Image) -> Callable[[], Chain]:
+    """Makes pods with volumes of their own."""
+    return lambda: Chain(tmp_path_factory.mktemp("volumes"), tool, base)
+
+
+@pytest.fixture(scope="session")
+def examples(node: Node, base: Image, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The node has the distribution's image and those of the providers of examples/llamastack."""
+    work = tmp_path_factory.mktemp("examples")
+    node.add(base)
+    sources = [provider.example("acme-echo"), provider.example("acme-guard")]
+    for name, files, wheel in zip((ECHO, GUARD), sources, provider.wheels(sources, work), strict=True):
+        node.add(provider.image(name, work / "images" / wheel.stem, files["lls-provider-spec.yaml"], [wheel]))

@@ -1,0 +1,196 @@
+"""Images that do not fit, and what their user reads in the status: from pods that really failed."""
+
+from __future__ import annotations
+
+import platform
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubefoundry_demo.suite import Suite
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.cluster.client import Client
+from pods.image import Image
+from pods.images import distribution, provider
+from pods.llama_stack.distributions import STARTED, entry, stack
+from pods.runner import Node
+from support.llamastack import reason, told, until_status
+from support.provider_images import shared_object, wheel
+
+pytestmark = pytest.mark.integration
+
+OTHER, OTHER_NUMBER = ("x86_64", 62) if platform.machine() == "aarch64" else ("aarch64", 183)
+"""A processor that this machine does not have, and its e_machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """images: of the inference providers, named as they are. reason: of ExternalProvidersReady. words: of its
+    message. section, server: where the CR differs."""
+
+    images: tuple[str, ...]
+    reason: str
+    words: tuple[str, ...]
+    section: str = "inference"
+    server: dict[str, Any] = field(default_factory=dict)
+
+    def cr(self, name: str, namespace: str) -> Object:
+        entries = [entry(image, reference(image)) for image in self.images]
+        return stack(name, namespace, externalProviders={self.section: entries}, **self.server)
+
+
+def reference(image: str) -> str:
+    return f"example.com/{image}:1"
+
+
+CASES = {
+    "no-metadata": Case(
+        ("no-metadata",),
+        "ProviderFailed",
+        (
+            "Missing /lls-provider/lls-provider-spec.yaml in image example.com/no-metadata:1",
+            "Code: MissingSpec",
+        ),
+    ),
+    "broken-yaml": Case(("broken-yaml",), "ProviderFailed", ("Code: InvalidYaml", "line 6, column 15")),
+    "wrong-section": Case(
+        ("echo",),
+        "ProviderFailed",
+        (
+            "Provider API type mismatch",
+            "Provider 'echo' (image: example.com/echo:1)\ndeclares api=inference in lls-provider-spec.yaml\n"
+            "but is placed under externalProviders.safety",
+            "Resolution: Move the provider to externalProviders.inference section in the LLSD spec.",
+        ),
+        section="safety",
+    ),
+    "unknown-image": Case(
+        ("unknown",),
+        "ProviderFailed",
+        (
+            "Failed to pull provider image example.com/unknown:1",
+            "Resolution: Check the image's name.",
+        ),
+    ),
+    "conflict": Case(
+        ("left", "right"),
+        "ProviderFailed",
+        (
+            "Cannot install provider 'right' due to dependency conflict",
+            "Provider: right",
+            "Image: example.com/right:1",
+            "'left'",
+            "example.com/left:1",
+            "acme-common",
+            "1.0",
+            "2.0",
+            "/opt/llama-stack/external-providers/installed-packages.txt",
+        ),
+    ),
+    "other-platform": Case(
+        ("other-platform",), "ProviderFailed", ("Code: WrongPlatform", f"manylinux_2_17_{OTHER}")
+    ),
+    "other-processor": Case(
+        ("other-processor",), "ProviderFailed", ("Code: WrongArchitecture", "native/core.so", OTHER)
+    ),
+    "import-error": Case(
+        ("late",),
+        "PreflightFailed",
+        ("Code: ImportFailed", "Provider: late", "Image: example.com/late:1", "No module named 'not_there'"),
+    ),
+    "no-configuration": Case(
+        ("echo",),
+        "ConfigExtractFailed",
+        ("No run.yaml found in distribution image", "/opt/app-root/run.yaml (not found)"),
+        server={"distribution": {"image": distribution.BARE}},
+    ),
+}
+
+MARKS = {
+    "no-metadata": ("FR-001", "FR-025", "US3-1"),
+    "broken-yaml": ("FR-003", "FR-025", "US3-5"),
+    "wrong-section": ("FR-023", "FR-032", "US3-3"),
+    "unknown-image": ("US3-4",),
+    "conflict": ("FR-024", "FR-031", "SC-006", "US1-3", "US3-2"),
+    "other-platform": ("SC-005",),
+    "other-processor": ("SC-005", "PF-07"),
+    "import-error": ("FR-005", "FR-027", "PF-04"),
+    "no-configuration": ("US3-7",),
+}
+
+
+@pytest.fixture(scope="module")
+def failing(
+    suite: Suite, node: Node, examples: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """The namespace in which all of them have been created."""
+    for image in broken(tmp_path_factory.mktemp("broken")):
+        node.add(image)
+    namespace = f"failing-{uuid.uuid4().hex[:8]}"
+    suite.plane.kubectl("create", "namespace", namespace)
+    crs = [case.cr(name, namespace) for name, case in CASES.items()]
+    suite.plane.kubectl("create", "-f", "-", input=yaml.safe_dump_all(crs))
+    yield namespace
+    suite.plane.kubectl("delete", "namespace", namespace)
+
+
+@pytest.mark.accept("FR-015", "FR-029", "FR-030", "SC-002", "SC-009", "NFR-003")
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.accept(*ids)) for name, ids in MARKS.items()]
+)
+async def test_the_status_tells_what_failed_and_what_to_do(api: Client, failing: str, name: str) -> None:
+    case = CASES[name]
+
+    status = await until_status(
+        api,
+        name,
+        failing,
+        lambda status: reason(status, "ExternalProvidersReady") == case.reason,
+        seconds=STARTED,
+    )
+
+    message = told(status, "ExternalProvidersReady")["message"]
+    for word in (*case.words, "Container: ", "Resolution: "):
+        assert word in message, message
+    assert (status["phase"], status["availableReplicas"]) == ("Failed", 0)
+    if case.reason == "ProviderFailed":
+        row = next(row for row in status["externalProviderStatus"] if row["providerId"] == case.images[-1])
+        assert row["phase"] == "Failed"
+        assert row["message"] == message
+
+
+def broken(work: Path) -> Iterator[Image]:
+    """The images of the table."""
+    late = provider.scaffolded("inference", "acme-late")
+    late["src/acme_late/provider.py"] = "import not_there\n" + late["src/acme_late/provider.py"]
+    sources = {
+        "echo": provider.example("acme-echo"),
+        "late": late,
+        "left": provider.scaffolded("inference", "acme-left", ["acme-common==1.0"]),
+        "right": provider.scaffolded("inference", "acme-right", ["acme-common==2.0"]),
+        "common-1": provider.library("acme-common", "1.0"),
+        "common-2": provider.library("acme-common", "2.0"),
+    }
+    built = dict(zip(sources, provider.wheels(list(sources.values()), work), strict=True))
+    native = wheel(work / "native", "acme-native", files={"native/core.so": shared_object(OTHER_NUMBER)})
+    tag = f"cp313-cp313-manylinux_2_17_{OTHER}"
+    tagged = wheel(work / "tagged", "acme-native", tag=tag)
+    spec = sources["echo"]["lls-provider-spec.yaml"]
+    for name, text, wheels in (
+        ("no-metadata", None, [built["echo"]]),
+        # a value that begins with a quotation mark and goes on behind it
+        ("broken-yaml", spec.replace("vendor: example", 'vendor: "a" b'), [built["echo"]]),
+        ("echo", spec, [built["echo"]]),
+        ("other-platform", spec, [built["echo"], tagged]),
+        ("other-processor", spec, [built["echo"], native]),
+        ("late", late["lls-provider-spec.yaml"], [built["late"]]),
+        ("left", sources["left"]["lls-provider-spec.yaml"], [built["left"], built["common-1"]]),
+        ("right", sources["right"]["lls-provider-spec.yaml"], [built["right"], built["common-2"]]),
+    ):
+        yield provider.image(reference(name), work / "images" / name, text, wheels)
+    yield distribution.bare()
