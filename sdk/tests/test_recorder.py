@@ -9,6 +9,7 @@ import pytest
 from aiohttp import web
 
 from kubefoundry_sdk.runtime.recorder import NOTE, Recorder
+from support.waiting import SECONDS
 from support.wire import Asked, ok, wire
 
 ABOUT: dict[str, Any] = {
@@ -32,7 +33,7 @@ async def sent(*told: tuple[dict[str, Any], str]) -> list[dict[str, Any]]:
         for about, note in (*told, (ABOUT, "last")):
             recorder.event(about, "Warning", "DriftDetected", note)
         sending = asyncio.create_task(recorder.run())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(SECONDS):
             await done.wait()
         sending.cancel()
     return [asked.body for asked in made.asked][:-1]

@@ -12,6 +12,7 @@ from aiohttp import web
 from kubefoundry_sdk.api.kinds import Kind
 from kubefoundry_sdk.cluster import reflector
 from kubefoundry_sdk.cluster.reflector import reflect
+from support.waiting import SECONDS
 from support.wire import Asked, Wire, events, ok, refusal, wire
 
 MODELS = Kind("acme.io", "v1", "models", "Model")
@@ -57,7 +58,7 @@ async def reflected(
 
     async with wire(answer) as made:
         task = asyncio.create_task(reflect(made.client, MODELS, sink))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(SECONDS):
             await used.wait()
         task.cancel()
     asked = [

@@ -16,6 +16,7 @@ from kubefoundry_sdk.provider.upstream import Upstream
 from kubefoundry_sdk.runtime import options
 from kubefoundry_sdk.runtime.process import Process
 from support.plans import provider
+from support.waiting import SECONDS
 from support.wire import Asked, ok, refusal, wire
 
 CONFIG = "/apis/kubefoundry.ai/v1alpha1/inferenceproviderconfigs/example"
@@ -37,7 +38,7 @@ class Server:
         return ok(asked.body)
 
     async def until(self, holds: Callable[[list[Asked]], bool]) -> list[Asked]:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(SECONDS):
             while not holds(self.written):
                 self.changed.clear()
                 await self.changed.wait()

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from kubefoundry_sdk.runtime.spread import RATE, Spread
 from kubefoundry_sdk.runtime.store import Key
+from support.waiting import SECONDS
 
 
 async def test_each_key_once_in_order_and_never_two_at_once() -> None:
@@ -24,7 +25,7 @@ async def test_each_key_once_in_order_and_never_two_at_once() -> None:
     spread.add([("n", "c"), ("n", "b")])
     assert ("n", "c") in spread
     running = asyncio.ensure_future(spread.run())
-    await asyncio.wait_for(done.wait(), 10)
+    await asyncio.wait_for(done.wait(), SECONDS)
     running.cancel()
 
     assert [name for (_, name), _ in released] == ["a", "b", "c"]
@@ -40,6 +41,6 @@ async def test_what_comes_while_nothing_waits_is_released() -> None:
 
     for name in ("a", "a", "b"):
         spread.add([("n", name)])
-        assert await asyncio.wait_for(released.get(), 10) == ("n", name)
+        assert await asyncio.wait_for(released.get(), SECONDS) == ("n", name)
 
     running.cancel()

@@ -16,6 +16,7 @@ from kubefoundry_sdk.provider.contract import Deployment, Endpoint
 from kubefoundry_sdk.provider.models_endpoint import NoModels, models
 from kubefoundry_sdk.provider.verification import Verification
 from kubefoundry_sdk.runtime.store import Key
+from support.waiting import SECONDS
 
 ENDPOINT = Endpoint("m", 8000)
 SPEC = {"model": {"id": "org/model"}, "engine": {"type": "vllm"}}
@@ -124,12 +125,12 @@ class Watched:
 
     async def settled(self) -> None:
         """Until a verdict has changed."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(SECONDS):
             assert await self.told.get() == ("n", "m")
 
     async def idle(self) -> None:
         """Until nothing is asked any more."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(SECONDS):
             await asyncio.gather(*self.tasks)
 
 

@@ -11,6 +11,7 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.runtime import workqueue
 from kubefoundry_sdk.runtime.store import Key
 from kubefoundry_sdk.runtime.workqueue import WorkQueue
+from support.waiting import SECONDS
 
 A: Key = ("n", "a")
 B: Key = ("n", "b")
@@ -20,7 +21,7 @@ async def working(queue: WorkQueue, until: Awaitable[object], workers: int = 2) 
     """Runs the queue until something has happened."""
     task = asyncio.create_task(queue.run(workers))
     try:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(SECONDS):
             await until
     finally:
         task.cancel()
