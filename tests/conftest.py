@@ -34,6 +34,15 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
         yield made
 
 
+@pytest.fixture(scope="session")
+def strict_suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
+    """As `suite`, the simulated operators with the webhooks that refuse what the real ones refuse."""
+    folder = tmp_path_factory.mktemp("strict")
+    with running_suite(folder, *PROVIDERS, simulator_flags=["--webhooks"]) as made:
+        made.start()
+        yield made
+
+
 @pytest.fixture
 def fresh(tmp_path: Path) -> Iterator[Suite]:
     """A control plane of one's own with our CRDs, for tests that start and stop components themselves."""

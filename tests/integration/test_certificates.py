@@ -61,10 +61,10 @@ class Load:
             self.answered.notify_all()
 
     async def until_answered(self, more: int) -> None:
-        """Returns when that many more were answered as they should be, or one was not."""
-        wanted = self.good + self.bad + more
-        async with asyncio.timeout(SECONDS), self.answered:
-            await self.answered.wait_for(lambda: self.wrong or self.good + self.bad >= wanted)
+        """Returns when that many more of each were answered as they should be, or one was not."""
+        good, bad = self.good + more, self.bad + more
+        async with asyncio.timeout(4 * SECONDS), self.answered:
+            await self.answered.wait_for(lambda: self.wrong or (self.good >= good and self.bad >= bad))
 
 
 @asynccontextmanager
@@ -154,12 +154,12 @@ async def test_authority_and_leaf_are_renewed_under_load(fresh: Suite, api: Clie
         both = await stored(api, lambda now: len(now.authorities) == 2)
         assert both.authorities[1:] == old.authorities
         assert both.leaf == before.leaf
+        await told.until_answered(40)
         after = await stored(api, lambda now: now.leaf != before.leaf)
         await until_presented(core, after)
-        await told.until_answered(80)
+        await told.until_answered(40)
 
     assert (told.wrong, failed_open(fresh)) == ([], passed)
-    assert told.bad > 150 and told.good > 150
 
 
 @pytest.mark.parametrize("lost", ["deleted", "broken"])
@@ -172,7 +172,7 @@ async def test_a_lost_secret_is_made_anew_under_load(
     passed = failed_open(fresh)
 
     async with load(fresh, namespace) as told:
-        await told.until_answered(40)
+        await told.until_answered(20)
         if lost == "deleted":
             await api.delete(SECRETS, SECRET, NAMESPACE, uid=secret["metadata"]["uid"])
         else:
@@ -180,7 +180,7 @@ async def test_a_lost_secret_is_made_anew_under_load(
             await api.replace(SECRETS, secret, manager="somebody")
         after = await stored(api, lambda now: len(now.authorities) == 2 and now.leaf != before.leaf)
         await until_presented(fresh.components["core"], after)
-        await told.until_answered(40)
+        await told.until_answered(20)
 
     assert after.authorities[1:] == before.authorities
     assert (told.wrong, failed_open(fresh)) == ([], passed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 
 import pytest
 
@@ -16,7 +15,6 @@ from support.changes.seen import TEMPLATE, Spec, runs
 from support.deployments import GPU, model_deployment
 from support.finalizers import held
 from support.kinds import UPSTREAM
-from support.suites import running_suite
 from support.upstream import PROVIDERS
 from support.waiting import SECONDS, message, phase, reason, until, until_deployment
 
@@ -26,12 +24,8 @@ ENDPOINTS = {"kaito": "m", "dynamo": "m-frontend", "kuberay": "m-serve-svc"}
 
 
 @pytest.fixture(scope="module")
-def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
-    """The whole suite, the simulated operators with the webhooks that refuse what the real ones refuse."""
-    folder = tmp_path_factory.mktemp("recreate")
-    with running_suite(folder, *PROVIDERS, simulator_flags=["--webhooks"]) as made:
-        made.start()
-        yield made
+def suite(strict_suite: Suite) -> Suite:
+    return strict_suite
 
 
 async def running(api: Client, namespace: str, provider: str, spec: Spec) -> Object:
@@ -148,7 +142,7 @@ async def test_a_change_back_while_waiting_is_honoured(suite: Suite, api: Client
             and obj["status"]["observedGeneration"] == back["metadata"]["generation"]
             and reason(obj, "ResourceCreated") == "ResourceCreated"
         ),
-        seconds=90,
+        seconds=120,
     )
     live = await api.get(kind, "m", namespace)
     assert live["metadata"]["uid"] != before["metadata"]["uid"]
@@ -161,6 +155,7 @@ kind: ValidatingAdmissionPolicy
 metadata: {name: no-evil-models}
 spec:
   matchConstraints:
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NAMESPACE}}
     resourceRules:
       - {apiGroups: [nvidia.com], apiVersions: ["*"], operations: [CREATE, UPDATE], resources: ["*"]}
   validations:
@@ -178,7 +173,7 @@ async def test_a_refused_new_object_leaves_the_old_one_serving(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     before = await running(api, namespace, "dynamo", GPU)
-    suite.plane.kubectl("apply", "-f", "-", input=POLICY)
+    suite.plane.kubectl("apply", "-f", "-", input=POLICY.replace("NAMESPACE", namespace))
     evil = json.loads(json.dumps(before["spec"]).replace("org/model", "org/evil"))
     await refuses(api, namespace, evil, "evil")
 

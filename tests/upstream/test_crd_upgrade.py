@@ -95,10 +95,15 @@ async def test_every_release_under_objects_that_serve(suite: Suite, api: Client,
         }
         assert len(created[provider]) == OBJECTS
         assert writes == []
+        newest = installed(releases[-1]).api_version
         for index in range(OBJECTS):
-            live = await api.get(MODEL_DEPLOYMENTS, name_of(provider, index), namespace)
+            live = await until_deployment(
+                api,
+                name_of(provider, index),
+                namespace,
+                lambda obj, newest=newest: api_version(obj) == newest,
+            )
             assert (phase(live), "endpoint" in live["status"]) == ("Running", True), live["status"]
-            assert api_version(live) == installed(releases[-1]).api_version
 
 
 async def test_what_others_change_and_what_the_user_changes_after_the_releases(
@@ -182,7 +187,7 @@ def name_of(provider: str, index: int) -> str:
 async def create(api: Client, namespace: str, provider: str, name: str) -> None:
     body = model_deployment(name, namespace, SPECS[provider], provider=provider)
     await api.create(MODEL_DEPLOYMENTS, body, manager="test")
-    await until_deployment(api, name, namespace, lambda obj: phase(obj) == "Running", seconds=90)
+    await until_deployment(api, name, namespace, lambda obj: phase(obj) == "Running", seconds=300)
 
 
 async def serving(api: Client, namespace: str, provider: str) -> dict[str, str]:
