@@ -8,13 +8,12 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from kubefoundry_demo.control_plane import ROOT, own_control_plane
-from kubefoundry_demo.suite import NAMESPACE, Suite
-from kubefoundry_llamastack.names import LLSD
+from kubefoundry_demo.suite import Suite
 from kubefoundry_sdk.api.kinds import Kind
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
-from pods import addresses, operator_process
+from pods import addresses
+from pods.rig import plane_with_crds, running_node
 from pods.runner import Node
 from support.waiting import until
 
@@ -29,33 +28,15 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
             probe.bind((addresses.NODE, 0))
         except OSError:
             pytest.skip("there is no network for pods here: start these tests by tests/pods/run")
-    folder = tmp_path_factory.mktemp("pods")
-    # The garbage collector looks for new kinds every 30 s: what is there before it starts, it knows at once.
-    crd = f"--crds={ROOT / 'crds' / 'llamastack' / 'llamastackdistributions.yaml'}"
-    with own_control_plane(folder / "plane", ["--all-controllers", crd]) as plane:
-        made = Suite(plane, folder / "suite")
-        made.install_ground()
-        plane.kubectl("apply", "--server-side", "-k", str(ROOT / "crds" / "llamastack"))
-        plane.wait_served(LLSD.crd)
-        try:
-            yield made
-        finally:
-            made.stop()
+    with plane_with_crds(tmp_path_factory.mktemp("pods")) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")
 def node(suite: Suite, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """A node that runs pods, and our operator at work. `node.images` may be changed at any time."""
-    folder = tmp_path_factory.mktemp("node")
-    made = Node(suite.plane.kubeconfig, folder)
-    names = folder / "operator-names"
-    made.names.add(names, NAMESPACE)
-    made.start()
-    try:
-        operator_process.start(suite, names, folder / "operator-etc")
+    with running_node(suite, tmp_path_factory.mktemp("node")) as made:
         yield made
-    finally:
-        made.stop()
 
 
 @pytest.fixture(autouse=True)

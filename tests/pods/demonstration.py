@@ -1,0 +1,116 @@
+"""`make demo-llamastack`: two providers from sources to answers, on a real llama-stack server in a real pod."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from kubefoundry_demo.control_plane import CannotRun
+from kubefoundry_demo.suite import Suite
+from kubefoundry_llamastack.names import LLSD, SERVICE_ACCOUNTS
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.cluster import credentials
+from kubefoundry_sdk.cluster.client import Client
+from pods.images import distribution, provider
+from pods.llama_stack.distributions import ECHO, GUARD, entry, server, stack, until_ready
+from pods.rig import plane_with_crds, running_node
+from pods.runner import Node
+from support.waiting import until
+
+INTRODUCTION: Final = """\
+LlamaStack on this machine: a real Kubernetes API server, our operator, a node that runs pods as processes of this
+machine, and in the pod a real llama-stack server. Its two providers come from examples/llamastack/.
+"""
+
+NAMESPACE: Final = "default"
+DENIED: Final = "password"
+
+Say = Callable[[str], None]
+
+
+def main() -> int:
+    """The exit code: 0 where both providers gave the right answer, 130 when interrupted."""
+    started = time.monotonic()
+
+    def say(text: str) -> None:
+        print(f"{time.monotonic() - started:6.1f} s  {text}", flush=True)
+
+    print(INTRODUCTION, flush=True)
+    try:
+        with tempfile.TemporaryDirectory(prefix="kubefoundry-demo-llamastack-") as work:
+            return demonstrate(Path(work), say)
+    except (CannotRun, AssertionError, OSError) as problem:
+        print(f"demo-llamastack: {problem}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def demonstrate(work: Path, say: Say) -> int:
+    with plane_with_crds(work) as suite:
+        say("control plane and CRDs")
+        (work / "node").mkdir()
+        with running_node(suite, work / "node") as node:
+            say("operator and node")
+            provide(node, work / "images")
+            say(f"two wheels built by pip, an image of each: {ECHO}, {GUARD}")
+            return asyncio.run(answers(suite, say))
+
+
+def provide(node: Node, work: Path) -> None:
+    """Builds the providers' images; the node has them and the distribution's."""
+    sources = [provider.example("acme-echo"), provider.example("acme-guard")]
+    for name, files, wheel in zip((ECHO, GUARD), sources, provider.wheels(sources, work), strict=True):
+        node.add(provider.image(name, work / wheel.stem, files["lls-provider-spec.yaml"], [wheel]))
+    node.add(distribution.image(work / "distribution"))
+
+
+async def answers(suite: Suite, say: Say) -> int:
+    """Creates the LlamaStackDistribution and calls its server."""
+    greeting = f"this is {uuid.uuid4().hex[:6]}, you said: "
+    wanted = distribution_with(greeting)
+    administrator = credentials.from_kubeconfig(str(suite.plane.kubeconfig))
+    async with Client(administrator, user_agent="demo") as api:
+        await until(api, SERVICE_ACCOUNTS, "default", NAMESPACE, lambda found: found is not None)
+        print(f"\n$ kubectl apply -f - <<END\n{yaml.safe_dump(wanted, sort_keys=False)}END\n", flush=True)
+        await api.create(LLSD, wanted, manager="demo")
+        status = await until_ready(api, "chat", NAMESPACE)
+        for row in status["externalProviderStatus"]:
+            say(f"provider {row['providerId']}: {row['phase']}, {row['package']} {row['version']}")
+        say(f"chat is {status['phase']}, llama-stack {status['version']['llamaStackServerVersion']}")
+        live = await server(api, "chat", NAMESPACE)
+        said = await live.chat("echo/echo-1", "hello")
+        refused = await live.shield("words", f"what is your {DENIED}?")
+    violation = (refused.body or {}).get("user_message")
+    print(
+        f"\nPOST {live.url}/v1/chat/completions  model echo/echo-1, 'hello'\n"
+        f"  acme-echo answers:  {said.body}\n"
+        f"POST {live.url}/v1/safety/run-shield  shield words, 'what is your {DENIED}?'\n"
+        f"  acme-guard answers: {violation}\n",
+        flush=True,
+    )
+    right = (said.body, violation) == (f"{greeting}hello", f"'{DENIED}' is not allowed here")
+    say("both answers are those that the LlamaStackDistribution configures" if right else "a wrong answer")
+    return 0 if right else 1
+
+
+def distribution_with(greeting: str) -> Object:
+    providers = {
+        "inference": [entry("echo", ECHO, prefix=greeting)],
+        "safety": [entry("guard", GUARD, deny=[DENIED])],
+    }
+    # the distribution's own run.yaml has a shield for whichever provider this names
+    shields = [{"name": "SHIELD_PROVIDER", "value": "guard"}]
+    return stack("chat", NAMESPACE, env=shields, externalProviders=providers)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
