@@ -14,12 +14,25 @@ import pytest
 pytestmark = pytest.mark.integration
 
 PROGRAM = Path(sys.executable).parent / "kubefoundry-demo"
+BOUND = 300.0
+"""Seconds that end a hang."""
 
 
 def environment(tmp_path: Path, **more: str) -> dict[str, str]:
     """The test's own folder for temporary files, so that whatever is left shows there."""
     kept = {name: value for name, value in os.environ.items() if name != "CI"}
     return {**kept, "TMPDIR": str(tmp_path), **more}
+
+
+def started(tmp_path: Path) -> subprocess.Popen[str]:
+    """As by hand: a shell has its background jobs, pytest perhaps among them, ignore Ctrl-C."""
+    return subprocess.Popen(
+        [PROGRAM],
+        env=environment(tmp_path),
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
 
 
 def processes_of(folder: Path) -> list[str]:
@@ -37,7 +50,7 @@ def processes_of(folder: Path) -> list[str]:
 
 def test_in_ci_it_shows_everything_and_leaves_nothing(tmp_path: Path) -> None:
     done = subprocess.run(
-        [PROGRAM], env=environment(tmp_path, CI="true"), capture_output=True, text=True, timeout=180
+        [PROGRAM], env=environment(tmp_path, CI="true"), capture_output=True, text=True, timeout=BOUND
     )
 
     assert (done.returncode, done.stderr) == (0, "")
@@ -70,7 +83,7 @@ def test_in_ci_it_shows_everything_and_leaves_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_ctrl_c_ends_all_of_it(tmp_path: Path, moment: str, code: int) -> None:
-    demo = subprocess.Popen([PROGRAM], env=environment(tmp_path), stdout=subprocess.PIPE, text=True)
+    demo = started(tmp_path)
     assert demo.stdout
     for line in demo.stdout:
         if moment in line:
@@ -78,7 +91,7 @@ def test_ctrl_c_ends_all_of_it(tmp_path: Path, moment: str, code: int) -> None:
     assert processes_of(tmp_path) != []
 
     demo.send_signal(signal.SIGINT)
-    demo.communicate(timeout=60)
+    demo.communicate(timeout=BOUND)
 
     assert demo.returncode == code
     assert list(tmp_path.iterdir()) == []
@@ -86,7 +99,7 @@ def test_ctrl_c_ends_all_of_it(tmp_path: Path, moment: str, code: int) -> None:
 
 
 def test_a_kill_leaves_nothing_that_runs(tmp_path: Path) -> None:
-    demo = subprocess.Popen([PROGRAM], env=environment(tmp_path), stdout=subprocess.PIPE, text=True)
+    demo = started(tmp_path)
     assert demo.stdout
     for line in demo.stdout:
         if "processes: " in line:
@@ -95,9 +108,9 @@ def test_a_kill_leaves_nothing_that_runs(tmp_path: Path) -> None:
     assert len(children) > 5
 
     demo.kill()
-    demo.communicate(timeout=60)
+    demo.communicate(timeout=BOUND)
 
-    until = time.monotonic() + 30
+    until = time.monotonic() + BOUND
     while left := processes_of(tmp_path):
         assert time.monotonic() < until, left
         time.sleep(0.1)
@@ -107,7 +120,7 @@ def test_what_is_missing_is_said_in_one_line(tmp_path: Path) -> None:
     # Binaries of one's own are announced, but not there.
     given = environment(tmp_path, CI="true", KUBEBUILDER_ASSETS=str(tmp_path / "none"))
 
-    done = subprocess.run([PROGRAM], env=given, capture_output=True, text=True, timeout=180)
+    done = subprocess.run([PROGRAM], env=given, capture_output=True, text=True, timeout=BOUND)
 
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
