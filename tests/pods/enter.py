@@ -1,6 +1,6 @@
 """Makes the sandbox that stands on standard input and runs its command; as a program of its own.
 
-Two processes: the first waits, hands SIGTERM on and ends with the exit code that a container runtime would tell
+Two processes: the first waits, hands signals on and ends with the exit code that a container runtime would tell
 (128 and the signal's number for a signal). The second is process 1 of the container. Both end with whoever started
 the first.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import json
 import os
 import signal
@@ -26,6 +27,7 @@ LINKS: Final = {
     "stdout": "/proc/self/fd/1",
     "stderr": "/proc/self/fd/2",
 }
+HANDED_ON: Final = {signal.SIGTERM: signal.SIGTERM, sandbox.KILL: signal.SIGKILL}
 OLD: Final = "/.old"
 CANNOT_START: Final = 128
 """Exit code of a container whose command could not be started (kubelet 1.36 with containerd)."""
@@ -44,7 +46,7 @@ def main(parent: int, report: int) -> int:
     syscalls.unshare(
         syscalls.CLONE_NEWNS | syscalls.CLONE_NEWPID | syscalls.CLONE_NEWUTS | syscalls.CLONE_NEWIPC
     )
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    signal.pthread_sigmask(signal.SIG_BLOCK, HANDED_ON)
     alive, held = os.pipe()
     child = os.fork()
     if child == 0:
@@ -53,11 +55,19 @@ def main(parent: int, report: int) -> int:
     if report >= 0:
         os.write(report, json.dumps({"pid": child}).encode() + b"\n")
         os.close(report)
-    signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGTERM))
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+    # A number may be another process's once we have waited for ours; this may not.
+    process = os.pidfd_open(child)
+    for received, sent in HANDED_ON.items():
+        signal.signal(received, functools.partial(hand_on, process, sent))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDED_ON)
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
+
+
+def hand_on(process: int, number: signal.Signals, *_: object) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(process, number)
 
 
 def become(wanted: Sandbox, report: int, alive: int) -> NoReturn:

@@ -18,21 +18,15 @@ class CannotStart(Exception):
 
 
 class Process:
-    """A container that runs. pid: of its first process, on this machine."""
+    """A container that runs. pid: of its first process, on this machine, as long as it runs."""
 
     def __init__(self, waiting: asyncio.subprocess.Process, pid: int) -> None:
         self._waiting = waiting
         self.pid = pid
-        # A number can be given to another process; this cannot.
-        self._handle = os.pidfd_open(pid)
 
     async def exit_code(self) -> int:
         """Once it has ended."""
-        code = await self._waiting.wait()
-        if self._handle >= 0:
-            os.close(self._handle)
-            self._handle = -1
-        return code
+        return await self._waiting.wait()
 
     async def stop(self, grace: float) -> None:
         """SIGTERM, and SIGKILL after so many seconds; waits for the end."""
@@ -41,13 +35,12 @@ class Process:
             async with asyncio.timeout(grace):
                 await self._waiting.wait()
                 return
-        self._send(signal.SIGKILL)
+        self._send(sandbox.KILL)
         await self._waiting.wait()
 
     def _send(self, number: signal.Signals) -> None:
-        if self._handle >= 0:
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._handle, number)
+        with contextlib.suppress(ProcessLookupError):
+            self._waiting.send_signal(number)
 
 
 async def launch(wanted: Sandbox, log: Path) -> Process:

@@ -7,6 +7,7 @@ thread that made it ends: no container outlives the runner, however it ends.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -94,7 +95,9 @@ class Node:
     def stop(self) -> None:
         """Kills all containers. Raises what made the runner end before."""
         if self._loop and self._main:
-            self._loop.call_soon_threadsafe(self._main.cancel)
+            # It may have ended, and said why: see below.
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._main.cancel)
         self._thread.join()
         self.check()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -31,6 +32,9 @@ linux/capability.h."""
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where the image names none (containerd 2.0, oci/spec_opts.go)."""
+
+KILL: Final = signal.SIGUSR1
+"""Sent to the program that waits for a container: kills the container. SIGTERM is handed on to it."""
 
 KEEP: Final = "keep"
 NONE: Final = "none"
