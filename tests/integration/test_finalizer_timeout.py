@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -94,13 +94,13 @@ async def test_a_shim_that_cannot_see_its_objects(
     shim.wait_ready()
 
 
-@EVERY
-async def test_a_namespace_whose_shim_was_uninstalled(
-    suite: Suite, api: Client, namespace: str, provider: str
-) -> None:
-    await create_running(api, namespace, provider)
+async def test_a_namespace_whose_shims_were_uninstalled(suite: Suite, api: Client, namespace: str) -> None:
+    for provider in UPSTREAM:
+        await create_running(api, namespace, provider, name=provider)
 
-    with uninstalled(suite, provider):
+    with ExitStack() as without_shims:
+        for provider in UPSTREAM:
+            without_shims.enter_context(uninstalled(suite, provider))
         suite.plane.kubectl("delete", "namespace", namespace, "--wait=false")
 
         await until(api, NAMESPACES, namespace, None, lambda obj: obj is None, seconds=GARBAGE)
@@ -119,11 +119,11 @@ async def test_a_deployment_whose_shim_was_uninstalled(suite: Suite, api: Client
         await until(api, UPSTREAM["dynamo"], "m", namespace, lambda obj: obj is None, seconds=GARBAGE)
 
 
-async def create_running(api: Client, namespace: str, provider: str) -> Object:
+async def create_running(api: Client, namespace: str, provider: str, name: str = "m") -> Object:
     made = await api.create(
-        MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider=provider), manager="test"
+        MODEL_DEPLOYMENTS, model_deployment(name, namespace, GPU, provider=provider), manager="test"
     )
-    await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    await until_deployment(api, name, namespace, lambda obj: phase(obj) == "Running")
     return made
 
 

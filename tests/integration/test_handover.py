@@ -8,10 +8,11 @@ import pytest
 
 from kubefoundry_demo.suite import Suite
 from kubefoundry_sdk.api.conditions import find
-from kubefoundry_sdk.api.kinds import EVENTS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.changes.seen import runs
 from support.deployments import GPU, model_deployment
+from support.events import told, until_told
 from support.finalizers import held
 from support.kinds import UPSTREAM
 from support.restarts import restarted
@@ -20,6 +21,10 @@ from support.waiting import message, phase, reason, until, until_deployment
 pytestmark = pytest.mark.integration
 
 ENDPOINTS = {"kaito": "m", "dynamo": "m-frontend", "kuberay": "m-serve-svc"}
+
+GARBAGE = 120.0
+"""Bound on a hand-over: an operator waits until the garbage collector, which learns of new kinds every 30 s only, has
+taken the Services of the object before."""
 
 
 async def running(api: Client, namespace: str, provider: str | None) -> Object:
@@ -83,8 +88,7 @@ async def test_the_new_provider_begins_when_the_old_one_has_cleaned_up(
         # what still serves stays published
         assert waiting["status"]["endpoint"]["service"] == ENDPOINTS[old]
 
-    # an operator waits until the garbage collector, which learns of new kinds every 30 s only, took the Services
-    await until_deployment(api, "m", namespace, served_by(new), seconds=90)
+    await until_deployment(api, "m", namespace, served_by(new), seconds=GARBAGE)
     assert not await exists(api, old, namespace)
 
 
@@ -108,7 +112,7 @@ async def test_back_before_the_old_provider_is_done(suite: Suite, api: Client, n
             api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "Recreating"
         )
 
-    await until_deployment(api, "m", namespace, served_by("dynamo"), seconds=90)
+    await until_deployment(api, "m", namespace, served_by("dynamo"), seconds=GARBAGE)
     assert not await exists(api, "kuberay", namespace)
 
 
@@ -140,7 +144,7 @@ async def test_the_selector_hands_over_when_the_user_asks_for_it(
 
     await patched(api, namespace, *({"op": "add", **operation} for operation in operations))
 
-    await until_deployment(api, "m", namespace, served_by(new), seconds=90)
+    await until_deployment(api, "m", namespace, served_by(new), seconds=GARBAGE)
     assert not await exists(api, "kuberay", namespace)
 
 
@@ -215,11 +219,12 @@ async def test_a_stuck_old_shim_is_survived_and_cleans_up_when_it_is_back(
             )
             assert "kubefoundry.ai/kaito-provider" in taken["metadata"]["finalizers"]
             assert await exists(api, "kaito", namespace)
-            events, _ = await api.list(EVENTS, namespace)
-            assert [event["note"] for event in events if event["reason"] == "FinalizerTimeout"] == [
+            note = await until_told(api, namespace, "FinalizerTimeout")
+            assert note == (
                 "Provider kaito has not cleaned up in 3 s; going on without. "
                 "What it made may still run: delete it by hand"
-            ]
+            )
+            assert await told(api, namespace, "FinalizerTimeout") == [note]
         finally:
             suite.components["kaito"].start()
             suite.components["kaito"].wait_ready()

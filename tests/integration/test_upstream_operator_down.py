@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -58,10 +59,10 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
 
 
 async def running(api: Client, namespace: str, provider: str) -> Object:
-    await api.create(
-        MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider=provider), manager="test"
-    )
-    return await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    """A ModelDeployment with the name of its provider."""
+    body = model_deployment(provider, namespace, GPU, provider=provider)
+    await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+    return await until_deployment(api, provider, namespace, lambda obj: phase(obj) == "Running")
 
 
 async def deploy(api: Client, namespace: str, name: str, *, available: int) -> None:
@@ -110,15 +111,17 @@ def what_must_not_move(obj: Object) -> dict[str, Any]:
     return {"spec": obj["spec"], "finalizers": obj["metadata"]["finalizers"], "status": status}
 
 
-@pytest.mark.parametrize("provider", OPERATORS)
-async def test_its_deployment_has_no_replica(
-    suite: Suite, api: Client, namespace: str, provider: str
-) -> None:
+async def test_its_deployment_has_no_replica(suite: Suite, api: Client, namespace: str) -> None:
+    """All operators at once: it takes patience."""
+    await asyncio.gather(*(loses_its_replica(api, namespace, provider) for provider in OPERATORS))
+
+
+async def loses_its_replica(api: Client, namespace: str, provider: str) -> None:
     name = OPERATORS[provider]
     await deploy(api, namespace, name, available=1)
     await until_registered(api, provider, "True")
     before = await running(api, namespace, provider)
-    upstream = await api.get(UPSTREAM[provider], "m", namespace)
+    upstream = await api.get(UPSTREAM[provider], provider, namespace)
 
     await deploy(api, namespace, name, available=0)
 
@@ -128,7 +131,7 @@ async def test_its_deployment_has_no_replica(
     assert registered["status"]["ready"] is True
     down = await until_deployment(
         api,
-        "m",
+        provider,
         namespace,
         lambda obj: (
             reason(obj, "ProviderHealthy") == "UpstreamOperatorDown"
@@ -143,21 +146,25 @@ async def test_its_deployment_has_no_replica(
 
     back = await until_deployment(
         api,
-        "m",
+        provider,
         namespace,
         lambda obj: reason(obj, "ProviderHealthy") == "HeartbeatSeen" and reason(obj, "StaleStatus") is None,
     )
     assert what_must_not_move(back) == what_must_not_move(before)
-    assert await api.get(UPSTREAM[provider], "m", namespace) == upstream
-    await until_told(api, namespace, "HeartbeatSeen")
+    assert await api.get(UPSTREAM[provider], provider, namespace) == upstream
+    await until_told(api, namespace, "HeartbeatSeen", lambda note: f"Provider {provider} " in note)
     events, _ = await api.list(EVENTS, namespace)
-    assert sorted(event["reason"] for event in events if event["reason"] in TOLD) == sorted(TOLD)
+    mine = [event["reason"] for event in events if event["regarding"]["name"] == provider]
+    assert sorted(reason for reason in mine if reason in TOLD) == sorted(TOLD)
     await remove(api, DEPLOYMENTS, name, namespace)
     await until_registered(api, provider, None)
 
 
-@pytest.mark.parametrize("provider", LEADERS)
-async def test_nobody_holds_its_lease(suite: Suite, api: Client, namespace: str, provider: str) -> None:
+async def test_nobody_holds_its_lease(suite: Suite, api: Client, namespace: str) -> None:
+    await asyncio.gather(*(loses_its_leader(api, namespace, provider) for provider in LEADERS))
+
+
+async def loses_its_leader(api: Client, namespace: str, provider: str) -> None:
     name = LEADERS[provider]
     await elect(api, namespace, name, holder="somebody")
     await until_registered(api, provider, "True")
@@ -166,12 +173,14 @@ async def test_nobody_holds_its_lease(suite: Suite, api: Client, namespace: str,
     await elect(api, namespace, name, holder="")
 
     down = await until_deployment(
-        api, "m", namespace, lambda obj: reason(obj, "ProviderHealthy") == "UpstreamOperatorDown"
+        api, provider, namespace, lambda obj: reason(obj, "ProviderHealthy") == "UpstreamOperatorDown"
     )
     assert f"Lease {namespace}/{name} is held by nobody" in message(down, "ProviderHealthy")
     assert what_must_not_move(down) == what_must_not_move(before)
     await elect(api, namespace, name, holder="somebody else")
-    await until_deployment(api, "m", namespace, lambda obj: reason(obj, "ProviderHealthy") == "HeartbeatSeen")
+    await until_deployment(
+        api, provider, namespace, lambda obj: reason(obj, "ProviderHealthy") == "HeartbeatSeen"
+    )
     await remove(api, LEASES, name, namespace)
     await until_registered(api, provider, None)
 
