@@ -13,16 +13,19 @@ from kubefoundry_demo.suite import NAMESPACE, PROBE
 from support.waiting import SECONDS
 
 
-def until_allowed(plane: ControlPlane, component: str, verb: str, resource: str, *, allowed: bool) -> None:
-    """Returns once the API server, which learns of roles in its own time, answers so for every namespace.
+def until_allowed(
+    plane: ControlPlane, component: str, verb: str, resource: str, *, allowed: bool, namespace: str = ""
+) -> None:
+    """Returns once the API server, which learns of roles in its own time, answers so; without a namespace for all.
 
     component: as its ServiceAccount is called, `provider-kaito`. resource: `workspaces.kaito.sh`, and where only one
     object is meant `deployments.apps/kaito-workspace`.
     """
     account = f"system:serviceaccount:{NAMESPACE}:kubefoundry-{component}"
+    where = f"--namespace={namespace}" if namespace else "--all-namespaces"
     until = time.monotonic() + SECONDS
     while True:
-        question = ("auth", "can-i", verb, resource, "--all-namespaces", f"--as={account}")
+        question = ("auth", "can-i", verb, resource, f"--as={account}", where)
         if (plane.kubectl(*question, check=False).returncode == 0) == allowed:
             return
         assert time.monotonic() < until, f"{component} may {'not ' if allowed else ''}{verb} {resource}"

@@ -122,6 +122,8 @@ class Suite:
     folder: Path
     components: dict[str, Component] = field(default_factory=dict)
     simulators: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    _authority: bytes = b""
+    """The API server's, asked for once."""
 
     def install_ground(self) -> None:
         """Namespace, CRDs and user roles; waits until both kinds are served."""
@@ -225,11 +227,14 @@ class Suite:
         token = self.plane.kubectl(
             "create", "token", account, "-n", NAMESPACE, "--duration", "24h"
         ).stdout.strip()
-        config = json.loads(self.plane.kubectl("config", "view", "--raw", "--minify", "-o", "json").stdout)
-        authority = base64.b64decode(config["clusters"][0]["cluster"]["certificate-authority-data"])
+        if not self._authority:
+            config = json.loads(
+                self.plane.kubectl("config", "view", "--raw", "--minify", "-o", "json").stdout
+            )
+            self._authority = base64.b64decode(config["clusters"][0]["cluster"]["certificate-authority-data"])
         (folder / "token").write_text(token)
         (folder / "token").chmod(0o600)
-        (folder / "ca.crt").write_bytes(authority)
+        (folder / "ca.crt").write_bytes(self._authority)
         address = urlsplit(self.plane.server)
         return {
             "KUBERNETES_SERVICE_HOST": address.hostname or "",
