@@ -20,8 +20,8 @@ from support.waiting import phase, reason, until, until_deployment
 pytestmark = pytest.mark.integration
 
 MANY = 200
-SECONDS = 60.0
-"""Within which a namespace of that many is gone: what takes time is the API server's own work on its contents."""
+SECONDS = 300.0
+"""Bound on each wait for that many: what takes time is the API server's own work."""
 
 
 async def test_a_namespace_of_many_goes_and_nothing_is_left(
@@ -34,7 +34,9 @@ async def test_a_namespace_of_many_goes_and_nothing_is_left(
     for body in bodies:
         await api.create(MODEL_DEPLOYMENTS, body, manager="test")
     for index in range(MANY):
-        await until_deployment(api, f"m-{index}", namespace, lambda obj: phase(obj) == "Running", seconds=120)
+        await until_deployment(
+            api, f"m-{index}", namespace, lambda obj: phase(obj) == "Running", seconds=SECONDS
+        )
     live = await api.get(NAMESPACES, namespace)
     log = AuditLog(suite)
     started = time.perf_counter()
@@ -77,7 +79,12 @@ async def test_what_a_backup_brings_back_is_made_anew(
 
     dead = restored[kind.kind]["metadata"]["uid"]
     upstream = await until(
-        api, kind, "m", namespace, lambda obj: obj is not None and obj["metadata"]["uid"] != dead, seconds=60
+        api,
+        kind,
+        "m",
+        namespace,
+        lambda obj: obj is not None and obj["metadata"]["uid"] != dead,
+        seconds=SECONDS,
     )
     running_again = await until_deployment(
         api,

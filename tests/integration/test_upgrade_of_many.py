@@ -33,7 +33,7 @@ async def test_nothing_is_written_to_what_runs(suite: Suite, api: Client, namesp
             body = model_deployment(name, namespace, GPU, provider=providers[index % 3])
             await api.create(MODEL_DEPLOYMENTS, body, manager="test")
         for name in names:
-            await until_deployment(api, name, namespace, lambda obj: phase(obj) == "Running", seconds=120)
+            await until_deployment(api, name, namespace, lambda obj: phase(obj) == "Running", seconds=300)
         before = await marks(api, namespace)
         log, started = AuditLog(suite), time.perf_counter()
 
@@ -46,7 +46,7 @@ async def test_nothing_is_written_to_what_runs(suite: Suite, api: Client, namesp
                 await api.create(MODEL_DEPLOYMENTS, body, manager="test")
             for provider in providers:
                 await until_deployment(
-                    api, f"later-{provider}", namespace, lambda obj: phase(obj) == "Running", seconds=120
+                    api, f"later-{provider}", namespace, lambda obj: phase(obj) == "Running", seconds=300
                 )
             after = await marks(api, namespace)
 
