@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from kubefoundry_llamastack import checks, distribution, workload
+from kubefoundry_llamastack.names import MANAGER
 from kubefoundry_llamastack.render import ca_bundle
 from kubefoundry_llamastack.render.request import Distribution, Found, Settings, UserConfig
 from kubefoundry_llamastack.server_poll import provider
@@ -119,7 +121,7 @@ def test_what_a_pod_template_is_made_from(make: Make) -> None:
 def test_a_template_stays_while_its_inputs_do_and_its_tool_is_there(make: Make) -> None:
     cr = make(externalProviders={"inference": [ECHO]})
     first = workload.decide(cr, FOUND, Settings(), "inputs", None, None)
-    live = {**first.body, "metadata": {**first.body["metadata"], "managedFields": []}}
+    live = applied(first.body)
     newer = replace(FOUND, image="newer:2", tool="chat-provider-tool-1")
 
     def decided(made_from: str, *tools: str) -> str:
@@ -130,6 +132,35 @@ def test_a_template_stays_while_its_inputs_do_and_its_tool_is_there(make: Make) 
     assert decided("inputs", "chat-provider-tool-0") == "chat-provider-tool-0"
     assert decided("others", "chat-provider-tool-0") == "chat-provider-tool-1"
     assert decided("inputs") == "chat-provider-tool-1"
+
+
+def applied(body: Object) -> Object:
+    """The Deployment as it stands after its apply."""
+    pod: Object = {f"f:{key}": {} for key in body["spec"]["template"]["spec"]}
+    fields: Object = {"f:spec": {"f:template": {"f:metadata": {}, "f:spec": pod}}}
+    entry = {"manager": MANAGER, "operation": "Apply", "fieldsV1": fields}
+    return {**body, "metadata": {**body["metadata"], "managedFields": [entry]}}
+
+
+def image(decided: workload.Workload) -> str:
+    return str(decided.body["spec"]["template"]["spec"]["containers"][0]["image"])
+
+
+def test_a_record_that_is_not_what_stands_is_not_believed(make: Make) -> None:
+    """Who may write ConfigMaps may not thereby say what pods run."""
+    cr = make()
+    first = workload.decide(cr, FOUND, Settings(), "inputs", None, None)
+    forged = copy.deepcopy(first.record)
+    forged.template["spec"]["containers"][0]["image"] = "example.com/forged:1"
+    smaller = copy.deepcopy(first.record)
+    del smaller.template["spec"]["securityContext"]
+
+    for record in (forged, smaller):
+        for live in (applied(first.body), None):
+            decided = workload.decide(cr, FOUND, Settings(), "inputs", live, record)
+
+            assert image(decided) == "example.com/stack:1"
+            assert decided.record == first.record
 
 
 def test_a_record_is_read_as_it_was_written(make: Make) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from kubefoundry_demo.suite import Suite
 from kubefoundry_llamastack.names import DEPLOYMENTS, LLSD, SERVICES
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.provider.drift import LIMIT
 from support.audit import AuditLog
@@ -49,6 +49,37 @@ async def test_what_is_deleted_or_changed_by_hand_comes_back(
     )
     assert back["spec"]["ports"][0]["port"] == 8321
     assert live["metadata"]["generation"] == 3
+
+
+async def test_a_record_that_somebody_changes_says_not_what_pods_run(
+    api: Client, stack: Suite, namespace: str
+) -> None:
+    await api.create(LLSD, llsd("forged", namespace), manager="user")
+    before = await deployment(api, "forged", namespace)
+    record = await until_object(api, CONFIG_MAPS, "forged-applied", namespace)
+
+    def forge(obj: Object) -> None:
+        text = obj["data"]["template"]
+        obj["data"]["template"] = text.replace("example.com/stack:1", "example.com/forged:1")
+
+    await edit(api, "forged-applied", namespace, forge, CONFIG_MAPS)
+
+    back = await until_object(
+        api,
+        CONFIG_MAPS,
+        "forged-applied",
+        namespace,
+        lambda obj: (
+            obj["data"] == record["data"]
+            and obj["metadata"]["resourceVersion"] != record["metadata"]["resourceVersion"]
+        ),
+    )
+    # the next write of the operator comes after any that the forged record could have led to
+    await edit(api, "forged", namespace, lambda cr: cr["spec"].update(replicas=2))
+    live = await until_object(api, DEPLOYMENTS, "forged", namespace, lambda obj: obj["spec"]["replicas"] == 2)
+    assert back["data"] == record["data"]
+    assert live["metadata"]["generation"] == before["metadata"]["generation"] + 1
+    assert image(live) == "example.com/stack:1"
 
 
 async def test_a_child_that_has_lost_its_labels_is_known_again(

@@ -50,6 +50,12 @@ def differs(wanted: Object, live: Object) -> bool:
     return _differs({"metadata": stated, **body}, live, fields, "")
 
 
+def template_stands(template: Object, live: Object) -> bool:
+    """Whether what we own of a Deployment's pod template is this one and nothing else."""
+    fields = ((owned(live, MANAGER) or {}).get("f:spec") or {}).get("f:template")
+    return fields is not None and not _differs(template, live["spec"]["template"], fields, "")
+
+
 def _differs(wanted: Any, live: Any, fields: Fields, name: str) -> bool:
     inner = {key: sub for key, sub in fields.items() if key != "."}
     if not inner:

@@ -3,6 +3,9 @@
 A pod template changes only when what it is made from does: the CR, the content of its ConfigMaps, the endpoints of
 its ModelDeployments, or the refresh annotation. A newer operator alone (another tool, default image or script)
 changes nothing that runs.
+
+What was applied is recorded in a ConfigMap. It is believed only while it is what stands: who may write ConfigMaps
+must not thereby decide what pods run.
 """
 
 from __future__ import annotations
@@ -138,7 +141,8 @@ def decide(
 ) -> Workload:
     """The Deployment to have. live: the one that stands, ours. made_from: see `inputs`. record: what was applied."""
     body = deployment(cr, found, settings)
-    keep = record is not None and record.inputs == made_from and _runs(record.template, before.tools)
+    keep = record is not None and record.inputs == made_from and _stands(cr, record, live)
+    keep = keep and record is not None and _runs(record.template, before.tools)
     if record is not None and keep:
         body["spec"]["template"] = record.template
     elif live is not None and record is None:
@@ -154,6 +158,16 @@ def decide(
     adopted = bool(keep and record and record.adopted and ownership.holds(body, live))
     write = not adopted and ownership.differs(body, live)
     return Workload(body, Record(template, made_from, adopted), write, template_changed=not keep)
+
+
+def _stands(cr: Distribution, record: Record, live: Object | None) -> bool:
+    """Whether the pod template that was recorded is the one that stands."""
+    if live is None:
+        return False
+    if record.adopted or owned(live, MANAGER) is None:
+        taken = record.adopted or bool(ownership.old_entries(live, cr.name))
+        return taken and ownership.holds({"spec": {"template": record.template}}, live)
+    return ownership.template_stands(record.template, live)
 
 
 def _runs(template: Object, tools: Collection[str]) -> bool:
