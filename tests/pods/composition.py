@@ -17,6 +17,9 @@ from pods.volumes import Volume
 HOSTS: Final = "/run/hosts"
 """Where a container finds the folder that the link /etc/hosts leads into."""
 
+HOSTNAME: Final = 63
+"""Bytes of a pod's name that are its host's name; Linux takes no more than 64."""
+
 
 @dataclass(frozen=True, slots=True)
 class Parts:
@@ -68,7 +71,7 @@ def compose(parts: Parts) -> Sandbox:
         links={"/etc/hosts": f"{HOSTS}/{names.FILE}"},
         read_only=bool(own.get("readOnlyRootFilesystem")),
         network=str(parts.network) if parts.network else sandbox.NONE,
-        hostname=parts.pod["metadata"]["name"],
+        hostname=parts.pod["metadata"]["name"][:HOSTNAME],
     )
 
 

@@ -13,6 +13,7 @@ import functools
 import json
 import os
 import signal
+import socket
 import sys
 from pathlib import Path
 from typing import Final, NoReturn
@@ -46,6 +47,7 @@ def main(parent: int, report: int) -> int:
     syscalls.unshare(
         syscalls.CLONE_NEWNS | syscalls.CLONE_NEWPID | syscalls.CLONE_NEWUTS | syscalls.CLONE_NEWIPC
     )
+    socket.sethostname(wanted.hostname)
     signal.pthread_sigmask(signal.SIG_BLOCK, HANDED_ON)
     alive, held = os.pipe()
     child = os.fork()
