@@ -101,6 +101,8 @@ async def until_told(api: Client, namespace: str, note: str) -> None:
             events, version = await api.list(EVENTS, namespace)
             if any(event["note"] == note for event in events):
                 return
-            async for event in api.watch(EVENTS, namespace, resource_version=version, seconds=60, silence=60):
+            async for event in api.watch(
+                EVENTS, namespace, resource_version=version, seconds=60, silence=120
+            ):
                 if event["object"].get("note") == note:
                     return

@@ -41,7 +41,7 @@ async def until(
                     if holds(last):
                         return last
                     async for event in client.watch(
-                        kind, namespace, resource_version=version, seconds=60, silence=60, selector=selector
+                        kind, namespace, resource_version=version, seconds=60, silence=120, selector=selector
                     ):
                         if event["type"] in ("ADDED", "MODIFIED", "DELETED"):
                             last = None if event["type"] == "DELETED" else event["object"]
