@@ -119,7 +119,7 @@ async def test_what_takes_the_new_default_image(
             "m",
             namespace,
             lambda obj: runs(obj) and runs(obj) != runs(before),
-            seconds=90,
+            seconds=120,
         )
         await until_deployment(
             api,
