@@ -1,0 +1,170 @@
+"""What the node does with the containers of a pod: in what order, how often, and what it says about them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kubefoundry_sdk.api.kinds import PODS
+from kubefoundry_sdk.cluster.client import Client
+from pods.example_pods import PLAIN, READY, container, pod, run, seen, waits
+from pods.image import Image
+from pods.runner import Node
+from support.waiting import until
+
+pytestmark = pytest.mark.integration
+
+NUMBERS = "".join(f"{number:05}" for number in range(1000))
+"""5000 bytes, of which no two parts are alike."""
+WRITE = "python3 -c \"print(*map('{:05}'.format, range(1000)), sep=str(), end=str())\""
+
+
+@pytest.fixture(autouse=True)
+def _image(node: Node) -> None:
+    node.add(PLAIN)
+
+
+async def test_init_containers_run_one_after_another_and_again_until_they_succeed(
+    api: Client, namespace: str
+) -> None:
+    shared = {"volumeMounts": [{"name": "shared", "mountPath": "/shared"}]}
+    body = pod(
+        namespace,
+        container("main", "exec sleep infinity"),
+        initContainers=[
+            container("first", "echo first >> /shared/order", **shared),
+            container(
+                "second", "echo second >> /shared/order; mkdir /shared/again 2>&- && exit 3 || true", **shared
+            ),
+            container("third", "cat /shared/order > /dev/termination-log", **shared),
+        ],
+        volumes=[{"name": "shared", "emptyDir": {}}],
+    )
+
+    made = await run(api, body, READY)
+
+    first, second, third = made["status"]["initContainerStatuses"]
+    assert third["state"]["terminated"]["message"].split() == ["first", "second", "second"]
+    assert [one["restartCount"] for one in (first, second, third)] == [0, 1, 0]
+    assert second["lastState"]["terminated"]["exitCode"] == 3
+    assert second["state"]["terminated"]["reason"] == "Completed"
+
+
+async def test_an_init_container_that_fails_for_good_ends_the_pod(api: Client, namespace: str) -> None:
+    body = pod(
+        namespace,
+        container("main", "exec sleep infinity"),
+        initContainers=[container("first", "exit 7"), container("second", "true")],
+        restartPolicy="Never",
+    )
+
+    made = await run(api, body, lambda status: status.get("phase") == "Failed")
+
+    first, second = made["status"]["initContainerStatuses"]
+    assert (first["state"]["terminated"]["exitCode"], first["state"]["terminated"]["reason"]) == (7, "Error")
+    waiting = {"waiting": {"reason": "PodInitializing"}}
+    assert [second["state"], made["status"]["containerStatuses"][0]["state"]] == [waiting, waiting]
+    [initialized] = [one for one in made["status"]["conditions"] if one["type"] == "Initialized"]
+    assert initialized["message"] == "containers with incomplete status: [first second]"
+
+
+@pytest.mark.parametrize(
+    ("containers", "script", "policy", "told"),
+    [
+        (1, f"{WRITE} > /dev/termination-log; exit 1", "File", NUMBERS[-4096:]),
+        (4, f"{WRITE} > /dev/termination-log; exit 1", "File", NUMBERS[-4096:][: 12288 // 4]),
+        (4, f"echo said > /dev/termination-log; {WRITE}; exit 1", "FallbackToLogsOnError", "said\n"),
+        (4, f"{WRITE}; exit 1", "FallbackToLogsOnError", NUMBERS[-2048:]),
+        (7, f"{WRITE}; exit 1", "FallbackToLogsOnError", NUMBERS[-2048:][: 12288 // 7]),
+        (4, "seq 100; exit 1", "FallbackToLogsOnError", "".join(f"{line}\n" for line in range(21, 101))),
+        (4, f"{WRITE}; exit 1", "File", ""),
+        (4, f"{WRITE}; exit 0", "FallbackToLogsOnError", ""),
+    ],
+)  # fmt: skip
+async def test_the_termination_message_is_cut_as_a_kubelet_cuts_it(
+    api: Client, namespace: str, containers: int, script: str, policy: str, told: str
+) -> None:
+    others = [container(f"init-{number}", "true") for number in range(containers - 1)]
+    main = container("main", script, terminationMessagePolicy=policy)
+
+    made = await run(
+        api,
+        pod(namespace, main, initContainers=others, restartPolicy="Never"),
+        lambda status: status.get("phase") in ("Failed", "Succeeded"),
+    )
+
+    assert made["status"]["containerStatuses"][0]["state"]["terminated"].get("message", "") == told
+
+
+async def test_an_image_that_cannot_be_pulled(api: Client, namespace: str, node: Node) -> None:
+    late = Image(f"example.com/{namespace}:1", command=("sleep", "infinity"), user=1001)
+    made = await run(
+        api, pod(namespace, {"name": "main", "image": late.name}), lambda s: waits(s) == "ImagePullBackOff"
+    )
+    assert late.name in made["status"]["containerStatuses"][0]["state"]["waiting"]["message"]
+    assert made["status"]["phase"] == "Pending"
+
+    node.add(late)
+
+    made = await seen(api, made, READY)
+    assert made["status"]["containerStatuses"][0]["imageID"] == late.digest
+    node.remove_image(late.name)
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "reason", "message"),
+    [
+        (["sh", "-c", "echo why > /dev/termination-log; exit 3"], 3, "Error", "why\n"),
+        (["sh", "-c", "true"], 0, "Completed", ""),
+        (["/no/such/program"], 128, "StartError", "/no/such/program: no such file or directory"),
+        (["no-such-program"], 128, "StartError", "executable file not found in $PATH"),
+    ],
+)
+async def test_a_container_that_ends_is_started_again(
+    api: Client, namespace: str, command: list[str], code: int, reason: str, message: str
+) -> None:
+    body = pod(namespace, {"name": "main", "image": PLAIN.name, "command": command})
+
+    made = await run(api, body, lambda status: waits(status) == "CrashLoopBackOff")
+
+    [main] = made["status"]["containerStatuses"]
+    ended = main["lastState"]["terminated"]
+    assert (ended["exitCode"], ended["reason"]) == (code, reason)
+    assert message in ended.get("message", "")
+    assert main["restartCount"] >= 1
+    assert main["state"]["waiting"]["message"].startswith("back-off 1s restarting failed container=main pod=")
+
+
+async def test_a_pod_that_fits_nowhere(api: Client, namespace: str) -> None:
+    body = pod(namespace, container("main", "true"), nodeSelector={"gpu": "yes"})
+    made = await run(api, body, lambda status: status.get("conditions"))
+    [condition] = made["status"]["conditions"]
+    assert (condition["type"], condition["reason"]) == ("PodScheduled", "Unschedulable")
+
+
+async def test_deletion_asks_waits_and_kills(api: Client, namespace: str, node: Node) -> None:
+    polite = container("polite", "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.1; done")
+    deaf = container("deaf", f"trap '' TERM; exec -a {namespace} sleep infinity")
+    deaf["command"][0] = "bash"
+    made = await run(api, pod(namespace, polite, deaf), READY)
+    name = made["metadata"]["name"]
+
+    await api.delete(PODS, name, namespace, uid=made["metadata"]["uid"])
+    await until(api, PODS, name, namespace, lambda one: one is None)
+
+    assert node.log(namespace, name, "polite").split() == ["up", "bye"]
+    assert not running(namespace)
+
+
+def running(word: str) -> list[str]:
+    """Command lines that begin with the word."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if line.startswith(word):
+            found.append(line)
+    return found
