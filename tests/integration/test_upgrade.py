@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -92,47 +93,52 @@ async def test_an_upgrade_writes_nothing_and_a_scale_only_the_scale(
     assert NEW not in str(runs(after))
 
 
-@pytest.mark.parametrize(
-    ("patch", "image"),
-    [
-        pytest.param(
-            {"path": "/metadata/annotations", "value": {"kubefoundry.ai/refresh": "1"}}, NEW, id="refresh"
-        ),
-        pytest.param({"path": "/spec/model/id", "value": "org/other"}, NEW, id="identity"),
-        pytest.param({"path": "/spec/image", "value": NEW}, NEW, id="spec.image"),
-        pytest.param({"path": "/spec/engine/contextLength", "value": 8192}, OLD, id="another field"),
-    ],
-)
+CHANGES: dict[str, tuple[dict[str, Any], str]] = {
+    "refresh": ({"path": "/metadata/annotations", "value": {"kubefoundry.ai/refresh": "1"}}, NEW),
+    "identity": ({"path": "/spec/model/id", "value": "org/other"}, NEW),
+    "image": ({"path": "/spec/image", "value": NEW}, NEW),
+    "another-field": ({"path": "/spec/engine/contextLength", "value": 8192}, OLD),
+}
+"""By the name of a ModelDeployment what the user changes on it, and the image that it has then."""
+
+
 async def test_what_takes_the_new_default_image(
-    suite: Suite, api: Client, namespace: str, provider: str, patch: dict[str, Any], image: str
+    suite: Suite, api: Client, namespace: str, provider: str
 ) -> None:
-    before = await running(api, namespace, "m", provider)
+    before = {name: await running(api, namespace, name, provider) for name in CHANGES}
 
     with restarted(suite.components[provider], default(NEW)):
-        changed = [{"op": "add", **patch}]
-        edited = await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, changed, manager="test")
-
-        # KAITO's operator waits for the garbage collector, which learns of new kinds every 30 s only
-        live = await until(
-            api,
-            UPSTREAM[provider],
-            "m",
-            namespace,
-            lambda obj: runs(obj) and runs(obj) != runs(before),
-            seconds=120,
-        )
-        await until_deployment(
-            api,
-            "m",
-            namespace,
-            lambda obj: (
-                phase(obj) == "Running"
-                and obj["status"]["observedGeneration"] == edited["metadata"]["generation"]
-            ),
+        await asyncio.gather(
+            *(changed(api, namespace, provider, name, *CHANGES[name], before[name]) for name in CHANGES)
         )
 
-    assert image in str(runs(live))
-    assert ({OLD, NEW} - {image}).pop() not in str(runs(live))
+
+async def changed(
+    api: Client, namespace: str, provider: str, name: str, patch: dict[str, Any], image: str, before: Object
+) -> None:
+    change = [{"op": "add", **patch}]
+    edited = await api.json_patch(MODEL_DEPLOYMENTS, name, namespace, change, manager="test")
+
+    # KAITO's operator waits for the garbage collector, which learns of new kinds every 30 s only
+    live = await until(
+        api,
+        UPSTREAM[provider],
+        name,
+        namespace,
+        lambda obj: runs(obj) and runs(obj) != runs(before),
+        seconds=120,
+    )
+    await until_deployment(
+        api,
+        name,
+        namespace,
+        lambda obj: (
+            phase(obj) == "Running"
+            and obj["status"]["observedGeneration"] == edited["metadata"]["generation"]
+        ),
+    )
+    assert image in str(runs(live)), name
+    assert ({OLD, NEW} - {image}).pop() not in str(runs(live)), name
 
 
 def different(old: Any, new: Any, path: str = "") -> set[str]:
