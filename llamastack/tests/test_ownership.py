@@ -70,6 +70,28 @@ def longer(obj: Object) -> None:
     obj["spec"]["peers"].append({"a": 2})
 
 
+class Counted(dict[str, Any]):
+    """Counts how often one of them is asked for a value."""
+
+    asked = 0
+
+    def get(self, key: str, default: Any = None) -> Any:
+        Counted.asked += 1
+        return super().get(key, default)
+
+
+def test_many_items_are_each_looked_at_a_few_times() -> None:
+    """A CR with very many providers holds up no other."""
+    many = 300
+    ports = [Counted(port=number, name=f"p-{number}") for number in range(many)]
+    fields: Object = {f'k:{{"port":{number}}}': {"f:port": {}, "f:name": {}} for number in range(many)}
+    entry = {"manager": MANAGER, "operation": "Apply", "fieldsV1": {"f:spec": {"f:ports": fields}}}
+    standing = {"metadata": {"managedFields": [entry]}, "spec": {"ports": ports}}
+
+    assert not ownership.differs({"metadata": {}, "spec": {"ports": ports}}, standing)
+    assert Counted.asked <= 10 * many
+
+
 def second_port(obj: Object) -> None:
     obj["spec"]["ports"].append({"name": "b", "port": 81, "protocol": "TCP"})
     fields(obj)["f:spec"]["f:ports"]['k:{"port":81,"protocol":"TCP"}'] = {"f:name": {}}

@@ -114,3 +114,12 @@ def test_a_provider_that_is_asked_for_no_longer_has_no_row(make: Make) -> None:
     assert len(before["externalProviderStatus"]) == 1
     assert "externalProviderStatus" not in after
     assert reasons.PROVIDERS_READY not in {item["type"] for item in after["conditions"]}
+
+
+def test_a_refused_spec_has_no_rows(make: Make) -> None:
+    """It may name thousands of providers, and none of them is installed."""
+    refused = Obstacle(reasons.DEPLOYMENT_READY, "InvalidSpec", "too many")
+
+    status = report.status(Seen(make(externalProviders=PROVIDERS), obstacles=(refused,)), {}, NOW)
+
+    assert "externalProviderStatus" not in status

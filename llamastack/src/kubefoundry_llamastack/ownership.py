@@ -73,26 +73,33 @@ def _differs(wanted: Any, live: Any, fields: Fields, name: str) -> bool:
             for key, sub in ours.items()
         )
     if isinstance(wanted, list):
+        mine, theirs = _Items(wanted), _Items(live or [])
         return len(wanted) != len(inner) or any(
-            (pair := _item(key, wanted, live)) is None or _differs(*pair, sub, name)
+            (one := mine.meant(key)) is None
+            or (other := theirs.meant(key)) is None
+            or _differs(one, other, sub, name)
             for key, sub in inner.items()
         )
     return True
 
 
-def _item(key: str, wanted: list[Any], live: Any) -> tuple[Any, Any] | None:
-    """The items that an entry of the managed fields means: `k:` by its keys, `v:` by its value."""
-    mark = json.loads(key[2:])
-    keyed = key.startswith("k:")
-    one = next((item for item in wanted if _is(item, mark, keyed=keyed)), None)
-    other = next((item for item in live or () if _is(item, mark, keyed=keyed)), None)
-    return None if one is None or other is None else (one, other)
+class _Items:
+    """The items of a list, found by the entries of managed fields: `k:` by its keys, `v:` by its value."""
 
+    def __init__(self, items: list[Any]) -> None:
+        self._items = items
+        self._by: dict[tuple[str, ...], dict[tuple[Any, ...], Any]] = {}
 
-def _is(item: Any, mark: Any, *, keyed: bool) -> bool:
-    if not keyed:
-        return bool(item == mark)
-    return isinstance(item, dict) and all(item.get(name) == value for name, value in mark.items())
+    def meant(self, entry: str) -> Any:
+        """The item, None where there is none."""
+        mark = json.loads(entry[2:])
+        if not entry.startswith("k:"):
+            return mark if mark in self._items else None
+        names = tuple(mark)
+        if names not in self._by:
+            maps = [item for item in self._items if isinstance(item, dict)]
+            self._by[names] = {tuple(item.get(name) for name in names): item for item in maps}
+        return self._by[names].get(tuple(mark.values()))
 
 
 def _stands(wanted: Any, live: Any, name: str) -> bool:

@@ -93,7 +93,8 @@ def status(seen: Seen, before: Mapping[str, Any], now: str) -> Object:
         made["serviceURL"] = service_url(cr)
     if seen.ingress is not None:
         made["routeURL"] = _route(seen.ingress)
-    if rows and not any(item.reason == DUPLICATE for item in seen.obstacles):
+    if rows and not any(item.reason == "InvalidSpec" for item in seen.obstacles):
+        # of a spec that is refused nothing is installed, and there may be any number
         made["externalProviderStatus"] = _stamped(
             rows, before.get("externalProviderStatus"), "providerId", "phase", now
         )

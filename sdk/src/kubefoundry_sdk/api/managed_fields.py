@@ -54,13 +54,17 @@ def project(value: Any, fields: Fields) -> Any:
     names = {key[2:]: sub for key, sub in fields.items() if key.startswith("f:")}
     if isinstance(value, dict) and names:
         return {name: project(value[name], sub) for name, sub in names.items() if name in value}
-    keys = [(json.loads(key[2:]), sub) for key, sub in fields.items() if key.startswith("k:")]
-    if isinstance(value, list) and keys:
+    marked: dict[tuple[str, ...], dict[tuple[Any, ...], Fields]] = {}
+    for key, sub in fields.items():
+        if key.startswith("k:"):
+            mark = json.loads(key[2:])
+            marked.setdefault(tuple(mark), {})[tuple(mark.values())] = sub
+    if isinstance(value, list) and marked:
         return [
-            project(item, sub)
+            project(item, subs[wanted])
             for item in value
-            for key, sub in keys
-            if isinstance(item, dict) and all(item.get(name) == want for name, want in key.items())
+            for keys, subs in marked.items()
+            if isinstance(item, dict) and (wanted := tuple(item.get(key) for key in keys)) in subs
         ]
     return value
 
