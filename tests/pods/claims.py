@@ -22,7 +22,7 @@ async def provision(client: KubeletClient, claims: Iterable[Object], made: set[s
     """
     wanted = {name(claim): claim for claim in claims}
     for missing in wanted.keys() - made:
-        await client.create(VOLUMES, volume(wanted[missing], folder), manager=MANAGER)
+        await client.apply(VOLUMES, volume(wanted[missing], folder), manager=MANAGER)
         made.add(missing)
     for left in made - wanted.keys():
         live = await client.find(VOLUMES, left)

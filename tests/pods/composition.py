@@ -70,7 +70,7 @@ def compose(parts: Parts) -> Sandbox:
         mounts=mounts(parts),
         links={"/etc/hosts": f"{HOSTS}/{names.FILE}"},
         read_only=bool(own.get("readOnlyRootFilesystem")),
-        network=str(parts.network) if parts.network else sandbox.NONE,
+        network=str(parts.network) if parts.network else None,
         hostname=parts.pod["metadata"]["name"][:HOSTNAME],
     )
 

@@ -41,6 +41,7 @@ def node(suite: Suite, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nod
 
 @pytest.fixture(autouse=True)
 def _node_lives(node: Node) -> Iterator[None]:
+    node.check()
     yield
     node.check()
 
@@ -54,9 +55,10 @@ async def api(suite: Suite) -> AsyncIterator[Client]:
 
 
 @pytest.fixture
-async def namespace(suite: Suite, api: Client) -> str:
-    """A namespace of the test's own, in which pods can be created."""
+async def namespace(suite: Suite, api: Client) -> AsyncIterator[str]:
+    """A namespace of the test's own, in which pods can be created; what runs there ends with the test."""
     name = f"t-{uuid.uuid4().hex[:8]}"
     suite.plane.kubectl("create", "namespace", name)
     await until(api, ACCOUNTS, "default", name, lambda found: found is not None)
-    return name
+    yield name
+    suite.plane.kubectl("delete", "namespace", name, "--wait=false")

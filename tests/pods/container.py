@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import os
+import itertools
+import shutil
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kubefoundry_sdk.api.kinds import Object
-from pods import environment, probes, process, status, termination
+from pods import environment, probes, process, sandbox, status, termination
 from pods.composition import Parts, compose, described
 from pods.environment import ConfigError, Facts, Find
 from pods.image import Image
@@ -61,19 +62,19 @@ class Life:
     init: bool
     state: status.Container
     running: Process | None = None
-    _failures: int = 0
     _idle: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self) -> None:
         """Until it ended and is not started again."""
         policy = self.around.pod["spec"]["restartPolicy"]
-        while not self.around.ending:
-            wanted = await self._prepared()
-            code = await self._run(wanted)
+        for number in itertools.count():
+            wanted = await self._prepared(number)
+            if self.around.ending:
+                return
+            code = await self._run(wanted, number)
             if self.around.ending or not status.restartable(policy, code, init=self.init):
                 return
-            await self._back_off()
-            self.state.restarts += 1
+            await self._back_off(failed=number)
 
     async def stop(self, grace: float) -> None:
         """Ends the run of this moment and waits until its state says so."""
@@ -81,15 +82,15 @@ class Life:
             await self.running.stop(grace)
             await self._idle.wait()
 
-    async def _prepared(self) -> Sandbox:
-        """Once the image and all that the configuration names are there."""
+    async def _prepared(self, number: int) -> Sandbox:
+        """Of the run of that number, once the image and all that the configuration names are there."""
         while True:
             image = await self._image()
             try:
                 env = await environment.variables(
                     self.spec, self.around.facts, self.around.find, self.around.services()
                 )
-                return compose(self._parts(image, env))
+                return compose(self._parts(image, env, self._message(number)))
             except ConfigError as error:
                 self._wait("CreateContainerConfigError", str(error))
                 await asyncio.sleep(AGAIN)
@@ -109,10 +110,12 @@ class Life:
         self.state.image_id = image.digest
         return image
 
-    def _parts(self, image: Image, env: Mapping[str, str]) -> Parts:
-        """With a place of its own for this run."""
-        folder = self.around.folder / "containers" / self.spec["name"]
-        scratch, message = folder / "root", folder / f"message-{self.state.restarts}"
+    def _message(self, number: int) -> Path:
+        """The file for the termination message of a run."""
+        return self.around.folder / "containers" / str(self.spec["name"]) / f"message-{number}"
+
+    def _parts(self, image: Image, env: Mapping[str, str], message: Path) -> Parts:
+        scratch = message.with_name("root")
         scratch.mkdir(parents=True, exist_ok=True)
         message.touch()
         message.chmod(0o666)
@@ -129,11 +132,12 @@ class Life:
             network=None if self.init else self.around.network,
         )
 
-    async def _run(self, wanted: Sandbox) -> int:
+    async def _run(self, wanted: Sandbox, number: int) -> int:
         """One run; its exit code."""
-        log = self.around.logs / self.spec["name"] / f"{self.state.restarts}.log"
+        log = self.around.logs / self.spec["name"] / f"{number}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         self.state.id = f"containerd://{uuid.uuid4().hex}{uuid.uuid4().hex}"
+        self.state.restarts = number
         self._idle.clear()
         try:
             self.running = await process.launch(wanted, log)
@@ -147,8 +151,8 @@ class Life:
         self.state.run(began)
         self.around.changed()
         code = await self._ended(self.running, wanted)
-        message = self.around.folder / "containers" / self.spec["name"] / f"message-{self.state.restarts}"
-        text = termination.message(message, log, self.spec["terminationMessagePolicy"], code)
+        policy = self.spec["terminationMessagePolicy"]
+        text = termination.message(self._message(number), log, policy, code)
         self.state.end(code, "Error" if code else "Completed", text, began, status.now())
         self.state.ready = self.init and code == 0
         self.around.changed()
@@ -190,12 +194,12 @@ class Life:
             self.state.ready = ready
             self.around.changed()
 
-    async def _back_off(self) -> None:
-        self._failures += 1
-        if self._failures == 1:
+    async def _back_off(self, failed: int) -> None:
+        """failed: the number of the run that ended."""
+        if failed == 0:
             return
         first, most = BACK_OFF
-        seconds = min(first * 2 ** (self._failures - 2), most)
+        seconds = min(first * 2 ** (failed - 1), most)
         pod = described(self.around.pod)
         text = f"back-off {seconds:.0f}s restarting failed container={self.spec['name']} pod={pod}"
         self._wait("CrashLoopBackOff", text)
@@ -210,11 +214,20 @@ async def execute_in(pid: int, wanted: Sandbox, command: list[str]) -> int:
     """Exit code of a command in the container whose first process this is, as the container's user."""
     groups = [f"--setuid={wanted.uid}", f"--setgid={wanted.gid or 0}"]
     done = await asyncio.create_subprocess_exec(
-        *("nsenter", f"--target={pid}", "--all", "--root", "--wd", *groups, "--", *command),
+        *(
+            shutil.which("nsenter") or "nsenter",
+            f"--target={pid}",
+            "--all",
+            "--root",
+            "--wd",
+            *groups,
+            "--",
+            *command,
+        ),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
-        env={**os.environ, **wanted.env},
+        env={"PATH": sandbox.PATH, **wanted.env},
         start_new_session=True,
     )
     try:

@@ -39,10 +39,10 @@ def main(parent: int, report: int) -> int:
     wanted = sandbox.read(sys.stdin.read())
     if report >= 0:
         os.set_inheritable(report, False)
-    if wanted.network == sandbox.NONE:
+    if wanted.network is None:
         syscalls.unshare(syscalls.CLONE_NEWNET)
         syscalls.loopback_up()
-    elif wanted.network != sandbox.KEEP:
+    else:
         syscalls.setns(wanted.network, syscalls.CLONE_NEWNET)
     syscalls.unshare(
         syscalls.CLONE_NEWNS | syscalls.CLONE_NEWPID | syscalls.CLONE_NEWUTS | syscalls.CLONE_NEWIPC

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+import asyncio
+from typing import Any, Final
 
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, PODS, SECRETS, Kind, Object
 from kubefoundry_sdk.cluster.client import Client, path
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 MANAGER: Final = "pod-runner"
+AGAIN: Final = 0.5
+"""Seconds until a server that does not answer is asked again."""
 
 NODES: Final = Kind("", "v1", "nodes", "Node", namespaced=False)
 SERVICES: Final = Kind("", "v1", "services", "Service")
@@ -23,11 +26,22 @@ CONTENTS: Final = {"ConfigMap": CONFIG_MAPS, "Secret": SECRETS}
 
 
 class KubeletClient(Client):
-    """Calls raise ApiError or Unreachable."""
+    """Calls raise ApiError; a server that does not answer, or asks to come again, is asked again."""
 
     async def __aenter__(self) -> KubeletClient:
         await super().__aenter__()
         return self
+
+    async def _call(self, *arguments: Any, **more: Any) -> Object:
+        while True:
+            try:
+                return await super()._call(*arguments, **more)
+            except Unreachable:
+                await asyncio.sleep(AGAIN)
+            except ApiError as error:
+                if error.retry_after is None:
+                    raise
+                await asyncio.sleep(error.retry_after)
 
     async def find(self, kind: Kind, name: str, namespace: str | None = None) -> Object | None:
         try:

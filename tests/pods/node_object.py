@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import Final
 
 from kubefoundry_sdk.api.kinds import LEASES, PODS, Object
-from kubefoundry_sdk.cluster.errors import Unreachable
 from pods import addresses, status
 from pods.kubelet_client import MANAGER, NODES, KubeletClient
 
@@ -56,12 +55,8 @@ async def keep_alive(client: KubeletClient) -> None:
                 "renewTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             },
         }
-        try:
-            await client.apply(LEASES, lease, manager=MANAGER)
-        except Unreachable:
-            await asyncio.sleep(1)
-        else:
-            await asyncio.sleep(EVERY)
+        await client.apply(LEASES, lease, manager=MANAGER)
+        await asyncio.sleep(EVERY)
 
 
 def fits(pod: Object) -> bool:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Final
 
 from kubefoundry_sdk.api.kinds import PODS, Object
-from kubefoundry_sdk.cluster.errors import Unreachable
 from pods import addresses, status, syscalls, volumes
 from pods.container import AGAIN, Life, Surroundings
 from pods.environment import Facts
@@ -173,15 +172,12 @@ class PodLife:
         """Whether the pod is still there."""
         meta = self.pod["metadata"]
         while True:
-            try:
-                live = await self.ground.client.find(PODS, meta["name"], meta["namespace"])
-                if live is None or live["metadata"]["uid"] != meta["uid"]:
-                    return False
-                wanted = self._status(live["status"])
-                if wanted == live["status"] or await self.ground.client.put_status(PODS, live, wanted):
-                    return True
-            except Unreachable:
-                await asyncio.sleep(AGAIN)
+            live = await self.ground.client.find(PODS, meta["name"], meta["namespace"])
+            if live is None or live["metadata"]["uid"] != meta["uid"]:
+                return False
+            wanted = self._status(live["status"])
+            if wanted == live["status"] or await self.ground.client.put_status(PODS, live, wanted):
+                return True
 
     def _status(self, live: Object) -> Object:
         """live: the status that is there; what is not a kubelet's stays."""

@@ -36,10 +36,6 @@ PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 KILL: Final = signal.SIGUSR1
 """Sent to the program that waits for a container: kills the container. SIGTERM is handed on to it."""
 
-KEEP: Final = "keep"
-NONE: Final = "none"
-"""Instead of a namespace's file: the network of the caller, and one without interfaces."""
-
 
 @dataclass(frozen=True, slots=True)
 class Mount:
@@ -54,8 +50,8 @@ class Mount:
 class Sandbox:
     """lower: folders of the root, the topmost last. scratch: an empty folder, on which the root is put together.
 
-    network: file of a network namespace, KEEP or NONE. links: symbolic links to make. gid: None for the primary
-    group of the user in the root's own /etc/passwd. capabilities: numbers of those that are left.
+    network: file of a network namespace, None for one without interfaces. links: symbolic links to make. gid: None
+    for the primary group of the user in the root's own /etc/passwd. capabilities: numbers of those that are left.
     """
 
     scratch: str
@@ -71,7 +67,7 @@ class Sandbox:
     mounts: Sequence[Mount] = ()
     links: Mapping[str, str] = field(default_factory=dict)
     read_only: bool = False
-    network: str = NONE
+    network: str | None = None
     hostname: str = "localhost"
 
     def written(self) -> bytes:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Any, Final
 
 import aiohttp
 
-from kubefoundry_llamastack.names import DEPLOYMENTS, INSTANCE_LABEL, PODS, SERVICES
+from kubefoundry_llamastack.names import DEPLOYMENTS, INSTANCE_LABEL, LLSD, PODS, SERVICES
 from kubefoundry_llamastack.observe.deployments import counts
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.client import Client
 from pods.images import distribution
-from support.llamastack import llsd, until_status
+from support.llamastack import llsd
 from support.waiting import until
 
 STARTED: Final = 240.0
@@ -44,14 +45,19 @@ def entry(provider_id: str, image: str, **config: Any) -> Object:
 
 
 async def until_ready(api: Client, name: str, namespace: str) -> Object:
-    """The CR's status as soon as its pods serve and its server has answered the operator."""
-    return await until_status(
-        api,
-        name,
-        namespace,
-        lambda status: status.get("phase") == "Ready" and "providers" in status.get("distributionConfig", {}),
-        seconds=STARTED,
-    )
+    """The CR's status as soon as all is well with its newest spec: its pods serve, and the operator has asked their
+    server through the Service."""
+
+    def well(obj: Object | None) -> bool:
+        status = (obj or {}).get("status") or {}
+        return status.get("phase") == "Ready" and all(
+            (item["status"], item["observedGeneration"]) == ("True", (obj or {})["metadata"]["generation"])
+            for item in status["conditions"]
+        )
+
+    found = await until(api, LLSD, name, namespace, well, seconds=STARTED)
+    assert found is not None
+    return dict(found["status"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +109,25 @@ class Server:
 
 async def server(api: Client, name: str, namespace: str) -> Server:
     """The server behind the CR's Service, at the address that its clients use."""
-    service = await api.get(SERVICES, f"{name}-service", namespace)
-    return Server(f"http://{service['spec']['clusterIP']}:{service['spec']['ports'][0]['port']}")
+    return await behind(api, f"{name}-service", namespace)
+
+
+async def behind(api: Client, service: str, namespace: str) -> Server:
+    """What a Service leads to."""
+    spec = (await api.get(SERVICES, service, namespace))["spec"]
+    return Server(f"http://{spec['clusterIP']}:{spec['ports'][0]['port']}")
+
+
+async def until_answers(server: Server, path: str) -> None:
+    """Waits until GET of the path is answered with 200."""
+    async with asyncio.timeout(STARTED):
+        while True:
+            try:
+                if (await server.ask("GET", path)).status == 200:
+                    return
+            except aiohttp.ClientError:
+                # Nobody listens yet; the probe of a kubelet asks again, too.
+                await asyncio.sleep(0.05)
 
 
 async def until_rolled_out(api: Client, name: str, namespace: str, *, generation: int) -> None:

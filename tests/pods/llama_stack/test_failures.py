@@ -136,7 +136,7 @@ def failing(
     crs = [case.cr(name, namespace) for name, case in CASES.items()]
     suite.plane.kubectl("create", "-f", "-", input=yaml.safe_dump_all(crs))
     yield namespace
-    suite.plane.kubectl("delete", "namespace", namespace)
+    suite.plane.kubectl("delete", "namespace", namespace, "--wait=false")
 
 
 @pytest.mark.accept("FR-015", "FR-029", "FR-030", "SC-002", "SC-009", "NFR-003")

@@ -15,9 +15,11 @@ from pods.images import model_server
 from pods.llama_stack.distributions import (
     STARTED,
     Server,
+    behind,
     server,
     serving_pod,
     stack,
+    until_answers,
     until_ready,
     until_rolled_out,
 )
@@ -75,6 +77,8 @@ async def test_it_answers_and_follows_its_model_to_another_provider(
     suite.plane.kubectl("create", "-f", "-", input=yaml.safe_dump_all(engines))
     wait = ("wait", "pod", "--all", "-n", namespace, "--for=condition=Ready", f"--timeout={STARTED:.0f}s")
     suite.plane.kubectl(*wait)
+    for name in ("first", "second"):
+        await until_answers(await behind(api, name, namespace), "/v1/models")
     await api.create(MODEL_DEPLOYMENTS, model_deployment("llama", namespace, GPU), manager="user")
     await say(api, namespace, True, "first", 80)
     reference = {"name": "llama", "providerId": "local"}

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 from collections.abc import Iterator
 from itertools import pairwise
 
-import aiohttp
 import pytest
 
 from kubefoundry_llamastack.names import LLSD, PODS
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.client import Client
-from pods.llama_stack.distributions import ECHO, GUARD, STARTED, Server, entry, stack
+from pods.llama_stack.distributions import ECHO, GUARD, STARTED, Server, entry, stack, until_answers
 from pods.runner import Node
 from support.llamastack import new_pod
 from support.waiting import until
@@ -33,17 +31,6 @@ def reached(pod: Object) -> Iterator[str]:
     for item in status.get("containerStatuses") or ():
         if "running" in item["state"]:
             yield item["name"]
-
-
-async def until_healthy(server: Server) -> None:
-    async with asyncio.timeout(STARTED):
-        while True:
-            try:
-                if (await server.ask("GET", "/v1/health")).status == 200:
-                    return
-            except aiohttp.ClientError:
-                # Nobody listens yet; the probe of a kubelet asks again, too.
-                await asyncio.sleep(0.05)
 
 
 @pytest.mark.accept("FR-012", "US1-2")
@@ -65,7 +52,7 @@ async def test_the_containers_run_one_after_another_and_the_server_follows(
     begun = time.monotonic()
     pod = await until(api, PODS, name, namespace, note, seconds=STARTED)
     assert pod is not None
-    await until_healthy(Server.of(pod))
+    await until_answers(Server.of(pod), "/v1/health")
     healthy = time.monotonic()
 
     log = node.log(namespace, name, "llama-stack")

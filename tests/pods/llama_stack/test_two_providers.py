@@ -57,8 +57,9 @@ def chat(suite: Suite, examples: None) -> Iterator[Chat]:
     }
     cr = stack("chat", made.namespace, env=variables, externalProviders=providers)
     kubectl("create", "-f", "-", input=yaml.safe_dump(cr))
-    seconds = f"--timeout={STARTED:.0f}s"
-    kubectl("wait", "llsd/chat", "-n", made.namespace, "--for=jsonpath={.status.phase}=Ready", seconds)
+    # the operator has reached its server, by the way that the tests go
+    reached = ("--for=condition=HealthCheck", f"--timeout={STARTED:.0f}s")
+    kubectl("wait", "llsd/chat", "-n", made.namespace, *reached)
     yield made
     kubectl("delete", "namespace", made.namespace, "--wait=false")
 
