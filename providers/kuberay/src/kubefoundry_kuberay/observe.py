@@ -86,9 +86,9 @@ def _single_engine_stopped(status: Status, parts: Sequence[Role]) -> bool:
     """Whether a role has one engine, and that is being replaced, cannot start or is sick.
 
     Serve stops an engine before it starts its successor, of a single one too (ray/serve/_private/deployment_state.py,
-    Ray 2.56 and 2.60), and KubeRay leaves Ready True. Seen on Ray 2.60: no answer meanwhile, and 503 for good where the
-    successor cannot start, whatever Ray says of replicas of the previous version: those are there from two replicas on.
-    A deployment that only scales is not UPDATING.
+    Ray 2.56 and 2.60), and KubeRay leaves Ready True. Seen on Ray 2.60: no answer meanwhile, and 503 from then on
+    where the successor cannot start, although Ray says that replicas of the previous version keep running: of one
+    none is left. A deployment that only scales is not UPDATING.
     """
     alone = tuple(f"{role.prefix}:" for role in parts if role.replicas == 1)
     return any(
