@@ -31,7 +31,12 @@ async def url(listed: list[dict[str, Any]]) -> AsyncIterator[str]:
         return web.json_response({"version": "0.7.3"})
 
     app = web.Application()
+
+    async def elsewhere(_: web.Request) -> web.StreamResponse:
+        raise web.HTTPFound("/v1/providers")
+
     app.add_routes([web.get("/v1/providers", providers), web.get("/v1/version", version)])
+    app.add_routes([web.get("/led/v1/providers", elsewhere), web.get("/led/v1/version", version)])
     runner = web.AppRunner(app)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -95,3 +100,14 @@ async def test_other_pods_behind_the_address_are_asked_at_once(
     assert between.providers
     assert after is not None
     assert after.providers == []
+
+
+async def test_a_server_does_not_lead_the_operator_elsewhere(url: str) -> None:
+    """Its image is the user's, the operator's network is not."""
+    poll = await first_answer(f"{url}/led")
+
+    answer = poll.answer(KEY)
+
+    assert answer is not None
+    assert answer.providers is None
+    assert "302" in answer.problem

@@ -20,7 +20,6 @@ from kubefoundry_llamastack.tool_maps import Tool
 from kubefoundry_llamastack.workload import Before, Workload
 from kubefoundry_llamastack.write import Conflict, Writer
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Kind, Object
-from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.apply import Refused
 from kubefoundry_sdk.provider.drift import Corrections
 from kubefoundry_sdk.runtime.store import Key
@@ -242,6 +241,7 @@ class Children:
         return known[1] or None
 
     async def _read(self, cr: Distribution, source: Source, outcome: Outcome) -> str:
+        """Raises ApiError also where it has just gone: the next event tells what to do."""
         try:
             live = await self._writer.client.get(CONFIG_MAPS, source.config_map, cr.namespace)
             return ca_bundle.bundle(
@@ -249,9 +249,6 @@ class Children:
             )
         except ca_bundle.Unusable as error:
             outcome.obstacles.append(Obstacle(reasons.DEPLOYMENT_READY, "ConfigMapInvalid", str(error)))
-        except ApiError as error:
-            if not error.not_found:
-                raise
         return ""
 
 

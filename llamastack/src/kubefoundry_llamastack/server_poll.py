@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, Final
 
 import aiohttp
@@ -107,8 +108,10 @@ async def ask(session: aiohttp.ClientSession, url: str) -> Answer:
 
 
 async def _json(session: aiohttp.ClientSession, url: str) -> Any:
-    async with session.get(url) as response:
-        response.raise_for_status()
+    # The image is the user's: it must not lead the operator to any address that only the operator reaches.
+    async with session.get(url, allow_redirects=False) as response:
+        if response.status != HTTPStatus.OK:
+            raise ValueError(f"it answers {response.status} {response.reason}")
         raw = bytearray()
         async for chunk in response.content.iter_any():
             raw += chunk

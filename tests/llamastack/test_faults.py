@@ -1,0 +1,42 @@
+"""The API server answers otherwise than what was told a moment before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from kubefoundry_demo.suite import Suite
+from kubefoundry_llamastack.names import LLSD
+from kubefoundry_sdk.api.kinds import CONFIG_MAPS
+from kubefoundry_sdk.cluster.client import Client
+from support.llamastack import deployment, llsd
+from support.proxy import Fault, behind
+
+pytestmark = pytest.mark.integration
+
+PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+
+
+async def test_certificates_that_are_away_for_a_moment_are_not_left_out(
+    api: Client, stack: Suite, namespace: str, tmp_path: Path
+) -> None:
+    meta = {"name": "cas", "namespace": namespace}
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"ca-bundle.crt": PEM}}
+    await api.create(CONFIG_MAPS, body, manager="user")
+    asked = []
+
+    def away_once(request: web.Request) -> Fault | None:
+        if request.path.endswith(f"/{namespace}/configmaps/cas"):
+            asked.append(request.path)
+        return Fault(404, "NotFound") if len(asked) == 1 and request.path == asked[0] else None
+
+    async with behind(stack, "llamastack", tmp_path) as proxy:
+        proxy.rule = away_once
+        bundle = {"caBundle": {"configMapName": "cas"}}
+        await api.create(LLSD, llsd("trusts", namespace, tlsConfig=bundle), manager="user")
+        live = await deployment(api, "trusts", namespace)
+
+    assert len(asked) == 2
+    assert "ca-bundle" in {item["name"] for item in live["spec"]["template"]["spec"]["volumes"]}
