@@ -164,9 +164,9 @@ class Work:
                 await self._network.wait()
                 self._network.clear()
                 found, slices = list(self._services.objects.values()), list(self._slices.objects.values())
-                await forwarder.update(found, slices)
-                # A name stands for what answers already, or is refused.
+                # Names first: what answers has one.
                 self._node.names.update(services.names(found, slices))
+                await forwarder.update(found, slices)
         finally:
             forwarder.close()
 

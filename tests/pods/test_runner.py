@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -133,7 +134,9 @@ async def test_a_container_that_ends_is_started_again(
     assert (ended["exitCode"], ended["reason"]) == (code, reason)
     assert message in ended.get("message", "")
     assert main["restartCount"] >= 1
-    assert main["state"]["waiting"]["message"].startswith("back-off 1s restarting failed container=main pod=")
+    assert re.match(
+        r"back-off \d+s restarting failed container=main pod=", main["state"]["waiting"]["message"]
+    )
 
 
 async def test_a_pod_that_fits_nowhere(api: Client, namespace: str) -> None:
@@ -143,28 +146,45 @@ async def test_a_pod_that_fits_nowhere(api: Client, namespace: str) -> None:
     assert (condition["type"], condition["reason"]) == ("PodScheduled", "Unschedulable")
 
 
-async def test_deletion_asks_waits_and_kills(api: Client, namespace: str, node: Node) -> None:
-    polite = container("polite", "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.1; done")
-    deaf = container("deaf", f"trap '' TERM; exec -a {namespace} sleep infinity")
-    deaf["command"][0] = "bash"
-    made = await run(api, pod(namespace, polite, deaf), READY)
+@pytest.mark.parametrize(
+    ("grace", "script", "said"),
+    [
+        (
+            60,
+            "trap 'echo bye; exit 0' TERM; echo up; touch /tmp/up; while :; do sleep 0.1; done",
+            ["up", "bye"],
+        ),
+        (1, "trap '' TERM; echo up; touch /tmp/up; while :; do sleep 0.1; done", ["up"]),
+    ],
+)
+async def test_deletion_asks_waits_and_kills(
+    api: Client, namespace: str, node: Node, grace: int, script: str, said: list[str]
+) -> None:
+    up = {"exec": {"command": ["test", "-e", "/tmp/up"]}, "periodSeconds": 1, "timeoutSeconds": 60}
+    body = pod(
+        namespace,
+        container("main", f"{script} # {namespace}", readinessProbe=up),
+        terminationGracePeriodSeconds=grace,
+    )
+    made = await run(api, body, READY)
     name = made["metadata"]["name"]
+    assert running(namespace)
 
     await api.delete(PODS, name, namespace, uid=made["metadata"]["uid"])
     await until(api, PODS, name, namespace, lambda one: one is None)
 
-    assert node.log(namespace, name, "polite").split() == ["up", "bye"]
+    assert node.log(namespace, name, "main").split() == said
     assert not running(namespace)
 
 
 def running(word: str) -> list[str]:
-    """Command lines that begin with the word."""
+    """Command lines of shells that hold the word."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:
             continue
-        if line.startswith(word):
+        if line.startswith("sh -ec") and word in line:
             found.append(line)
     return found
