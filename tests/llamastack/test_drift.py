@@ -12,7 +12,7 @@ from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.provider.drift import LIMIT
 from support.audit import AuditLog
-from support.llamastack import deployment, edit, llsd, until_object
+from support.llamastack import deployment, edit, llsd, told, until_object, until_status
 
 pytestmark = pytest.mark.integration
 
@@ -49,6 +49,30 @@ async def test_what_is_deleted_or_changed_by_hand_comes_back(
     )
     assert back["spec"]["ports"][0]["port"] == 8321
     assert live["metadata"]["generation"] == 3
+
+
+async def test_a_config_map_comes_back_whatever_its_cr_is_called(
+    api: Client, stack: Suite, namespace: str
+) -> None:
+    """The name of this CR ends as those of records do."""
+    meta = {"name": "cas", "namespace": namespace}
+    pem = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"ca-bundle.crt": pem}}
+    await api.create(CONFIG_MAPS, body, manager="user")
+    bundle = {"caBundle": {"configMapName": "cas"}}
+    await api.create(LLSD, llsd("odd-applied", namespace, tlsConfig=bundle), manager="user")
+    await until_status(api, "odd-applied", namespace, lambda status: told(status, "DeploymentReady"))
+    first = await api.get(CONFIG_MAPS, "odd-applied-ca-bundle", namespace)
+
+    await api.delete(CONFIG_MAPS, "odd-applied-ca-bundle", namespace, uid=first["metadata"]["uid"])
+
+    await until_object(
+        api,
+        CONFIG_MAPS,
+        "odd-applied-ca-bundle",
+        namespace,
+        lambda obj: obj["metadata"]["uid"] != first["metadata"]["uid"],
+    )
 
 
 async def test_a_record_that_somebody_changes_says_not_what_pods_run(

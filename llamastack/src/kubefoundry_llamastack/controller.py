@@ -111,7 +111,11 @@ class Controller:
         return changed
 
     def _own_config_map(self, key: Key, obj: Object | None) -> None:
-        self._add((key[0], tool_maps.cr_of(key[1]) or key[1].removesuffix("-ca-bundle").removesuffix(RECORD)))
+        """A CR may itself be called as another's ConfigMap: all that it could belong to are asked."""
+        name = key[1]
+        for cr in (tool_maps.cr_of(name), name.removesuffix("-ca-bundle"), name.removesuffix(RECORD)):
+            if cr is not None:
+                self._add((key[0], cr))
 
     def _config_map(self, key: Key, obj: Object | None) -> None:
         """Any ConfigMap: concerns the CRs of its namespace that name it."""
