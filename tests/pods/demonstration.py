@@ -20,9 +20,9 @@ from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
 from pods.images import distribution, provider
-from pods.llama_stack.distributions import ECHO, GUARD, entry, server, stack, until_ready
+from pods.images.provider import ECHO, GUARD
+from pods.llama_stack.distributions import entry, server, stack, until_ready
 from pods.rig import plane_with_crds, running_node
-from pods.runner import Node
 from support.waiting import until
 
 INTRODUCTION: Final = """\
@@ -60,17 +60,10 @@ def demonstrate(work: Path, say: Say) -> int:
         (work / "node").mkdir()
         with running_node(suite, work / "node") as node:
             say("operator and node")
-            provide(node, work / "images")
+            for image in (distribution.image(work / "distribution"), *provider.examples(work / "providers")):
+                node.add(image)
             say(f"two wheels built by pip, an image of each: {ECHO}, {GUARD}")
             return asyncio.run(answers(suite, say))
-
-
-def provide(node: Node, work: Path) -> None:
-    """Builds the providers' images; the node has them and the distribution's."""
-    sources = [provider.example("acme-echo"), provider.example("acme-guard")]
-    for name, files, wheel in zip((ECHO, GUARD), sources, provider.wheels(sources, work), strict=True):
-        node.add(provider.image(name, work / wheel.stem, files["lls-provider-spec.yaml"], [wheel]))
-    node.add(distribution.image(work / "distribution"))
 
 
 async def answers(suite: Suite, say: Say) -> int:

@@ -18,6 +18,10 @@ BUILD: Final = "/opt/build"
 LOCK: Final = environment.LOCKS / "build.txt"
 """The environment of the image that builds wheels."""
 
+ECHO: Final = "example.com/acme-echo:0.1.0"
+GUARD: Final = "example.com/acme-guard:0.1.0"
+"""Images of the providers of examples/llamastack."""
+
 USER: Final = 1001
 """As the image guide's Containerfile has it."""
 
@@ -86,6 +90,15 @@ def wheels(sources: Sequence[Files], work: Path) -> list[Path]:
 def _wheel_name(files: Files) -> str:
     project = tomllib.loads(files["pyproject.toml"])["project"]
     return f"{project['name'].replace('-', '_')}-{project['version']}-py3-none-any.whl"
+
+
+def examples(work: Path) -> list[Image]:
+    """ECHO and GUARD, built from the sources of examples/llamastack. Raises RuntimeError."""
+    sources = [example("acme-echo"), example("acme-guard")]
+    return [
+        image(name, work / "images" / wheel.stem, files[SPEC_FILE], [wheel])
+        for name, files, wheel in zip((ECHO, GUARD), sources, wheels(sources, work), strict=True)
+    ]
 
 
 def image(name: str, folder: Path, spec: str | None, packages: Iterable[Path]) -> Image:

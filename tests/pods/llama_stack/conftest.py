@@ -11,7 +11,6 @@ from llamastack_providers import zipapp
 from pods.image import Image
 from pods.images import distribution, provider
 from pods.llama_stack.chain import Chain
-from pods.llama_stack.distributions import ECHO, GUARD
 from pods.runner import Node
 
 
@@ -37,8 +36,5 @@ def chain(tmp_path_factory: pytest.TempPathFactory, tool: Path, base: Image) -> 
 @pytest.fixture(scope="session")
 def examples(node: Node, base: Image, tmp_path_factory: pytest.TempPathFactory) -> None:
     """The node has the distribution's image and those of the providers of examples/llamastack."""
-    work = tmp_path_factory.mktemp("examples")
-    node.add(base)
-    sources = [provider.example("acme-echo"), provider.example("acme-guard")]
-    for name, files, wheel in zip((ECHO, GUARD), sources, provider.wheels(sources, work), strict=True):
-        node.add(provider.image(name, work / "images" / wheel.stem, files["lls-provider-spec.yaml"], [wheel]))
+    for image in (base, *provider.examples(tmp_path_factory.mktemp("examples"))):
+        node.add(image)

@@ -21,10 +21,6 @@ STARTED: Final = 240.0
 
 PORT: Final = 8321
 
-ECHO: Final = "example.com/acme-echo:0.1.0"
-GUARD: Final = "example.com/acme-guard:0.1.0"
-"""Images of the providers of examples/llamastack."""
-
 
 def stack(name: str, namespace: str, *, env: list[Object] | None = None, **server: Any) -> Object:
     """A CR on the real distribution image; keywords are fields of spec.server."""

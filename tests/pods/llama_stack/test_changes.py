@@ -9,9 +9,8 @@ import pytest
 from kubefoundry_llamastack.names import LLSD
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.client import Client
+from pods.images.provider import ECHO, GUARD
 from pods.llama_stack.distributions import (
-    ECHO,
-    GUARD,
     STARTED,
     Server,
     entry,

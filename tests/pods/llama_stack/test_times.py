@@ -12,7 +12,8 @@ import pytest
 from kubefoundry_llamastack.names import LLSD, PODS
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.client import Client
-from pods.llama_stack.distributions import ECHO, GUARD, STARTED, Server, entry, stack, until_answers
+from pods.images.provider import ECHO, GUARD
+from pods.llama_stack.distributions import STARTED, Server, entry, stack, until_answers
 from pods.runner import Node
 from support.llamastack import new_pod
 from support.waiting import until

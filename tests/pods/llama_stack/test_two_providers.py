@@ -12,9 +12,8 @@ import yaml
 from kubefoundry_demo.suite import Suite
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.client import Client
+from pods.images.provider import ECHO, GUARD
 from pods.llama_stack.distributions import (
-    ECHO,
-    GUARD,
     STARTED,
     entry,
     server,
