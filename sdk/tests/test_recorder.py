@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Any
 
 import pytest
 from aiohttp import web
 
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.credentials import Credentials
+from kubefoundry_sdk.runtime import recorder as recorder_module
 from kubefoundry_sdk.runtime.recorder import NOTE, Recorder
 from support.waiting import SECONDS
 from support.wire import Asked, ok, wire
@@ -36,6 +40,7 @@ async def sent(*told: tuple[dict[str, Any], str]) -> list[dict[str, Any]]:
         async with asyncio.timeout(SECONDS):
             await done.wait()
         sending.cancel()
+        await asyncio.wait([sending])
     return [asked.body for asked in made.asked][:-1]
 
 
@@ -57,3 +62,39 @@ async def test_a_note_that_is_too_long_is_cut(text: str) -> None:
 
     assert NOTE - 4 < len(event["note"].encode()) <= NOTE
     assert event["note"].endswith("…")
+
+
+async def test_what_waits_when_the_process_ends_is_sent_all_the_same() -> None:
+    """The status that they tell of is written already: nobody will say it again."""
+    async with wire(lambda asked: ok()) as made:
+        recorder = Recorder(made.client, component="test", instance="i")
+        sending = asyncio.create_task(recorder.run())
+        await asyncio.sleep(0)
+        for note in ("a", "b", "c"):
+            recorder.event(ABOUT, "Warning", "DriftDetected", note)
+
+        sending.cancel()
+        await asyncio.wait([sending])
+
+    assert sending.cancelled()
+    assert [asked.body["note"] for asked in made.asked] == ["a", "b", "c"]
+
+
+async def test_an_end_does_not_wait_for_a_server_that_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(recorder_module, "LAST", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        who = Credentials(f"http://127.0.0.1:{port}", None, lambda: "")
+        async with Client(who, user_agent="test") as client:
+            recorder = Recorder(client, component="test", instance="i")
+            sending = asyncio.create_task(recorder.run())
+            recorder.event(ABOUT, "Warning", "DriftDetected", "a")
+            await asyncio.sleep(0)
+
+            sending.cancel()
+            async with asyncio.timeout(SECONDS / 4):
+                await asyncio.wait([sending])
+
+    assert sending.cancelled()

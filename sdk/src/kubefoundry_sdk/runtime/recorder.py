@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import logging
 from collections import OrderedDict
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final, Literal
 
@@ -17,6 +18,9 @@ log = logging.getLogger(__name__)
 
 REPEAT: Final = 600.0
 """Seconds within which the same Event about the same object is said once."""
+
+LAST: Final = 1.0
+"""Seconds that a process which ends has for the Events that wait: it has 5 for its whole end (contract §6)."""
 
 WAITING: Final = 1000
 """Events that may wait to be sent; more are dropped, because an Event must never hold up a reconcile."""
@@ -77,14 +81,27 @@ class Recorder:
             log.warning("event %s about %s dropped: %d wait already", reason, meta["name"], WAITING)
 
     async def run(self) -> None:
-        """Sends what waits, until cancelled."""
-        while True:
-            body = await self._waiting.get()
-            try:
-                await self._client.create(EVENTS, body, manager=self._component)
-            except (ApiError, Unreachable) as error:
-                # A namespace that is going away takes no events; neither case is worth a retry.
-                log.info("event %s not sent: %s", body["reason"], error)
+        """Sends what waits until cancelled, and then what is left: what it tells of is done, and not told again."""
+        sending: asyncio.Task[None] | None = None
+        try:
+            while True:
+                sending = asyncio.create_task(self._send(await self._waiting.get()))
+                await asyncio.shield(sending)
+        except asyncio.CancelledError:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LAST):
+                    if sending:
+                        await sending
+                    while not self._waiting.empty():
+                        await self._send(self._waiting.get_nowait())
+            raise
+
+    async def _send(self, body: Object) -> None:
+        try:
+            await self._client.create(EVENTS, body, manager=self._component)
+        except (ApiError, Unreachable) as error:
+            # A namespace that is going away takes no events; neither case is worth a retry.
+            log.info("event %s not sent: %s", body["reason"], error)
 
 
 def _cut(note: str) -> str:
