@@ -101,6 +101,7 @@ async def test_it_is_told_once_and_nothing_moves(suite: Suite, api: Client, name
             assert message(lost, "ProviderHealthy").startswith(
                 f"Provider dynamo has sent no heartbeat for {SILENCE} s: "
             )
+        await until_told_of(api, namespace, "HeartbeatLost", len(before))
         # A core that has just started knows nothing of the provider yet, and so takes nothing back.
         suite.components["core"].stop()
         suite.start("core")
@@ -127,8 +128,7 @@ async def test_it_is_told_once_and_nothing_moves(suite: Suite, api: Client, name
         assert await api.get(GRAPHS, name, namespace) == graphs[name]
     await until_deployment(api, "late", namespace, lambda it: phase(it) == "Running")
     # Core sends its Events in order: when it has told that both are well again, it has told all.
-    number = count(1)
-    await until_told(api, namespace, "HeartbeatSeen", lambda note: next(number) == len(before))
+    await until_told_of(api, namespace, "HeartbeatSeen", len(before))
     assert await told_of_health(api, namespace) == {
         (name, *event): 1
         for name in before
@@ -201,6 +201,12 @@ def owners(obj: Object) -> set[str]:
     return {
         entry["manager"] for entry in obj["metadata"]["managedFields"] if entry.get("subresource") == "status"
     }
+
+
+async def until_told_of(api: Client, namespace: str, reason: str, times: int) -> None:
+    """Until there are so many Events of that reason."""
+    number = count(1)
+    await until_told(api, namespace, reason, lambda note: next(number) == times)
 
 
 async def told_of_health(api: Client, namespace: str) -> Counter[tuple[str, str, str]]:
