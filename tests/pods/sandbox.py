@@ -89,5 +89,5 @@ def command(report: int = -1) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Of that program."""
-    return {"PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONDONTWRITEBYTECODE": "1"}
+    """Of that program; nothing of it reaches the container."""
+    return {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
