@@ -25,9 +25,13 @@ $(STAMP): requirements/dev.txt $(PACKAGES:%=%/pyproject.toml)
 demo: setup ## the whole suite on this machine, until Ctrl-C
 	@$(BIN)/kubefoundry-demo
 
-test: lint test-go ## everything: static checks, Go, unit, integration and upstream rungs
+demo-llamastack: setup ## two external providers from their sources to a llama-stack that answers; root
+	@tests/pods/demo
+
+test: lint test-go ## everything: static checks, Go, unit, integration and upstream rungs, and pods where that can be
 	@devcluster/build > /dev/null
 	$(BIN)/pytest
+	tests/pods/run
 
 test-unit: setup ## pure functions only: no Go, under 30 s
 	$(BIN)/pytest -m "not integration and not upstream"
