@@ -53,7 +53,9 @@ def test_the_contract_lists_every_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    "document", [ROOT / "README.md", *sorted(DOCS.glob("**/*.md"))], ids=lambda path: str(path.relative_to(ROOT))
+    "document",
+    [ROOT / "README.md", *sorted(DOCS.glob("**/*.md"))],
+    ids=lambda path: str(path.relative_to(ROOT)),
 )
 def test_links_lead_somewhere(document: Path) -> None:
     targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text())
