@@ -289,9 +289,14 @@ def free_port() -> int:
 
 
 def requests_by_user(audit_log: Path, start: int = 0) -> Iterator[dict[str, Any]]:
-    """The audit log's entries from the byte `start` on."""
+    """The audit log's entries that begin at the byte `start` or later.
+
+    A size taken while the API server writes a line may lie within it: that line had begun before.
+    """
     with audit_log.open("rb") as log:
-        log.seek(start)
+        if start:
+            log.seek(start - 1)
+            log.readline()
         for line in log:
             if line.endswith(b"\n"):
                 yield json.loads(line)
