@@ -4,38 +4,20 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from kubefoundry_demo.control_plane import ROOT, control_plane
 from kubefoundry_demo.suite import Suite
-from kubefoundry_llamastack.names import LLSD
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
-
-
-@contextmanager
-def plane_with_crd(folder: Path) -> Iterator[Suite]:
-    """A suite in which nothing runs yet."""
-    # The garbage collector looks for new kinds every 30 s: what is there before it starts, it knows at once.
-    crd = f"--crds={ROOT / 'crds' / 'llamastack' / 'llamastackdistributions.yaml'}"
-    with control_plane(folder / "plane", ["--all-controllers", crd]) as plane:
-        made = Suite(plane, folder / "suite")
-        made.install_ground()
-        plane.kubectl("apply", "--server-side", "-k", str(ROOT / "crds" / "llamastack"))
-        plane.wait_served(LLSD.crd)
-        try:
-            yield made
-        finally:
-            made.stop()
+from support.llamastack_plane import plane_with_crds
 
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
     """The operator at work, for tests that leave it as it was."""
-    with plane_with_crd(tmp_path_factory.mktemp("llamastack")) as made:
+    with plane_with_crds(tmp_path_factory.mktemp("llamastack")) as made:
         made.start("llamastack")
         yield made
 
@@ -43,7 +25,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
 @pytest.fixture
 def idle(tmp_path: Path) -> Iterator[Suite]:
     """A control plane of one's own, the operator not started."""
-    with plane_with_crd(tmp_path) as made:
+    with plane_with_crds(tmp_path) as made:
         yield made
 
 

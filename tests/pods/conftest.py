@@ -8,13 +8,15 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from kubefoundry_demo.control_plane import own_control_plane
 from kubefoundry_demo.suite import Suite
 from kubefoundry_sdk.api.kinds import Kind
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
 from pods import addresses
-from pods.rig import plane_with_crds, running_node
+from pods.rig import running_node
 from pods.runner import Node
+from support.llamastack_plane import plane_with_crds
 from support.waiting import until
 
 ACCOUNTS = Kind("", "v1", "serviceaccounts", "ServiceAccount")
@@ -28,7 +30,7 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
             probe.bind((addresses.NODE, 0))
         except OSError:
             pytest.skip("there is no network for pods here: start these tests by tests/pods/run")
-    with plane_with_crds(tmp_path_factory.mktemp("pods")) as made:
+    with plane_with_crds(tmp_path_factory.mktemp("pods"), own_control_plane) as made:
         yield made
 
 

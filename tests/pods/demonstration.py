@@ -13,7 +13,7 @@ from typing import Final
 
 import yaml
 
-from kubefoundry_demo.control_plane import CannotRun
+from kubefoundry_demo.control_plane import CannotRun, own_control_plane
 from kubefoundry_demo.suite import Suite
 from kubefoundry_llamastack.names import LLSD, SERVICE_ACCOUNTS
 from kubefoundry_sdk.api.kinds import Object
@@ -22,7 +22,8 @@ from kubefoundry_sdk.cluster.client import Client
 from pods.images import distribution, provider
 from pods.images.provider import ECHO, GUARD
 from pods.llama_stack.distributions import entry, server, stack, until_ready
-from pods.rig import plane_with_crds, running_node
+from pods.rig import running_node
+from support.llamastack_plane import plane_with_crds
 from support.waiting import until
 
 INTRODUCTION: Final = """\
@@ -55,7 +56,7 @@ def main() -> int:
 
 
 def demonstrate(work: Path, say: Say) -> int:
-    with plane_with_crds(work) as suite:
+    with plane_with_crds(work, own_control_plane) as suite:
         say("control plane and CRDs")
         (work / "node").mkdir()
         with running_node(suite, work / "node") as node:
