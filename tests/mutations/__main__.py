@@ -18,6 +18,8 @@ def main() -> int:
     parser.add_argument("--only", default="", help="mutations whose rule or file contains this text")
     wanted = parser.parse_args().only
     chosen = [mutation for mutation in mutations() if wanted in mutation.rule or wanted in mutation.file]
+    if not chosen:
+        parser.error(f"--only: no rule and no file of a mutation contains {wanted!r}")
     with tempfile.TemporaryDirectory(prefix="kubefoundry-mutations-") as folder:
         made = copy(ROOT, Path(folder))
         if problem := _fails_unmutated(made, chosen):
