@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from kubefoundry_llamastack.names import DEPLOYMENTS, LLSD, SERVICES
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.provider.drift import LIMIT
-from support.audit import AuditLog
+from support.audit import AuditLog, until_logged
 from support.llamastack import deployment, edit, llsd, told, until_object, until_status
 
 pytestmark = pytest.mark.integration
@@ -141,13 +142,17 @@ async def test_somebody_who_keeps_writing_is_not_fought_for_ever(
 
     # The user's own change goes through at once.
     assert image(live) == "example.com/stack:1"
-    # An apply to a version that is old already (the controllers write, too) is refused and decided anew.
-    done = [
+    done = await until_logged(lambda: applied(log, namespace), lambda found: len(found) > LIMIT)
+    assert len(done) == LIMIT + 1
+
+
+def applied(log: AuditLog, namespace: str) -> list[dict[str, Any]]:
+    """An apply to a version that is old already (the controllers write, too) is refused and decided anew."""
+    return [
         entry
         for entry in log.requests("llamastack", namespace, "deployments")
         if entry["verb"] == "patch" and entry["responseStatus"]["code"] == 200
     ]
-    assert len(done) == LIMIT + 1
 
 
 def at_least(generation: int) -> Callable[[Object], bool]:
