@@ -179,7 +179,11 @@ def main() -> None:
             return
         for section, entry in requests:
             answer({"start": True})
-            answer(check(server, section, entry))
+            found = check(server, section, entry)
+            answer(found)
+            if "code" in found:
+                # nothing of the next one may run before the reader ends this process
+                return
 
 
 if __name__ == "__main__":
