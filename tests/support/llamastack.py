@@ -48,10 +48,10 @@ async def edit(
 async def until_status(
     api: Client, name: str, namespace: str, holds: Callable[[Object], Any], *, seconds: float = SECONDS
 ) -> Object:
-    """The CR's status as soon as `holds` is true of it."""
+    """The CR's status as soon as there is one and `holds` is true of it."""
 
     def seen(obj: Object | None) -> bool:
-        return obj is not None and bool(holds(obj.get("status") or {}))
+        return obj is not None and "status" in obj and bool(holds(obj["status"]))
 
     found = await until(api, LLSD, name, namespace, seen, seconds=seconds)
     assert found is not None
