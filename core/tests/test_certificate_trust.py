@@ -11,7 +11,13 @@ import pytest
 
 from kubefoundry_core.certificate_secret import filled, read
 from kubefoundry_core.certificates import Material, Unusable, renewed
-from kubefoundry_core.webhook_configurations import VALIDATING, bundle_patch, covers
+from kubefoundry_core.webhook_configurations import (
+    SPEC_CHANGES,
+    VALIDATING,
+    covers,
+    evaluates_conditions,
+    patch,
+)
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -82,7 +88,7 @@ def test_a_secret_of_garbage_is_unusable(material: Material) -> None:
 
 
 def test_the_bundle_is_applied_to_every_webhook_and_only_the_bundle(material: Material) -> None:
-    body = bundle_patch(VALIDATING, configuration(material.bundle, None), material.bundle)
+    body = patch(VALIDATING, configuration(material.bundle, None), material.bundle, conditions=False)
 
     encoded = base64.b64encode(material.bundle).decode()
     assert body == {
@@ -101,14 +107,41 @@ def test_a_blanked_bundle_is_put_back(material: Material, blank: bytes | None) -
     live = configuration(material.bundle, blank)
 
     assert not covers(live, material, NOW)
-    assert bundle_patch(VALIDATING, live, material.bundle)
+    assert patch(VALIDATING, live, material.bundle, conditions=False)
 
 
 def test_what_is_there_is_not_sent_again(material: Material) -> None:
     live = configuration(material.bundle, material.bundle)
 
     assert covers(live, material, NOW)
-    assert bundle_patch(VALIDATING, live, material.bundle) is None
+    assert patch(VALIDATING, live, material.bundle, conditions=False) is None
+
+
+def test_each_webhook_is_asked_about_new_specs_only(material: Material) -> None:
+    live = configuration(material.bundle, material.bundle)
+    live["webhooks"][0]["matchConditions"] = [{"name": "somebody's", "expression": "true"}, SPEC_CHANGES]
+
+    body = patch(VALIDATING, live, material.bundle, conditions=True)
+    assert body is not None
+    assert [webhook["matchConditions"] for webhook in body["webhooks"]] == [[SPEC_CHANGES]] * 2
+
+    live["webhooks"][1]["matchConditions"] = [SPEC_CHANGES]
+    assert patch(VALIDATING, live, material.bundle, conditions=True) is None
+
+
+@pytest.mark.parametrize(
+    ("version", "evaluates"),
+    [
+        ({"major": "1", "minor": "27"}, False),
+        ({"major": "1", "minor": "28"}, True),
+        ({"major": "1", "minor": "28+"}, True),
+        ({"major": "1", "minor": "36"}, True),
+        ({"major": "2", "minor": "0"}, True),
+        ({}, False),
+    ],
+)
+def test_conditions_are_for_servers_that_evaluate_them(version: dict[str, str], evaluates: bool) -> None:
+    assert evaluates_conditions(version) is evaluates
 
 
 def test_a_bundle_that_is_no_base64_covers_nothing(material: Material) -> None:

@@ -13,7 +13,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
-from prometheus_client.parser import text_string_to_metric_families
 
 from kubefoundry_core.certificate_keeper import hosts_of
 from kubefoundry_core.certificate_secret import SECRET, filled, read
@@ -26,6 +25,7 @@ from kubefoundry_sdk.cluster.client import Client
 from support.admission import BY_WEBHOOK, refusal
 from support.deployments import CPU
 from support.refused_specs import changed
+from support.server_metrics import total
 from support.waiting import SECONDS, until
 
 pytestmark = pytest.mark.integration
@@ -100,13 +100,7 @@ async def load(suite: Suite, namespace: str) -> AsyncIterator[Load]:
 
 def failed_open(suite: Suite) -> float:
     """How often the API server let an object pass because a webhook did not answer."""
-    families = text_string_to_metric_families(suite.plane.kubectl("get", "--raw", "/metrics").stdout)
-    return sum(
-        sample.value
-        for family in families
-        for sample in family.samples
-        if sample.name.startswith("apiserver_admission_webhook_fail_open_count")
-    )
+    return total(suite.plane, "apiserver_admission_webhook_fail_open_count")
 
 
 async def stored(api: Client, holds: Callable[[Material], bool]) -> Material:

@@ -1,4 +1,4 @@
-"""Keeps Secret, `caBundle` and the served certificate in step, in that order.
+"""Keeps Secret, webhook configurations and the served certificate in step, in that order.
 
 The replica that leads makes and renews the material; every replica serves with it once both webhook configurations
 trust it, so that the API server never meets a certificate that it refuses.
@@ -13,7 +13,14 @@ from datetime import UTC, datetime
 from kubefoundry_core.admission.listener import Listener
 from kubefoundry_core.certificate_secret import SECRET, filled, read
 from kubefoundry_core.certificates import Material, Unusable, check, next_renewal, renewed
-from kubefoundry_core.webhook_configurations import CONFIGURATION, MUTATING, VALIDATING, bundle_patch, covers
+from kubefoundry_core.webhook_configurations import (
+    CONFIGURATION,
+    MUTATING,
+    VALIDATING,
+    covers,
+    evaluates_conditions,
+    patch,
+)
 from kubefoundry_sdk.api.kinds import SECRETS, Kind, Object
 from kubefoundry_sdk.api.names import CORE_MANAGER
 from kubefoundry_sdk.runtime.process import Process
@@ -40,6 +47,7 @@ class CertificateKeeper:
         self._configurations = {
             kind: process.watch(kind, selector=_named(CONFIGURATION)) for kind in (MUTATING, VALIDATING)
         }
+        self._conditions: bool | None = None
         self._queue = WorkQueue("certificates", self._turn)
         self._problem: str | None = "the webhook is not served yet"
         for store in (self._secrets, *self._configurations.values()):
@@ -108,8 +116,10 @@ class CertificateKeeper:
         return wanted
 
     async def _publish(self, bundle: bytes) -> None:
+        if self._conditions is None:
+            self._conditions = evaluates_conditions(await self._process.client.read("/version"))
         for kind, live in self._live():
-            body = bundle_patch(kind, live, bundle) if live else None
+            body = patch(kind, live, bundle, conditions=self._conditions) if live else None
             if body:
                 stored = await self._process.client.apply(kind, body, manager=CORE_MANAGER)
                 self._configurations[kind].put(stored)

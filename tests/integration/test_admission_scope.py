@@ -1,0 +1,93 @@
+"""The API server asks core about new specs, and about nothing that core lets through all the same."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from kubefoundry_core.certificate_secret import SECRET
+from kubefoundry_core.webhook_configurations import CONFIGURATION, MUTATING, SPEC_CHANGES, VALIDATING
+from kubefoundry_demo.suite import NAMESPACE, PROBE, Suite
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, SECRETS, Object
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.errors import ApiError
+from support.admission import BY_WEBHOOK
+from support.deployments import CPU, model_deployment
+from support.server_metrics import total
+from support.waiting import SECONDS, until
+
+pytestmark = pytest.mark.integration
+
+LABEL = {"metadata": {"labels": {"team": "a"}}}
+FINALIZER = {"metadata": {"finalizers": ["example.com/kept"]}}
+SPEC = {"spec": {**CPU, "engine": {**CPU["engine"], "contextLength": 4096}}}
+
+
+def asked(suite: Suite) -> dict[str, float]:
+    """How often the API server has asked each webhook about an update."""
+    return {
+        name: total(suite.plane, "apiserver_admission_webhook_request_total", name=name, operation="UPDATE")
+        for name in ("mutate.modeldeployments.kubefoundry.ai", "validate.modeldeployments.kubefoundry.ai")
+    }
+
+
+async def applied(api: Client, namespace: str, part: Mapping[str, Any]) -> Object:
+    """The ModelDeployment `m` after that part of it was applied."""
+    body = {**model_deployment("m", namespace, {}), **part}
+    body["metadata"] = {"name": "m", "namespace": namespace, **part.get("metadata", {})}
+    if "spec" not in part:
+        del body["spec"]
+    return await api.apply(MODEL_DEPLOYMENTS, body, manager=f"test-{sorted(part)[0]}")
+
+
+async def until_in_force(fresh: Suite, api: Client, namespace: str) -> None:
+    """The API server's own watch of its webhook configurations runs beside ours."""
+    for kind in (MUTATING, VALIDATING):
+        await until(
+            api,
+            kind,
+            CONFIGURATION,
+            None,
+            lambda obj: (
+                obj and all(SPEC_CHANGES in hook.get("matchConditions", ()) for hook in obj["webhooks"])
+            ),
+        )
+    async with asyncio.timeout(SECONDS):
+        turn = 0
+        while True:
+            before = asked(fresh)
+            await applied(api, namespace, {"metadata": {"labels": {"turn": str(turn)}}})
+            if asked(fresh) == before:
+                return
+            turn += 1
+            await asyncio.sleep(PROBE)
+
+
+async def test_only_new_specs_are_asked_about(fresh: Suite, api: Client, namespace: str) -> None:
+    fresh.start("core")
+    await until(api, SECRETS, SECRET, NAMESPACE, bool)
+    await api.create(MODEL_DEPLOYMENTS, model_deployment("m", namespace, CPU), manager="creator")
+    await until_in_force(fresh, api, namespace)
+    before = asked(fresh)
+
+    await applied(api, namespace, LABEL)
+    await applied(api, namespace, FINALIZER)
+    assert asked(fresh) == before
+
+    await applied(api, namespace, SPEC)
+    assert asked(fresh) == {name: count + 1 for name, count in before.items()}
+
+    with pytest.raises(ApiError) as refused:
+        bad = {"spec": {**SPEC["spec"], "engine": {**SPEC["spec"]["engine"], "args": {"ctx-size": "1"}}}}
+        await applied(api, namespace, bad)
+    assert refused.value.message.startswith(BY_WEBHOOK)
+
+    live = await api.get(MODEL_DEPLOYMENTS, "m", namespace)
+    await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=live["metadata"]["uid"])
+    before = asked(fresh)
+    await applied(api, namespace, {"metadata": {"finalizers": []}})
+    await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
+    assert asked(fresh) == before
