@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
 
-from benchmarks import burst, drift, latency, memory, report, requests, startup, upgrade, webhook
+from benchmarks import alone, burst, drift, latency, memory, report, requests, startup, upgrade, webhook
 from benchmarks.figures import Section
 from benchmarks.rig import Rig, rig
 from kubefoundry_demo.control_plane import ROOT, CannotRun
@@ -26,6 +26,7 @@ COUNTS: Final = {
     "d": 100,
     "e": 1000,
     "f": 1000,
+    "k": 1000,
 }
 """Sections in the order in which they are measured, and how often: `--n` bounds that."""
 
@@ -40,6 +41,8 @@ def main() -> int:
         parser.error(
             f"there is no section {', '.join(sorted(unknown))}; there are {', '.join(sorted(COUNTS))}"
         )
+    if "k" in wanted and "e" not in wanted:
+        parser.error("section k measures what e has left: name both")
     counts = {key: min(count, chosen.n or count) for key, count in COUNTS.items() if key in wanted}
     failures: list[str] = []
     try:
@@ -82,6 +85,8 @@ async def _sections(made: Rig, counts: dict[str, int]) -> AsyncIterator[Section]
     if "f" in counts:
         full = memory.resident(made) if "e" in counts else {}
         yield memory.section(imports, idle, full, counts.get("e", 0))
+    if "k" in counts and "e" in counts:
+        yield await alone.upstream_alone(made, burst.AT_ONCE)
 
 
 if __name__ == "__main__":

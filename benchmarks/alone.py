@@ -1,0 +1,57 @@
+"""The upstream objects of a burst without us (k): what of section e's cost of the API server is not ours to save."""
+
+from __future__ import annotations
+
+import asyncio
+
+from benchmarks import processes
+from benchmarks.figures import Figure, Section
+from benchmarks.rig import MANAGER, UPSTREAM, Rig, say
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider import manifest
+
+
+async def upstream_alone(rig: Rig, at_once: int) -> Section:
+    """Section k; to be measured last, and after e: it deletes what that left, and ends our processes."""
+    rendered = {
+        provider: [obj for live in seen.objects.values() if (obj := _as_rendered(live))]
+        for provider, seen in rig.upstream.items()
+    }
+    n = sum(map(len, rendered.values()))
+    say(f"k. the {n} upstream objects alone")
+    for namespace in {key[0] for key in rig.deployments.objects}:
+        await rig.clear(namespace)
+    for component in rig.suite.components.values():
+        component.stop()
+    namespace = await rig.namespace()
+    watched = processes.control_plane(rig)
+    before = {name: processes.cpu_seconds(pid) for name, pid in watched.items()}
+    waiting = iter([(UPSTREAM[provider], obj) for provider, objects in rendered.items() for obj in objects])
+
+    async def work() -> None:
+        for kind, obj in waiting:
+            moved = {**obj, "metadata": {**obj["metadata"], "namespace": namespace}}
+            await rig.client.apply(kind, moved, manager=MANAGER)
+
+    await asyncio.gather(*(work() for _ in range(at_once)))
+    await rig.quiet()
+    cpu = {name: processes.cpu_seconds(pid) - before[name] for name, pid in watched.items()}
+    return Section(
+        "k",
+        f"The {n:,} upstream objects of e without us",
+        "What the shims had rendered, applied by one client while none of our processes ran, until the simulated "
+        "operators had brought all of it up. No design of ours could spend less than this in e.",
+        [
+            Figure("CPU of kube-apiserver", cpu.get("kube-apiserver", 0.0), "s"),
+            Figure("CPU of etcd", cpu.get("etcd", 0.0), "s"),
+        ],
+    )
+
+
+def _as_rendered(live: Object) -> Object | None:
+    """The object as its shim applied it, without its owner."""
+    record = manifest.applied(live)
+    if record is None:
+        return None
+    meta = {key: value for key, value in record.manifest["metadata"].items() if key != "ownerReferences"}
+    return {**record.manifest, "metadata": meta}
