@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -31,7 +32,12 @@ def test_without_a_change_by_the_user_everything_stays(applied: Any, render: Any
 
 @given(old=MANIFESTS, new=MANIFESTS)
 def test_with_the_shim_that_applied_it_the_new_render_comes_out(old: Any, new: Any) -> None:
-    assert rebase(old, old, new) == new
+    # as text: 1 and true are one to Python, and two to the API server
+    assert as_text(rebase(old, old, new)) == as_text(new)
+
+
+def as_text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
 
 
 def container(name: str, image: str, **more: Any) -> dict[str, Any]:

@@ -39,6 +39,8 @@ def meta(**changes: Any) -> dict[str, Any]:
     [
         pytest.param(APPLIED, [], id="as applied"),
         pytest.param(live(replicas=2), ["spec.replicas"], id="a value"),
+        pytest.param(live(replicas=True), ["spec.replicas"], id="true is not 1"),
+        pytest.param(live(replicas=1.0), [], id="1.0 is 1"),
         pytest.param(live(added=True, nothing=None), [], id="what the upstream adds or drops as empty"),
         pytest.param({**APPLIED, "apiVersion": "example.com/v2", "status": {}}, [], id="version and status"),
         pytest.param(live(args=["--a", "1", "--b"]), ["spec.args"], id="an argument more"),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kubefoundry_sdk.provider import manifest
+from kubefoundry_sdk.provider.contract import Deployment, Rendered, Schema
 from support.plans import V2, changed, deployment, planned, provider
 
 
@@ -22,6 +23,34 @@ def test_nothing_is_written_where_nothing_has_changed() -> None:
     todo = planned(deployment(), planned(deployment()))
 
     assert (todo.changed, todo.drifted, todo.recreate) == ([], (), None)
+
+
+def test_a_spec_that_stays_is_rendered_once() -> None:
+    rendered = []
+
+    def render(deployment: Deployment, schema: Schema) -> Rendered:
+        rendered.append(deployment)
+        return provider().render(deployment, schema)
+
+    planned(deployment(), planned(deployment()), replace(provider(), render=render))
+
+    assert len(rendered) == 1
+
+
+def test_true_in_the_place_of_1_is_a_change() -> None:
+    before, after = ({"provider": {"overrides": {"count": value}}} for value in (1, True))
+
+    def render(deployment: Deployment, schema: Schema) -> Rendered:
+        known = provider().render(deployment, schema)
+        assert deployment.spec.provider and deployment.spec.provider.overrides
+        count = deployment.spec.provider.overrides["count"]
+        return replace(known, main={**known.main, "spec": {**known.main["spec"], "count": count}})
+
+    shim = replace(provider(), render=render)
+
+    todo = planned(deployment(after), planned(deployment(before), shim=shim), shim)
+
+    assert [obj["spec"]["count"] for obj in todo.changed] == [True]
 
 
 @pytest.mark.parametrize(

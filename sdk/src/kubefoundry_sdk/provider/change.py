@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kubefoundry_sdk.api.equality import same
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 
@@ -36,7 +37,7 @@ def rebase(applied: Any, old: Any, new: Any) -> Any:
     Maps are walked; lists of named objects (containers, components, env) are matched by name, other lists of
     objects by place where all three are of one length; any other list or value that differs is taken from `new`.
     """
-    if old == new:
+    if same(old, new):
         return applied
     if isinstance(applied, dict) and isinstance(old, dict) and isinstance(new, dict):
         return _map(applied, old, new)
@@ -51,7 +52,7 @@ def _map(applied: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, A
     result = dict(applied)
     for key in {**old, **new}:
         before, after = old.get(key, _MISSING), new.get(key, _MISSING)
-        if before == after:
+        if same(before, after):
             continue
         if after is _MISSING:
             result.pop(key, None)
@@ -70,7 +71,7 @@ def _by_name(applied: list[Object], old: list[Object], new: list[Object]) -> lis
     result = []
     for item in new:
         name = item["name"]
-        if was.get(name) != item:
+        if not same(was.get(name), item):
             result.append(rebase(have.get(name, _MISSING), was.get(name, _MISSING), item))
         elif name in have:
             result.append(have[name])

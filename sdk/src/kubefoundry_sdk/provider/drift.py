@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from kubefoundry_sdk.api.equality import same
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.managed_fields import pattern
 
@@ -47,7 +48,7 @@ def _compare(applied: Any, live: Any, path: str, found: list[str]) -> None:
             _compare(value, live.get(key), f"{path}.{key}", found)
     elif isinstance(applied, list):
         _compare_list(applied, live, path, found)
-    elif applied != live:
+    elif not same(applied, live):
         found.append(path)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pydantic import ValidationError
 
 from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.equality import same
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider import drift, manifest
@@ -75,10 +76,9 @@ def plan(
     record = manifest.applied(live) if live else remembered
     if record is not None and not converts:
         record = manifest.in_version(record, schema.api_version)
-    base = _base(provider, deployment, schema, record)
-    wanted = _wanted(
-        rendered, base, record, _helpers_before(provider, deployment, schema, base, record, live_helpers)
-    )
+    base = _base(provider, deployment, schema, record, rendered)
+    before = _helpers_before(provider, deployment, schema, rendered, base, record, live_helpers)
+    wanted = _wanted(rendered, base, record, before)
     main = manifest.dress(wanted.main, deployment, provider.name, rendered.image)
     helpers = [manifest.dress(obj, deployment, provider.name, rendered.image) for obj in wanted.helpers]
     if live is None:
@@ -87,7 +87,7 @@ def plan(
     moved = record is not None and base is not None and _only_version_differs(record, main, base, rendered)
     if moved and not changed:
         return Plan(main, helpers, [], moved=record.manifest if record else None)
-    if not moved and (record is None or base is None or manifest.content(main) != record.manifest):
+    if not moved and (record is None or base is None or not same(manifest.content(main), record.manifest)):
         changed.append(main)
     why = None
     if changed and provider.given_up(live):
@@ -118,14 +118,20 @@ def _before(deployment: Deployment, record: manifest.Record | None) -> ModelDepl
 
 
 def _base(
-    provider: Provider, deployment: Deployment, schema: Schema, record: manifest.Record | None
+    provider: Provider,
+    deployment: Deployment,
+    schema: Schema,
+    record: manifest.Record | None,
+    rendered: Rendered,
 ) -> Rendered | None:
     """Today's render of the spec that was applied; None where the applied manifest is to be replaced as a whole,
-    or this shim cannot render that spec."""
+    or this shim cannot render that spec. rendered: that of the deployment as it is."""
     spec = _before(deployment, record)
     if record is None or spec is None:
         return None
     before = replace(deployment, spec=spec if spec.image else _with_image(spec, record.image))
+    if same(record.spec, deployment.raw_spec) and before.spec.image == deployment.spec.image:
+        return rendered
     return None if provider.supports(before, schema) else provider.render(before, schema)
 
 
@@ -138,7 +144,8 @@ def _only_version_differs(record: manifest.Record, main: Object, base: Rendered,
     return (
         record.manifest["apiVersion"] != main["apiVersion"]
         and record.manifest["metadata"] == manifest.content(main)["metadata"]
-        and (base.main, base.helpers) == (rendered.main, rendered.helpers)
+        and same(base.main, rendered.main)
+        and same(list(base.helpers), list(rendered.helpers))
     )
 
 
@@ -146,6 +153,7 @@ def _helpers_before(
     provider: Provider,
     deployment: Deployment,
     schema: Schema,
+    today: Rendered,
     base: Rendered | None,
     record: manifest.Record | None,
     live_helpers: dict[str, Object],
@@ -160,7 +168,7 @@ def _helpers_before(
         if known is None:
             continue
         together = record is not None and known == replace(record, manifest=known.manifest)
-        rendered = base if together else _base(provider, deployment, schema, known)
+        rendered = base if together else _base(provider, deployment, schema, known, today)
         for obj in rendered.helpers if rendered else ():
             if obj["metadata"]["name"] == name:
                 found[name] = (known.manifest, obj)
@@ -219,7 +227,7 @@ def _different(wanted: Sequence[Object], live: dict[str, Object]) -> list[Object
         if (
             known is None
             or record is None
-            or manifest.content(obj) != record.manifest
+            or not same(manifest.content(obj), record.manifest)
             or drift.differences(record.manifest, known)
         ):
             different.append(obj)
@@ -233,7 +241,7 @@ def _edited(wanted: Object, live: Object | None, yielded: Sequence[str]) -> tupl
     if names.APPLIED_ANNOTATION not in (live["metadata"].get("annotations") or {}):
         return (f"metadata.annotations.{names.APPLIED_ANNOTATION}",)
     record = manifest.applied(live)
-    if record is None or record.manifest != manifest.content(wanted):
+    if record is None or not same(record.manifest, manifest.content(wanted)):
         return ()
     return tuple(drift.differences(record.manifest, live, yielded))
 
