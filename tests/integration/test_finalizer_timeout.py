@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 import pytest
 
@@ -13,6 +13,7 @@ from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment
 from support.events import until_told
 from support.kinds import NAMESPACES, UPSTREAM
+from support.restarts import uninstalled
 from support.roles import without
 from support.suites import running_suite
 from support.waiting import message, phase, until, until_deployment
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.integration
 
 EVERY = pytest.mark.parametrize("provider", UPSTREAM)
 HELD = "example.com/held-by-the-test"
-TIMEOUT = "2"
+PATIENCE = {"KUBEFOUNDRY_FINALIZER_TIMEOUT": "2"}
 """Seconds, in place of 5 minutes."""
 
 GARBAGE = 120.0
@@ -33,7 +34,7 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
     """Core, shims and simulated operators; finalizers go after 2 s."""
     with running_suite(tmp_path_factory.mktemp("timeout"), *UPSTREAM) as made:
         for name in ("core", *UPSTREAM):
-            made.install(name, environment={"KUBEFOUNDRY_FINALIZER_TIMEOUT": TIMEOUT})
+            made.install(name, environment=PATIENCE)
         made.start("core", *UPSTREAM)
         yield made
 
@@ -100,7 +101,7 @@ async def test_a_namespace_whose_shims_were_uninstalled(suite: Suite, api: Clien
 
     with ExitStack() as without_shims:
         for provider in UPSTREAM:
-            without_shims.enter_context(uninstalled(suite, provider))
+            without_shims.enter_context(uninstalled(suite, provider, PATIENCE))
         suite.plane.kubectl("delete", "namespace", namespace, "--wait=false")
 
         await until(api, NAMESPACES, namespace, None, lambda obj: obj is None, seconds=GARBAGE)
@@ -109,7 +110,7 @@ async def test_a_namespace_whose_shims_were_uninstalled(suite: Suite, api: Clien
 async def test_a_deployment_whose_shim_was_uninstalled(suite: Suite, api: Client, namespace: str) -> None:
     made = await create_running(api, namespace, "dynamo")
 
-    with uninstalled(suite, "dynamo"):
+    with uninstalled(suite, "dynamo", PATIENCE):
         await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
 
         await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
@@ -125,15 +126,3 @@ async def create_running(api: Client, namespace: str, provider: str, name: str =
     )
     await until_deployment(api, name, namespace, lambda obj: phase(obj) == "Running")
     return made
-
-
-@contextmanager
-def uninstalled(suite: Suite, provider: str) -> Iterator[None]:
-    """Neither process nor registration of the provider for the time of the block."""
-    suite.uninstall(provider)
-    suite.plane.kubectl("delete", "inferenceproviderconfig", provider)
-    try:
-        yield
-    finally:
-        suite.install(provider, environment={"KUBEFOUNDRY_FINALIZER_TIMEOUT": TIMEOUT})
-        suite.start(provider)

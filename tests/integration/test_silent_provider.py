@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -17,6 +18,7 @@ from support.audit import WRITES, AuditLog, until_logged
 from support.deployments import GPU, model_deployment
 from support.events import until_told
 from support.kinds import GRAPHS, WORKSPACES
+from support.restarts import uninstalled
 from support.suites import running_suite
 from support.waiting import message, phase, reason, until, until_deployment
 
@@ -62,19 +64,9 @@ def crashed(suite: Suite, provider: str) -> Iterator[None]:
         suite.start(provider)
 
 
-@contextmanager
-def uninstalled(suite: Suite, provider: str) -> Iterator[None]:
-    """Neither process nor permissions nor registration of the provider inside the block; installed after it."""
-    suite.uninstall(provider)
-    suite.plane.kubectl("delete", "inferenceproviderconfig", provider)
-    try:
-        yield
-    finally:
-        suite.install(provider, environment=PATIENCE)
-        suite.start(provider)
-
-
-GONE = pytest.mark.parametrize("gone", [crashed, uninstalled])
+GONE = pytest.mark.parametrize(
+    "gone", [crashed, partial(uninstalled, environment=PATIENCE)], ids=["crashed", "uninstalled"]
+)
 
 
 def what_must_not_move(obj: Object) -> dict[str, Any]:
@@ -142,7 +134,7 @@ async def test_one_that_is_installed_again_finds_all_as_it_was(
     before = await running(api, namespace, "m", GPU, "dynamo")
     graph = await api.get(GRAPHS, "m", namespace)
 
-    with uninstalled(suite, "dynamo"):
+    with uninstalled(suite, "dynamo", PATIENCE):
         lost = await until_deployment(
             api, "m", namespace, lambda obj: reason(obj, "ProviderHealthy") == "HeartbeatLost"
         )

@@ -1,11 +1,11 @@
-"""A component of the suite that is down, or has other settings, for a while."""
+"""A component of the suite that is down, not there at all, or has other settings, for a while."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from kubefoundry_demo.suite import Component
+from kubefoundry_demo.suite import Component, Suite
 
 
 @contextmanager
@@ -17,6 +17,19 @@ def stopped(component: Component) -> Iterator[None]:
     finally:
         component.start()
         component.wait_ready()
+
+
+@contextmanager
+def uninstalled(suite: Suite, provider: str, environment: Mapping[str, str]) -> Iterator[None]:
+    """Neither process nor permissions nor registration of the provider inside the block; after it, it is installed
+    with these variables."""
+    suite.uninstall(provider)
+    suite.plane.kubectl("delete", "inferenceproviderconfig", provider)
+    try:
+        yield
+    finally:
+        suite.install(provider, environment=environment)
+        suite.start(provider)
 
 
 @contextmanager
