@@ -34,6 +34,21 @@ def test_a_late_answer_does_not_overwrite_a_newer_event(store: Store, told: list
     assert told == [(("n", "a"), "5")]
 
 
+def test_what_changes_nothing_that_is_kept_is_not_told(told: list[Any]) -> None:
+    store = Store(
+        index=lambda item: item["owner"], trim=lambda item: {"owner": item["owner"], "size": item["size"]}
+    )
+    store.subscribe(lambda key, item: told.append(item))
+
+    store.put(obj("a", 1, owner="x", size=1, noise=1))
+    store.put(obj("a", 2, owner="x", size=1, noise=2))
+    store.put(obj("a", 1, owner="x", size=9))
+    store.put(obj("a", 3, owner="y", size=1))
+
+    assert told == [{"owner": "x", "size": 1}, {"owner": "y", "size": 1}]
+    assert (store.indexed_keys("x"), store.indexed_keys("y")) == ([], [("n", "a")])
+
+
 def test_what_vanished_in_a_gap_is_told_as_deleted(store: Store, told: list[Any]) -> None:
     store.put(obj("a", 1))
     store.put(obj("b", 2))

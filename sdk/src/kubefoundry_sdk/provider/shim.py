@@ -207,6 +207,6 @@ def trim(obj: Object, provider: str) -> Object:
     if named == provider or ours or finalizer.has(obj, provider):
         return obj
     return {
-        "metadata": {key: meta[key] for key in ("name", "namespace", "uid", "resourceVersion", "generation")},
+        "metadata": {key: meta[key] for key in ("name", "namespace", "uid", "generation")},
         "status": {"provider": {"name": named}} if named else {},
     }

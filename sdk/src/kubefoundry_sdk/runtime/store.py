@@ -40,7 +40,8 @@ def version_of(obj: Object) -> int:
 
 
 class Store:
-    """`managers`: whose owned fields are kept (`managed_fields.compact`). `trim`: drops what nobody reads.
+    """`managers`: whose owned fields are kept (`managed_fields.compact`). `trim`: drops what nobody reads; where it
+    drops the resource version as well, changes of nothing that is kept are not told.
 
     `index`: the value under which `indexed` finds an object, None to leave it out.
     """
@@ -99,11 +100,16 @@ class Store:
         if "managedFields" in meta:
             meta["managedFields"] = compact(meta["managedFields"], self._managers)
         kept = self._trim(obj) if self._trim else obj
+        raw = _deflated(kept)
+        if known and known[1] == raw:
+            # Nothing has changed of what is kept, which then has no resource version in it.
+            self._objects[key] = (version, raw)
+            return
         if known:
             self._unindex(key)
         if self._index and (value := self._index(kept)):
             self._indexed.setdefault(value, set()).add(key)
-        self._objects[key] = (version, _deflated(kept))
+        self._objects[key] = (version, raw)
         self._tell(key, kept)
 
     def remove(self, obj: Object) -> None:
