@@ -39,7 +39,8 @@ SPEC_CHANGES: Final = {
     ),
 }
 """A match condition that says what `admission.review.Request.decides_spec` says: the other changes, a finalizer or a
-label, are let through all the same, and the server need not ask. A third of what such a write costs the API server is the asking."""
+label, are let through all the same, and the server need not ask. A third of what such a write costs it is the
+asking."""
 
 
 def evaluates_conditions(version: Mapping[str, str]) -> bool:
