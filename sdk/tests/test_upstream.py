@@ -20,7 +20,7 @@ from kubefoundry_sdk.provider.contract import (
     UnsupportedSchema,
     UpstreamKind,
 )
-from kubefoundry_sdk.provider.upstream import Upstream, addressed, schema_digest
+from kubefoundry_sdk.provider.upstream import AGAIN, TAKEN_UP, Upstream, addressed, schema_digest
 from kubefoundry_sdk.runtime import options
 from kubefoundry_sdk.runtime.process import Process
 
@@ -147,3 +147,22 @@ def test_a_digest_is_of_what_the_schema_says() -> None:
     assert schema_digest(installed(published), "v1") == schema_digest(installed(named), "v1")
     assert schema_digest(installed(named), "v1") != schema_digest(installed({"properties": {}}), "v1")
     assert schema_digest(installed(named), "v2") is None
+
+
+def test_a_refusal_is_soon_tried_again_while_the_api_server_may_still_take_the_crd_up() -> None:
+    now = 0.0
+    chosen = options.parser("t", "").parse_args([])
+    process = Process("t", chosen, Client(Credentials("", None, lambda: None), user_agent="t"))
+    upstream = Upstream(process, ACME, "acme-provider", lambda: None, clock=lambda: now)
+    try:
+        now = TAKEN_UP
+        before = upstream.worth_another_try(300)
+        upstream.put(crd())
+        changed = upstream.worth_another_try(300), upstream.worth_another_try(1)
+        upstream.put(crd())
+        now = 2 * TAKEN_UP
+        after = upstream.worth_another_try(300)
+    finally:
+        process.close()
+
+    assert (before, changed, after) == (300, (AGAIN, 1), 300)

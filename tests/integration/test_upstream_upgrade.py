@@ -175,6 +175,8 @@ async def test_a_field_that_only_some_need_is_refused_to_those_until_it_is_back(
     del service["additionalProperties"]["properties"]["extraPodSpec"]["properties"]["nodeSelector"]
     await upgrade(api, narrow)
     try:
+        selecting = {"services": {"VllmWorker": {"extraPodSpec": {"nodeSelector": {"pool": "a"}}}}}
+        await until_refused(api, namespace, selecting, "field not declared in schema")
         body = model_deployment("m", namespace, {**GPU, "nodeSelector": {"pool": "a"}}, provider="dynamo")
         await api.create(MODEL_DEPLOYMENTS, body, manager="test")
 
@@ -203,7 +205,8 @@ async def test_a_rule_of_the_upstream_crd_is_told_until_it_is_met(
     ]
     await upgrade(api, strict)
     try:
-        await until_invalid(api, namespace)
+        five = {"services": {"VllmWorker": {"replicas": 5}}}
+        await until_refused(api, namespace, five, "five workers are too many")
         suite.plane.kubectl("scale", "md/m", "-n", namespace, "--replicas=5")
 
         refused = await until_deployment(
@@ -231,21 +234,23 @@ async def test_a_rule_of_the_upstream_crd_is_told_until_it_is_met(
         await upgrade(api, standin("dynamo").document)
 
 
-async def until_invalid(api: Client, namespace: str) -> None:
-    """Tries to give `m` five workers, and stores nothing, until the API server has learnt of the rule."""
-    worker = {"services": {"VllmWorker": {"replicas": 5}}}
+async def until_refused(api: Client, namespace: str, spec: Object, words: str) -> None:
+    """Applies that spec to a DynamoGraphDeployment `m`, and stores nothing, until the API server refuses it.
+
+    It learns of a changed CRD a moment after that is stored.
+    """
     body = {
         "apiVersion": GRAPHS.api_version,
         "kind": GRAPHS.kind,
         "metadata": {"name": "m", "namespace": namespace},
-        "spec": worker,
+        "spec": spec,
     }
     async with asyncio.timeout(SECONDS):
         while True:
             try:
                 await api.apply(GRAPHS, body, manager="test", dry_run=True)
             except ApiError as error:
-                assert "five workers are too many" in error.message
+                assert words in error.message
                 return
             await asyncio.sleep(PROBE)
 

@@ -218,6 +218,7 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
         if shim.helpers is not None:
             await apply.prune(shim.client, shim.helpers, deployment.uid, todo.helpers)
     except apply.Refused as refused:
+        refused.retry = shim.upstream.worth_another_try(refused.retry)
         shim.refusals.remember(key, digest, loop.time(), refused)
         report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyRejected", str(refused), failed=True)
         return refused.retry

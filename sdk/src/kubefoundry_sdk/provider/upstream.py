@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from kubefoundry_sdk.api.kinds import CRDS, Kind, Object
 from kubefoundry_sdk.provider.contract import Provider, Schema, UnsupportedSchema
@@ -15,18 +16,30 @@ from kubefoundry_sdk.provider.operator_settings import OperatorSettings
 from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.store import Store
 
+TAKEN_UP: Final = 10.0
+AGAIN: Final = 3.0
+"""Seconds after a change of the CRD within which a refusal is worth another try so soon: we may have heard of the
+change before the API server, or the one of several that we asked, had taken it up itself."""
+
 
 class Upstream:
     """The sink of the CRD's watch. `changed` is called whenever what can be done upstream has changed."""
 
     def __init__(
-        self, process: Process, provider: Provider, manager: str, changed: Callable[[], None]
+        self,
+        process: Process,
+        provider: Provider,
+        manager: str,
+        changed: Callable[[], None],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._process = process
         self._provider = provider
         self._changed = changed
         self._tasks: list[asyncio.Task[None] | None] = []
         self._probed: Schema | UnsupportedSchema | None = None
+        self._clock = clock
+        self._taken = clock()
         self.objects = Store(managers=frozenset({manager}))
         told = provider.operator if provider.operator and provider.operator.read else None
         self.settings = OperatorSettings(told, self._settings_changed) if told else None
@@ -59,6 +72,10 @@ class Upstream:
         """Whether all objects of the kind are known, or it is known that there can be none."""
         told = self.settings is None or self.settings.known
         return told and self.listed and (self.kind is None or self.objects.synced.is_set())
+
+    def worth_another_try(self, otherwise: float) -> float:
+        """Seconds until what was just refused is to be tried again; `otherwise` where the CRD is as it was."""
+        return min(otherwise, AGAIN) if self._clock() - self._taken < TAKEN_UP else otherwise
 
     async def run(self) -> None:
         """Watches the CRD by name: no listing of all CRDs of a cluster (contract §6)."""
@@ -99,6 +116,7 @@ class Upstream:
     ) -> None:
         moved = version != self.version
         self._probed, self.version, self.digest = probed, version, digest
+        self._taken = self._clock()
         if moved:
             self._follow()
         self._changed()
