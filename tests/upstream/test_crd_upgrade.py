@@ -16,9 +16,10 @@ import pytest
 import kubefoundry_dynamo.probe
 import kubefoundry_kaito.probe
 import kubefoundry_kuberay.probe
-from kubefoundry_demo.suite import Suite
+from kubefoundry_demo.suite import PROBE, Suite
 from kubefoundry_sdk.api.kinds import CRDS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.contract import Schema
 from kubefoundry_sdk.provider.upstream import schema_digest
 from support.audit import AuditLog
@@ -30,7 +31,7 @@ from support.restarts import restarted
 from support.suites import install_crd, running_suite
 from support.upgrades import upgrade
 from support.upstream import UpstreamCRD, oldest_first, requires_shared
-from support.waiting import phase, until, until_deployment
+from support.waiting import SECONDS, phase, until, until_deployment
 
 pytestmark = [pytest.mark.integration, pytest.mark.upstream, requires_shared]
 
@@ -118,7 +119,7 @@ async def test_what_others_change_and_what_the_user_changes_after_the_releases(
         await until_deployment(api, name, namespace, lambda obj: api_version(obj) == kind.api_version)
     since = AuditLog(suite)
 
-    there = await api.get(kind, "drifts", namespace)
+    there = await converted(api, kind, "drifts", namespace)
     worker = [part["name"] for part in there["spec"]["components"]].index("VllmWorker")
     edit = {"op": "replace", "path": f"/spec/components/{worker}/replicas", "value": 7}
     await api.json_patch(kind, "drifts", namespace, [edit], manager=ADMIN)
@@ -163,6 +164,18 @@ async def walk(api: Client, provider: str) -> None:
         )
         # until the operator has said where its webhook is, nobody can read what is stored as another version
         await until(api, CRDS, crd.document["metadata"]["name"], None, converts)
+
+
+async def converted(api: Client, kind: Kind, name: str, namespace: str) -> Object:
+    """The object, once the API server reads it: it takes up a moment after the CRD says so where the webhook is."""
+    async with asyncio.timeout(SECONDS):
+        while True:
+            try:
+                return await api.get(kind, name, namespace)
+            except ApiError as error:
+                if "conversion webhook" not in error.message:
+                    raise
+            await asyncio.sleep(PROBE)
 
 
 def converts(crd: Object | None) -> bool:
