@@ -85,7 +85,7 @@ async def _sections(made: Rig, counts: dict[str, int]) -> AsyncIterator[Section]
     if "f" in counts:
         full = memory.resident(made) if "e" in counts else {}
         yield memory.section(imports, idle, full, counts.get("e", 0))
-    if "k" in counts and "e" in counts:
+    if "k" in counts:
         yield await alone.upstream_alone(made, burst.AT_ONCE)
 
 

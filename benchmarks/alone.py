@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from benchmarks import processes
 from benchmarks.figures import Figure, Section
-from benchmarks.rig import MANAGER, UPSTREAM, Rig, say
+from benchmarks.rig import MANAGER, UPSTREAM, Rig, at_a_time, say
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider import manifest
 
 
 async def upstream_alone(rig: Rig, at_once: int) -> Section:
     """Section k; to be measured last, and after e: it deletes what that left, and ends our processes."""
-    rendered = {
-        provider: [obj for live in seen.objects.values() if (obj := _as_rendered(live))]
+    namespace = await rig.namespace()
+    rendered = [
+        (UPSTREAM[provider], obj)
         for provider, seen in rig.upstream.items()
-    }
-    n = sum(map(len, rendered.values()))
+        for live in seen.objects.values()
+        if (obj := _as_rendered(live, namespace))
+    ]
+    n = len(rendered)
     say(f"k. the {n} upstream objects alone")
-    for namespace in {key[0] for key in rig.deployments.objects}:
-        await rig.clear(namespace)
+    for left in {key[0] for key in rig.deployments.objects}:
+        await rig.clear(left)
     for component in rig.suite.components.values():
         component.stop()
-    namespace = await rig.namespace()
     watched = processes.control_plane(rig)
     before = {name: processes.cpu_seconds(pid) for name, pid in watched.items()}
-    waiting = iter([(UPSTREAM[provider], obj) for provider, objects in rendered.items() for obj in objects])
-
-    async def work() -> None:
-        for kind, obj in waiting:
-            moved = {**obj, "metadata": {**obj["metadata"], "namespace": namespace}}
-            await rig.client.apply(kind, moved, manager=MANAGER)
-
-    await asyncio.gather(*(work() for _ in range(at_once)))
+    await at_a_time(at_once, (rig.client.apply(kind, obj, manager=MANAGER) for kind, obj in rendered))
     await rig.quiet()
     cpu = {name: processes.cpu_seconds(pid) - before[name] for name, pid in watched.items()}
     return Section(
@@ -48,10 +41,10 @@ async def upstream_alone(rig: Rig, at_once: int) -> Section:
     )
 
 
-def _as_rendered(live: Object) -> Object | None:
-    """The object as its shim applied it, without its owner."""
+def _as_rendered(live: Object, namespace: str) -> Object | None:
+    """The object as its shim applied it, in that namespace and without its owner."""
     record = manifest.applied(live)
     if record is None:
         return None
     meta = {key: value for key, value in record.manifest["metadata"].items() if key != "ownerReferences"}
-    return {**record.manifest, "metadata": meta}
+    return {**record.manifest, "metadata": {**meta, "namespace": namespace}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -141,13 +141,7 @@ class Rig:
 
     async def create_all(self, bodies: Sequence[Object], at_once: int) -> None:
         """All of them, so many requests on their way at a time."""
-        waiting = iter(bodies)
-
-        async def work() -> None:
-            for body in waiting:
-                await self.create(body)
-
-        await asyncio.gather(*(work() for _ in range(at_once)))
+        await at_a_time(at_once, (self.create(body) for body in bodies))
 
     async def run_all(self, bodies: Sequence[Object], at_once: int = 8) -> None:
         """Creates all of them and waits until they are Running and nothing happens any more."""
@@ -171,6 +165,17 @@ class Rig:
         everything = (self.deployments, *self.upstream.values())
         while (since := time.perf_counter() - max(item.last_change for item in everything)) < QUIET:  # noqa: ASYNC110
             await asyncio.sleep(QUIET - since)
+
+
+async def at_a_time(number: int, calls: Iterable[Awaitable[object]]) -> None:
+    """Awaits all of them, so many at a time; `calls` makes each when it is its turn."""
+    waiting = iter(calls)
+
+    async def work() -> None:
+        for call in waiting:
+            await call
+
+    await asyncio.gather(*(work() for _ in range(number)))
 
 
 def deployment(name: str, namespace: str, spec: Mapping[str, Any], provider: str | None = None) -> Object:

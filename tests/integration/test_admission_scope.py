@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_core.certificate_secret import SECRET
 from kubefoundry_core.webhook_configurations import CONFIGURATION, MUTATING, SPEC_CHANGES, VALIDATING
-from kubefoundry_demo.suite import NAMESPACE, PROBE, Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, SECRETS, Object
+from kubefoundry_demo.suite import PROBE, Suite
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
 from support.admission import BY_WEBHOOK
@@ -36,10 +35,12 @@ def asked(suite: Suite) -> dict[str, float]:
 
 async def applied(api: Client, namespace: str, part: Mapping[str, Any]) -> Object:
     """The ModelDeployment `m` after that part of it was applied."""
-    body = {**model_deployment("m", namespace, {}), **part}
-    body["metadata"] = {"name": "m", "namespace": namespace, **part.get("metadata", {})}
-    if "spec" not in part:
-        del body["spec"]
+    body = {
+        "apiVersion": MODEL_DEPLOYMENTS.api_version,
+        "kind": MODEL_DEPLOYMENTS.kind,
+        **part,
+        "metadata": {"name": "m", "namespace": namespace, **part.get("metadata", {})},
+    }
     return await api.apply(MODEL_DEPLOYMENTS, body, manager=f"test-{sorted(part)[0]}")
 
 
@@ -68,7 +69,6 @@ async def until_in_force(fresh: Suite, api: Client, namespace: str) -> None:
 
 async def test_only_new_specs_are_asked_about(fresh: Suite, api: Client, namespace: str) -> None:
     fresh.start("core")
-    await until(api, SECRETS, SECRET, NAMESPACE, bool)
     await api.create(MODEL_DEPLOYMENTS, model_deployment("m", namespace, CPU), manager="creator")
     await until_in_force(fresh, api, namespace)
     before = asked(fresh)
