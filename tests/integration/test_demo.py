@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
@@ -10,6 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
+
+from kubefoundry_demo.control_plane import ControlPlane
+from kubefoundry_demo.main import stay
 
 pytestmark = pytest.mark.integration
 
@@ -96,6 +100,36 @@ def test_ctrl_c_ends_all_of_it(tmp_path: Path, moment: str, code: int) -> None:
     assert demo.returncode == code
     assert list(tmp_path.iterdir()) == []
     assert processes_of(tmp_path) == []
+
+
+class AnsweredAtOnce(io.StringIO):
+    """A terminal whose user presses Ctrl-C as the first words appear."""
+
+    def write(self, text: str, /) -> int:
+        written = super().write(text)
+        if text.strip():
+            signal.raise_signal(signal.SIGINT)
+        return written
+
+
+def test_ctrl_c_is_taken_from_the_moment_it_is_offered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    shown = AnsweredAtOnce()
+    monkeypatch.setattr(sys, "stdout", shown)
+    try:
+        with subprocess.Popen(["cat"], stdin=subprocess.PIPE, text=True) as runs:
+            plane = ControlPlane(tmp_path / "kubeconfig", "", None, tmp_path / "binary", runs)
+
+            stay(plane, tmp_path)
+
+            assert runs.poll() is None
+    except KeyboardInterrupt:
+        pytest.fail("interrupted where it should have ended")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert "until Ctrl-C" in shown.getvalue()
 
 
 def test_a_kill_leaves_nothing_that_runs(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def main() -> None:
     try:
         folder = Path(tempfile.mkdtemp(prefix="kubefoundry-demo-"))
         try:
-            demonstrate(folder, stay=os.environ.get("CI") != "true")
+            demonstrate(folder, stays=os.environ.get("CI") != "true")
         except CannotRun as problem:
             sys.exit(f"kubefoundry-demo: {problem} (all logs: {folder})")
         shutil.rmtree(folder)
@@ -71,8 +71,8 @@ def main() -> None:
         sys.exit(130)
 
 
-def demonstrate(folder: Path, *, stay: bool) -> None:
-    """The demo from start to end; `stay` waits for Ctrl-C before the end. Raises CannotRun, KeyboardInterrupt."""
+def demonstrate(folder: Path, *, stays: bool) -> None:
+    """The demo from start to end; `stays` waits for Ctrl-C before the end. Raises CannotRun, KeyboardInterrupt."""
     started = time.monotonic()
 
     def say(text: str) -> None:
@@ -91,8 +91,8 @@ def demonstrate(folder: Path, *, stay: bool) -> None:
             suite.start()
             say(f"processes: {', '.join(COMPONENTS)}")
             _show_examples(plane, started)
-            if stay:
-                _stay(plane, suite.folder)
+            if stays:
+                stay(plane, suite.folder)
             else:
                 _clear(plane)
         finally:
@@ -119,15 +119,14 @@ def _show_examples(plane: ControlPlane, started: float) -> None:
         print(examples.refusal(plane, file), flush=True)
 
 
-def _stay(plane: ControlPlane, logs: Path) -> None:
+def stay(plane: ControlPlane, logs: Path) -> None:
     """Says what can be tried, and waits for Ctrl-C. Raises CannotRun when the control plane ends by itself."""
     assert plane.process is not None
     own = "" if shutil.which("kubectl") else f"  alias kubectl={shlex.quote(f'{plane.binary} kubectl')}\n"
-    print(
-        NEXT.format(kubeconfig=plane.kubeconfig, alias=own, namespace=examples.NAMESPACE, logs=logs),
-        flush=True,
-    )
+    words = NEXT.format(kubeconfig=plane.kubeconfig, alias=own, namespace=examples.NAMESPACE, logs=logs)
     try:
+        # Ctrl-C is offered with the first of these words, and may come while the last are still on their way.
+        print(words, flush=True)
         plane.process.wait()
     except KeyboardInterrupt:
         print(flush=True)
