@@ -55,7 +55,7 @@ test-ray: setup ## serveConfigV2 against Ray's own classes, in an environment of
 	$(PYTHON) -m venv build/ray
 	build/ray/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/ray.txt
 	build/ray/bin/python -m pip install --quiet --disable-pip-version-check --no-deps ./sdk ./providers/kuberay
-	build/ray/bin/python -m pytest -p no:cacheprovider -c /dev/null --rootdir . providers/kuberay/tests/test_ray_schema.py
+	build/ray/bin/python -m pytest -p no:cacheprovider -c /dev/null --rootdir . --noconftest providers/kuberay/tests/test_ray_schema.py
 
 lint: setup ## ruff, mypy --strict, import boundaries
 	$(BIN)/ruff check .

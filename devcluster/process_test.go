@@ -53,7 +53,7 @@ func TestStopAsksThenKills(t *testing.T) {
 
 func waitForLog(t *testing.T, p *process, want string) {
 	t.Helper()
-	for range 200 {
+	for range 3000 {
 		if raw, _ := os.ReadFile(p.logPath); strings.Contains(string(raw), want) {
 			return
 		}

@@ -1,7 +1,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from kubefoundry_sdk.api import validation
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
@@ -26,7 +26,6 @@ def test_the_typed_defaults_are_those_of_the_crd(spec: dict[str, Any]) -> None:
     assert complete == ModelDeploymentSpec.model_validate(spec)
 
 
-@settings(deadline=None)
 @given(values(structural(ModelDeploymentStatus)))
 def test_a_status_is_dumped_as_it_was_written(status: dict[str, Any]) -> None:
     typed = ModelDeploymentStatus.model_validate(status)
@@ -38,7 +37,6 @@ def test_a_status_is_dumped_as_it_was_written(status: dict[str, Any]) -> None:
 def test_a_provider_config_is_dumped_as_it_was_written(
     model: type[ProviderConfigSpec] | type[ProviderConfigStatus],
 ) -> None:
-    @settings(deadline=None)
     @given(values(structural(model)))
     def dumped(value: dict[str, Any]) -> None:
         assert model.model_validate(value).model_dump(by_alias=True, exclude_unset=True) == value

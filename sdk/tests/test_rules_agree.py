@@ -24,7 +24,7 @@ def _by_python(spec: dict[str, Any]) -> list[str]:
     return sorted(problem.message for problem in validation.validate(spec) if problem.message in MESSAGES)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(values(SCHEMA))
 def test_python_and_cel_break_the_same_rules(spec: dict[str, Any]) -> None:
     assert _by_python(spec) == sorted(broken(validation.default(spec), SCHEMA))
@@ -35,7 +35,7 @@ def test_cel_refuses_what_the_table_says(refused: Refused) -> None:
     assert refused.message in list(broken(validation.default(refused.spec), SCHEMA))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(values(SCHEMA, odd=True))
 def test_our_reading_of_the_schema_is_that_of_json_schema(spec: Any) -> None:
     stored = structure.defaulted(spec, SCHEMA)

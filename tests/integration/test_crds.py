@@ -81,7 +81,7 @@ def test_a_bad_example_is_refused_with_the_text_of_python(installed: ControlPlan
 
 
 # one batch is one call; no shrinking, because that would be hundreds of calls
-BY_SERVER = settings(max_examples=10, deadline=None, derandomize=True, phases=[Phase.generate], database=None)
+BY_SERVER = settings(max_examples=10, derandomize=True, phases=[Phase.generate], database=None)
 
 
 def test_valid_specs_are_taken_with_the_defaults_of_python(installed: ControlPlane) -> None:

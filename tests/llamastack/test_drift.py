@@ -13,7 +13,7 @@ from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.provider.drift import LIMIT
 from support.audit import AuditLog, until_logged
-from support.llamastack import deployment, edit, llsd, told, until_object, until_status
+from support.llamastack import deployment, edit, llsd, until_object
 
 pytestmark = pytest.mark.integration
 
@@ -62,8 +62,7 @@ async def test_a_config_map_comes_back_whatever_its_cr_is_called(
     await api.create(CONFIG_MAPS, body, manager="user")
     bundle = {"caBundle": {"configMapName": "cas"}}
     await api.create(LLSD, llsd("odd-applied", namespace, tlsConfig=bundle), manager="user")
-    await until_status(api, "odd-applied", namespace, lambda status: told(status, "DeploymentReady"))
-    first = await api.get(CONFIG_MAPS, "odd-applied-ca-bundle", namespace)
+    first = await until_object(api, CONFIG_MAPS, "odd-applied-ca-bundle", namespace)
 
     await api.delete(CONFIG_MAPS, "odd-applied-ca-bundle", namespace, uid=first["metadata"]["uid"])
 

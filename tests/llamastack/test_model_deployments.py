@@ -16,6 +16,7 @@ from kubefoundry_sdk.cluster.errors import ApiError
 from support.audit import AuditLog
 from support.deployments import GPU, model_deployment
 from support.llamastack import deployment, edit, llsd, reason, told, until_object, until_status
+from support.roles import until_allowed
 
 pytestmark = pytest.mark.integration
 
@@ -156,6 +157,7 @@ async def test_without_their_role_everything_else_works(api: Client, idle: Suite
     component = idle.install("llamastack")
     role = "kubefoundry-llamastack-modeldeployments"
     idle.plane.kubectl("delete", "clusterrolebinding", role)
+    until_allowed(idle.plane, "llamastack", "list", MODEL_DEPLOYMENTS.crd, allowed=False)
     component.start()
     component.wait_ready()
 

@@ -191,7 +191,15 @@ async def test_new_pods_that_fail_while_old_ones_serve(api: Client, stack: Suite
     }
 
     await pod_status(api, old, running)
-    first = await until_status(api, "serves", namespace, lambda status: status.get("phase") == "Ready")
+    # two watches: the Deployment's and the pods'
+    await until_status(
+        api,
+        "serves",
+        namespace,
+        lambda status: (
+            (status.get("phase"), reason(status, "ExternalProvidersReady")) == ("Ready", "ProvidersReady")
+        ),
+    )
     await edit(
         api,
         "serves",
@@ -206,6 +214,5 @@ async def test_new_pods_that_fail_while_old_ones_serve(api: Client, stack: Suite
     status = await until_status(
         api, "serves", namespace, lambda status: reason(status, "ExternalProvidersReady") == "ProviderFailed"
     )
-    assert reason(first, "ExternalProvidersReady") == "ProvidersReady"
     assert status["phase"] == "Ready"
     assert reason(status, "DeploymentReady") == "CrashLoop"

@@ -121,6 +121,8 @@ async def test_an_id_used_twice_changes_nothing(
 
 async def test_pods_that_a_quota_forbids(api: Client, stack: Suite, namespace: str) -> None:
     stack.plane.kubectl("create", "quota", "tight", "--hard=pods=0", "-n", namespace)
+    # admission goes by the status, which a controller writes
+    stack.plane.kubectl("wait", "--for=jsonpath={.status.hard.pods}=0", "quota/tight", "-n", namespace)
 
     await api.create(LLSD, llsd("quota", namespace), manager="user")
 

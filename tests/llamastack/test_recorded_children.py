@@ -93,7 +93,8 @@ async def test_the_children_are_those_that_were_recorded(
 @pytest.mark.parametrize("name", [case.name for case in recordings.cases()])
 async def test_there_are_no_other_children(api: Client, recorded: dict[str, Case], name: str) -> None:
     case = recorded[name]
-    await until_object(api, DEPLOYMENTS, case.cr["metadata"]["name"], case.namespace)
+    for child in case.children:
+        await until_object(api, KINDS[child["kind"]], child["metadata"]["name"], case.namespace)
 
     made = set()
     for kind in KINDS.values():

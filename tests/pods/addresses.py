@@ -60,6 +60,12 @@ async def _run(*command: str, text: str = "") -> None:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
-    output, _ = await done.communicate(text.encode())
+    try:
+        output, _ = await done.communicate(text.encode())
+    except asyncio.CancelledError:
+        # what it does to the pod's files is over before they are taken away
+        done.kill()
+        await done.wait()
+        raise
     if done.returncode:
         raise CommandFailed(f"{' '.join(command)}: {output.decode().strip()}\n{text}")

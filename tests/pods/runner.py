@@ -207,8 +207,8 @@ class Work:
         try:
             await node_object.schedule(self._client, pod)
         except ApiError as error:
-            # Deleted, or bound, meanwhile.
-            if not (error.not_found or error.code == 409):
+            # Deleted, or bound, meanwhile, or its namespace is being deleted.
+            if error.code not in (403, 404, 409):
                 raise
 
     def _variables(self, pod: Object) -> Mapping[str, str]:

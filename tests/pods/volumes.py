@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from kubefoundry_sdk.api import quantity
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.cluster.errors import ApiError
 from pods import syscalls
 from pods.environment import Facts
 from pods.kubelet_client import CLAIMS, KubeletClient
@@ -106,7 +107,13 @@ class Maker:
         if source := part.get("serviceAccountToken"):
             account = self.facts.pod["spec"].get("serviceAccountName") or "default"
             seconds = source.get("expirationSeconds", 3600)
-            token = await self.client.token(self.facts.pod, account, source.get("audience"), seconds)
+            try:
+                token = await self.client.token(self.facts.pod, account, source.get("audience"), seconds)
+            except ApiError as error:
+                # without its account, or in a namespace that is being deleted
+                if error.code not in (403, 404):
+                    raise
+                raise NotThere(f"token of {account}: {error.message}") from None
             return {source["path"]: (token.encode(), mode)}
         if source := part.get("downwardAPI"):
             return {

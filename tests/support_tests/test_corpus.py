@@ -11,7 +11,7 @@ from support.corpus import NEEDS_GPU, deployment, specs
 from support.fieldtable import FIELDS
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(specs())
 def test_a_spec_breaks_no_rule(spec: dict[str, Any]) -> None:
     typed = deployment(spec).spec
@@ -29,7 +29,7 @@ def test_a_spec_breaks_no_rule(spec: dict[str, Any]) -> None:
 def test_every_field_is_reached() -> None:
     reached: set[str] = set()
 
-    @settings(max_examples=200, deadline=None, derandomize=True, database=None)
+    @settings(max_examples=200, derandomize=True, database=None)
     @given(specs())
     def collect(spec: dict[str, Any]) -> None:
         reached.update(field for field in FIELDS if _states(spec, field))

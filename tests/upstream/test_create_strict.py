@@ -117,7 +117,6 @@ def generated(provider: str) -> list[Spec]:
 
     @settings(
         max_examples=15 * OBJECTS,
-        deadline=None,
         derandomize=True,
         database=None,
         phases=[Phase.generate],

@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubefoundry_dynamo.probe import probe
@@ -61,13 +61,13 @@ def refused(spec: dict[str, Any], crd: UpstreamCRD) -> list[str]:
 @pytest.mark.upstream
 @requires_shared
 @pytest.mark.parametrize("crd", EVERY, ids=str)
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200)
 @given(spec=SPECS)
 def test_real_crds_take_what_is_rendered(crd: UpstreamCRD, spec: dict[str, Any]) -> None:
     assert refused(spec, crd) == []
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(spec=SPECS)
 def test_the_stand_in_takes_what_is_rendered(spec: dict[str, Any]) -> None:
     assert refused(spec, standin("dynamo")) == []

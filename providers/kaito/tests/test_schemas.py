@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
 
@@ -22,9 +22,7 @@ SHIMS = {
     "auto": provider(Settings(provisioning="auto", gpu_instance_type="gpu-1", cpu_instance_type="cpu-8")),
 }
 
-EXAMPLES = settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
-)
+EXAMPLES = settings(max_examples=200, print_blob=True)
 
 
 def servable(spec: Spec, mode: str, schema: Schema, server: str) -> Spec:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kubefoundry_kuberay.probe import probe
@@ -47,13 +47,13 @@ def refused(spec: dict[str, Any], crd: UpstreamCRD) -> list[str]:
 @pytest.mark.upstream
 @requires_shared
 @pytest.mark.parametrize("crd", crds("kuberay"), ids=str)
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200)
 @given(spec=SPECS)
 def test_real_crds_take_what_is_rendered(crd: UpstreamCRD, spec: dict[str, Any]) -> None:
     assert refused(spec, crd) == []
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(spec=SPECS)
 def test_the_stand_in_takes_what_is_rendered(spec: dict[str, Any]) -> None:
     assert refused(spec, standin("kuberay")) == []

@@ -121,7 +121,7 @@ async def until_answers(server: Server, path: str) -> None:
             try:
                 if (await server.ask("GET", path)).status == 200:
                     return
-            except aiohttp.ClientError:
+            except (aiohttp.ClientError, TimeoutError):
                 # Nobody listens yet; the probe of a kubelet asks again, too.
                 await asyncio.sleep(0.05)
 
