@@ -37,6 +37,7 @@ BINDINGS = Kind(
     namespaced=False,
 )
 BAD, GOOD = "example.com/bad:1.0.0", "example.com/good:1.0.0"
+DENIAL = "not in this namespace"
 
 
 async def test_a_quota_that_is_raised(suite: Suite, api: Client, namespace: str, provider: str) -> None:
@@ -46,7 +47,7 @@ async def test_a_quota_that_is_raised(suite: Suite, api: Client, namespace: str,
     used = {"hard": {counted: "0"}, "used": {counted: "0"}}
     # No quota controller runs here: its part is played.
     await api.apply_status(QUOTAS, quota(namespace, status=used), manager="admin")
-    await in_force(api, provider, namespace, True)
+    await in_force(api, provider, namespace, "exceeded quota")
 
     await create(api, namespace, provider, GPU)
 
@@ -61,7 +62,7 @@ async def test_a_quota_that_is_raised(suite: Suite, api: Client, namespace: str,
     await api.apply_status(
         QUOTAS, quota(namespace, status={"hard": {counted: "1"}, "used": {counted: "0"}}), manager="admin"
     )
-    await in_force(api, provider, namespace, False)
+    await in_force(api, provider, namespace, None)
     await edit(api, namespace, "/spec/engine/contextLength", 4096)
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
 
@@ -84,7 +85,7 @@ async def test_a_policy_that_goes(
         refused = await until_rejected(api, namespace)
         told = message(refused, "ResourceCreated")
         assert told.startswith(f"{kind.kind} 'm' was refused: ")
-        assert "denied request: not in this namespace" in told
+        assert f"denied request: {DENIAL}" in told
         assert told.endswith(f"; {remedy}")
     # Touched, though the manifest stays what it is.
     await edit(api, namespace, "/spec/provider/overrides", {"nobodyReadsThis": True})
@@ -189,7 +190,7 @@ async def policy(api: Client, provider: str, namespace: str, why: str) -> AsyncI
     }
     rule = {
         "expression": "!('kubefoundry.ai/managed-by' in object.metadata.?labels.orValue({}))",
-        "message": "not in this namespace",
+        "message": DENIAL,
         "reason": why,
     }
     made = await api.create(
@@ -212,23 +213,24 @@ async def policy(api: Client, provider: str, namespace: str, why: str) -> AsyncI
         },
         manager="admin",
     )
-    await in_force(api, provider, namespace, True)
+    await in_force(api, provider, namespace, DENIAL)
     yield
     await api.delete(POLICIES, name, None, uid=made["metadata"]["uid"])
-    await in_force(api, provider, namespace, False)
+    await in_force(api, provider, namespace, None)
 
 
-async def in_force(api: Client, provider: str, namespace: str, wanted: bool) -> None:
-    """Asks the API server, which learns of policies in its own time, until it refuses an example, or takes it."""
+async def in_force(api: Client, provider: str, namespace: str, words: str | None) -> None:
+    """Asks the API server, which learns of policies in its own time, until it refuses an example with these words,
+    or takes it."""
     example = foreign(provider, "example", namespace)
     example["metadata"]["labels"] = {"kubefoundry.ai/managed-by": "kubefoundry"}
     async with asyncio.timeout(SECONDS):
         while True:
             try:
                 await api.create(UPSTREAM[provider], example, manager="test", dry_run=True)
-                refused = False
-            except ApiError:
-                refused = True
-            if refused is wanted:
+                met = words is None
+            except ApiError as error:
+                met = words is not None and words in error.message
+            if met:
                 return
             await asyncio.sleep(PROBE)

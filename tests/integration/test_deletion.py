@@ -7,10 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from kubefoundry_demo.suite import Suite
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.audit import AuditLog
 from support.deployments import GPU, model_deployment
+from support.finalizers import hold, let_go
 from support.kinds import UPSTREAM
 from support.restarts import stopped
 from support.waiting import message, phase, reason, until, until_deployment
@@ -18,7 +19,6 @@ from support.waiting import message, phase, reason, until, until_deployment
 pytestmark = pytest.mark.integration
 
 EVERY = pytest.mark.parametrize("provider", UPSTREAM)
-HELD = "example.com/held-by-the-test"
 
 
 @EVERY
@@ -48,7 +48,7 @@ async def test_the_upstream_object_goes_first(
     kind = UPSTREAM[provider]
     made = await create(api, namespace, provider)
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
-    await add_finalizer(api, kind, namespace)
+    await hold(api, kind, namespace)
 
     await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
 
@@ -61,7 +61,7 @@ async def test_the_upstream_object_goes_first(
     )
     assert upstream is not None
     assert f"kubefoundry.ai/{provider}-provider" in leaving["metadata"]["finalizers"]
-    await remove_finalizer(api, kind, namespace)
+    await let_go(api, kind, namespace)
     await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
     await until(api, kind, "m", namespace, lambda obj: obj is None)
 
@@ -96,7 +96,7 @@ async def test_what_a_forced_removal_left_is_waited_for(
     kind = UPSTREAM[provider]
     first = await create(api, namespace, provider)
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
-    await add_finalizer(api, kind, namespace)
+    await hold(api, kind, namespace)
     await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=first["metadata"]["uid"])
     suite.plane.kubectl(
         "patch",
@@ -116,7 +116,7 @@ async def test_what_a_forced_removal_left_is_waited_for(
         api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "WaitingForCleanup"
     )
     assert phase(waiting) == "Pending"
-    await remove_finalizer(api, kind, namespace)
+    await let_go(api, kind, namespace)
     uid = second["metadata"]["uid"]
     await until(api, kind, "m", namespace, lambda obj: obj is not None and owner_uids(obj) == {uid})
     await until_deployment(
@@ -173,30 +173,3 @@ def has_come_to(awaited: str) -> Callable[[Object], bool]:
 
 def owner_uids(*objects: Object) -> set[str]:
     return {owner["uid"] for obj in objects for owner in obj["metadata"].get("ownerReferences", ())}
-
-
-async def add_finalizer(api: Client, kind: Kind, namespace: str) -> None:
-    await api.apply(
-        kind,
-        {
-            "apiVersion": kind.api_version,
-            "kind": kind.kind,
-            "metadata": {"name": "m", "namespace": namespace, "finalizers": [HELD]},
-        },
-        manager="test",
-    )
-
-
-async def remove_finalizer(api: Client, kind: Kind, namespace: str) -> None:
-    live = await api.get(kind, "m", namespace)
-    index = live["metadata"]["finalizers"].index(HELD)
-    await api.json_patch(
-        kind,
-        "m",
-        namespace,
-        [
-            {"op": "test", "path": f"/metadata/finalizers/{index}", "value": HELD},
-            {"op": "remove", "path": f"/metadata/finalizers/{index}"},
-        ],
-        manager="test",
-    )

@@ -95,7 +95,9 @@ async def test_a_provider_that_refuses_before_it_made_anything_is_left_out(
         install_crd(fresh, standin(provider).document)
     fresh.simulate("kaito", "dynamo")
     fresh.start("core", "selector", "kaito", "dynamo")
-    await give_rule(fresh, api, "kaito", {"condition": "true", "priority": 1})
+    await until_ready(api, "dynamo")
+    # Who has judged this has seen the other.
+    await until_judged(api, await give_rule(fresh, api, "kaito", {"condition": "true", "priority": 1}))
     # Too long for Dynamo's Services, of which Dynamo's capabilities say nothing.
     name = "m" * 54
 
@@ -143,11 +145,15 @@ async def test_rules_that_an_admin_changed_stay_the_admins(fresh: Suite, api: Cl
     assert (await until_judged(api, anew))["status"] == "True"
 
 
-async def give_rule(suite: Suite, api: Client, provider: str, rule: dict[str, Any]) -> Object:
-    """An admin's edit: one rule more, at the end."""
+async def until_ready(api: Client, provider: str) -> None:
     await until(
         api, PROVIDER_CONFIGS, provider, None, lambda obj: obj and (obj.get("status") or {}).get("ready")
     )
+
+
+async def give_rule(suite: Suite, api: Client, provider: str, rule: dict[str, Any]) -> Object:
+    """An admin's edit: one rule more, at the end."""
+    await until_ready(api, provider)
     change = [{"op": "add", "path": "/spec/selectionRules/-", "value": rule}]
     suite.plane.kubectl("patch", "ipc", provider, "--type=json", "-p", json.dumps(change))
     return await api.get(PROVIDER_CONFIGS, provider)

@@ -16,9 +16,18 @@ HELD: Final = "example.com/held-by-the-test"
 @asynccontextmanager
 async def held(api: Client, kind: Kind, namespace: str, name: str = "m") -> AsyncIterator[None]:
     """A finalizer of somebody else's on the object for the time of the block, in which it is deleted."""
+    await hold(api, kind, namespace, name)
+    yield
+    await let_go(api, kind, namespace, name)
+
+
+async def hold(api: Client, kind: Kind, namespace: str, name: str = "m") -> None:
     add = [{"op": "add", "path": "/metadata/finalizers/-", "value": HELD}]
     await api.json_patch(kind, name, namespace, add, manager="test")
-    yield
+
+
+async def let_go(api: Client, kind: Kind, namespace: str, name: str = "m") -> None:
+    """Of an object that is being deleted, once nobody else's finalizer is left on it."""
     await until(
         api, kind, name, namespace, lambda obj: obj is not None and obj["metadata"]["finalizers"] == [HELD]
     )
