@@ -22,7 +22,10 @@ pytestmark = pytest.mark.integration
 
 LABEL = {"metadata": {"labels": {"team": "a"}}}
 FINALIZER = {"metadata": {"finalizers": ["example.com/kept"]}}
-SPEC = {"spec": {**CPU, "engine": {**CPU["engine"], "contextLength": 4096}}}
+
+
+def spec(context_length: int, **engine: Any) -> Object:
+    return {"spec": {**CPU, "engine": {**CPU["engine"], "contextLength": context_length, **engine}}}
 
 
 def asked(suite: Suite) -> dict[str, float]:
@@ -57,11 +60,12 @@ async def until_in_force(fresh: Suite, api: Client, namespace: str) -> None:
             ),
         )
     async with asyncio.timeout(SECONDS):
-        turn = 0
+        turn = 1
         while True:
             before = asked(fresh)
+            await applied(api, namespace, spec(turn))
             await applied(api, namespace, {"metadata": {"labels": {"turn": str(turn)}}})
-            if asked(fresh) == before:
+            if asked(fresh) == {name: count + 1 for name, count in before.items()}:
                 return
             turn += 1
             await asyncio.sleep(PROBE)
@@ -77,12 +81,11 @@ async def test_only_new_specs_are_asked_about(fresh: Suite, api: Client, namespa
     await applied(api, namespace, FINALIZER)
     assert asked(fresh) == before
 
-    await applied(api, namespace, SPEC)
+    await applied(api, namespace, spec(4096))
     assert asked(fresh) == {name: count + 1 for name, count in before.items()}
 
     with pytest.raises(ApiError) as refused:
-        bad = {"spec": {**SPEC["spec"], "engine": {**SPEC["spec"]["engine"], "args": {"ctx-size": "1"}}}}
-        await applied(api, namespace, bad)
+        await applied(api, namespace, spec(4096, args={"ctx-size": "1"}))
     assert refused.value.message.startswith(BY_WEBHOOK)
 
     live = await api.get(MODEL_DEPLOYMENTS, "m", namespace)

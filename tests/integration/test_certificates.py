@@ -22,7 +22,7 @@ from kubefoundry_demo.suite import NAMESPACE, PROBE, Component, Suite
 from kubefoundry_sdk.api.kinds import SECRETS, Object
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
-from support.admission import BY_WEBHOOK, refusal
+from support.admission import BY_WEBHOOK, refusal, until_refused_by_webhook
 from support.deployments import CPU
 from support.refused_specs import changed
 from support.server_metrics import total
@@ -195,8 +195,7 @@ async def test_a_spoilt_bundle_is_put_back(fresh: Suite, api: Client, namespace:
             await api.replace(kind, live, manager="somebody")
             await until(api, kind, CONFIGURATION, None, lambda obj: obj and bundles(obj) == {bundle})
 
-        # The API server's own watch of its webhook configurations runs beside ours.
-        await until_refused(api, namespace)
+        await until_refused_by_webhook(api, namespace, BAD)
 
 
 async def until_asked(suite: Suite, api: Client, namespace: str) -> float:
@@ -204,17 +203,9 @@ async def until_asked(suite: Suite, api: Client, namespace: str) -> float:
     async with asyncio.timeout(SECONDS):
         while True:
             before = failed_open(suite)
-            await until_refused(api, namespace)
+            await until_refused_by_webhook(api, namespace, BAD)
             if failed_open(suite) == before:
                 return before
-
-
-async def until_refused(api: Client, namespace: str) -> None:
-    async with asyncio.timeout(SECONDS):
-        while True:
-            if (await refusal(api, namespace, BAD)).startswith(BY_WEBHOOK):
-                return
-            await asyncio.sleep(PROBE)
 
 
 def bundles(configuration: Object) -> set[str]:

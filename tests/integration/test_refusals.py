@@ -13,7 +13,7 @@ from kubefoundry_demo.suite import Suite
 from kubefoundry_sdk.api import validation
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
 from kubefoundry_sdk.cluster.client import Client
-from support.admission import BY_WEBHOOK, install_crd_without, refusal
+from support.admission import BY_WEBHOOK, install_crd_without, refusal, until_refused_by_webhook
 from support.deployments import CPU, DISAGGREGATED, GPU, model_deployment
 from support.refused_specs import AGGREGATED, REFUSED, Refused, changed
 from support.restarts import stopped
@@ -94,6 +94,7 @@ async def test_the_webhook_alone_refuses_in_the_same_words_and_fills_in_the_defa
 ) -> None:
     fresh.start("core")
     await install_crd_without(fresh.plane, api, "default")
+    await until_refused_by_webhook(api, namespace, REFUSED[0].spec)
 
     for case in (*REFUSED, *WEBHOOK_ONLY):
         assert await refusal(api, namespace, case.spec) == by_webhook(case), case.name

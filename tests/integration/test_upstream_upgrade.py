@@ -56,10 +56,19 @@ async def stored_as_v1beta1(suite: Suite, api: Client, namespace: str) -> AsyncI
 async def test_a_moved_storage_version_writes_nothing(
     suite: Suite, api: Client, namespace: str, stored_as_v1beta1: AuditLog
 ) -> None:
-    reported = await until_upstream(api, "dynamo", "SchemaSupported")
+    await until(
+        api,
+        PROVIDER_CONFIGS,
+        "dynamo",
+        None,
+        lambda obj: (
+            obj is not None
+            and reason(obj, "UpstreamReady") == "SchemaSupported"
+            and obj["status"]["upstreamCRDVersion"] == LISTED.api_version
+        ),
+    )
     moved = await api.get(MODEL_DEPLOYMENTS, "m", namespace)
 
-    assert reported["status"]["upstreamCRDVersion"] == LISTED.api_version
     assert (phase(moved), moved["status"]["endpoint"]["service"]) == ("Running", "m-frontend")
     # another one is made in the new shape, and after it the old one has certainly been looked at
     await serving(api, namespace, "dynamo", "later")

@@ -33,6 +33,15 @@ async def refusal(api: Client, namespace: str, spec: dict[str, Any]) -> str:
     return ""
 
 
+async def until_refused_by_webhook(api: Client, namespace: str, spec: dict[str, Any]) -> None:
+    """Returns once the API server asks the webhook about such a spec: it hears of webhooks in its own time."""
+    async with asyncio.timeout(SECONDS):
+        while True:
+            if (await refusal(api, namespace, spec)).startswith(BY_WEBHOOK):
+                return
+            await asyncio.sleep(PROBE)
+
+
 def dry_runs(plane: ControlPlane, namespace: str, specs: list[Any]) -> list[str | Object]:
     """For each spec what a dry run of its creation gives, the object or the error's text; all in one call."""
     objects = [model_deployment(f"d{index}", namespace, spec) for index, spec in enumerate(specs)]
