@@ -82,34 +82,44 @@ def _phase(live: Object, status: Status, workers: Sequence[Pool]) -> tuple[Obser
 
 def _serves(status: Status, workers: Sequence[Pool]) -> bool:
     """Whether every component that is to run has a ready pod; one without a count is as good as the state."""
-    successful = status.state == "successful" and status.fresh
     needed = [FRONTEND, *(pool.name for pool in workers if pool.replicas)]
-    return all(status.counts[name].ready > 0 if name in status.counts else successful for name in needed)
+    return all(
+        status.counts[name].ready > 0 if name in status.counts else _successful(status) for name in needed
+    )
 
 
 def _gone(status: Status, workers: Sequence[Pool]) -> bool:
-    if not status.counts:
-        return status.state == "successful" and status.fresh
-    counts = [status.counts[pool.name] for pool in workers if pool.name in status.counts]
-    return all(count.replicas == count.ready == 0 for count in counts)
+    """Whether no worker has a pod any more; one without a count is as good as the state."""
+    return all(
+        count.replicas == count.ready == 0
+        if (count := status.counts.get(pool.name)) is not None
+        else _successful(status)
+        for pool in workers
+    )
+
+
+def _successful(status: Status) -> bool:
+    return bool(status.state == "successful" and status.fresh)
 
 
 def _replicas(status: Status, workers: Sequence[Pool], *, serving: bool) -> Replicas:
-    """Sums over the workers; where the operator counts none, a serving graph has what was asked for.
+    """Sums over the workers; of one that the operator does not count, a serving graph has what was asked for.
 
     Requests reach a worker only where the whole graph serves: through the frontend, and by prefill and decode both.
     """
-    desired = sum(pool.replicas for pool in workers)
-    if not status.counts:
-        seen = desired if serving else 0
-        return Replicas(desired, seen, seen)
-    counts = [status.counts[pool.name] for pool in workers if pool.name in status.counts]
-    available = sum(count.available for count in counts) if serving else 0
-    return Replicas(desired, sum(count.ready for count in counts), available)
+    ready = available = 0
+    for pool in workers:
+        if (count := status.counts.get(pool.name)) is not None:
+            ready += count.ready
+            available += count.available if serving else 0
+        elif serving:
+            ready += pool.replicas
+            available += pool.replicas
+    return Replicas(sum(pool.replicas for pool in workers), ready, available)
 
 
 def _running_message(status: Status, workers: Sequence[Pool]) -> str:
-    if status.state == "successful" and status.fresh:
+    if _successful(status):
         return status.words
     replicas = _replicas(status, workers, serving=True)
     return _with_freshness(status, f"{replicas.ready} of {replicas.desired} replicas ready: {status.words}")
