@@ -12,6 +12,7 @@ from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment
 from support.events import until_told
+from support.finalizers import hold
 from support.kinds import NAMESPACES, UPSTREAM
 from support.restarts import uninstalled
 from support.roles import without
@@ -21,7 +22,6 @@ from support.waiting import message, phase, until, until_deployment
 pytestmark = pytest.mark.integration
 
 EVERY = pytest.mark.parametrize("provider", UPSTREAM)
-HELD = "example.com/held-by-the-test"
 PATIENCE = {"KUBEFOUNDRY_FINALIZER_TIMEOUT": "5"}
 """Seconds, in place of 5 minutes: within them the shim has to say what it waits for."""
 
@@ -45,10 +45,7 @@ async def test_an_upstream_object_that_does_not_go(
 ) -> None:
     kind = UPSTREAM[provider]
     made = await create_running(api, namespace, provider)
-    held = {"name": "m", "namespace": namespace, "finalizers": [HELD]}
-    await api.apply(
-        kind, {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": held}, manager="test"
-    )
+    await hold(api, kind, namespace)
 
     await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
 

@@ -138,7 +138,7 @@ async def test_they_can_be_labelled_and_deleted_but_not_spoilt_further(
     )
     await until(api, MODEL_DEPLOYMENTS, name, namespace, lambda obj: obj is None)
 
-    upgraded.plane.kubectl("delete", "namespace", namespace)
+    upgraded.plane.kubectl("delete", "namespace", namespace, "--timeout=120s")
 
 
 async def test_a_model_that_serves_goes_on_under_a_bad_change(

@@ -52,7 +52,8 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
         for name in ("core", *UPSTREAM):
             patience = {"KUBEFOUNDRY_HEARTBEAT_TIMEOUT": "10"}
             if name != "core":
-                patience["KUBEFOUNDRY_STALE_AFTER"] = "2"
+                # longer than a simulated operator needs to begin, on a busy machine too
+                patience["KUBEFOUNDRY_STALE_AFTER"] = "5"
             made.install(name, environment=patience)
         made.start("core", *UPSTREAM)
         yield made
@@ -154,15 +155,8 @@ async def loses_its_replica(api: Client, namespace: str, provider: str) -> None:
     assert await api.get(UPSTREAM[provider], provider, namespace) == upstream
     await until_told(api, namespace, "HeartbeatSeen", lambda note: f"Provider {provider} " in note)
     events, _ = await api.list(EVENTS, namespace)
-    # On a busy machine the beginning of the other two may have been taken for a standstill, in other words.
-    mine = [
-        event["reason"]
-        for event in events
-        if event["regarding"]["name"] == provider
-        and event["reason"] in TOLD
-        and (event["reason"] == "HeartbeatSeen" or said in event["note"])
-    ]
-    assert sorted(mine) == sorted(TOLD)
+    mine = [event["reason"] for event in events if event["regarding"]["name"] == provider]
+    assert sorted(reason for reason in mine if reason in TOLD) == sorted(TOLD)
     await remove(api, DEPLOYMENTS, name, namespace)
     await until_registered(api, provider, None)
 
