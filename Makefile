@@ -7,8 +7,11 @@ STAMP := $(VENV)/.installed
 PACKAGES := sdk core selector providers/kaito providers/dynamo providers/kuberay simulators demo examples/shim llamastack/tool llamastack
 SOURCES := sdk/src core/src selector/src providers/kaito/src providers/dynamo/src providers/kuberay/src simulators/src demo/src benchmarks examples/shim/src examples/selector llamastack/src llamastack/tool/src
 
+# Where Python may not keep what it compiled, pytest compiles every test file again in each of its processes.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-llamastack test test-unit test-integration test-upstream test-pods test-operators test-go test-ray lint behaviours accept-llamastack mutations bench crds manifests docs lock clean
+.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-upstream test-pods test-operators test-go test-ray lint behaviours accept-llamastack mutations bench crds manifests docs lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 26
@@ -28,19 +31,23 @@ demo: setup ## the whole suite on this machine, until Ctrl-C
 demo-llamastack: setup ## two external providers from their sources to a llama-stack that answers; root
 	@tests/pods/demo
 
-test: lint test-go ## everything: static checks, Go, unit, integration and upstream rungs, and pods where that can be
+test: setup ## everything: static checks, Go, unit, integration and upstream rungs, and pods where that can be
 	@devcluster/build > /dev/null
-	$(BIN)/pytest
-	tests/pods/run
+	@PYTHONPATH=tests $(BIN)/python -m rungs all
+
+check: setup ## static checks and unit tests, in a minute: before each commit
+	@PYTHONPATH=tests $(BIN)/python -m rungs check
 
 test-unit: setup ## pure functions only: no Go, under 30 s
-	$(BIN)/pytest -m "not integration and not upstream"
+	@PYTHONPATH=tests $(BIN)/python -m rungs unit
 
 test-integration: setup ## real processes against a real kube-apiserver
-	$(BIN)/pytest -m "integration and not upstream"
+	@devcluster/build > /dev/null
+	@PYTHONPATH=tests $(BIN)/python -m rungs integration
 
 test-upstream: setup ## rendered objects against the real upstream CRDs of ../shared
-	$(BIN)/pytest -m upstream
+	@devcluster/build > /dev/null
+	@PYTHONPATH=tests $(BIN)/python -m rungs upstream
 
 test-pods: setup ## LlamaStackDistributions with a real llama-stack in real pods; root
 	tests/pods/run

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from kubefoundry_demo.control_plane import ControlPlane, control_plane
 from kubefoundry_demo.suite import Suite
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
+from support.namespaces import new_namespace
 from support.suites import running_suite
 
 PROVIDERS = ("kaito", "dynamo", "kuberay")
@@ -61,11 +61,6 @@ async def api(request: pytest.FixtureRequest) -> AsyncIterator[Client]:
 
 
 @pytest.fixture
-def namespace(request: pytest.FixtureRequest) -> str:
+async def namespace(api: Client) -> str:
     """A namespace of the test's own."""
-    name = f"t-{uuid.uuid4().hex[:8]}"
-    which = next(name for name in ("fresh", "suite", "cluster") if name in request.fixturenames)
-    made = request.getfixturevalue(which)
-    plane = made.plane if isinstance(made, Suite) else made
-    plane.kubectl("create", "namespace", name)
-    return name
+    return await new_namespace(api)

@@ -19,6 +19,9 @@ def judged(*told: Told) -> Verdict:
     return verdict(points(DEMANDED), told)
 
 
+PYTEST = ("env", "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1", sys.executable, "-m", "pytest", "-p", "no:cacheprovider")
+"""Without plugins of other packages, which take four times as long to load as such a run lasts."""
+
 PASSED = Told("t::one", "passed", ("A-1", "A-2"))
 
 
@@ -94,18 +97,8 @@ def test_verdict(told: list[Told], holds: bool, line: str) -> None:
 def test_a_run(tmp_path: Path, capfd: pytest.CaptureFixture[str], source: str, code: int, line: str) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = accept\n")
     (tmp_path / "test_it.py").write_text(MARK + source)
-    run = (
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "no:cacheprovider",
-        "--rootdir",
-        str(tmp_path),
-        str(tmp_path),
-    )
 
-    ended = accepted([(*run, *MARKED)], DEMANDED)
+    ended = accepted([(*PYTEST, "--rootdir", str(tmp_path), str(tmp_path), *MARKED)], DEMANDED)
 
     assert ended == code
     assert line in capfd.readouterr().out
@@ -118,8 +111,7 @@ def test_several_runs_are_one_verdict(tmp_path: Path, capfd: pytest.CaptureFixtu
     for name, source in (("one", first), ("two", second)):
         (tmp_path / f"test_{name}.py").write_text(MARK + source)
         file = str(tmp_path / f"test_{name}.py")
-        options = ("-p", "no:cacheprovider", "--rootdir", str(tmp_path), *MARKED)
-        runs.append((sys.executable, "-m", "pytest", file, *options))
+        runs.append((*PYTEST, file, "--rootdir", str(tmp_path), *MARKED))
 
     assert accepted(runs[:1], DEMANDED) == 1
     assert accepted(runs, DEMANDED) == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from kubefoundry_demo.suite import Suite
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
 from support.llamastack_plane import plane_with_crds
+from support.namespaces import new_namespace
 
 
 @pytest.fixture(scope="session")
@@ -38,9 +38,6 @@ async def api(request: pytest.FixtureRequest) -> AsyncIterator[Client]:
 
 
 @pytest.fixture
-def namespace(request: pytest.FixtureRequest) -> str:
+async def namespace(api: Client) -> str:
     """A namespace of the test's own."""
-    made = request.getfixturevalue("idle" if "idle" in request.fixturenames else "stack")
-    name = f"t-{uuid.uuid4().hex[:8]}"
-    made.plane.kubectl("create", "namespace", name)
-    return name
+    return await new_namespace(api)

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+
+from support.parsed import parsed
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SHARED = Path(os.environ.get("KUBEFOUNDRY_SHARED") or REPOSITORY.parent / "shared")
@@ -55,7 +56,7 @@ class UpstreamCRD:
 def crds(provider: str) -> tuple[UpstreamCRD, ...]:
     """Every release of the provider's CRD that ../shared holds, by file name; empty where it is missing."""
     return tuple(
-        UpstreamCRD(path.stem, _load(path))
+        UpstreamCRD(path.stem, parsed(path))
         for path in sorted((SHARED / "upstream-crds" / provider).glob("*.yaml"))
     )
 
@@ -73,7 +74,7 @@ def oldest_first(provider: str) -> list[UpstreamCRD]:
 @cache
 def standin(provider: str) -> UpstreamCRD:
     """The project's own stand-in: the fields that the shim uses, no more."""
-    return UpstreamCRD("standin", _load(STANDINS / f"{provider}.yaml"))
+    return UpstreamCRD("standin", parsed(STANDINS / f"{provider}.yaml"))
 
 
 def schema(crd: UpstreamCRD, version: str) -> dict[str, Any]:
@@ -83,10 +84,3 @@ def schema(crd: UpstreamCRD, version: str) -> dict[str, Any]:
             found: dict[str, Any] = candidate["schema"]["openAPIV3Schema"]
             return found
     raise KeyError(f"{crd.name} has no version {version}")
-
-
-def _load(path: Path) -> dict[str, Any]:
-    # the published files are up to 1.6 MB; the pure Python loader takes half a minute for one
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    document: dict[str, Any] = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
-    return document

@@ -1,0 +1,134 @@
+"""`make test` and `make check`: the rungs side by side, since each of them waits for much of its time.
+
+Says every few seconds how far each one is, shows the whole output of one that failed, and ends with what was left out
+and why, the ten slowest tests, and the sums. All that the rungs print is kept in build/rungs/.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from rungs.outcome import Progress, closing, of_pytest
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+LOGS: Final = ROOT / "build" / "rungs"
+TELL: Final = 15.0
+"""Seconds between two lines of progress."""
+
+WORKERS: Final = os.environ.get("KUBEFOUNDRY_TEST_WORKERS") or str(2 * len(os.sched_getaffinity(0)))
+"""Twice the cores: a test of real processes waits for half of its time."""
+
+PYTEST: Final = (sys.executable, "-m", "pytest", "-vv", "-rs", "--durations=10", "-n", WORKERS)
+UNIT: Final = ("-m", "not integration and not upstream")
+RUNGS: Final[dict[str, dict[str, Sequence[str]]]] = {
+    "all": {
+        "tests": PYTEST,
+        "pods": ("tests/pods/run", "-vv", "-rs", "--durations=10"),
+        "lint": ("make", "--no-print-directory", "lint"),
+        "go": ("devcluster/build", "test"),
+    },
+    "check": {
+        "unit": (*PYTEST, *UNIT),
+        "lint": ("make", "--no-print-directory", "lint"),
+    },
+    "unit": {"unit": (*PYTEST, *UNIT)},
+    "integration": {"integration": (*PYTEST, "-m", "integration and not upstream")},
+    "upstream": {"upstream": (*PYTEST, "-m", "upstream")},
+}
+"""What each name stands for: rungs and their commands."""
+
+
+@dataclass(slots=True)
+class Rung:
+    """One program that runs, with its lines so far."""
+
+    name: str
+    command: Sequence[str]
+    process: subprocess.Popen[str]
+    lines: list[str] = field(default_factory=list)
+    progress: Progress = field(default_factory=Progress)
+    began: float = field(default_factory=time.monotonic)
+    seconds: float = 0.0
+    code: int | None = None
+
+    def read(self) -> None:
+        """Until it ends."""
+        assert self.process.stdout is not None
+        with (LOGS / f"{self.name}.log").open("w", buffering=1, encoding="utf-8") as log:
+            for line in self.process.stdout:
+                log.write(line)
+                self.lines.append(line.rstrip("\n"))
+                self.progress.take(line)
+        self.seconds = time.monotonic() - self.began
+        self.code = self.process.wait()
+
+    def state(self) -> str:
+        """A few words."""
+        if self.code is None:
+            return f"{self.name} {self.progress}" if self.progress.tests else f"{self.name} runs"
+        return f"{self.name} {'failed' if self.code else 'done'} in {self.seconds:.0f} s"
+
+
+def start(name: str, command: Sequence[str]) -> Rung:
+    """In a session of its own: Ctrl-C is for us, who end all of them."""
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    return Rung(name, command, process)
+
+
+def run(commands: dict[str, Sequence[str]]) -> int:
+    """The exit code: 0 where every rung ended with 0."""
+    LOGS.mkdir(parents=True, exist_ok=True)
+    began = time.monotonic()
+    rungs = [start(name, command) for name, command in commands.items()]
+    threads = [threading.Thread(target=rung.read, daemon=True) for rung in rungs]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(TELL)
+                said = "; ".join(rung.state() for rung in rungs)
+                print(f"{time.monotonic() - began:4.0f} s  {said}", flush=True)
+    except KeyboardInterrupt:
+        for rung in rungs:
+            if rung.code is None:
+                os.killpg(rung.process.pid, signal.SIGINT)
+        for thread in threads:
+            thread.join()
+        return 130
+    failed = [rung for rung in rungs if rung.code]
+    for rung in failed:
+        print(f"\n--- {rung.name} failed with exit code {rung.code}: {' '.join(map(str, rung.command))}")
+        print(*rung.progress.interesting(rung.lines), sep="\n")
+    print(*closing([of_pytest(rung.lines) for rung in rungs], time.monotonic() - began), sep="\n")
+    return 1 if failed else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m rungs", description=__doc__)
+    parser.add_argument("rungs", choices=RUNGS)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    return run(RUNGS[parser.parse_args().rungs])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+"""Which tests share a worker where several run (`pytest -n`), and which come first.
+
+Tests that share a control plane share a worker, so that it is started once; a test that starts one of its own may run
+anywhere. The large groups come first, and the small files of unit tests fill the gaps at the end.
+
+xdist's own groups rely on a test's id being changed, which pytest 9.2 does not allow any more. So the workers, which
+alone know the tests, write down the group of each, and the scheduler reads that.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+if TYPE_CHECKING:
+    from xdist.workermanage import WorkerController
+
+SHARED: Final = ("strict_suite", "suite", "stack", "cluster")
+"""Fixtures with a control plane; `strict_suite` first, because a module may make its own `suite` from that."""
+
+OWN: Final = ("fresh", "idle")
+"""Fixtures that start one for each test."""
+
+FOLDER: Final = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
+_WRITTEN: Final = "groups.json"
+"""Name of the file, and of its path in what a worker is given."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sorts the groups; within one the order stays."""
+    items.sort(key=_rank)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """In a worker: writes the groups down, before the scheduler hears of the tests."""
+    if written := getattr(session.config, "workerinput", {}).get(_WRITTEN):
+        unfinished = Path(f"{written}.{os.getpid()}")
+        unfinished.write_text(json.dumps({item.nodeid: group(item) for item in session.items}))
+        unfinished.rename(written)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: WorkerController) -> None:
+    """In the process that schedules: tells each worker where to write."""
+    folder = node.config.stash.setdefault(FOLDER, tempfile.TemporaryDirectory(prefix="kubefoundry-groups-"))
+    node.workerinput[_WRITTEN] = str(Path(folder.name) / _WRITTEN)
+
+
+class ByGroup(LoadScopeScheduling):
+    """A group is one piece of work, in the order of the tests."""
+
+    def __init__(self, config: pytest.Config, log: Any) -> None:
+        super().__init__(config, log)
+        config.option.loadscopereorder = False
+
+    def schedule(self) -> None:
+        written = Path(self.config.stash[FOLDER].name) / _WRITTEN
+        self._groups: dict[str, str] = json.loads(written.read_text())
+        super().schedule()
+
+    def _split_scope(self, nodeid: str) -> str:
+        return self._groups[nodeid]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByGroup:
+    return ByGroup(config, log)
+
+
+def group(item: pytest.Item) -> str:
+    """The name of what the test shares with others: a fixture, its file, or itself alone."""
+    file = item.nodeid.split("::")[0]
+    if not _needs_cluster(item):
+        return file
+    fixtures: dict[str, tuple[pytest.FixtureDef[object], ...]] = item._fixtureinfo.name2fixturedefs  # type: ignore[attr-defined]
+    if any(name in fixtures for name in OWN):
+        return item.nodeid
+    for name in SHARED:
+        if name in fixtures and fixtures[name][-1].scope == "session":
+            return name
+    return file
+
+
+def _needs_cluster(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(name) for name in ("integration", "upstream"))
+
+
+def _rank(item: pytest.Item) -> int:
+    if not _needs_cluster(item):
+        return 2
+    return 0 if group(item) in SHARED else 1
