@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kubefoundry_demo.control_plane import ControlPlane
 from kubefoundry_demo.suite import COMPONENTS, NAMESPACE, Suite
+from kubefoundry_sdk.cluster.client import Client
+from support.access import allowed
 
 pytestmark = pytest.mark.integration
 
@@ -27,73 +28,73 @@ HELPERS = {"kaito"}
 components = pytest.mark.parametrize("name", COMPONENTS)
 
 
-def may(plane: ControlPlane, name: str, verb: str, resource: str, *, namespace: str = "default") -> bool:
+async def may(api: Client, name: str, verb: str, resource: str, *, namespace: str = "default") -> bool:
     program = f"kubefoundry-provider-{name}" if name in UPSTREAM else f"kubefoundry-{name}"
-    account = f"--as=system:serviceaccount:{NAMESPACE}:{program}"
-    done = plane.kubectl("auth", "can-i", verb, resource, account, "-n", namespace, check=False)
-    return done.stdout.strip() == "yes"
+    return await allowed(api, program, verb, resource, namespace=namespace)
 
 
 @components
-def test_it_reads_no_secret_but_core_its_own(suite: Suite, name: str) -> None:
-    own = may(suite.plane, name, "get", "secrets/kubefoundry-core-tls", namespace=NAMESPACE)
+async def test_it_reads_no_secret_but_core_its_own(suite: Suite, api: Client, name: str) -> None:
+    own = await may(api, name, "get", "secrets=kubefoundry-core-tls", namespace=NAMESPACE)
 
     assert own == (name == "core")
     for verb in ("get", "list", "watch"):
-        assert not may(suite.plane, name, verb, "secrets")
-        assert not may(suite.plane, name, verb, "secrets", namespace=NAMESPACE)
+        assert not await may(api, name, verb, "secrets")
+        assert not await may(api, name, verb, "secrets", namespace=NAMESPACE)
 
 
 @components
 @pytest.mark.parametrize("verb", ["get", "create", "patch", "delete"])
-def test_it_touches_no_other_providers_kind(suite: Suite, name: str, verb: str) -> None:
-    assert {kind for kind in UPSTREAM.values() if may(suite.plane, name, verb, kind)} == (
+async def test_it_touches_no_other_providers_kind(suite: Suite, api: Client, name: str, verb: str) -> None:
+    assert {kind for kind in UPSTREAM.values() if await may(api, name, verb, kind)} == (
         {UPSTREAM[name]} if name in UPSTREAM else set()
     )
 
 
 @components
-def test_it_registers_no_other_provider(suite: Suite, name: str) -> None:
+async def test_it_registers_no_other_provider(suite: Suite, api: Client, name: str) -> None:
     assert {
         provider
         for provider in UPSTREAM
-        if may(suite.plane, name, "patch", f"inferenceproviderconfigs.kubefoundry.ai/{provider}")
+        if await may(api, name, "patch", f"inferenceproviderconfigs.kubefoundry.ai={provider}")
     } == ({name} & set(UPSTREAM))
 
 
 @components
-def test_it_makes_and_deletes_no_model_deployment(suite: Suite, name: str) -> None:
+async def test_it_makes_and_deletes_no_model_deployment(suite: Suite, api: Client, name: str) -> None:
     for verb in ("create", "update", "delete"):
-        assert not may(suite.plane, name, verb, "modeldeployments.kubefoundry.ai")
+        assert not await may(api, name, verb, "modeldeployments.kubefoundry.ai")
 
 
 @components
-def test_it_writes_config_maps_only_where_it_makes_some(suite: Suite, name: str) -> None:
+async def test_it_writes_config_maps_only_where_it_makes_some(suite: Suite, api: Client, name: str) -> None:
     for verb in ("create", "patch", "delete"):
-        assert may(suite.plane, name, verb, "configmaps") == (name in HELPERS)
+        assert await may(api, name, verb, "configmaps") == (name in HELPERS)
 
 
 @components
-def test_it_looks_at_no_deployment_but_its_operators(suite: Suite, name: str) -> None:
+async def test_it_looks_at_no_deployment_but_its_operators(suite: Suite, api: Client, name: str) -> None:
     watched = {
         operator
         for operator in OPERATORS.values()
-        if may(suite.plane, name, "watch", f"deployments.apps/{operator}")
+        if await may(api, name, "watch", f"deployments.apps={operator}")
     }
 
     assert watched == ({OPERATORS[name]} if name in OPERATORS else set())
     for verb in ("list", "create", "update", "patch", "delete"):
-        assert not may(suite.plane, name, verb, "deployments.apps")
+        assert not await may(api, name, verb, "deployments.apps")
 
 
 @components
-def test_it_watches_pods_only_to_tell_why_a_model_does_not_serve(suite: Suite, name: str) -> None:
+async def test_it_watches_pods_only_to_tell_why_a_model_does_not_serve(
+    suite: Suite, api: Client, name: str
+) -> None:
     for verb in ("list", "watch"):
-        assert may(suite.plane, name, verb, "pods") == (name in UPSTREAM)
+        assert await may(api, name, verb, "pods") == (name in UPSTREAM)
     for verb, resource in (
         ("delete", "pods"),
         ("get", "pods/log"),
         ("create", "pods/exec"),
         ("get", "services/proxy"),
     ):
-        assert not may(suite.plane, name, verb, resource)
+        assert not await may(api, name, verb, resource)
