@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from kubefoundry_sdk.api.kinds import CRDS, Kind, Object
 from kubefoundry_sdk.runtime.process import Process
@@ -44,9 +44,9 @@ class Followed:
         selector = {"fieldSelector": f"metadata.name={self._kind.crd}"}
         await self._process.follow(CRDS, self, selector=selector)
 
-    def replace(self, objects: list[Object], resource_version: str) -> None:
+    def replace(self, objects: Iterable[Object], resource_version: str, *, anew: bool = False) -> None:
         self.listed = True
-        self._set(objects[0] if objects else None)
+        self._set(next(iter(objects), None))
 
     def put(self, obj: Object) -> None:
         # One that is being deleted takes its objects with it and no new ones.

@@ -163,6 +163,8 @@ class Client:
                         rest.clear()
                         start = end + 1
                     rest += chunk[start:]
+                if rest.strip():
+                    raise Unreachable(f"WATCH {url}: the answer ends within an event")
         except aiohttp.SocketTimeoutError as error:
             raise Silent(f"WATCH {url}: nothing came for {silence:.0f} s") from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:

@@ -107,7 +107,14 @@ class Process:
         alive()
         try:
             await reflect(
-                self.client, kind, sink, namespace=namespace, selector=selector, alive=alive, refused=refused
+                self.client,
+                kind,
+                sink,
+                namespace=namespace,
+                selector=selector,
+                alive=alive,
+                tried=alive,
+                refused=refused,
             )
         finally:
             self._signs.pop(name, None)
