@@ -71,9 +71,10 @@ class Followed:
         if self.definition is not None:
             self._tasks = [
                 self._process.background(
-                    self._process.follow(self._kind, self.objects, refused=self._refused)
+                    f"watch of {self._kind.plural}",
+                    lambda: self._process.follow(self._kind, self.objects, refused=self._refused),
                 ),
-                self._process.background(self._tell_when_synced()),
+                self._process.background(f"first listing of {self._kind.plural}", self._tell_when_synced),
             ]
 
     def _refused(self) -> None:

@@ -5,7 +5,8 @@ Nothing is retried here: whoever calls knows whether the call may be repeated (t
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from copy import copy
 from types import TracebackType
 from typing import Any, Final, Literal
 from urllib.parse import urlencode
@@ -49,6 +50,18 @@ class Client:
         self._user_agent = user_agent
         self._rate = RateLimit(qps)
         self._session: aiohttp.ClientSession | None = None
+        self._fence: Callable[[], None] | None = None
+
+    @property
+    def server(self) -> str:
+        """The API server's URL."""
+        return self._credentials.server
+
+    def behind(self, fence: Callable[[], None]) -> Client:
+        """This client, which asks before each write. fence: raises Fenced where nothing may be written."""
+        fenced = copy(self)
+        fenced._fence = fence
+        return fenced
 
     async def __aenter__(self) -> Client:
         connector = aiohttp.TCPConnector(ssl=self._credentials.tls or False, limit=64)
@@ -186,6 +199,10 @@ class Client:
             parameters["dryRun"] = "All"
         return await self._call("POST", path(kind, body["metadata"].get("namespace")), parameters, body)
 
+    async def ask(self, kind: Kind, body: Object) -> Object:
+        """POST of a kind that is answered and not stored, such as a review: no write."""
+        return await self._call("POST", path(kind), None, body, writes=False)
+
     async def replace(self, kind: Kind, body: Object, *, manager: str) -> Object:
         """PUT: refused with a conflict unless `body` carries the current resource version."""
         meta = body["metadata"]
@@ -244,8 +261,9 @@ class Client:
         content_type: str = "application/json",
         accept: str = "application/json",
         most: int = ANSWER,
+        writes: bool = True,
     ) -> Object:
-        raw = await self._exchange(method, url, parameters, body, content_type, accept, most)
+        raw = await self._exchange(method, url, parameters, body, content_type, accept, most, writes)
         return _object(raw, f"{method} {url}")
 
     async def _exchange(
@@ -257,6 +275,7 @@ class Client:
         content_type: str = "application/json",
         accept: str = "application/json",
         most: int = ANSWER,
+        writes: bool = True,
     ) -> bytearray:
         request = f"{method} {url}"
         headers = {"Accept": accept, **self._authorization()}
@@ -265,6 +284,8 @@ class Client:
             headers["Content-Type"] = content_type
             data = _sent(body, request)
         await self._rate.turn()
+        if self._fence and writes and method != "GET":
+            self._fence()
         try:
             async with self._open().request(
                 method, self._url(url, parameters), headers=headers, data=data

@@ -77,6 +77,10 @@ class Unreachable(Exception):
     """No answer: connection refused or lost, time-out, or one that no API server gives. Says which request."""
 
 
+class Fenced(Unreachable):
+    """Nothing was sent: this replica has no right to write at the moment."""
+
+
 class Silent(Unreachable):
     """Nothing came on a watch for longer than a server that knows of it is silent."""
 

@@ -136,8 +136,10 @@ class Upstream:
         self.objects.clear()
         if kind:
             self._tasks = [
-                self._process.background(self._process.follow(kind, self.objects)),
-                self._process.background(self._tell_when_synced()),
+                self._process.background(
+                    f"watch of {kind.plural}", lambda: self._process.follow(kind, self.objects)
+                ),
+                self._process.background(f"first listing of {kind.plural}", self._tell_when_synced),
             ]
 
     async def _tell_when_synced(self) -> None:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.contract import Deployment, Endpoint
 from kubefoundry_sdk.provider.models_endpoint import Ask, NoModels
 from kubefoundry_sdk.runtime.store import Key
+from kubefoundry_sdk.runtime.supervision import Work
 
 AT_ONCE: Final = 8
 """Endpoints that are asked at the same time."""
@@ -26,7 +28,7 @@ LAST_DELAY: Final = 60.0
 PATIENCE: Final = 3
 """Bad answers in a row until an endpoint that was verified before counts as unverified: a change may disturb it."""
 
-Spawn = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None] | None]
+Spawn = Callable[[Work], asyncio.Task[None] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ class Verification:
         at = f"{endpoint.service}:{endpoint.port}"
         problem = known.problem if known and same_object else f"its endpoint {at} has not been asked yet"
         finding = self._found[key] = _Finding(claim, problem)
-        finding.task = self._spawn(self._verify(key, finding))
+        finding.task = self._spawn(partial(self._verify, key, finding))
         return finding.problem
 
     def forget(self, key: Key) -> None:
