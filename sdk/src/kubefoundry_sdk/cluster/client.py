@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from copy import copy
 from types import TracebackType
 from typing import Any, Final, Literal
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import aiohttp
 
@@ -328,9 +328,11 @@ class Client:
 
 def path(kind: Kind, namespace: str | None = None, name: str | None = None) -> str:
     """URL path of a collection or an object."""
-    root = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
-    inside = f"/namespaces/{namespace}" if namespace and kind.namespaced else ""
-    return f"{root}{inside}/{kind.plural}" + (f"/{name}" if name else "")
+    # What stands in an annotation may come to be part of a kind.
+    version = quote(kind.version, safe="")
+    root = f"/apis/{kind.group}/{version}" if kind.group else f"/api/{version}"
+    inside = f"/namespaces/{quote(namespace, safe='')}" if namespace and kind.namespaced else ""
+    return f"{root}{inside}/{kind.plural}" + (f"/{quote(name, safe='')}" if name else "")
 
 
 def _items(page: Object) -> list[Object]:

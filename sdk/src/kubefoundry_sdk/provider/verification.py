@@ -7,6 +7,7 @@ generation, the endpoint or the model's name changes.
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,6 +28,11 @@ LAST_DELAY: Final = 60.0
 """Seconds between two questions to an endpoint that does not list the model, doubling from the first to the last."""
 PATIENCE: Final = 3
 """Bad answers in a row until an endpoint that was verified before counts as unverified: a change may disturb it."""
+
+NAMED: Final = 10
+"""Models that a message names of those that an endpoint lists."""
+
+log = logging.getLogger(__name__)
 
 Spawn = Callable[[Work], asyncio.Task[None] | None]
 
@@ -110,9 +116,14 @@ class Verification:
                 found = await self._ask(claim.namespace, claim.endpoint)
         except NoModels as error:
             return f"{error}; look at the pods behind it and at network policies"
+        except Exception as error:
+            log.exception("an endpoint's answer cannot be read, by a fault of ours")
+            return f"its endpoint's answer cannot be read: {type(error).__name__}"
         if found and claim.model in (None, *found):
             return None
-        there = ", ".join(sorted(found)) or "no model"
+        there = ", ".join(sorted(found)[:NAMED]) or "no model"
+        if len(found) > NAMED:
+            there += f" and {len(found) - NAMED} more"
         at = f"{claim.endpoint.service}:{claim.endpoint.port}"
         return f"its endpoint {at} lists {there}, not {claim.model}; correct model.servedName or wait for the rollout"
 

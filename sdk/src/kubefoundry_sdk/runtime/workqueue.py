@@ -129,6 +129,7 @@ class WorkQueue:
             self._retry(key, error, None, "internal")
         else:
             self._failures.pop(key, None)
+            self._held.pop(key, None)
             if again is not None:
                 self.add_after(key, again)
         finally:
