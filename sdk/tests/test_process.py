@@ -40,8 +40,7 @@ async def test_a_taken_port_is_told_and_leaves_nothing_waiting() -> None:
         port = taken.getsockname()[1]
         chosen = options.parser("t", "").parse_args([f"--health-port={port}", "--metrics-port=0"])
         made = Process("t", chosen, Client(NOBODY, user_agent="t"))
-        made.watch(MODEL_DEPLOYMENTS)
-        made.queue("t", nothing)
+        made.queue("t", nothing, of=made.watch(MODEL_DEPLOYMENTS))
 
         with pytest.raises(CannotStart, match=f"a port cannot be opened: .*{port}"):
             await made.run(asyncio.Event())

@@ -41,7 +41,7 @@ class Controller:
             namespace=process.namespace,
             selector={"fieldSelector": f"metadata.name={SELECTOR_LEASE}"},
         )
-        self._queue = process.queue("core", self._reconcile)
+        self._queue = process.queue("core", self._reconcile, of=self._deployments)
         self._providers = Providers(self._clock, process.options.heartbeat_timeout)
         self._healths: dict[str, Health] = {}
         self._health_timer: asyncio.TimerHandle | None = None

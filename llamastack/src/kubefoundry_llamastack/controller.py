@@ -46,7 +46,7 @@ class Controller:
             version("kubefoundry-llamastack"),
             self._poll.answer,
         )
-        self._queue = process.queue(LABEL, self._turn)
+        self._queue = process.queue(LABEL, self._turn, of=known.distributions)
         self._pods: dict[Key, Key] = {}
         """CR of each pod and ReplicaSet, because one that is gone tells no labels."""
         self._subscribe()

@@ -174,7 +174,7 @@ def set_up(running: Process, provider: Provider) -> None:
             await pods.first_look()
         return await reconcile(shim, key)
 
-    queue = running.queue(provider.name, turn)
+    queue = running.queue(provider.name, turn, of=deployments)
     deployments.subscribe(lambda key, obj: queue.add(key))
     # The upstream object has the name of its ModelDeployment, so its key is the key.
     upstream.objects.subscribe(lambda key, obj: queue.add(key))

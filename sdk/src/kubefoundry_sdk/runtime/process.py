@@ -2,7 +2,7 @@
 
 def set_up(process: Process) -> None:
     deployments = process.watch(MODEL_DEPLOYMENTS)
-    queue = process.queue("mine", reconcile)
+    queue = process.queue("mine", reconcile, of=deployments)
     deployments.subscribe(lambda key, obj: queue.add(key))
 
 run(options, "kubefoundry-mine", set_up)
@@ -34,6 +34,7 @@ from kubefoundry_sdk.cluster.reflector import SILENCE, Sink, reflect
 from kubefoundry_sdk.runtime import health, logs
 from kubefoundry_sdk.runtime.lease import Holder, LeaseLost
 from kubefoundry_sdk.runtime.recorder import Recorder
+from kubefoundry_sdk.runtime.resync import resync
 from kubefoundry_sdk.runtime.store import Store
 from kubefoundry_sdk.runtime.supervision import Work, kept_up
 from kubefoundry_sdk.runtime.workqueue import Reconcile, WorkQueue
@@ -137,8 +138,11 @@ class Process:
         finally:
             self._signs.pop(name, None)
 
-    def queue(self, label: str, reconcile: Reconcile) -> WorkQueue:
-        """A work queue whose workers work while this replica leads, once all watches of `set_up` are filled."""
+    def queue(self, label: str, reconcile: Reconcile, *, of: Store) -> WorkQueue:
+        """A work queue whose workers work while this replica leads, once all watches of `set_up` are filled.
+
+        of: whose objects all get a turn once in a while, whether or not something of them is heard (`resync`).
+        """
         queue = WorkQueue(label, reconcile)
 
         async def work() -> None:
@@ -147,6 +151,7 @@ class Process:
             await queue.run(self.options.workers)
 
         self.while_leading(f"queue {label}", work)
+        self.while_leading(f"resync of {label}", lambda: resync(of.keys, queue.add))
         return queue
 
     def background(self, name: str, work: Work) -> asyncio.Task[None] | None:
