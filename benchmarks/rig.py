@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,7 +64,7 @@ class Sightings:
         self.last_change = time.perf_counter()
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[float]]] = []
 
-    def replace(self, objects: list[Object], resource_version: str) -> None:
+    def replace(self, objects: Iterator[Object], resource_version: str, *, anew: bool) -> None:
         for obj in objects:
             self.put(obj)
 

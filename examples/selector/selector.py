@@ -35,7 +35,7 @@ def set_up(running: process.Process) -> None:
             where = (running.client, deployments, MODEL_DEPLOYMENTS)
             await status.write(*where, live, fields, manager=SELECTOR_MANAGER)
 
-    queue = running.queue("selector", select)
+    queue = running.queue("selector", select, of=deployments)
     deployments.subscribe(lambda key, obj: queue.add(key))
     running.always_hold(SELECTOR_LEASE)
 

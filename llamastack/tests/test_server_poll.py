@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
+import aiohttp
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestServer
+from hypothesis import given
+from hypothesis import strategies as st
 
-from kubefoundry_llamastack.server_poll import ServerPoll
+from kubefoundry_llamastack import server_poll
+from kubefoundry_llamastack.server_poll import ServerPoll, ask, provider
+from kubefoundry_sdk.api.foreign_json import encode, nested
 from kubefoundry_sdk.runtime.store import Key
 
 KEY = ("team", "chat")
@@ -111,3 +118,112 @@ async def test_a_server_does_not_lead_the_operator_elsewhere(url: str) -> None:
     assert answer is not None
     assert answer.providers is None
     assert "302" in answer.problem
+
+
+ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+)
+ROW = st.fixed_dictionaries(
+    {},
+    optional=dict.fromkeys(("api", "provider_id", "provider_type", "config", "health"), ANYTHING),
+)
+
+
+@given(ROW | ANYTHING)
+def test_a_row_of_anything_is_a_provider_that_a_status_can_hold_or_none(row: Any) -> None:
+    found = provider(row)
+
+    assert found is None or (
+        isinstance(found["config"], dict)
+        and all(isinstance(found[key], str) for key in ("api", "provider_id", "provider_type"))
+        and all(isinstance(text, str) for text in found["health"].values())
+    )
+    encode(found)
+
+
+def row(**more: Any) -> bytes:
+    return encode({**PROVIDER, **more})
+
+
+DEEP = b'{"a":' * 1500 + b"1" + b"}" * 1500
+HOSTILE: dict[str, bytes] = {
+    "health that is a word": b'{"data":[' + row(health="OK") + b"]}",
+    "a list": b"[]",
+    "a list of lists": b'{"data":[[],[[]],null,7]}',
+    "data that is none": b'{"data":{"a":1}}',
+    "1,500 levels": DEEP,
+    "1,500 levels in a config": b'{"data":[' + row().replace(b'"config":{}', b'"config":' + DEEP) + b"]}",
+    "50 levels in a config": b'{"data":['
+    + row().replace(b'"config":{}', b'"config":' + b'{"a":' * 50 + b"1" + b"}" * 50)
+    + b"]}",
+    "NaN": b'{"data":[' + row().replace(b'"config":{}', b'"config":{"a":NaN,"b":[-Infinity,1e999]}') + b"]}",
+    "a number of 5,000 digits": b'{"data":[' + row().replace(b"{}", b'{"a":' + b"9" * 5000 + b"}") + b"]}",
+    "half a surrogate pair": b'{"data":[' + row(provider_id="@").replace(b"@", b"\\ud83d") + b"]}",
+    "another coding": b'{"data":[\xff\xfe]}',
+    "brackets without end": b"[" * 500_000,
+    "a page": b"<html>",
+    "nothing": b"",
+    "names without end": b'{"data":[' + row(api="x" * 900_000) + b"]}",
+    "settings without end": b'{"data":[' + row(config={"a": "x" * 900_000}) + b"]}",
+    "providers without end": b'{"data":[' + b",".join([row()] * 9000) + b"]}",
+    "a megabyte and more": b'{"data":[' + b" " * (1 << 20) + b"]}",
+}
+
+
+@asynccontextmanager
+async def saying(body: bytes, **headers: str) -> AsyncIterator[str]:
+    async def answer(_: web.Request) -> web.StreamResponse:
+        return web.Response(body=body, headers=headers)
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", answer)
+    async with TestServer(app) as server:
+        yield str(server.make_url("")).rstrip("/")
+
+
+@pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
+async def test_whatever_a_server_says_is_an_answer_that_a_status_can_hold(body: bytes) -> None:
+    async with saying(body) as url, aiohttp.ClientSession() as session:
+        answer = await ask(session, url)
+
+    assert answer.problem or answer.providers is not None
+    assert not nested(answer.providers, 40)
+    assert len(encode([answer.problem, answer.version, answer.providers])) < 2**20
+
+
+async def test_an_answer_that_is_compressed_is_refused() -> None:
+    """A megabyte of zeros is a kilobyte then, and what is counted is what came."""
+    async with saying(b"\x1f\x8b" + b"\0" * 100, **{"Content-Encoding": "gzip"}) as url:
+        answer = (await first_answer(url)).answer(KEY)
+
+    assert answer is not None
+    assert "compressed" in answer.problem
+
+
+async def test_a_fault_of_ours_in_one_answer_keeps_nobody_else_from_being_asked(
+    url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(item: Any) -> Any:
+        if item["provider_id"] == "bad":
+            raise RecursionError("too deep")
+        return item
+
+    monkeypatch.setattr(server_poll, "provider", fails)
+    told: asyncio.Queue[Key] = asyncio.Queue()
+    poll = ServerPoll(told.put_nowait)
+    work = asyncio.create_task(poll.run())
+    async with asyncio.timeout(10), saying(b'{"data":[' + row(provider_id="bad") + b"]}") as bad:
+        poll.follow(("team", "bad"), bad, pods="1 of 1")
+        assert await told.get() == ("team", "bad")
+        poll.follow(KEY, url, pods="1 of 1")
+        assert await told.get() == KEY
+    work.cancel()
+
+    answer = poll.answer(("team", "bad"))
+    assert answer is not None
+    assert answer.problem.endswith("cannot be read: RecursionError")

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 from aiohttp import web
 
 from kubefoundry_sdk.api.kinds import Kind
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.cluster import client
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.credentials import Credentials
+from kubefoundry_sdk.cluster.errors import LONGEST, ApiError, Unreachable
 from support.wire import Asked, events, ok, refusal, wire
 
 MODELS = Kind("acme.io", "v1", "models", "Model")
@@ -85,6 +90,33 @@ async def test_a_watch_tells_events_of_any_length() -> None:
         ),
         pytest.param(refusal(500, "InternalError"), None, id="neither"),
         pytest.param(web.Response(text="<html>", status=502), None, id="something in between"),
+        pytest.param(refusal(503, "Unavailable", retry_after=86400), LONGEST, id="a day"),
+        *(
+            pytest.param(
+                web.Response(text="no", status=503, headers={"Retry-After": header}),
+                said,
+                id=f"header {header[:9]}",
+            )
+            for header, said in (
+                ("Wed, 21 Oct 2026 07:28:00 GMT", None),
+                ("-1", None),
+                ("nan", None),
+                ("9" * 400, LONGEST),
+                ("²", None),
+            )
+        ),
+        *(
+            pytest.param(
+                web.json_response({"kind": "Status", **told}, status=500), said, id=f"status {told}"[:40]
+            )
+            for told, said in (
+                ({"details": {"retryAfterSeconds": 86400}}, LONGEST),
+                ({"details": {"retryAfterSeconds": "soon"}}, None),
+                ({"details": {"retryAfterSeconds": [1]}}, None),
+                ({"details": [1]}, None),
+                ({"code": "x", "reason": 1, "message": {"a": 1}}, None),
+            )
+        ),
     ],
 )
 async def test_how_long_the_server_asks_to_wait(answer: web.Response, seconds: float | None) -> None:
@@ -112,3 +144,81 @@ def test_a_field_that_the_schema_does_not_declare_is_rejected_content() -> None:
 
     assert ApiError(500, "Unknown", undeclared).rejected
     assert not ApiError(500, "InternalError", "conversion webhook failed").rejected
+
+
+NOT_ITS_OWN: dict[str, str] = {
+    "nothing to speak of": "-",
+    "a page of a proxy": "<html><body>please log in</body></html>",
+    "a list": "[]",
+    "a word": '"ok"',
+    "null": "null",
+    "half an object": '{"metadata": {"resourceVersion"',
+    "metadata that is none": '{"metadata": [], "items": []}',
+    "items that are none": '{"metadata": {"resourceVersion": "1"}, "items": {"a": 1}}',
+    "brackets without end": "[" * 100_000,
+    "another coding": "\x00\xff",
+}
+
+
+@pytest.mark.parametrize("text", NOT_ITS_OWN.values(), ids=NOT_ITS_OWN)
+@pytest.mark.parametrize("ask", [lambda it: it.list(MODELS), lambda it: watched(it)], ids=["list", "watch"])
+async def test_an_answer_that_no_api_server_gives_is_none(
+    text: str, ask: Callable[[Client], Awaitable[Any]]
+) -> None:
+    async with wire(lambda asked: web.Response(text=f"{text}\n")) as made:
+        with pytest.raises(Unreachable):
+            await ask(made.client)
+
+
+async def watched(it: Client) -> None:
+    async for _ in it.watch(MODELS, resource_version="7", seconds=1, silence=5):
+        pass
+
+
+async def test_credentials_that_fail_are_no_answer() -> None:
+    def token() -> str:
+        raise FileNotFoundError("token")
+
+    async with Client(Credentials("http://nobody.invalid", None, token), user_agent="t") as made:
+        with pytest.raises(Unreachable, match="no token"):
+            await made.get(MODELS, "m", "n")
+        with pytest.raises(Unreachable, match="no token"):
+            await watched(made)
+
+
+async def test_a_page_of_large_objects_has_few_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "PAGE_BYTES", 10_000)
+    large = {"metadata": {"name": "l"}, "text": "x" * 3000}
+    objects = [{"metadata": {"name": "s"}}] * 700 + [large] * 40 + [{"metadata": {"name": "s"}}] * 300
+
+    def answer(asked: Asked) -> web.Response:
+        start, limit = int(asked.query.get("continue", 0)), int(asked.query["limit"])
+        end = start + limit
+        more = {"continue": str(end)} if end < len(objects) else {}
+        return ok({"metadata": {"resourceVersion": "9", **more}, "items": objects[start:end]})
+
+    async with wire(answer) as made:
+        found = [page async for page, _ in made.client.pages(MODELS)]
+
+    assert [item for page in found for item in page] == objects
+    assert len(made.asked) < 50
+    assert max(len(page) for page in found if large in page) <= 10
+
+
+async def test_an_object_above_every_bound_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "ANSWER", 10_000)
+    monkeypatch.setattr(client, "PAGE_BYTES", 5_000)
+    body = {"metadata": {"resourceVersion": "9"}, "items": [{"text": "x" * 20_000}]}
+
+    async with wire(lambda asked: ok(body)) as made:
+        with pytest.raises(Unreachable, match="longer than 10000 bytes"):
+            await made.client.list(MODELS)
+
+
+async def test_a_number_that_json_has_none_for_is_a_refusal() -> None:
+    async with wire(lambda asked: ok(MODEL)) as made:
+        with pytest.raises(ApiError, match="cannot be sent") as raised:
+            await made.client.apply(MODELS, {**MODEL, "spec": {"a": math.nan}}, manager="me")
+
+    assert raised.value.rejected
+    assert made.asked == []

@@ -91,6 +91,31 @@ async def test_one_that_cannot_be_renewed_is_lost_before_another_may_take_it(qui
         assert loop.time() - started < 2 * lease.DURATION
 
 
+async def test_one_that_was_not_renewed_in_time_is_lost_though_nobody_took_it(
+    quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process, or its machine, that stood still: what it decided before may be out of date."""
+    server, slept = Server(), 0.0
+    clock = lease.now
+    monkeypatch.setattr(lease, "now", lambda: clock() + slept)
+
+    async with wire(server.answer) as made:
+        first = holder(made, "a")
+        await first.take()
+        assert first.holds
+        slept = lease.DURATION - lease.RENEW + 0.1
+        assert not first.holds, "before any write, not at the next renewal"
+        asked = len(made.asked)
+
+        with pytest.raises(LeaseLost, match="lease n/l could not be renewed in time"):
+            async with asyncio.timeout(SECONDS):
+                await first.keep()
+
+        assert len(made.asked) == asked
+        await first.take()
+        assert first.holds
+
+
 async def test_given_back_at_the_end_the_next_one_takes_it_at_once(quick: None) -> None:
     server = Server()
     async with wire(server.answer) as made:

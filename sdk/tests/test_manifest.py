@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import tracemalloc
+import zlib
 from typing import Any
 
 import pytest
 
+from kubefoundry_sdk.api.foreign_json import LEVELS, nested
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider import manifest
 from kubefoundry_sdk.provider.contract import Deployment
@@ -100,3 +104,54 @@ def test_the_record_tells_manifest_wish_refresh_and_image() -> None:
 @pytest.mark.parametrize("packed", ["", "!", "e30=", "eJyrVkrLz1eyUkpKLFKqBQAdegQ0"])
 def test_a_record_that_cannot_be_read_is_none(packed: str) -> None:
     assert manifest.applied({"metadata": {"annotations": {"kubefoundry.ai/applied": packed}}}) is None
+
+
+def packed(raw: bytes) -> dict[str, Any]:
+    text = base64.b64encode(zlib.compress(raw, 9)).decode()
+    return {"metadata": {"annotations": {"kubefoundry.ai/applied": text}}}
+
+
+RECORD = b'[{"metadata":{}},{"model":{}},"",null]'
+
+
+def test_a_record_is_read() -> None:
+    assert manifest.applied(packed(RECORD)) == manifest.Record({"metadata": {}}, {"model": {}}, "", None)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        packed(b" " * (200 * 2**20)),
+        packed(RECORD[:-1] + b" " * manifest.RECORD_BYTES + b"]"),
+        packed(b"[" * 100_000),
+        packed(RECORD.replace(b"null", b"7")),
+        packed(RECORD.replace(b"null", b'["image"]')),
+        packed(b"{}"),
+        packed(b"7"),
+        packed(b'"four"'),
+        packed(b"\xff"),
+        packed(b""),
+        {"metadata": {"annotations": {"kubefoundry.ai/applied": "eJw"}}},
+        {"metadata": {"annotations": {"kubefoundry.ai/applied": "\u00e9"}}},
+        {"metadata": {"annotations": {"kubefoundry.ai/applied": "a" * 200_000}}},
+    ],
+    ids=range(13),
+)
+def test_a_record_that_is_none_takes_no_more_than_a_bounded_look(written: dict[str, Any]) -> None:
+    tracemalloc.start()
+    try:
+        found = manifest.applied(written)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert found is None
+    assert most < 8 * manifest.RECORD_BYTES
+
+
+def test_a_record_of_any_depth_is_read_to_the_depth_that_is_read_of_everything() -> None:
+    deep = b'{"a":' * 5000 + b"1" + b"}" * 5000
+    record = manifest.applied(packed(RECORD.replace(b"{}}", deep + b"}", 1)))
+
+    assert record is not None
+    assert not nested(record.manifest, LEVELS)

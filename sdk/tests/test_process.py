@@ -1,4 +1,4 @@
-"""A process whose start fails: told in one line, and nothing else."""
+"""A process: a start that cannot succeed is told in one line; one that runs outlives its faults and its Lease."""
 
 from __future__ import annotations
 
@@ -6,15 +6,22 @@ import asyncio
 import gc
 import socket
 import warnings
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
+from aiohttp import web
 
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.credentials import Credentials
-from kubefoundry_sdk.runtime import options
+from kubefoundry_sdk.cluster.errors import Fenced
+from kubefoundry_sdk.runtime import lease, options, process, supervision
 from kubefoundry_sdk.runtime.process import CannotStart, Process
 from kubefoundry_sdk.runtime.store import Key
+from support.waiting import SECONDS
+from support.wire import Asked, Wire, ok, refusal, wire
 
 NOBODY = Credentials("http://nobody.invalid", None, lambda: None)
 
@@ -32,14 +39,203 @@ async def test_a_taken_port_is_told_and_leaves_nothing_waiting() -> None:
         taken.listen()
         port = taken.getsockname()[1]
         chosen = options.parser("t", "").parse_args([f"--health-port={port}", "--metrics-port=0"])
-        process = Process("t", chosen, Client(NOBODY, user_agent="t"))
-        process.watch(MODEL_DEPLOYMENTS)
-        process.queue("t", nothing)
+        made = Process("t", chosen, Client(NOBODY, user_agent="t"))
+        made.queue("t", nothing, of=made.watch(MODEL_DEPLOYMENTS))
 
         with pytest.raises(CannotStart, match=f"a port cannot be opened: .*{port}"):
-            await process.run(asyncio.Event())
-        process.close()
-        del process
+            await made.run(asyncio.Event())
+        del made
         gc.collect()
 
     assert [str(warning.message) for warning in told] == []
+
+
+MODEL: dict[str, Any] = {"apiVersion": "x", "kind": "x", "metadata": {"name": "m", "namespace": "n"}}
+
+
+class Server:
+    """Answers a start's question with one answer after the other, the last one again and again; keeps one Lease."""
+
+    def __init__(self, *answers: Callable[[], web.Response]) -> None:
+        self.answers = list(answers) or [ok]
+        self.lease: dict[str, Any] | None = None
+        self.down = False
+        self.writes = 0
+
+    def answer(self, asked: Asked) -> web.Response:
+        if self.down:
+            return refusal(500, "InternalError")
+        if "leases" in asked.path:
+            if asked.method == "GET":
+                return ok(self.lease) if self.lease else refusal(404, "NotFound")
+            self.writes += 1
+            meta = {**asked.body["metadata"], "resourceVersion": str(self.writes)}
+            self.lease = {**asked.body, "metadata": meta}
+            return ok(self.lease)
+        if asked.path == "/apis/kubefoundry.ai/v1alpha1":
+            return (self.answers.pop(0) if len(self.answers) > 1 else self.answers[0])()
+        return ok(MODEL)
+
+
+@asynccontextmanager
+async def running(made: Wire, *flags: str, set_up: Callable[[Process], None]) -> AsyncIterator[Process]:
+    chosen = options.parser("t", "").parse_args(["--health-port=0", "--metrics-port=0", *flags])
+    begun, stop = Process("t", chosen, made.client), asyncio.Event()
+    set_up(begun)
+    task = asyncio.create_task(begun.run(stop))
+    try:
+        yield begun
+    finally:
+        stop.set()
+        async with asyncio.timeout(SECONDS):
+            await task
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in (("DURATION", 2.0), ("RENEW", 0.6), ("RETRY", 0.1)):
+        monkeypatch.setattr(lease, name, seconds)
+    monkeypatch.setattr(process, "WAITS", (0.001,))
+    for name in ("FIRST_PAUSE", "LAST_PAUSE"):
+        monkeypatch.setattr(supervision, name, 0.001)
+
+
+async def test_a_start_waits_for_an_api_server_that_is_on_its_way(
+    quick: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = Server(
+        lambda: web.Response(text="<html>", status=502),
+        lambda: web.Response(text="<html>"),
+        lambda: refusal(403, "Forbidden"),
+        lambda: refusal(401, "Unauthorized"),
+        lambda: refusal(404, "NotFound"),
+        lambda: refusal(503, "ServiceUnavailable"),
+        ok,
+    )
+    async with wire(server.answer) as made, running(made, set_up=lambda it: None) as begun:
+        assert begun._ready() == "the API server has not answered yet"
+        async with asyncio.timeout(SECONDS):
+            await begun.leading.wait()
+        assert begun._ready() is None
+
+    assert "waiting for it" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (
+            lambda: refusal(404, "NotFound"),
+            "does not serve kubefoundry.ai/v1alpha1: install KubeFoundry's CRDs first",
+        ),
+        (lambda: refusal(401, "Unauthorized", "Unauthorized"), "the API server refuses us: Unauthorized"),
+    ],
+    ids=["no CRDs", "a bad token"],
+)
+async def test_a_refusal_of_a_server_that_is_there_ends_the_start(
+    answer: Callable[[], web.Response], words: str, quick: None
+) -> None:
+    chosen = options.parser("t", "").parse_args(["--health-port=0", "--metrics-port=0"])
+    async with wire(Server(answer).answer) as made:
+        with pytest.raises(ExceptionGroup) as raised:
+            await Process("t", chosen, made.client).run(asyncio.Event())
+
+    [error] = raised.value.exceptions
+    assert isinstance(error, CannotStart) and words in str(error)
+
+
+async def test_a_stop_is_heard_while_the_api_server_is_waited_for(quick: None) -> None:
+    server = Server(lambda: refusal(503, "ServiceUnavailable"))
+    async with wire(server.answer) as made:
+        async with running(made, set_up=lambda it: None) as begun:
+            await asyncio.sleep(0)
+        assert not begun.leading.is_set()
+
+
+async def test_background_work_that_fails_ends_nothing_else(quick: None) -> None:
+    begun = 0
+    beside, again = asyncio.Event(), asyncio.Event()
+
+    async def fails() -> None:
+        nonlocal begun
+        begun += 1
+        if begun == 3:
+            again.set()
+        raise RecursionError("too deep")
+
+    async def works() -> None:
+        await again.wait()
+        beside.set()
+
+    def set_up(it: Process) -> None:
+        it.background("fails", fails)
+        it.background("works", works)
+
+    async with wire(Server().answer) as made, running(made, set_up=set_up):
+        async with asyncio.timeout(SECONDS):
+            await beside.wait()
+
+
+async def test_a_leader_that_lost_its_lease_writes_nothing_and_stands_for_it_again(quick: None) -> None:
+    """Its work is cut short and begun anew; the process stays."""
+    server = Server()
+    begun: asyncio.Queue[str] = asyncio.Queue()
+    refused: list[BaseException] = []
+
+    def set_up(it: Process) -> None:
+        async def work() -> None:
+            begun.put_nowait("begun")
+            try:
+                await asyncio.Event().wait()
+            finally:
+                try:
+                    await it.client.apply(MODEL_DEPLOYMENTS, MODEL, manager="me")
+                except Fenced as error:
+                    refused.append(error)
+                begun.put_nowait("cut short")
+
+        it.while_leading("work", work)
+
+    async with (
+        wire(server.answer) as made,
+        asyncio.timeout(SECONDS),
+        running(made, "--leader-elect", set_up=set_up) as it,
+    ):
+        with pytest.raises(Fenced):
+            await it.client.apply(MODEL_DEPLOYMENTS, MODEL, manager="me")
+        assert await begun.get() == "begun"
+        await it.client.apply(MODEL_DEPLOYMENTS, MODEL, manager="me")
+        server.down = True
+        assert await begun.get() == "cut short"
+        assert len(refused) == 1 and not it.leading.is_set()
+        server.down = False
+        assert await begun.get() == "begun"
+        await it.client.apply(MODEL_DEPLOYMENTS, MODEL, manager="me")
+
+
+async def test_a_leader_that_stood_still_writes_nothing(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before it has looked at its Lease again, as after SIGSTOP and SIGCONT or the machine's sleep."""
+    clock, slept = lease.now, 0.0
+    monkeypatch.setattr(lease, "now", lambda: clock() + slept)
+    server = Server()
+
+    async with (
+        wire(server.answer) as made,
+        asyncio.timeout(SECONDS),
+        running(made, "--leader-elect", set_up=lambda it: None) as it,
+    ):
+        await it.leading.wait()
+        slept = lease.DURATION
+        for write in (
+            it.client.apply(MODEL_DEPLOYMENTS, MODEL, manager="me"),
+            it.client.apply_status(MODEL_DEPLOYMENTS, MODEL, manager="me"),
+            it.client.create(MODEL_DEPLOYMENTS, MODEL, manager="me"),
+            it.client.replace(MODEL_DEPLOYMENTS, MODEL, manager="me"),
+            it.client.json_patch(MODEL_DEPLOYMENTS, "m", "n", [], manager="me"),
+            it.client.delete(MODEL_DEPLOYMENTS, "m", "n", uid="u"),
+        ):
+            with pytest.raises(Fenced):
+                await write
+        await it.client.get(MODEL_DEPLOYMENTS, "m", "n")
+
+    assert {asked.method for asked in made.asked if "modeldeployments" in asked.path} == {"GET"}

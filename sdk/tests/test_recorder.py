@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from typing import Any
 
 import pytest
 from aiohttp import web
 
+from kubefoundry_sdk.api import formats
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.credentials import Credentials
 from kubefoundry_sdk.runtime import recorder as recorder_module
@@ -98,3 +100,21 @@ async def test_an_end_does_not_wait_for_a_server_that_does_not_answer(
                 await asyncio.wait([sending])
 
     assert sending.cancelled()
+
+
+@pytest.mark.parametrize(
+    "name", ["x" * 199 + "-" + "y" * 20, "x" * 199 + "." + "y" * 20, "x" * 198 + "-." + "y" * 9, "m"]
+)
+async def test_its_name_is_one_however_long_the_object_s_is(name: str) -> None:
+    [event] = await sent(({**ABOUT, "metadata": {**ABOUT["metadata"], "name": name}}, "a"))
+
+    made = event["metadata"]["name"]
+    assert re.fullmatch(formats.DNS_SUBDOMAIN, made) and len(made) <= 253
+    assert event["regarding"]["name"] == name
+
+
+@pytest.mark.parametrize("note", ["\ud83d", "😀" * 400, "\u2028\x7f"])
+async def test_a_note_of_any_characters_is_sent(note: str) -> None:
+    [event] = await sent((ABOUT, note))
+
+    assert len(event["note"].encode()) <= NOTE

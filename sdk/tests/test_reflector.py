@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from support.waiting import SECONDS
 from support.wire import Asked, Wire, events, ok, refusal, wire
 
 MODELS = Kind("acme.io", "v1", "models", "Model")
+HTML = web.Response(text="<html>")
 GONE = {"kind": "Status", "code": 410, "reason": "Expired"}
 
 
@@ -33,8 +34,9 @@ class Sink:
     def __init__(self) -> None:
         self.seen: list[tuple[str, ...]] = []
 
-    def replace(self, objects: list[dict[str, Any]], resource_version: str) -> None:
-        self.seen.append(("all", *(obj["metadata"]["resourceVersion"] for obj in objects)))
+    def replace(self, objects: Iterator[dict[str, Any]], resource_version: str, *, anew: bool) -> None:
+        word = "all anew" if anew else "all"
+        self.seen.append((word, *(obj["metadata"]["resourceVersion"] for obj in objects)))
 
     def put(self, obj: dict[str, Any]) -> None:
         self.seen.append(("put", obj["metadata"]["resourceVersion"]))
@@ -54,7 +56,9 @@ async def reflected(
         if not left:
             used.set()
             return refusal(500, "InternalError")
-        return left.pop(0)
+        given = left.pop(0)
+        # A response is sent once; this one is used by several cases.
+        return web.Response(text="<html>") if given is HTML else given
 
     async with wire(answer) as made:
         task = asyncio.create_task(reflect(made.client, MODELS, sink))
@@ -105,6 +109,41 @@ async def reflected(
             ["list", "5", "5", "6"],
             [("all",), ("put", "6")],
             id="a fault that passes costs no listing",
+        ),
+        pytest.param(
+            [listing(version="5"), HTML, listing(model("3"), version="6"), events(("ADDED", model("7")))],
+            ["list", "5", "list", "5", "7"],
+            [("all",), ("put", "7")],
+            id="a lost watch is taken up where it was",
+        ),
+        pytest.param(
+            [
+                listing(model("8"), version="9"),
+                HTML,
+                listing(model("3"), version="5"),
+                listing(model("3"), version="5"),
+            ],
+            ["list", "9", "list", "list", "5"],
+            [("all", "8"), ("all anew", "3")],
+            id="an API server whose history went back is listed anew",
+        ),
+        pytest.param(
+            [listing(model("8"), version="9"), events(("BOOKMARK", model("6"))), listing(version="6")],
+            ["list", "9", "list", "6"],
+            [("all", "8"), ("all anew",)],
+            id="so is one that tells it by a bookmark",
+        ),
+        pytest.param(
+            [HTML, refusal(403, "Forbidden"), listing(version="5")],
+            ["list", "list", "list", "5"],
+            [("all",)],
+            id="a listing that is none is asked for again",
+        ),
+        pytest.param(
+            [listing(version="5"), events(("ADDED", {"metadata": {"name": "bad"}}), ("ADDED", model("7")))],
+            ["list", "5", "7"],
+            [("all",), ("put", "7")],
+            id="an object that the sink cannot take in is left out",
         ),
     ],
 )

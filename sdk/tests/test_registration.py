@@ -61,7 +61,6 @@ async def registered(server: Server) -> AsyncIterator[None]:
             yield
         finally:
             task.cancel()
-            process.close()
 
 
 async def test_it_lives_as_long_as_its_shim() -> None:

@@ -13,6 +13,10 @@ def obj(name: str, version: int, **more: Any) -> dict[str, Any]:
     return {"metadata": {"name": name, "namespace": "n", "resourceVersion": str(version)}, **more}
 
 
+def named(store: Store) -> list[str]:
+    return sorted(item["metadata"]["name"] for item in store.objects())
+
+
 @pytest.fixture
 def told() -> list[tuple[Key, Any]]:
     return []
@@ -126,3 +130,73 @@ def test_the_same_objects_in_another_version_of_the_kind_are_taken_as_they_come(
     store.replace([obj("a", 3, apiVersion="v2")], "5")
 
     assert store.get(("n", "a")) == obj("a", 3, apiVersion="v2")
+
+
+def test_a_listing_says_what_is_there_were_it_older_than_what_was_seen(store: Store) -> None:
+    store.put(obj("back", 8, spec="lost"))
+    store.put(obj("gone", 7))
+    store.put(obj("again", 6))
+    store.remove(obj("again", 9))
+
+    store.replace([obj("back", 3, spec="restored"), obj("again", 4)], "12")
+
+    assert named(store) == ["again", "back"]
+    assert store.get(("n", "back")) == obj("back", 3, spec="restored")
+
+
+def test_a_history_that_went_back_is_taken_as_it_is(store: Store, told: list[Any]) -> None:
+    store.replace([obj("a", 50, spec="lost"), obj("b", 60), obj("c", 20)], "70")
+    store.put(obj("b", 75))
+    store.remove(obj("c", 80))
+    told.clear()
+
+    store.replace([obj("a", 30, spec="restored"), obj("c", 20)], "40", anew=True)
+
+    assert store.get(("n", "a")) == obj("a", 30, spec="restored")
+    assert told == [(("n", "a"), "30"), (("n", "c"), "20"), (("n", "b"), None)]
+    store.put(obj("b", 41))
+    store.put(obj("c", 42))
+    assert named(store) == ["a", "b", "c"]
+
+
+BAD: tuple[Any, ...] = (
+    None,
+    [],
+    "text",
+    {},
+    {"metadata": None},
+    {"metadata": []},
+    {"metadata": {"name": "x"}},
+    {"metadata": {"name": "x", "resourceVersion": "new"}},
+    {"metadata": {"name": ["x"], "resourceVersion": "1"}},
+    {"metadata": {"name": "x", "resourceVersion": "1", "managedFields": "mine"}},
+    obj("x", 1, owner={"a": 1}),
+    obj("x", 1, spec=object()),
+)
+
+
+@pytest.mark.parametrize("bad", BAD, ids=repr)
+def test_a_bad_object_of_a_listing_is_left_out_alone(
+    bad: Any, store: Store, told: list[Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    store.replace([obj("a", 1), bad, obj("z", 2)], "9")
+
+    assert named(store) == ["a", "z"]
+    assert store.synced.is_set()
+    assert "is left out" in caplog.text
+
+
+def test_a_subscriber_that_fails_keeps_nothing_from_the_others(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(key: Key, item: Any) -> None:
+        raise RecursionError("too deep")
+
+    heard: list[Key] = []
+    store.subscribe(fails)
+    store.subscribe(lambda key, item: heard.append(key))
+
+    store.replace([obj("a", 1), obj("b", 2)], "9")
+
+    assert heard == [("n", "a"), ("n", "b")]
+    assert "n/a is not followed up" in caplog.text

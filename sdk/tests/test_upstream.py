@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -57,7 +56,7 @@ def crd(version: str = "v1", *, deleted: bool = False) -> dict[str, Any]:
 
 
 @pytest.fixture
-def followed() -> Iterator[tuple[Upstream, Told]]:
+def followed() -> tuple[Upstream, Told]:
     """Not running; the second is the version that was known at each change that was told."""
     chosen = options.parser("t", "").parse_args([])
     process = Process("t", chosen, Client(Credentials("", None, lambda: None), user_agent="t"))
@@ -65,8 +64,7 @@ def followed() -> Iterator[tuple[Upstream, Told]]:
     made = Upstream(
         process, ACME, "acme-provider", lambda: told.append(made.kind.version if made.kind else None)
     )
-    yield made, told
-    process.close()
+    return made, told
 
 
 @pytest.mark.parametrize(
@@ -154,15 +152,12 @@ def test_a_refusal_is_soon_tried_again_while_the_api_server_may_still_take_the_c
     chosen = options.parser("t", "").parse_args([])
     process = Process("t", chosen, Client(Credentials("", None, lambda: None), user_agent="t"))
     upstream = Upstream(process, ACME, "acme-provider", lambda: None, clock=lambda: now)
-    try:
-        now = TAKEN_UP
-        before = upstream.worth_another_try(300)
-        upstream.put(crd())
-        changed = upstream.worth_another_try(300), upstream.worth_another_try(1)
-        upstream.put(crd())
-        now = 2 * TAKEN_UP
-        after = upstream.worth_another_try(300)
-    finally:
-        process.close()
+    now = TAKEN_UP
+    before = upstream.worth_another_try(300)
+    upstream.put(crd())
+    changed = upstream.worth_another_try(300), upstream.worth_another_try(1)
+    upstream.put(crd())
+    now = 2 * TAKEN_UP
+    after = upstream.worth_another_try(300)
 
     assert (before, changed, after) == (300, (AGAIN, 1), 300)

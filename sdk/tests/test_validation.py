@@ -5,7 +5,7 @@ import pytest
 import yaml
 from hypothesis import given
 
-from kubefoundry_sdk.api import validation
+from kubefoundry_sdk.api import extent, validation
 from kubefoundry_sdk.api.rules import RULES
 from kubefoundry_sdk.api.validation import Problem
 from support.corpus import specs
@@ -172,3 +172,68 @@ def test_defaulting_leaves_the_argument_alone() -> None:
 
     assert spec == {"scaling": {}}
     assert validation.default({})["scaling"] == {"replicas": 1}
+
+
+def deep(levels: int, kind: str) -> Any:
+    value: Any = "bottom"
+    for _ in range(levels):
+        value = {"a": value} if kind == "maps" else [value]
+    return value
+
+
+def with_overrides(overrides: Any) -> dict[str, Any]:
+    return {**AGGREGATED, "provider": {"name": "acme", "overrides": overrides}}
+
+
+@pytest.mark.parametrize("kind", ["maps", "lists"])
+@pytest.mark.parametrize("levels", [61, 62, 200, 500, 960, 1000, 100_000])
+def test_a_spec_that_is_nested_too_deep_says_so_and_nothing_else(levels: int, kind: str) -> None:
+    found = validation.validate(with_overrides({"deep": deep(levels - 1, kind)}))
+
+    # spec, provider and overrides are three levels.
+    message = "is nested more than 64 levels deep; state it flatter"
+    told = [] if levels + 2 <= extent.DEPTH else [("spec.provider", message)]
+    assert [(problem.path, problem.message) for problem in found] == told
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        deep(1000, "lists"),
+        {**AGGREGATED, "env": deep(1000, "maps")},
+        {**AGGREGATED, "unknown": deep(1000, "maps")},
+        {**AGGREGATED, "x" * 5000: deep(1000, "maps")},
+    ],
+    ids=["itself", "a list", "an unknown field", "a long one"],
+)
+def test_wherever_it_is_deep(spec: Any) -> None:
+    [problem] = validation.validate(spec)
+
+    assert "64 levels" in problem.message
+    assert len(problem.path) <= 200
+
+
+@pytest.mark.parametrize(
+    "large",
+    [
+        with_overrides({"text": "x" * extent.SIZE}),
+        with_overrides({f"key{number}": "x" * 3000 for number in range(60)}),
+        {**AGGREGATED, "env": [{"name": f"N{number}", "value": "é" * 300} for number in range(250)]},
+        {**AGGREGATED, "engine": {"type": "vllm", "args": {f"a{n}": "x" * 16384 for n in range(9)}}},
+    ],
+    ids=["one text", "many", "characters of several bytes", "within all other bounds"],
+)
+def test_a_spec_that_is_too_large_says_so(large: dict[str, Any]) -> None:
+    [problem] = validation.validate(large)
+
+    assert problem.path == "spec"
+    assert problem.message.startswith("may have 131072 bytes as JSON, not ")
+
+
+def test_overrides_have_a_number_of_keys_at_most() -> None:
+    [problem] = validation.validate(with_overrides({f"key{number}": 1 for number in range(65)}))
+
+    assert (problem.path, problem.message) == (
+        "spec.provider.overrides",
+        "may have 64 entries at most, not 65",
+    )

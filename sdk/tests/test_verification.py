@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -113,8 +113,8 @@ class Watched:
 
         self.verification = Verification(ask, self._spawn, self.told.put_nowait, always=False)
 
-    def _spawn(self, work: Any) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(work)
+    def _spawn(self, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work())
         self.tasks.add(task)
         return task
 

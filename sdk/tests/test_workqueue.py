@@ -129,7 +129,8 @@ async def test_back_off_doubles_for_the_failing_key_and_is_forgotten_after_succe
     assert waits == [0.2, 0.4, 0.8, 0.2]
 
 
-async def test_a_conflict_waits_for_the_event_that_is_on_its_way() -> None:
+async def test_a_conflict_is_tried_again_as_well(caplog: pytest.LogCaptureFixture) -> None:
+    """The object's own watch event may come first, and a conflict of something else (a quota) brings none."""
     waits: list[float] = []
     turns: list[Key] = []
     done = asyncio.Event()
@@ -147,7 +148,70 @@ async def test_a_conflict_waits_for_the_event_that_is_on_its_way() -> None:
     queue.add(B)
     await working(queue, done.wait(), workers=1)
 
-    assert (turns, waits) == ([A, B], [])
+    assert turns == [A, B]
+    assert [0.15 <= wait <= 0.25 for wait in waits] == [True]
+    assert caplog.text == "", "one conflict is nothing to speak of"
+
+
+async def test_thousands_of_failures_cost_no_more_than_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    done = asyncio.Event()
+    queue = WorkQueue("t", _raising(Unreachable("no answer")))
+
+    def at_once(key: Key, delay: float) -> None:
+        waits.append(delay)
+        if len(waits) < 3000:
+            queue.add(key)
+        else:
+            done.set()
+
+    monkeypatch.setattr(queue, "add_after", at_once)
+    queue.add(A)
+    await working(queue, done.wait(), workers=1)
+
+    assert waits[8] < 0.8 * workqueue.LAST_DELAY <= waits[11]
+    assert max(waits) <= 1.2 * workqueue.LAST_DELAY
+
+
+async def test_a_fault_in_the_retry_itself_ends_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = asyncio.Event()
+
+    async def reconcile(key: Key) -> None:
+        if key == A:
+            raise Unreachable("no answer")
+        done.set()
+
+    def fails(*_: object) -> None:
+        raise OverflowError("too large")
+
+    queue = WorkQueue("t", reconcile)
+    monkeypatch.setattr(queue, "_retry", fails)
+    queue.add(A)
+    queue.add(B)
+    await working(queue, done.wait(), workers=1)
+
+    assert done.is_set()
+
+
+async def test_what_was_cut_short_is_done_by_the_next_run() -> None:
+    turns: list[Key] = []
+    begun, done = asyncio.Event(), asyncio.Event()
+
+    async def reconcile(key: Key) -> None:
+        turns.append(key)
+        begun.set()
+        if len(turns) == 1:
+            await asyncio.Event().wait()
+        if key == B:
+            done.set()
+
+    queue = WorkQueue("t", reconcile)
+    queue.add(A)
+    queue.add(B)
+    await working(queue, begun.wait(), workers=1)
+    await working(queue, done.wait(), workers=1)
+
+    assert turns == [A, B, A] or turns == [A, A, B]
 
 
 async def test_the_earlier_of_two_wishes_stands() -> None:

@@ -74,12 +74,37 @@ def test_a_taken_port_of_the_webhooks(installed: Suite, taken: str) -> None:
 
 
 @pytest.mark.parametrize("name", COMPONENTS)
-def test_an_unreachable_server(installed: Suite, name: str) -> None:
-    port = str(free_port())
-
-    told = refusal(installed.components[name], KUBERNETES_SERVICE_PORT=port)
+def test_an_unreachable_server_is_waited_for(
+    installed: Suite, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    component, port = installed.components[name], str(free_port())
+    monkeypatch.setitem(component.environment, "KUBERNETES_SERVICE_PORT", port)
+    component.start()
+    try:
+        told = _unready(component)
+        assert answer(component.health_port, "/healthz") == "ok\n"
+    finally:
+        code = component.stop()
 
     assert told.startswith(f"the API server https://127.0.0.1:{port} does not answer: ")
+    assert code == 0
+    said = [json.loads(line)["message"] for line in component.log.read_text().splitlines()]
+    assert f"{told.strip()}; waiting for it" in said
+
+
+def _unready(component: Component) -> str:
+    """What `/readyz` says once the process has asked for the server."""
+    until = time.monotonic() + SECONDS
+    while True:
+        assert component.running and time.monotonic() < until
+        try:
+            answer(component.health_port, "/readyz")
+        except urllib.error.HTTPError as error:
+            told: str = error.read().decode()
+            if told != "the API server has not answered yet\n":
+                return told
+        except OSError:
+            continue  # it does not listen yet
 
 
 @pytest.mark.parametrize("name", COMPONENTS)

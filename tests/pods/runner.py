@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,7 +34,7 @@ class Seen:
     objects: dict[Key, Object] = field(default_factory=dict)
     listed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def replace(self, objects: list[Object], resource_version: str) -> None:
+    def replace(self, objects: Iterator[Object], resource_version: str, *, anew: bool) -> None:
         self.objects = {key(one): one for one in objects}
         self.listed.set()
         self.changed()

@@ -52,8 +52,8 @@ class CertificateKeeper:
         self._problem: str | None = "the webhook is not served yet"
         for store in (self._secrets, *self._configurations.values()):
             store.subscribe(lambda key, obj: self._queue.add(_TURN))
-        process.background(self._work())
-        process.background(self._begin_to_lead())
+        process.background("certificates", self._work)
+        process.while_leading("renewal of certificates", self._begin_to_lead)
         process.ready_when(lambda: self._problem)
 
     async def _work(self) -> None:
@@ -63,7 +63,6 @@ class CertificateKeeper:
         await self._queue.run(1)
 
     async def _begin_to_lead(self) -> None:
-        await self._process.leading.wait()
         self._queue.add(_TURN)
 
     async def _turn(self, key: Key) -> float | None:

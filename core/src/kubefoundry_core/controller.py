@@ -41,7 +41,7 @@ class Controller:
             namespace=process.namespace,
             selector={"fieldSelector": f"metadata.name={SELECTOR_LEASE}"},
         )
-        self._queue = process.queue("core", self._reconcile)
+        self._queue = process.queue("core", self._reconcile, of=self._deployments)
         self._providers = Providers(self._clock, process.options.heartbeat_timeout)
         self._healths: dict[str, Health] = {}
         self._health_timer: asyncio.TimerHandle | None = None
@@ -52,7 +52,8 @@ class Controller:
         self._deployments.subscribe(self._deployment_changed)
         self._configs.subscribe(self._config_changed)
         self._leases.subscribe(lambda key, obj: self._look_at_lease())
-        process.background(self._tell_news())
+        # One after the other, and only where this replica does the work.
+        process.while_leading("news", self._news.run)
 
     def registered(self) -> dict[str, Object]:
         """The InferenceProviderConfigs by name."""
@@ -179,11 +180,6 @@ class Controller:
         if again is not None:
             loop = asyncio.get_running_loop()
             self._health_timer = loop.call_later(again + 0.1, self._look_at_providers)
-
-    async def _tell_news(self) -> None:
-        """One after the other, and only where this replica does the work."""
-        await self._process.leading.wait()
-        await self._news.run()
 
     def _look_at_lease(self) -> None:
         """Whether a selector is there; looks again when the Lease will have run out."""

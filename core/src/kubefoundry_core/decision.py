@@ -27,6 +27,9 @@ WAITING: Final = "Waiting for a provider to be selected and to report"
 VALID: Final = "Schema validation passed"
 """003 §4.1, word for word."""
 
+PROBLEMS: Final = 20
+"""Problems of a spec that are told at a time: there may be thousands."""
+
 PAUSED: Final = "reconciliation paused"
 """What a provider says as well (contract §4.3)."""
 
@@ -64,7 +67,9 @@ def decide(deployment: Object, around: Surroundings) -> Object:
     generation: int = meta["generation"]
     live: Object = deployment.get("status") or {}
     problems = validation.validate(deployment.get("spec", {}))
-    invalid = "; ".join(f"{problem.path}: {problem.message}" for problem in problems)
+    invalid = "; ".join(f"{problem.path}: {problem.message}" for problem in problems[:PROBLEMS])
+    if len(problems) > PROBLEMS:
+        invalid += f"; and {len(problems) - PROBLEMS} more"
     selection = select(deployment, around, valid=not invalid)
     status: Object = {}
     conditions = [

@@ -57,4 +57,4 @@ def set_up(process: Process, bound: socket.socket) -> None:
     listener = Listener(application(controller.registered), bound)
     hosts = [host for host in process.options.webhook_host.split(",") if host]
     CertificateKeeper(process, listener, hosts)
-    process.background(listener.closed_at_end())
+    process.background("webhooks", listener.closed_at_end)

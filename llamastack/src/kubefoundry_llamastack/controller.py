@@ -46,13 +46,16 @@ class Controller:
             version("kubefoundry-llamastack"),
             self._poll.answer,
         )
-        self._queue = process.queue(LABEL, self._turn)
+        self._queue = process.queue(LABEL, self._turn, of=known.distributions)
         self._pods: dict[Key, Key] = {}
         """CR of each pod and ReplicaSet, because one that is gone tells no labels."""
         self._subscribe()
-        for follow in (known.model_deployments, known.definition):
-            process.background(follow.run())
-        process.background(self._ask())
+        for name, followed in (
+            ("ModelDeployments", known.model_deployments),
+            ("LlamaStackDistributions", known.definition),
+        ):
+            process.background(f"watch of the CRD of {name}", followed.run)
+        process.while_leading("questions to servers", self._poll.run)
         process.ready_when(
             lambda: (
                 None
@@ -76,10 +79,6 @@ class Controller:
             return None
         container = ((live.get("spec") or {}).get("server") or {}).get("containerSpec") or {}
         return f"http://{key[1]}-service.{key[0]}.svc.cluster.local:{container.get('port') or PORT}"
-
-    async def _ask(self) -> None:
-        await self._process.leading.wait()
-        await self._poll.run()
 
     def _subscribe(self) -> None:
         known = self._known

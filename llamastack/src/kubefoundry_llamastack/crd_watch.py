@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from kubefoundry_sdk.api.kinds import CRDS, Kind, Object
 from kubefoundry_sdk.runtime.process import Process
@@ -44,9 +44,9 @@ class Followed:
         selector = {"fieldSelector": f"metadata.name={self._kind.crd}"}
         await self._process.follow(CRDS, self, selector=selector)
 
-    def replace(self, objects: list[Object], resource_version: str) -> None:
+    def replace(self, objects: Iterable[Object], resource_version: str, *, anew: bool = False) -> None:
         self.listed = True
-        self._set(objects[0] if objects else None)
+        self._set(next(iter(objects), None))
 
     def put(self, obj: Object) -> None:
         # One that is being deleted takes its objects with it and no new ones.
@@ -71,9 +71,10 @@ class Followed:
         if self.definition is not None:
             self._tasks = [
                 self._process.background(
-                    self._process.follow(self._kind, self.objects, refused=self._refused)
+                    f"watch of {self._kind.plural}",
+                    lambda: self._process.follow(self._kind, self.objects, refused=self._refused),
                 ),
-                self._process.background(self._tell_when_synced()),
+                self._process.background(f"first listing of {self._kind.plural}", self._tell_when_synced),
             ]
 
     def _refused(self) -> None:

@@ -28,7 +28,7 @@ from kubefoundry_llamastack.report import Answer, Obstacle, Seen
 from kubefoundry_llamastack.stores import Stores
 from kubefoundry_llamastack.tool_maps import Tool
 from kubefoundry_llamastack.write import Writer
-from kubefoundry_sdk.api import managed_fields
+from kubefoundry_sdk.api import extent, managed_fields
 from kubefoundry_sdk.api import names as shared
 from kubefoundry_sdk.api.conditions import rfc3339
 from kubefoundry_sdk.api.kinds import Object
@@ -77,6 +77,9 @@ class Operator:
                 {},
                 condition(reasons.PAUSED, True, "ReconcilePaused", text, generation=meta["generation"]),
             )
+            return None
+        if beyond := extent.too_deep(live.get("spec")):
+            await self._refuse(key, live, f"{' '.join(beyond)} and apply the LlamaStackDistribution again")
             return None
         try:
             cr = read(live)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -12,6 +12,7 @@ from typing import Any, Final
 import aiohttp
 
 from kubefoundry_llamastack.report import Answer
+from kubefoundry_sdk.api.foreign_json import Unreadable, decode, encode, nested
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.runtime.store import Key
 
@@ -23,6 +24,16 @@ DEADLINE: Final = 5.0
 AT_ONCE: Final = 8
 LIMIT: Final = 1 << 20
 """Seconds that a server may take, servers asked at the same time, and bytes of an answer that are read."""
+
+
+TEXT: Final = 1024
+DEPTH: Final = 32
+CONFIG: Final = 4096
+PROVIDERS: Final = 128
+"""Characters of a text, levels and bytes of a provider's config, and providers that are told: the status of a CR has
+to fit into an object of 1.5 MiB, with what a server says beside all else."""
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -64,9 +75,13 @@ class ServerPoll:
     async def run(self) -> None:
         """Asks until cancelled."""
         timeout = aiohttp.ClientTimeout(total=DEADLINE)
+        # A kilobyte that is compressed may be a megabyte, and is none of what is counted against LIMIT.
+        headers = {"Accept-Encoding": "identity"}
         connector = aiohttp.TCPConnector(limit=AT_ONCE, force_close=True)
         async with (
-            aiohttp.ClientSession(timeout=timeout, connector=connector) as session,
+            aiohttp.ClientSession(
+                timeout=timeout, connector=connector, headers=headers, auto_decompress=False
+            ) as session,
             asyncio.TaskGroup() as group,
         ):
             while True:
@@ -94,17 +109,28 @@ class ServerPoll:
 
 
 async def ask(session: aiohttp.ClientSession, url: str) -> Answer:
-    """One question; what went wrong is part of the answer."""
+    """One question; what went wrong is part of the answer, whatever it was: the server is the user's."""
+    try:
+        return await _told(session, url)
+    except Exception as error:
+        log.exception("the answer of %s cannot be read, by a fault of ours", url)
+        return Answer(problem=f"The server's answer at {url} cannot be read: {type(error).__name__}")
+
+
+async def _told(session: aiohttp.ClientSession, url: str) -> Answer:
     try:
         listed = await _json(session, f"{url}/v1/providers")
         version = await _json(session, f"{url}/v1/version")
+    except Unreadable as error:
+        return Answer(problem=f"The server's answer at {url} is no JSON: {error}")
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-        return Answer(problem=f"The server does not answer at {url}: {error or type(error).__name__}")
+        what = str(error)[:TEXT] or type(error).__name__
+        return Answer(problem=f"The server does not answer at {url}: {what}")
     items = listed.get("data") if isinstance(listed, dict) else None
     if not isinstance(items, list):
         return Answer(problem=f"The server's answer at {url}/v1/providers is none of llama-stack's")
     told = version.get("version") if isinstance(version, dict) else None
-    return Answer([row for item in items if (row := provider(item))], str(told or ""))
+    return Answer([row for item in items[:PROVIDERS] if (row := provider(item))], _text(told))
 
 
 async def _json(session: aiohttp.ClientSession, url: str) -> Any:
@@ -112,12 +138,14 @@ async def _json(session: aiohttp.ClientSession, url: str) -> Any:
     async with session.get(url, allow_redirects=False) as response:
         if response.status != HTTPStatus.OK:
             raise ValueError(f"it answers {response.status} {response.reason}")
+        if response.headers.get("Content-Encoding", "identity") != "identity":
+            raise ValueError(f"the answer of {url} is compressed, which was not asked for")
         raw = bytearray()
         async for chunk in response.content.iter_any():
             raw += chunk
             if len(raw) > LIMIT:
                 raise ValueError(f"the answer of {url} is longer than {LIMIT} bytes")
-        return json.loads(raw)
+        return decode(raw)
 
 
 def provider(item: Any) -> Object | None:
@@ -126,12 +154,28 @@ def provider(item: Any) -> Object | None:
         item.get(key) for key in ("api", "provider_id", "provider_type")
     ):
         return None
-    health = item.get("health") or {}
-    config = item.get("config")
+    health = item.get("health")
+    health = health if isinstance(health, dict) else {}
     return {
-        "api": str(item["api"]),
-        "provider_id": str(item["provider_id"]),
-        "provider_type": str(item["provider_type"]),
-        "config": config if isinstance(config, dict) else {},
-        "health": {"status": str(health.get("status", "")), "message": str(health.get("message", ""))},
+        "api": _text(item["api"]),
+        "provider_id": _text(item["provider_id"]),
+        "provider_type": _text(item["provider_type"]),
+        "config": _config(item.get("config")),
+        "health": {"status": _text(health.get("status")), "message": _text(health.get("message"))},
     }
+
+
+def _config(told: Any) -> Object:
+    """Of a size that the status can hold beside the others'."""
+    if not isinstance(told, dict):
+        return {}
+    if nested(told, DEPTH):
+        return {"leftOut": f"nested more than {DEPTH} levels deep"}
+    size = len(encode(told))
+    return told if size <= CONFIG else {"leftOut": f"{size} bytes"}
+
+
+def _text(told: Any) -> str:
+    if told is None:
+        return ""
+    return told[:TEXT] if isinstance(told, str) else encode(told).decode()[:TEXT]

@@ -21,6 +21,7 @@ from kubefoundry_llamastack.names import CA_BUNDLE_HASH, MANAGER, USER_CONFIG_HA
 from kubefoundry_llamastack.render.deployment import deployment
 from kubefoundry_llamastack.render.request import Distribution, Found, Settings, child
 from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.foreign_json import Unreadable, decode
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.managed_fields import owned
 
@@ -93,8 +94,8 @@ def recorded(config_map: Object | None) -> Record | None:
     """What was applied last; None where there is no readable record."""
     data = (config_map or {}).get("data") or {}
     try:
-        template = json.loads(data.get("template", ""))
-    except ValueError:
+        template = decode(data.get("template", "").encode())
+    except Unreadable:
         return None
     if not isinstance(template, dict):
         return None

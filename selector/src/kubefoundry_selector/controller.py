@@ -34,8 +34,8 @@ class Controller:
         )
         self._configs = process.watch(PROVIDER_CONFIGS, managers=own)
         self._registry = Registry(asyncio.get_running_loop().time, process.options.heartbeat_timeout)
-        self._selections = process.queue("selector", self._select)
-        self._rules = process.queue("selector-rules", self._check_rules)
+        self._selections = process.queue("selector", self._select, of=self._deployments)
+        self._rules = process.queue("selector-rules", self._check_rules, of=self._configs)
         self._deployments.subscribe(lambda key, obj: self._selections.add(key))
         self._configs.subscribe(self._config_changed)
         # Held without election too: core reads from it that a selector is there (contract §3).

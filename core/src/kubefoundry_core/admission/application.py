@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -10,6 +9,7 @@ from aiohttp import web
 
 from kubefoundry_core.admission import modeldeployments, providerconfigs
 from kubefoundry_core.admission.review import Malformed, Review
+from kubefoundry_sdk.api.foreign_json import Unreadable, decode
 from kubefoundry_sdk.api.kinds import Object
 
 MAX_BODY: Final = 8 * 1024 * 1024
@@ -34,8 +34,8 @@ def _answering(
 ) -> Callable[[web.Request], Any]:
     async def handler(request: web.Request) -> web.Response:
         try:
-            review = json.loads(await request.read())
-        except ValueError as error:
+            review = decode(await request.read())
+        except Unreadable as error:
             return web.Response(status=400, text=f"the body is no JSON: {error}\n")
         try:
             return web.json_response(answer(review))

@@ -10,7 +10,7 @@ from typing import Any
 from kubefoundry_core.admission.defaulting import patch
 from kubefoundry_core.admission.review import Review, allowed, patched, refused, request_of
 from kubefoundry_core.decision import not_registered
-from kubefoundry_sdk.api import conditions, reasons, validation
+from kubefoundry_sdk.api import conditions, extent, reasons, validation
 from kubefoundry_sdk.api.kinds import Object
 
 
@@ -20,7 +20,8 @@ def mutate(review: Any) -> Review:
     if not request.decides_spec:
         return allowed(request)
     spec = request.object.get("spec")
-    if not isinstance(spec, dict):
+    if not isinstance(spec, dict) or extent.too_deep(spec):
+        # The validating webhook, which is asked next, says what is wrong with it.
         return allowed(request)
     operations = list(patch(spec, validation.default(spec), "/spec"))
     if not operations:

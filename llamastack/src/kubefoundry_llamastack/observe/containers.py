@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from kubefoundry_llamastack.api.status import ProviderPhase
+from kubefoundry_sdk.api.foreign_json import Unreadable, decode
 
 PULL: Final = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
 CONFIG: Final = frozenset(
@@ -129,8 +129,8 @@ def _config(reason: str, text: str) -> str:
 def _facts(text: str) -> dict[str, str]:
     """What an install container leaves when all went well: one line of JSON."""
     try:
-        value = json.loads(text)
-    except ValueError:
+        value = decode(text.encode())
+    except Unreadable:
         return {}
     if not isinstance(value, dict):
         return {}

@@ -47,9 +47,10 @@ class ProviderSpec(ApiModel):
     """Name of a registered provider (`kubectl get inferenceproviderconfigs`); selected by the providers' rules
     when omitted. Changing it makes the deployment anew."""
 
-    overrides: dict[str, Any] | None = None
+    overrides: Annotated[dict[str, Any], Field(max_length=64)] | None = None
     """Settings of that provider which no other field has; the provider documents them. They need `name`. Unknown
-    keys are warned about, wrong types are reported in the condition ProviderCompatible."""
+    keys are warned about, wrong types are reported in the condition ProviderCompatible. The whole spec may be nested
+    64 levels deep and have 128 KiB as JSON."""
 
 
 class EngineSpec(ApiModel):

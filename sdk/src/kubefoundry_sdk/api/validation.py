@@ -1,7 +1,7 @@
 """Is a ModelDeployment spec valid, what should its author know, and what are its defaults.
 
 One source for the validating webhook, the mutating webhook and the reconcile-time check (contract §2). The same
-schema and rules are the CRD's; `engine_args` and the keys of labels are checked here only.
+schema and rules are the CRD's; `extent`, `engine_args` and the keys of labels are checked here only.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, Final
 
-from kubefoundry_sdk.api import engine_args, structure
+from kubefoundry_sdk.api import engine_args, extent, structure
 from kubefoundry_sdk.api.formats import MEANINGS, QUALIFIED_NAME
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.api.rules import RULES, Rule
@@ -38,8 +38,11 @@ def default(spec: Spec) -> Spec:
 def validate(spec: Spec) -> list[Problem]:
     """All that is wrong with a spec, with or without its defaults; empty when it is valid.
 
-    Where types, enums or ranges are wrong, only that is told: the rules would speak about values that are none.
+    Where it is too deep or too large, only that is told. Where types, enums or ranges are wrong, only that: the rules
+    would speak about values that are none.
     """
+    if beyond := extent.too_deep(spec) or extent.too_large(spec):
+        return [Problem(*beyond)]
     if not isinstance(spec, dict):
         return list(structure.problems(spec, schema(), "spec"))
     complete = default(spec)

@@ -5,24 +5,35 @@ Nothing is retried here: whoever calls knows whether the call may be repeated (t
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from copy import copy
 from types import TracebackType
 from typing import Any, Final, Literal
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import aiohttp
 
+from kubefoundry_sdk.api.foreign_json import Unreadable, decode, encode
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster.credentials import Credentials
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.cluster.errors import ApiError, Silent, Unreachable, seconds
 from kubefoundry_sdk.cluster.rate import RateLimit
 
 DEADLINE: Final = 30.0
 """Seconds that a call may take; the API server's own limit for a request is 60."""
 
 PAGE: Final = 500
-"""Objects a list call asks for, as kubectl does."""
+"""Objects a list call asks for at most, as kubectl does."""
+
+PAGE_BYTES: Final = 4 * 2**20
+"""Bytes of a page that are read; where there are more, a page of fewer objects is asked for. 500 ModelDeployments of
+the usual size have half of that, and as Python objects a page takes about ten times its bytes."""
+
+ANSWER: Final = 16 * 2**20
+"""Bytes of one object that are read: etcd takes 1.5 MiB, which JSON's escapes may make nine."""
+
+ERROR: Final = 2**20
+"""Bytes of a refusal that are read."""
 
 APPLY: Final = "application/apply-patch+yaml"
 JSON_PATCH: Final = "application/json-patch+json"
@@ -39,6 +50,18 @@ class Client:
         self._user_agent = user_agent
         self._rate = RateLimit(qps)
         self._session: aiohttp.ClientSession | None = None
+        self._fence: Callable[[], None] | None = None
+
+    @property
+    def server(self) -> str:
+        """The API server's URL."""
+        return self._credentials.server
+
+    def behind(self, fence: Callable[[], None]) -> Client:
+        """This client, which asks before each write. fence: raises Fenced where nothing may be written."""
+        fenced = copy(self)
+        fenced._fence = fence
+        return fenced
 
     async def __aenter__(self) -> Client:
         connector = aiohttp.TCPConnector(ssl=self._credentials.tls or False, limit=64)
@@ -62,26 +85,53 @@ class Client:
         """The object's metadata; its content is not sent."""
         return await self._call("GET", path(kind, namespace, name), accept=METADATA_ONLY)
 
-    async def read(self, url: str) -> Object:
-        """GET of a path that is no resource, for example `/version`."""
-        return await self._call("GET", url)
+    async def read(self, url: str, *, most: int = ANSWER) -> Object:
+        """GET of a path that is no resource, for example `/version`. most: bytes that are read."""
+        return await self._call("GET", url, most=most)
+
+    async def pages(
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        *,
+        selector: Mapping[str, str] | None = None,
+        limit: int = PAGE,
+    ) -> AsyncIterator[tuple[list[Object], str]]:
+        """All objects page by page, each with the resource version of the whole listing.
+
+        `selector`: `labelSelector` and `fieldSelector` parameters. limit: objects of a page at most; of objects that
+        are large a page has fewer, PAGE_BYTES in all.
+        """
+        parameters: dict[str, str] = {**(selector or {})}
+        most = limit
+        while True:
+            parameters["limit"] = str(limit)
+            try:
+                bound = PAGE_BYTES if limit > 1 else ANSWER
+                raw = await self._exchange("GET", path(kind, namespace), parameters, most=bound)
+            except _TooLong:
+                if limit == 1:
+                    raise
+                limit = max(1, limit // 8)
+                continue
+            page = _object(raw, f"GET {path(kind, namespace)}")
+            yield _items(page), str(page["metadata"].get("resourceVersion") or "")
+            token = page["metadata"].get("continue")
+            if not token:
+                return
+            parameters["continue"] = str(token)
+            if len(raw) < bound // 4:
+                limit = min(2 * limit, most)
 
     async def list(
         self, kind: Kind, namespace: str | None = None, *, selector: Mapping[str, str] | None = None
     ) -> tuple[list[Object], str]:
-        """All objects, page by page, and the resource version to watch from.
-
-        `selector`: `labelSelector` and `fieldSelector` parameters.
-        """
+        """All objects, and the resource version to watch from; see `pages`."""
         items: list[Object] = []
-        parameters: dict[str, str] = {**(selector or {}), "limit": str(PAGE)}
-        while True:
-            page = await self._call("GET", path(kind, namespace), parameters)
-            items.extend(page.get("items") or ())
-            token = page["metadata"].get("continue")
-            if not token:
-                return items, page["metadata"]["resourceVersion"]
-            parameters["continue"] = token
+        version = ""
+        async for page, version in self.pages(kind, namespace, selector=selector):  # noqa: B007 (the last one)
+            items.extend(page)
+        return items, version
 
     async def watch(
         self,
@@ -96,7 +146,8 @@ class Client:
         """Watch events from `resource_version` on, bookmarks included, until the server ends the watch.
 
         seconds: how long the server is asked to keep it. silence: seconds without a byte after which the
-        connection counts as dead. Raises Unreachable then, ApiError when the watch is refused.
+        connection counts as dead. Raises Unreachable then, Silent where that was all that happened, ApiError when
+        the watch is refused.
         """
         parameters = {
             **(selector or {}),
@@ -107,9 +158,10 @@ class Client:
         }
         url = path(kind, namespace)
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=silence)
+        headers = self._authorization()
         try:
             async with self._open().get(
-                self._url(url, parameters), headers=self._authorization(), timeout=timeout
+                self._url(url, parameters), headers=headers, timeout=timeout
             ) as response:
                 if response.status != 200:
                     raise await self._error(response, f"WATCH {url}")
@@ -120,10 +172,14 @@ class Client:
                     while (end := chunk.find(b"\n", start)) >= 0:
                         rest += chunk[start:end]
                         if rest.strip():
-                            yield json.loads(rest)
+                            yield _event(rest, url)
                         rest.clear()
                         start = end + 1
                     rest += chunk[start:]
+                if rest.strip():
+                    raise Unreachable(f"WATCH {url}: the answer ends within an event")
+        except aiohttp.SocketTimeoutError as error:
+            raise Silent(f"WATCH {url}: nothing came for {silence:.0f} s") from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Unreachable(f"WATCH {url}: {error or type(error).__name__}") from error
 
@@ -142,6 +198,10 @@ class Client:
         if dry_run:
             parameters["dryRun"] = "All"
         return await self._call("POST", path(kind, body["metadata"].get("namespace")), parameters, body)
+
+    async def ask(self, kind: Kind, body: Object) -> Object:
+        """POST of a kind that is answered and not stored, such as a review: no write."""
+        return await self._call("POST", path(kind), None, body, writes=False)
 
     async def replace(self, kind: Kind, body: Object, *, manager: str) -> Object:
         """PUT: refused with a conflict unless `body` carries the current resource version."""
@@ -200,37 +260,60 @@ class Client:
         body: Any = None,
         content_type: str = "application/json",
         accept: str = "application/json",
+        most: int = ANSWER,
+        writes: bool = True,
     ) -> Object:
+        raw = await self._exchange(method, url, parameters, body, content_type, accept, most, writes)
+        return _object(raw, f"{method} {url}")
+
+    async def _exchange(
+        self,
+        method: str,
+        url: str,
+        parameters: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+        most: int = ANSWER,
+        writes: bool = True,
+    ) -> bytearray:
+        request = f"{method} {url}"
         headers = {"Accept": accept, **self._authorization()}
         data: bytes | None = None
         if body is not None:
             headers["Content-Type"] = content_type
-            data = json.dumps(body, separators=(",", ":")).encode()
+            data = _sent(body, request)
         await self._rate.turn()
+        if self._fence and writes and method != "GET":
+            self._fence()
         try:
             async with self._open().request(
                 method, self._url(url, parameters), headers=headers, data=data
             ) as response:
                 if response.status >= 400:
-                    raise await self._error(response, f"{method} {url}")
-                answer: Object = json.loads(await response.read())
-                return answer
+                    raise await self._error(response, request)
+                raw = await _read(response, most)
+                if raw is None:
+                    raise _TooLong(f"{request}: the answer is longer than {most} bytes")
+                return raw
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Unreachable(f"{method} {url}: {error or type(error).__name__}") from error
+            raise Unreachable(f"{request}: {error or type(error).__name__}") from error
 
     async def _error(self, response: aiohttp.ClientResponse, request: str) -> ApiError:
-        raw = await response.read()
+        raw = await _read(response, ERROR) or b""
         try:
-            body = json.loads(raw)
-        except ValueError:
+            body = decode(raw)
+        except Unreadable:
             body = raw.decode(errors="replace")
-        after = response.headers.get("Retry-After", "")
-        return ApiError.from_status(
-            response.status, body, retry_after=float(after) if after.isdigit() else None, request=request
-        )
+        after = seconds(response.headers.get("Retry-After"))
+        return ApiError.from_status(response.status, body, retry_after=after, request=request)
 
     def _authorization(self) -> dict[str, str]:
-        token = self._credentials.token()
+        """Raises Unreachable where there is no token for the moment: files and plugins come and go."""
+        try:
+            token = self._credentials.token()
+        except Exception as error:
+            raise Unreachable(f"no token to speak to the API server with: {error}") from error
         return {"Authorization": f"Bearer {token}"} if token else {}
 
     def _open(self) -> aiohttp.ClientSession:
@@ -245,6 +328,61 @@ class Client:
 
 def path(kind: Kind, namespace: str | None = None, name: str | None = None) -> str:
     """URL path of a collection or an object."""
-    root = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
-    inside = f"/namespaces/{namespace}" if namespace and kind.namespaced else ""
-    return f"{root}{inside}/{kind.plural}" + (f"/{name}" if name else "")
+    # What stands in an annotation may come to be part of a kind.
+    version = quote(kind.version, safe="")
+    root = f"/apis/{kind.group}/{version}" if kind.group else f"/api/{version}"
+    inside = f"/namespaces/{quote(namespace, safe='')}" if namespace and kind.namespaced else ""
+    return f"{root}{inside}/{kind.plural}" + (f"/{quote(name, safe='')}" if name else "")
+
+
+def _items(page: Object) -> list[Object]:
+    """The objects of a page. Raises Unreachable where whoever answers is no API server."""
+    items, meta = page.get("items"), page.get("metadata")
+    if not isinstance(meta, dict) or not isinstance(items, list | None):
+        raise Unreachable("a list was asked for, and the answer is none")
+    return items or []
+
+
+def _object(raw: bytearray, request: str) -> Object:
+    answer = _decoded(raw, request)
+    if not isinstance(answer, dict):
+        raise Unreachable(f"{request}: the answer is no object")
+    return answer
+
+
+class _TooLong(Unreachable):
+    """More bytes than asked for: the rest was not read."""
+
+
+async def _read(response: aiohttp.ClientResponse, most: int) -> bytearray | None:
+    """The body; None where it is longer than `most` bytes."""
+    raw = bytearray()
+    async for chunk in response.content.iter_any():
+        raw += chunk
+        if len(raw) > most:
+            # What is left is not worth reading, so the connection cannot be used again.
+            response.close()
+            return None
+    return raw
+
+
+def _decoded(raw: bytes | bytearray, request: str) -> Any:
+    try:
+        return decode(raw, served=True)
+    except Unreadable as error:
+        raise Unreachable(f"{request}: the answer is no JSON ({error})") from error
+
+
+def _event(raw: bytes | bytearray, url: str) -> Object:
+    """A watch event. Raises Unreachable where whoever answers is no API server."""
+    event = _decoded(raw, f"WATCH {url}")
+    if not isinstance(event, dict) or not isinstance(event.get("object"), dict) or "type" not in event:
+        raise Unreachable(f"WATCH {url}: the answer is no watch event")
+    return event
+
+
+def _sent(body: Any, request: str) -> bytes:
+    try:
+        return encode(body)
+    except ValueError as error:
+        raise ApiError(400, "BadRequest", f"the object cannot be sent: {error}", request=request) from error

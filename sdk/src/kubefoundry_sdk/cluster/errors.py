@@ -7,6 +7,10 @@ from typing import Any, Final
 UNDECLARED: Final = "failed to create typed patch object"
 
 
+LONGEST: Final = 300.0
+"""Seconds for which a `Retry-After` is obeyed: whoever asks for a day would hold a key for a day."""
+
+
 class ApiError(Exception):
     """A Status answer of the API server.
 
@@ -31,13 +35,13 @@ class ApiError(Exception):
     ) -> ApiError:
         """From a decoded `Status` body, or from whatever else stood in front of the API server."""
         if isinstance(body, dict) and body.get("kind") == "Status":
-            if retry_after is None:
-                seconds = (body.get("details") or {}).get("retryAfterSeconds")
-                retry_after = float(seconds) if seconds else None
+            details, said = body.get("details"), body.get("code")
+            if retry_after is None and isinstance(details, dict):
+                retry_after = seconds(details.get("retryAfterSeconds"))
             return cls(
-                body.get("code") or code,
-                body.get("reason") or "Unknown",
-                body.get("message") or "",
+                said if isinstance(said, int) and said else code,
+                str(body.get("reason") or "Unknown"),
+                str(body.get("message") or ""),
                 retry_after=retry_after,
                 request=request,
             )
@@ -45,7 +49,8 @@ class ApiError(Exception):
 
     @property
     def conflict(self) -> bool:
-        """The object changed meanwhile: the next watch event brings what to decide on (contract §3)."""
+        """Somebody wrote meanwhile: the object itself, whose watch event is on the way, or what its admission
+        counts with (a ResourceQuota)."""
         return self.code == 409 and self.reason != "AlreadyExists"
 
     @property
@@ -69,4 +74,21 @@ class ApiError(Exception):
 
 
 class Unreachable(Exception):
-    """No answer: connection refused or lost, time-out. Says which request."""
+    """No answer: connection refused or lost, time-out, or one that no API server gives. Says which request."""
+
+
+class Fenced(Unreachable):
+    """Nothing was sent: this replica has no right to write at the moment."""
+
+
+class Silent(Unreachable):
+    """Nothing came on a watch for longer than a server that knows of it is silent."""
+
+
+def seconds(said: Any) -> float | None:
+    """How long a server asks to wait, as it says so in a header or a Status: LONGEST at most, None for no number."""
+    try:
+        asked = float(said) if isinstance(said, int | float | str) else 0.0
+    except (ValueError, OverflowError):
+        return None
+    return min(asked, LONGEST) if asked > 0 else None

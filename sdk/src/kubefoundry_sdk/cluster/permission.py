@@ -29,5 +29,5 @@ async def may(client: Client, verb: str, kind: Kind, name: str) -> bool:
         "metadata": {},
         "spec": {"resourceAttributes": {**attributes, "verb": verb, "name": name}},
     }
-    answer = await client.create(REVIEWS, body, manager="")
+    answer = await client.ask(REVIEWS, body)
     return bool(answer["status"].get("allowed"))

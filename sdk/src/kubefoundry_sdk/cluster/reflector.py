@@ -1,16 +1,22 @@
-"""Keeps a sink equal to a kind on the API server: list, watch, and list again where the watch had a gap."""
+"""Keeps a sink equal to a kind on the API server: list, watch, and list again where the watch had a gap.
+
+Nothing that stands in an object ends this: what a sink cannot take in is left out (`skipped`).
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import random
-from collections.abc import Callable, Mapping
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Protocol
 
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.cluster.skipped import skipped
 
 log = logging.getLogger(__name__)
 
@@ -32,9 +38,16 @@ SILENCE: Final = 100.0
 class Sink(Protocol):
     """Where the objects go."""
 
-    def replace(self, objects: list[Object], resource_version: str) -> None: ...
+    def replace(self, objects: Iterator[Object], resource_version: str, *, anew: bool) -> None:
+        """A whole listing. anew: the API server's history went back (etcd was restored from a backup): resource
+        versions from before say nothing any more."""
+
     def put(self, obj: Object) -> None: ...
     def remove(self, obj: Object) -> None: ...
+
+
+def _nothing() -> None:
+    pass
 
 
 async def reflect(
@@ -44,10 +57,11 @@ async def reflect(
     *,
     namespace: str | None = None,
     selector: Mapping[str, str] | None = None,
-    alive: Callable[[], None] = lambda: None,
+    alive: Callable[[], None] = _nothing,
+    tried: Callable[[], None] = _nothing,
     refused: Callable[[], None] | None = None,
 ) -> None:
-    """Runs until cancelled. `alive` is called at every sign of life of the watch.
+    """Runs until cancelled. `alive` is called at every sign of life of the watch, `tried` when there was none.
 
     Deletions during a gap are reported through `replace`. A kind that is not served (404) is asked for again
     like a server that does not answer.
@@ -55,14 +69,24 @@ async def reflect(
     refused: given for a kind that can be done without; called once watching it is forbidden (403) and stays so. What
     the sink holds is out of date from then on until the next `replace`.
     """
-    version = ""
+    version = seen = ""
     failures = 0
     forbidden = 0
+    lost = False
     while True:
         try:
+            if version and lost and await _went_back(client, kind, namespace, selector, version):
+                version = ""
+            lost = False
             if not version:
-                objects, version = await client.list(kind, namespace, selector=selector)
-                sink.replace(objects, version)
+                objects, version = await _listed(client, kind, namespace, selector)
+                anew = _older(version, seen)
+                if anew:
+                    log.warning(
+                        "the API server's %s are those of an earlier time, taking them anew", kind.plural
+                    )
+                seen = version
+                sink.replace(objects, version, anew=anew)
                 alive()
                 failures = forbidden = 0
             async for event in client.watch(
@@ -73,13 +97,18 @@ async def reflect(
                 silence=SILENCE,
                 selector=selector,
             ):
-                version = _deliver(event, sink, version)
+                came = _deliver(event, sink) or version
                 alive()
                 failures = forbidden = 0
+                if _older(came, version):
+                    version = ""
+                    break
+                version = seen = came
             alive()
             # A watch that ends at once would otherwise be a hot loop.
             delay = BACKOFF[0]
         except ApiError as error:
+            tried()
             if refused and error.code == 403:
                 delay = REFUSED[min(forbidden, len(REFUSED) - 1)]
                 if forbidden == 1:
@@ -99,25 +128,71 @@ async def reflect(
                 _complain(kind, error, failures)
             failures += 1
         except Unreachable as error:
+            tried()
+            lost = True
             delay = BACKOFF[min(failures, len(BACKOFF) - 1)]
             _complain(kind, error, failures)
             failures += 1
         await asyncio.sleep(delay * random.uniform(0.8, 1.2))
 
 
-def _deliver(event: Object, sink: Sink, version: str) -> str:
-    """Hands one watch event on; the resource version to continue from. Raises ApiError for an ERROR event."""
+async def _listed(
+    client: Client, kind: Kind, namespace: str | None, selector: Mapping[str, str] | None
+) -> tuple[Iterator[Object], str]:
+    """All objects, and the resource version to watch from; of several pages all but the last are held deflated."""
+    deflated: list[bytes] = []
+    last: list[Object] = []
+    version = ""
+    async for page, version in client.pages(kind, namespace, selector=selector):  # noqa: B007 (the last one)
+        if last:
+            deflated.append(zlib.compress(json.dumps(last, ensure_ascii=False).encode(), 1))
+        last = page
+    return _inflated(deflated, last), version
+
+
+def _inflated(deflated: list[bytes], last: list[Object]) -> Iterator[Object]:
+    """The objects, each page let go once it is read."""
+    deflated.reverse()
+    while deflated:
+        yield from json.loads(zlib.decompress(deflated.pop()))
+    while last:
+        yield last.pop(0)
+
+
+async def _went_back(
+    client: Client, kind: Kind, namespace: str | None, selector: Mapping[str, str] | None, version: str
+) -> bool:
+    """Whether the server's newest version is older than ours, from which it would tell us nothing for long.
+
+    A server that etcd was restored under ends its watches, so it is enough to ask after a connection was lost.
+    """
+    async for _, newest in client.pages(kind, namespace, selector=selector, limit=1):
+        return _older(newest, version)
+    return False
+
+
+def _older(one: str, other: str) -> bool:
+    """Of two resource versions, which are numbers (promised from Kubernetes 1.35, so before)."""
+    return one.isdecimal() and other.isdecimal() and int(one) < int(other)
+
+
+def _deliver(event: Object, sink: Sink) -> str:
+    """Hands one watch event on; its resource version. Raises ApiError for an ERROR event."""
     obj = event["object"]
-    match event["type"]:
-        case "ADDED" | "MODIFIED":
-            sink.put(obj)
-        case "DELETED":
-            sink.remove(obj)
-        case "ERROR":
-            raise ApiError.from_status(obj.get("code", 500), obj, request="WATCH")
-        case _:
-            pass
-    return str(obj["metadata"].get("resourceVersion") or version)
+    if event["type"] == "ERROR":
+        raise ApiError.from_status(500, obj, request="WATCH")
+    try:
+        match event["type"]:
+            case "ADDED" | "MODIFIED":
+                sink.put(obj)
+            case "DELETED":
+                sink.remove(obj)
+            case _:
+                pass
+    except Exception as error:
+        skipped(obj, error)
+    meta = obj.get("metadata")
+    return str(meta.get("resourceVersion") or "") if isinstance(meta, dict) else ""
 
 
 def _complain(kind: Kind, error: Exception, failures: int) -> None:

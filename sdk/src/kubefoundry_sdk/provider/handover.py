@@ -8,6 +8,7 @@ from typing import Final
 from kubefoundry_sdk.api import names, reasons
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.report import Stop
+from kubefoundry_sdk.runtime.store import Key
 
 _FINALIZER: Final = re.compile(re.escape(names.PREFIX) + r"(?P<provider>.+)-provider")
 
@@ -19,25 +20,25 @@ def others(deployment: Object, provider: str) -> list[str]:
 
 
 class Waits:
-    """Since when a ModelDeployment (by uid) has waited for whom.
+    """Since when which ModelDeployment has waited for whom.
 
     timeout: seconds that another provider gets for its clean-up, from when this shim first saw that it has to wait.
     """
 
     def __init__(self, timeout: float) -> None:
         self.timeout = timeout
-        self._since: dict[str, tuple[list[str], float]] = {}
+        self._since: dict[Key, tuple[str, list[str], float]] = {}
 
-    def left(self, uid: str, holders: list[str], now: float) -> float:
+    def left(self, key: Key, uid: str, holders: list[str], now: float) -> float:
         """Seconds that there is still to wait; the clock starts anew when the holders change."""
-        known = self._since.get(uid)
-        if known is None or known[0] != holders:
-            self._since[uid] = (holders, now)
+        known = self._since.get(key)
+        if known is None or known[:2] != (uid, holders):
+            self._since[key] = (uid, holders, now)
             return self.timeout
-        return self.timeout - (now - known[1])
+        return self.timeout - (now - known[2])
 
-    def forget(self, uid: str) -> None:
-        self._since.pop(uid, None)
+    def forget(self, key: Key) -> None:
+        self._since.pop(key, None)
 
 
 def waiting(holders: list[str]) -> Stop:

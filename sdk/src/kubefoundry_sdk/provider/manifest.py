@@ -12,11 +12,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.foreign_json import decode
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.contract import Deployment
 
 RECORD: Final = (names.APPLIED_ANNOTATION, names.APPLIED_GENERATION_ANNOTATION)
 PROVIDER_LABEL: Final = f"{names.PREFIX}provider"
+
+RECORD_BYTES: Final = 4 * 2**20
+"""Bytes of a record that is read. Users can write the annotation, and 20 kB of it may inflate to half a gigabyte;
+what we write is a spec of 128 KiB at most and what is rendered from it."""
 
 Ownership = Literal["ours", "leaving", "foreign"]
 
@@ -97,11 +102,18 @@ def applied(live: Object) -> Record | None:
     if not packed:
         return None
     try:
-        manifest, spec, refresh, image = json.loads(zlib.decompress(base64.b64decode(packed)))
+        inflate = zlib.decompressobj()
+        text = inflate.decompress(base64.b64decode(packed), RECORD_BYTES)
+        if not inflate.eof:
+            return None
+        manifest, spec, refresh, image = decode(text)
     except (binascii.Error, zlib.error, ValueError, TypeError):
         return None
     if not (
-        isinstance(manifest, dict) and isinstance(spec, dict) and isinstance(manifest.get("metadata"), dict)
+        isinstance(manifest, dict)
+        and isinstance(spec, dict)
+        and isinstance(manifest.get("metadata"), dict)
+        and isinstance(image, str | None)
     ):
         return None
     return Record(manifest, spec, str(refresh), image)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import aiohttp
 
+from kubefoundry_sdk.api.foreign_json import Unreadable, decode
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.contract import Endpoint
@@ -16,6 +16,9 @@ TIMEOUT: Final = 5.0
 """Seconds for an answer."""
 LIMIT: Final = 1024 * 1024
 """Bytes of an answer that are read."""
+
+NAME: Final = 300
+"""Characters of a model's name that are read; `model.servedName` has 253 at most."""
 
 Ask = Callable[[str, Endpoint], Awaitable[frozenset[str]]]
 """The names that the endpoint in a namespace lists. Raises NoModels."""
@@ -32,11 +35,9 @@ def through_server(client: Client) -> Ask:
     async def ask(namespace: str, endpoint: Endpoint) -> frozenset[str]:
         path = f"/api/v1/namespaces/{namespace}/services/{endpoint.service}:{endpoint.port}/proxy/v1/models"
         try:
-            return listed(await client.read(path), path)
+            return listed(await client.read(path, most=LIMIT), path)
         except (ApiError, Unreachable) as error:
-            raise NoModels(f"{error}") from error
-        except (ValueError, RecursionError) as error:
-            raise NoModels(f"GET {path} answers no JSON") from error
+            raise NoModels(f"{error}"[:300]) from error
 
     return ask
 
@@ -51,7 +52,12 @@ async def models(root: str) -> frozenset[str]:
     url = f"{root}/v1/models"
     try:
         async with (
-            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT)) as session,
+            aiohttp.ClientSession(
+                timeout=aiohttp.ClientTimeout(total=TIMEOUT),
+                # A kilobyte that is compressed may be a megabyte, and is none of what is counted against LIMIT.
+                headers={"Accept-Encoding": "identity"},
+                auto_decompress=False,
+            ) as session,
             # A redirect could lead anywhere.
             session.get(url, allow_redirects=False) as response,
         ):
@@ -62,12 +68,12 @@ async def models(root: str) -> frozenset[str]:
                 body += chunk
                 if len(body) > LIMIT:
                     raise NoModels(f"GET {url} answers more than {LIMIT} bytes")
-            return listed(json.loads(body), url)
+            return listed(decode(body), url)
     except TimeoutError as error:
         raise NoModels(f"GET {url} does not answer within {TIMEOUT:.0f} s") from error
     except (aiohttp.ClientError, OSError) as error:
         raise NoModels(f"GET {url} does not answer: {error}") from error
-    except (ValueError, RecursionError) as error:
+    except Unreadable as error:
         raise NoModels(f"GET {url} answers no JSON") from error
 
 
@@ -76,4 +82,4 @@ def listed(answer: Any, asked: str) -> frozenset[str]:
     data = answer.get("data") if isinstance(answer, dict) else None
     if not isinstance(data, list):
         raise NoModels(f"GET {asked} answers no list of models")
-    return frozenset(str(item["id"]) for item in data if isinstance(item, dict) and "id" in item)
+    return frozenset(str(item["id"])[:NAME] for item in data if isinstance(item, dict) and "id" in item)

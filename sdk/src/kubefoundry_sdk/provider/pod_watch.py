@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from kubefoundry_sdk.api.kinds import PODS, Object
@@ -72,9 +72,9 @@ class PodWatch:
             self._owners[key] = owners
             self._upstream.update(dict.fromkeys(owners, key))
 
-    def replace(self, objects: list[Object], resource_version: str) -> None:
+    def replace(self, objects: Iterable[Object], resource_version: str, *, anew: bool = False) -> None:
         self._blind = False
-        self._store.replace(objects, resource_version)
+        self._store.replace(objects, resource_version, anew=anew)
         self._looked.set()
 
     def put(self, obj: Object) -> None:

@@ -48,11 +48,14 @@ async def reconcile(shim: Shim, key: Key) -> float | None:
         shim.leaving.pop(key, None)
         shim.secrets.forget(key)
         shim.verification.forget(key)
+        shim.waits.forget(key)
+        shim.silences.forget(key)
         return None
     mine = ((live.get("status") or {}).get("provider") or {}).get("name") == shim.provider.name
     held = finalizer.has(live, shim.provider.name)
     if not mine or live["metadata"].get("deletionTimestamp"):
         shim.verification.forget(key)
+        shim.waits.forget(key)
 
     # Until the upstream kind's objects are known, nothing can be decided: that event comes, but a deletion is due.
     if not shim.upstream.settled:
@@ -122,8 +125,9 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
 
     loop = asyncio.get_running_loop()
     # 6. Another provider's finalizer is on it.
+    key = (deployment.namespace, deployment.name)
     if holders := handover.others(live, shim.provider.name):
-        left = shim.waits.left(deployment.uid, holders, loop.time())
+        left = shim.waits.left(key, deployment.uid, holders, loop.time())
         if left > 0:
             report.stop = handover.waiting(holders)
             return left
@@ -131,10 +135,9 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
             live, "Warning", "FinalizerTimeout", handover.given_up(holders, shim.waits.timeout)
         )
     else:
-        shim.waits.forget(deployment.uid)
+        shim.waits.forget(key)
 
     # 7. Compatible? With the image that serves, if one was chosen earlier.
-    key = (deployment.namespace, deployment.name)
     upstream = shim.upstream.objects.get(key)
     record = recreate.applied(shim, deployment, upstream)
     deployment = pinned(deployment, record)

@@ -140,16 +140,12 @@ def set_up(running: Process, provider: Provider) -> None:
         registration.poke()
         news.add(upstream.objects.keys())
 
-    async def tell_news() -> None:
-        await running.leading.wait()
-        await news.run()
-
     news = Spread(lambda key: queue.add(key))
     operator = None
     if provider.operator:
         operator = OperatorWatch(running.client, provider.operator, upstream.settings, operator_changed)
-        running.background(operator.run())
-        running.background(tell_news())
+        running.background("watch of the upstream operator", operator.run)
+        running.while_leading("news", news.run)
     registration = Registration(
         running.client, provider, upstream, operator, interval=running.options.heartbeat_timeout / 3
     )
@@ -165,7 +161,7 @@ def set_up(running: Process, provider: Provider) -> None:
         pods,
         Verification(
             directly if credentials.inside(running.options.kubeconfig) else through_server(running.client),
-            running.background,
+            lambda ask: running.background("endpoint verification", ask),
             lambda key: queue.add(key),
             always=running.options.verify_endpoint,
         ),
@@ -178,7 +174,7 @@ def set_up(running: Process, provider: Provider) -> None:
             await pods.first_look()
         return await reconcile(shim, key)
 
-    queue = running.queue(provider.name, turn)
+    queue = running.queue(provider.name, turn, of=deployments)
     deployments.subscribe(lambda key, obj: queue.add(key))
     # The upstream object has the name of its ModelDeployment, so its key is the key.
     upstream.objects.subscribe(lambda key, obj: queue.add(key))
@@ -186,14 +182,9 @@ def set_up(running: Process, provider: Provider) -> None:
         helpers.subscribe(helper_changed)
     if pods is not None:
         upstream.objects.subscribe(pods.upstream_changed)
-        running.background(pods.run(running))
-
-    async def register() -> None:
-        await running.leading.wait()
-        await registration.run()
-
-    running.background(upstream.run())
-    running.background(register())
+        running.background("watch of pods", lambda: pods.run(running))
+    running.background("watch of the upstream CRD", upstream.run)
+    running.while_leading("registration", registration.run)
     running.ready_when(lambda: None if upstream.listed else f"CRD {provider.upstream.crd} not looked for yet")
 
 

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -82,11 +82,11 @@ class Upstream:
         selector = {"fieldSelector": f"metadata.name={self._provider.upstream.crd}"}
         await self._process.follow(CRDS, self, selector=selector)
 
-    def replace(self, objects: list[Object], resource_version: str) -> None:
+    def replace(self, objects: Iterable[Object], resource_version: str, *, anew: bool = False) -> None:
         first = not self.listed
         self.listed = True
-        if objects:
-            self.put(objects[0])
+        if (definition := next(iter(objects), None)) is not None:
+            self.put(definition)
         else:
             self._gone()
         if first and self._probed is None:
@@ -136,8 +136,10 @@ class Upstream:
         self.objects.clear()
         if kind:
             self._tasks = [
-                self._process.background(self._process.follow(kind, self.objects)),
-                self._process.background(self._tell_when_synced()),
+                self._process.background(
+                    f"watch of {kind.plural}", lambda: self._process.follow(kind, self.objects)
+                ),
+                self._process.background(f"first listing of {kind.plural}", self._tell_when_synced),
             ]
 
     async def _tell_when_synced(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import chain, repeat
 from typing import Final
 
@@ -66,7 +66,7 @@ class Evidence:
         self._seen_at = clock()
         self._objects: dict[Key, tuple[Object, float]] = {}
 
-    def replace(self, objects: list[Object], resource_version: str) -> None:
+    def replace(self, objects: Iterable[Object], resource_version: str, *, anew: bool = False) -> None:
         before, self._objects = self._objects, {}
         for obj in objects:
             known = before.get(key_of(obj))

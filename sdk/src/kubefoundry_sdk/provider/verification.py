@@ -7,16 +7,19 @@ generation, the endpoint or the model's name changes.
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.contract import Deployment, Endpoint
 from kubefoundry_sdk.provider.models_endpoint import Ask, NoModels
 from kubefoundry_sdk.runtime.store import Key
+from kubefoundry_sdk.runtime.supervision import Work
 
 AT_ONCE: Final = 8
 """Endpoints that are asked at the same time."""
@@ -26,7 +29,12 @@ LAST_DELAY: Final = 60.0
 PATIENCE: Final = 3
 """Bad answers in a row until an endpoint that was verified before counts as unverified: a change may disturb it."""
 
-Spawn = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None] | None]
+NAMED: Final = 10
+"""Models that a message names of those that an endpoint lists."""
+
+log = logging.getLogger(__name__)
+
+Spawn = Callable[[Work], asyncio.Task[None] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +90,7 @@ class Verification:
         at = f"{endpoint.service}:{endpoint.port}"
         problem = known.problem if known and same_object else f"its endpoint {at} has not been asked yet"
         finding = self._found[key] = _Finding(claim, problem)
-        finding.task = self._spawn(self._verify(key, finding))
+        finding.task = self._spawn(partial(self._verify, key, finding))
         return finding.problem
 
     def forget(self, key: Key) -> None:
@@ -108,9 +116,14 @@ class Verification:
                 found = await self._ask(claim.namespace, claim.endpoint)
         except NoModels as error:
             return f"{error}; look at the pods behind it and at network policies"
+        except Exception as error:
+            log.exception("an endpoint's answer cannot be read, by a fault of ours")
+            return f"its endpoint's answer cannot be read: {type(error).__name__}"
         if found and claim.model in (None, *found):
             return None
-        there = ", ".join(sorted(found)) or "no model"
+        there = ", ".join(sorted(found)[:NAMED]) or "no model"
+        if len(found) > NAMED:
+            there += f" and {len(found) - NAMED} more"
         at = f"{claim.endpoint.service}:{claim.endpoint.port}"
         return f"its endpoint {at} lists {there}, not {claim.model}; correct model.servedName or wait for the rollout"
 

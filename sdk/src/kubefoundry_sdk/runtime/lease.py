@@ -1,14 +1,14 @@
 """A Lease: held by one replica of a component, and a sign to others that the component is there.
 
-Safe without fencing because all writes are server-side applies on the resource version that was read: a short
-overlap of two holders changes nothing. Each attempt has a deadline of its own, so that a hanging API server
-ends leadership in time.
+Who holds it looks at its age before each write (`Holder.holds`), by a clock that goes on while the process, or the
+machine, is frozen. Each attempt has a deadline of its own, so that a hanging API server ends leadership in time.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -27,7 +27,15 @@ Kubernetes' own components for duration and retry; renewing is rarer because it 
 
 
 class LeaseLost(Exception):
-    """Another replica holds the Lease now, or it could not be renewed in time: this process must stop."""
+    """Another replica holds the Lease now, or it could not be renewed in time: this one must write nothing."""
+
+
+def now() -> float:
+    """Seconds by a clock of this machine that nobody sets and that counts the time in which the machine slept."""
+    return time.clock_gettime(_CLOCK)
+
+
+_CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class Expiry:
@@ -68,40 +76,61 @@ class Holder:
         self._identity = identity
         self._expiry = Expiry(lambda: asyncio.get_running_loop().time())
         self._held: Object | None = None
+        self._renewed: float | None = None
+        """When the request was sent that took or renewed it last; None while it is not held."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the Lease is ours for long enough still that a write arrives before another replica's."""
+        return self._renewed is not None and now() - self._renewed <= DURATION - RENEW
 
     async def take(self) -> None:
         """Waits until the Lease is ours."""
+        failures = 0
         while True:
             try:
-                async with asyncio.timeout(RENEW):
-                    if await self._try():
-                        log.info("holding lease %s/%s as %s", self._namespace, self._name, self._identity)
-                        return
+                if await self._renew():
+                    log.info("holding lease %s/%s as %s", self._namespace, self._name, self._identity)
+                    return
             except (ApiError, Unreachable, TimeoutError) as error:
-                log.warning("taking lease %s/%s failed, trying on: %s", self._namespace, self._name, error)
+                if failures in (0, 10) or failures % 100 == 99:
+                    log.warning(
+                        "taking lease %s/%s failed, trying on: %s", self._namespace, self._name, error
+                    )
+                failures += 1
             await asyncio.sleep(RETRY)
 
     async def keep(self) -> None:
-        """Renews until cancelled, then gives the Lease back. Raises LeaseLost."""
-        loop = asyncio.get_running_loop()
-        renewed = loop.time()
+        """Renews until cancelled, then gives the Lease back. Raises LeaseLost.
+
+        What was not renewed in time is lost, though nobody may have taken it: what was decided before may be out of
+        date.
+        """
         try:
             while True:
-                await asyncio.sleep(RENEW if loop.time() - renewed < RENEW else RETRY)
+                fresh = self._renewed is not None and now() - self._renewed < RENEW
+                await asyncio.sleep(RENEW if fresh else RETRY)
                 try:
-                    async with asyncio.timeout(RENEW):
-                        if not await self._try():
-                            raise LeaseLost(
-                                f"lease {self._namespace}/{self._name} was taken by another replica"
-                            )
-                        renewed = loop.time()
+                    if self.holds and not await self._renew():
+                        raise LeaseLost(f"lease {self._namespace}/{self._name} was taken by another replica")
                 except (ApiError, Unreachable, TimeoutError) as error:
                     log.warning("renewing lease %s/%s failed: %s", self._namespace, self._name, error)
-                if loop.time() - renewed > DURATION - RENEW:
+                if not self.holds:
                     raise LeaseLost(f"lease {self._namespace}/{self._name} could not be renewed in time")
         except asyncio.CancelledError:
             await self._release()
             raise
+        finally:
+            self._renewed = None
+
+    async def _renew(self) -> bool:
+        """`_try` within RENEW seconds."""
+        sent = now()
+        async with asyncio.timeout(RENEW):
+            if not await self._try():
+                return False
+        self._renewed = sent
+        return True
 
     async def _try(self) -> bool:
         """One attempt to write the Lease as ours; False where another replica holds it."""

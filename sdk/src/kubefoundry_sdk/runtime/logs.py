@@ -6,7 +6,20 @@ import json
 import logging
 import sys
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Final, Literal
+
+MESSAGE: Final = 4096
+EXCEPTION: Final = 16384
+"""Characters of a line's message and of its traceback that are written, cut in the middle: both may repeat what a
+user wrote, or every level of something deep."""
+
+
+def bounded(text: str, most: int) -> str:
+    """The text, its middle left out where it is longer than that."""
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return f"{text[:half]} … {len(text) - 2 * half} characters left out … {text[-half:]}"
 
 
 class _Json(logging.Formatter):
@@ -15,17 +28,19 @@ class _Json(logging.Formatter):
             "time": _time(record),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": bounded(record.getMessage(), MESSAGE),
         }
         if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
+            line["exception"] = bounded(self.formatException(record.exc_info), EXCEPTION)
         return json.dumps(line, ensure_ascii=False)
 
 
 class _Text(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        line = f"{_time(record)} {record.levelname:<7} {record.getMessage()}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        line = f"{_time(record)} {record.levelname:<7} {bounded(record.getMessage(), MESSAGE)}"
+        if not record.exc_info:
+            return line
+        return f"{line}\n{bounded(self.formatException(record.exc_info), EXCEPTION)}"
 
 
 def set_up(log_format: Literal["text", "json"]) -> None:

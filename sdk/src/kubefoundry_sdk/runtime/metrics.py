@@ -17,6 +17,6 @@ RECONCILIATIONS: Final = Histogram(
 )
 ERRORS: Final = Counter(
     "kubefoundry_reconciliation_errors",
-    "Reconciles that failed and are tried again, by kind of error: api, unreachable, internal.",
+    "Reconciles that failed and are tried again, by kind of error: api, conflict, unreachable, internal.",
     ["provider", "error_type"],
 )

@@ -2,7 +2,7 @@
 
 def set_up(process: Process) -> None:
     deployments = process.watch(MODEL_DEPLOYMENTS)
-    queue = process.queue("mine", reconcile)
+    queue = process.queue("mine", reconcile, of=deployments)
     deployments.subscribe(lambda key, obj: queue.add(key))
 
 run(options, "kubefoundry-mine", set_up)
@@ -19,7 +19,8 @@ import signal
 import socket
 import sys
 from asyncio import sslproto
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from aiohttp import web
@@ -28,12 +29,14 @@ from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.cluster.errors import ApiError, Fenced, Unreachable
 from kubefoundry_sdk.cluster.reflector import SILENCE, Sink, reflect
 from kubefoundry_sdk.runtime import health, logs
 from kubefoundry_sdk.runtime.lease import Holder, LeaseLost
 from kubefoundry_sdk.runtime.recorder import Recorder
+from kubefoundry_sdk.runtime.resync import resync
 from kubefoundry_sdk.runtime.store import Store
+from kubefoundry_sdk.runtime.supervision import Work, kept_up
 from kubefoundry_sdk.runtime.workqueue import Reconcile, WorkQueue
 
 log = logging.getLogger(__name__)
@@ -41,6 +44,14 @@ log = logging.getLogger(__name__)
 TLS_READ: Final = 16 * 1024
 """Bytes of the buffer that each TLS connection holds and each read allocates: the longest record. asyncio's
 256 KiB cost 40 MB for the 60 connections that a busy API server opens to a webhook, and kept them afterwards."""
+
+
+WAITS: Final = (0.5, 1.0, 2.0, 5.0)
+"""Seconds between a start's questions whether the API server is there."""
+
+SETTLES: Final = 30.0
+"""Seconds after which an API server that was not there means its refusals: one that has just started has not read its
+roles, accounts and CRDs yet."""
 
 
 class CannotStart(Exception):
@@ -53,21 +64,26 @@ class Process:
     def __init__(self, component: str, options: argparse.Namespace, client: Client) -> None:
         self.component = component
         self.options = options
-        self.client = client
+        self.client = client.behind(self._fence)
+        """Its writes are refused (Fenced) while this replica has no right to them."""
+        self._unfenced = client
         self.namespace: str = options.namespace
         self.identity: str = (
             options.identity or os.environ.get("POD_UID") or f"{socket.gethostname()}-{os.getpid()}"
         )
         self.recorder = Recorder(client, component=component, instance=self.identity)
         self.leading = asyncio.Event()
-        """Set once this replica does the work: after the Lease is held, or at once without election."""
+        """Set while this replica does the work: while the Lease is held, or from the start without election."""
         self._signs: dict[str, float] = {}
         self._stores: dict[str, Store] = {}
         self._conditions: list[health.Check] = []
-        self._waiting: list[Coroutine[Any, Any, None]] = [self.recorder.run()]
+        self._waiting: list[tuple[str, Work]] = [("events", self.recorder.run)]
         self._group: asyncio.TaskGroup | None = None
         self._running: set[asyncio.Task[None]] = set()
+        self._led: set[asyncio.Task[None]] = set()
         self._lease = component if options.leader_elect else None
+        self._holder: Holder | None = None
+        self._no_server: str | None = "the API server has not answered yet"
 
     def watch(
         self,
@@ -82,7 +98,10 @@ class Process:
         """A store that follows the kind; `selector`: see Client.list, the rest: see Store."""
         store = Store(managers=managers, trim=trim, index=index)
         self._stores[f"{kind.plural}{selector or ''}"] = store
-        self.background(self.follow(kind, store, namespace=namespace, selector=selector))
+        self.background(
+            f"watch of {kind.plural}",
+            lambda: self.follow(kind, store, namespace=namespace, selector=selector),
+        )
         return store
 
     async def follow(
@@ -107,33 +126,65 @@ class Process:
         alive()
         try:
             await reflect(
-                self.client, kind, sink, namespace=namespace, selector=selector, alive=alive, refused=refused
+                self.client,
+                kind,
+                sink,
+                namespace=namespace,
+                selector=selector,
+                alive=alive,
+                tried=alive,
+                refused=refused,
             )
         finally:
             self._signs.pop(name, None)
 
-    def queue(self, label: str, reconcile: Reconcile) -> WorkQueue:
-        """A work queue whose workers begin when this replica leads and all watches of `set_up` are filled."""
+    def queue(self, label: str, reconcile: Reconcile, *, of: Store) -> WorkQueue:
+        """A work queue whose workers work while this replica leads, once all watches of `set_up` are filled.
+
+        of: whose objects all get a turn once in a while, whether or not something of them is heard (`resync`).
+        """
         queue = WorkQueue(label, reconcile)
 
         async def work() -> None:
-            await self.leading.wait()
             for store in list(self._stores.values()):
                 await store.synced.wait()
             await queue.run(self.options.workers)
 
-        self.background(work())
+        self.while_leading(f"queue {label}", work)
+        self.while_leading(f"resync of {label}", lambda: resync(of.keys, queue.add))
         return queue
 
-    def background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
-        """Runs beside everything else; its failure ends the process. None before the process runs."""
+    def background(self, name: str, work: Work) -> asyncio.Task[None] | None:
+        """Does the work beside everything else, again from its beginning where it fails.
+
+        name: for logs and metrics. The task can be cancelled; None before the process runs.
+        """
         if self._group is None:
-            self._waiting.append(work)
+            self._waiting.append((name, work))
             return None
-        task = self._group.create_task(work)
+        task = self._group.create_task(kept_up(name, work))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         return task
+
+    def while_leading(self, name: str, work: Work) -> None:
+        """The same, while this replica leads: what it does is cut short when that ends, and begun anew later."""
+
+        async def led() -> None:
+            while True:
+                await self.leading.wait()
+                task = asyncio.ensure_future(work())
+                self._led.add(task)
+                try:
+                    await asyncio.wait([task])
+                    if not task.cancelled():
+                        return task.result()
+                finally:
+                    self._led.discard(task)
+                    task.cancel()
+                    await asyncio.gather(task, return_exceptions=True)
+
+        self.background(name, led)
 
     def ready_when(self, check: health.Check) -> None:
         """One more condition of `/readyz`."""
@@ -143,15 +194,26 @@ class Process:
         """Holds the Lease of that name even without election: others read from it that this component is there."""
         self._lease = lease
 
-    async def run(self, stop: asyncio.Event) -> None:
-        """Until `stop` is set. Raises LeaseLost, or what a background task raised."""
+    async def run(self, stop: asyncio.Event, *, needs: str = names.API_VERSION) -> None:
+        """Until `stop` is set. needs: the API version without which the component can do nothing.
+
+        An API server that is not there is waited for, at the start as later. Raises CannotStart.
+        """
         runners = await self._serve()
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
-                for work in (*self._waiting, self._lead()):
-                    self.background(work)
-                await stop.wait()
+                ended = asyncio.ensure_future(stop.wait())
+                there = asyncio.ensure_future(self._server(needs))
+                await asyncio.wait([ended, there], return_when=asyncio.FIRST_COMPLETED)
+                if there.done():
+                    there.result()
+                    self.background("leadership", self._lead)
+                    for name, work in self._waiting:
+                        self.background(name, work)
+                else:
+                    there.cancel()
+                await ended
                 for task in list(self._running):
                     task.cancel()
         finally:
@@ -159,21 +221,53 @@ class Process:
             for runner in runners:
                 await runner.cleanup()
 
-    def close(self) -> None:
-        """Drops what `set_up` asked to run and that never came to run, because the start failed."""
-        for work in self._waiting:
-            work.close()
+    async def _server(self, needs: str) -> None:
+        """Waits for the API server. Raises CannotStart where it says that waiting is no use."""
+        loop = asyncio.get_running_loop()
+        waited = 0
+        since: float | None = None
+        while (problem := await _not_there(self.client, needs)) is not None:
+            if problem.final and (since is None or loop.time() - since > SETTLES):
+                raise CannotStart(problem.text)
+            if not problem.final:
+                since = loop.time()
+            self._no_server = problem.text
+            if waited in (0, 10) or waited % 100 == 99:
+                log.warning("%s; waiting for it", problem.text)
+            await asyncio.sleep(WAITS[min(waited, len(WAITS) - 1)])
+            waited += 1
+        self._no_server = None
+
+    def _fence(self) -> None:
+        """Before each write. The Lease's age is looked at, not what was known of it: who was frozen knows nothing."""
+        if self.options.leader_elect and (self._holder is None or not self._holder.holds):
+            raise Fenced(f"lease {self._lease} is not held, so nothing is written")
 
     async def _lead(self) -> None:
-        if self._lease is None:
-            self.leading.set()
-            return
-        holder = Holder(self.client, name=self._lease, namespace=self.namespace, identity=self.identity)
         if not self.options.leader_elect:
             self.leading.set()
-        await holder.take()
-        self.leading.set()
-        await holder.keep()
+        if self._lease is None:
+            return
+        self._holder = Holder(
+            self._unfenced, name=self._lease, namespace=self.namespace, identity=self.identity
+        )
+        while True:
+            await self._holder.take()
+            self.leading.set()
+            try:
+                await self._holder.keep()
+            except LeaseLost as error:
+                log.warning("%s; standing for it again", error)
+            if self.options.leader_elect:
+                await self._stand_down()
+
+    async def _stand_down(self) -> None:
+        """Ends what was begun as leader: it goes by what was true then."""
+        self.leading.clear()
+        led = list(self._led)
+        for task in led:
+            task.cancel()
+        await asyncio.gather(*led, return_exceptions=True)
 
     async def _serve(self) -> list[web.AppRunner]:
         try:
@@ -192,6 +286,8 @@ class Process:
         return f"no sign of life from the watch of {', '.join(silent)}" if silent else None
 
     def _ready(self) -> str | None:
+        if self._no_server:
+            return self._no_server
         waiting = [name for name, store in self._stores.items() if not store.synced.is_set()]
         if waiting:
             return f"not listed yet: {', '.join(waiting)}"
@@ -205,14 +301,14 @@ def run(component: str, options: argparse.Namespace, set_up: SetUp, *, needs: st
     """Runs the component until SIGTERM or SIGINT; the process's exit code.
 
     needs: the API version without which the component can do nothing.
-    1 with one line on stderr: unreachable server, missing API group, refused credentials, taken port, lost Lease.
+    1 with one line on stderr: missing API group, refused credentials, taken port.
     """
     logs.set_up(options.log_format)
     sslproto.SSLProtocol.max_size = TLS_READ
     code = 0
     try:
         asyncio.run(_main(component, options, set_up, needs))
-    except* (CannotStart, LeaseLost, credentials.NoCredentials) as group:
+    except* (CannotStart, credentials.NoCredentials) as group:
         sys.stderr.write(f"{component}: {_first(group)}\n")
         code = 1
     return code
@@ -230,29 +326,34 @@ async def _main(component: str, options: argparse.Namespace, set_up: SetUp, need
         loop.add_signal_handler(number, stop.set)
     who = credentials.load(options.kubeconfig)
     async with Client(who, user_agent=component, qps=options.qps) as client:
-        await _check(client, who.server, needs)
         process = Process(component, options, client)
-        try:
-            made = set_up(process)
-            if made is not None:
-                await made
-            # What the start has made stays: without it a full collection takes 0.1 ms, not 25 between two writes.
-            gc.collect()
-            gc.freeze()
-            await process.run(stop)
-        finally:
-            process.close()
+        made = set_up(process)
+        if made is not None:
+            await made
+        # What the start has made stays: without it a full collection takes 0.1 ms, not 25 between two writes.
+        gc.collect()
+        gc.freeze()
+        await process.run(stop, needs=needs)
 
 
-async def _check(client: Client, server: str, needs: str) -> None:
-    """One request that tells apart: no server, not let in, resources not installed."""
+@dataclass(frozen=True, slots=True)
+class _NotThere:
+    """Why the API server is of no use yet. final: whether it will stay so, as far as it says."""
+
+    text: str
+    final: bool
+
+
+async def _not_there(client: Client, needs: str) -> _NotThere | None:
+    """One request that tells apart: no server, not let in, resources not installed. None where all is well."""
     try:
         await client.read(f"/apis/{needs}")
     except Unreachable as error:
-        raise CannotStart(f"the API server {server} does not answer: {error}") from error
+        return _NotThere(f"the API server {client.server} does not answer: {error}", final=False)
     except ApiError as error:
         if error.not_found:
-            raise CannotStart(
-                f"the API server does not serve {needs}: install KubeFoundry's CRDs first"
-            ) from error
-        raise CannotStart(f"the API server refuses us: {error.message or error}") from error
+            text = f"the API server does not serve {needs}: install KubeFoundry's CRDs first"
+            return _NotThere(text, final=True)
+        text = f"the API server refuses us: {error.message or error}"
+        return _NotThere(text, final=error.code == 401)
+    return None

@@ -43,7 +43,8 @@ class Recorder:
         """Queues an Event about the object (apiVersion, kind and metadata are read)."""
         meta = about["metadata"]
         text = _cut(note)
-        mark = hashlib.sha256(f"{meta.get('uid')}/{type_}/{reason}/{text}".encode()).hexdigest()[:16]
+        said = f"{meta.get('uid')}/{type_}/{reason}/{text}"
+        mark = hashlib.sha256(said.encode(errors="replace")).hexdigest()[:16]
         now = asyncio.get_running_loop().time()
         if now - self._said.get(mark, -REPEAT) < REPEAT:
             return
@@ -56,7 +57,8 @@ class Recorder:
             "apiVersion": EVENTS.api_version,
             "kind": EVENTS.kind,
             "metadata": {
-                "name": f"{meta['name'][:200]}.{mark}{int(moment.timestamp() * 1e6):x}",
+                # A part of a name ends with neither of these; the whole may have 253 characters.
+                "name": f"{meta['name'][:200].rstrip('-.')}.{mark}{int(moment.timestamp() * 1e6):x}",
                 "namespace": meta.get("namespace", "default"),
             },
             "regarding": {
@@ -106,5 +108,5 @@ class Recorder:
 
 def _cut(note: str) -> str:
     """The note, at most NOTE bytes of it, an ellipsis at the end where something was cut."""
-    raw = note.encode()
+    raw = note.encode(errors="replace")
     return note if len(raw) <= NOTE else raw[: NOTE - 3].decode(errors="ignore") + "…"

@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.managed_fields import compact
+from kubefoundry_sdk.cluster.skipped import skipped
+
+log = logging.getLogger(__name__)
 
 Key = tuple[str, str]
 """Namespace (empty for cluster-scoped kinds) and name."""
 
 Subscriber = Callable[[Key, Object | None], None]
-"""Called after a change with the object as it is now, None when it is gone. Must be quick and never raise."""
+"""Called after a change with the object as it is now, None when it is gone. Must be quick. What it raises is logged:
+the object is stored all the same, and the other subscribers hear of it."""
 
 WINDOW: Final = -12
 """Bits of deflate's window, without a header: 4 KiB hold an object's repetitions, and as little is set up for each
@@ -96,33 +101,57 @@ class Store:
         known = self._objects.get(key)
         if (known and known[0] >= version) or self._deleted.get(key, -1) >= version:
             return
+        self._keep(key, version, obj)
+
+    def _keep(self, key: Key, version: int, obj: Object) -> None:
+        known = self._objects.get(key)
         meta = obj["metadata"]
         if "managedFields" in meta:
             meta["managedFields"] = compact(meta["managedFields"], self._managers)
         kept = self._trim(obj) if self._trim else obj
         raw = _deflated(kept)
+        value = self._index(kept) if self._index else None
         if known and known[1] == raw:
             # Nothing has changed of what is kept, which then has no resource version in it.
             self._objects[key] = (version, raw)
             return
         if known:
             self._unindex(key)
-        if self._index and (value := self._index(kept)):
+        if value:
             self._indexed.setdefault(value, set()).add(key)
         self._objects[key] = (version, raw)
         self._tell(key, kept)
 
     def remove(self, obj: Object) -> None:
         """Forgets an object that was deleted at its resource version."""
-        self._forget(key_of(obj), version_of(obj))
+        key, version = key_of(obj), version_of(obj)
+        if self._objects.get(key, (-1,))[0] <= version:
+            self._forget(key, version)
 
-    def replace(self, objects: list[Object], resource_version: str) -> None:
-        """A whole listing: stores what is new, and reports as deleted what is not in it any more."""
-        listed = {key_of(obj) for obj in objects}
+    def replace(self, objects: Iterable[Object], resource_version: str, *, anew: bool = False) -> None:
+        """A whole listing: stores what is new, and reports as deleted what is not in it any more.
+
+        What is known at a version that the listing knows of as well is what the listing says, were it older: then
+        the API server has lost what we have seen. Only answers to our own writes are newer than a listing. anew: not
+        even they are.
+        """
+        until = int(resource_version)
+        listed = set()
+        if anew:
+            self._deleted.clear()
         for obj in objects:
-            self.put(obj)
+            try:
+                key, version = key_of(obj), version_of(obj)
+                listed.add(key)
+                known = max(self._objects.get(key, (-1,))[0], self._deleted.get(key, -1))
+                if known < version or anew or version < known <= until:
+                    self._deleted.pop(key, None)
+                    self._keep(key, version, obj)
+            except Exception as error:
+                skipped(obj, error)
         for key in [key for key in self._objects if key not in listed]:
-            self._forget(key, int(resource_version))
+            if anew or self._objects[key][0] <= until:
+                self._forget(key, until)
         self.synced.set()
 
     def clear(self) -> None:
@@ -135,8 +164,6 @@ class Store:
 
     def _forget(self, key: Key, version: int) -> None:
         known = self._objects.get(key)
-        if known and known[0] > version:
-            return
         self._deleted.pop(key, None)
         self._deleted[key] = version
         if len(self._deleted) > TOMBSTONES:
@@ -155,7 +182,10 @@ class Store:
 
     def _tell(self, key: Key, obj: Object | None) -> None:
         for subscriber in self._subscribers:
-            subscriber(key, obj)
+            try:
+                subscriber(key, obj)
+            except Exception:
+                log.exception("a change of %s/%s is not followed up, by a fault of ours", *key)
 
 
 def _deflated(obj: Object) -> bytes:

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.cluster.errors import ApiError, Fenced, Unreachable
 from kubefoundry_sdk.runtime import metrics
 from kubefoundry_sdk.runtime.store import Key
 
@@ -19,6 +19,12 @@ log = logging.getLogger(__name__)
 FIRST_DELAY: Final = 0.2
 LAST_DELAY: Final = 300.0
 """Seconds: back-off of a failing key doubles from the first to the last (contract §4)."""
+
+DOUBLINGS: Final = 12
+"""Failures in a row that are counted: with the twelfth the delay is the last one. A float ends at 1,025."""
+
+CONFLICTS: Final = 3
+"""Conflicts in a row that are nothing to speak of: somebody else was quicker."""
 
 Reconcile = Callable[[Key], Awaitable[float | None]]
 """Brings one key up to date. Seconds after which it wants another turn, or None."""
@@ -69,7 +75,7 @@ class WorkQueue:
         self._timers[key] = asyncio.get_running_loop().call_at(due, self._ring, key)
 
     async def run(self, workers: int) -> None:
-        """Works until cancelled."""
+        """Works until cancelled; may be run again, and takes up what was left."""
         async with asyncio.TaskGroup() as group:
             for _ in range(workers):
                 group.create_task(self._work())
@@ -93,6 +99,13 @@ class WorkQueue:
             self._busy.add(key)
             try:
                 await self._turn(key)
+            except asyncio.CancelledError:
+                # Whoever runs this queue next has to do it over.
+                self._dirty.add(key)
+                raise
+            except Exception:
+                log.exception("%s/%s is tried again in %.0f s, by a fault of ours", *key, LAST_DELAY)
+                self.add_after(key, LAST_DELAY)
             finally:
                 self._busy.discard(key)
                 if key in self._dirty:
@@ -104,11 +117,11 @@ class WorkQueue:
         try:
             again = await self._reconcile(key)
         except ApiError as error:
-            if error.conflict:
-                # What we decided on was old: its watch event is on the way, or has made the key dirty.
-                log.debug("%s/%s changed meanwhile: %s", *key, error)
-            else:
-                self._retry(key, error, error.retry_after, "api")
+            # A conflict may say that the object has changed, whose watch event is on the way, but not all do.
+            self._retry(key, error, error.retry_after, "conflict" if error.conflict else "api")
+        except Fenced:
+            # Whoever runs this queue is about to be told.
+            self.add_after(key, FIRST_DELAY)
         except Unreachable as error:
             self._retry(key, error, None, "unreachable")
         except Exception as error:
@@ -116,18 +129,19 @@ class WorkQueue:
             self._retry(key, error, None, "internal")
         else:
             self._failures.pop(key, None)
+            self._held.pop(key, None)
             if again is not None:
                 self.add_after(key, again)
         finally:
             metrics.RECONCILIATIONS.labels(self._label).observe(time.perf_counter() - start)
 
     def _retry(self, key: Key, error: Exception, retry_after: float | None, kind: str) -> None:
-        failures = self._failures.get(key, 0)
-        self._failures[key] = failures + 1
-        delay = min(FIRST_DELAY * 2**failures, LAST_DELAY) * random.uniform(0.8, 1.2)
+        failures = self._failures[key] = min(self._failures.get(key, 0) + 1, DOUBLINGS)
+        delay = min(FIRST_DELAY * 2 ** (failures - 1), LAST_DELAY) * random.uniform(0.8, 1.2)
         if retry_after is not None:
             delay = retry_after
             self._held[key] = asyncio.get_running_loop().time() + delay
         metrics.ERRORS.labels(self._label, kind).inc()
-        log.warning("reconciling %s/%s failed, again in %.1f s: %s", *key, delay, error)
+        level = logging.DEBUG if kind == "conflict" and failures <= CONFLICTS else logging.WARNING
+        log.log(level, "reconciling %s/%s failed, again in %.1f s: %s", *key, delay, error)
         self.add_after(key, delay)

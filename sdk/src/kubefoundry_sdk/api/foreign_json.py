@@ -1,0 +1,131 @@
+"""JSON that others wrote, read so that whatever stands in it can be handled, and JSON as we send it.
+
+What users write reaches every component through the API server, and what their servers answer reaches some: neither
+may cost more than a bounded depth of recursion, nor hold what we could not send back.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from itertools import accumulate
+from typing import Any, Final
+
+LEVELS: Final = 200
+"""Levels of maps and lists that are read; what is nested deeper is read as empty. Deep enough for every CRD (the
+deepest of the supported upstreams has 40), and a fifth of Python's recursion limit: comparing and copying take up to
+three frames a level. A ModelDeployment that reaches it breaks `validation.DEPTH` many times over, so nothing is
+made of what was cut."""
+
+_ESCAPED: Final = re.compile(rb"\\[\\\"]")
+_NO_BRACKET: Final = re.compile(rb'"[^"]*"|[^\[\]{}"]+')
+_STEPS: Final = bytes.maketrans(b"{[}]", b"\x01\x01\xff\xff")
+"""A level down is 1, a level up -1 as a signed byte."""
+_TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{}]', re.DOTALL)
+_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+_ESCAPE: Final = re.compile(r"\\(?:u(d[89ab]..)\\u(d[c-f]..)|u(d[89a-f]..)|u....|.)")
+
+
+class Unreadable(ValueError):
+    """No JSON; the text says where it ends to be some."""
+
+
+def decode(raw: bytes | bytearray, *, served: bool = False) -> Any:
+    """The document, what is nested deeper than LEVELS replaced by empty maps and lists.
+
+    Half a surrogate pair is U+FFFD, and a number that JSON has none for (NaN, infinite, beyond a double) is None:
+    neither could be sent to the API server. Raises Unreadable.
+
+    served: by the API server, which holds no such numbers: looking for them would be a fifth of the time.
+    """
+    numbers: dict[str, Any] = {} if served else _NUMBERS
+    try:
+        value = json.loads((_cut(raw) if _deep(raw) else raw).decode(), **numbers)
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(str(error)[:200]) from error
+    return _paired(value) if _SURROGATE.search(raw) else value
+
+
+def encode(value: Any) -> bytes:
+    """JSON that is YAML as well, which is how the API server reads an apply.
+
+    Characters above U+FFFF are sent as they are: YAML knows no pairs of surrogates. All others outside of ASCII are
+    escaped: YAML takes some of them for line breaks and refuses others. Raises ValueError for NaN and infinity.
+    """
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return (_ESCAPE.sub(_unescaped, text) if "\\ud" in text else text).encode()
+
+
+def nested(value: Any, levels: int) -> bool:
+    """Whether maps and lists stand in one another more than `levels` deep. Takes no recursion."""
+    layer = [value] if isinstance(value, dict | list) else []
+    for _ in range(levels):
+        if not layer:
+            return False
+        layer = [
+            child
+            for item in layer
+            for child in (item.values() if isinstance(item, dict) else item)
+            if isinstance(child, dict | list)
+        ]
+    return bool(layer)
+
+
+def _deep(raw: bytes | bytearray) -> bool:
+    """Whether there are more than LEVELS levels."""
+    if raw.count(b"{") + raw.count(b"[") <= LEVELS:
+        return False
+    steps = _NO_BRACKET.sub(b"", _ESCAPED.sub(b"", raw)).translate(_STEPS)
+    return max(accumulate(memoryview(steps).cast("b")), default=0) > LEVELS
+
+
+def _cut(raw: bytes | bytearray) -> bytes:
+    """The text without what stands in the brackets of level LEVELS + 1."""
+    kept, start, level = bytearray(), 0, 0
+    for token in _TOKEN.finditer(raw):
+        mark = token[0]
+        if mark in b"[{":
+            level += 1
+            if level == LEVELS + 1:
+                kept += raw[start : token.end()]
+        elif mark in b"]}":
+            if level == LEVELS + 1:
+                start = token.start()
+            level -= 1
+    if level <= LEVELS:
+        kept += raw[start:]
+    return bytes(kept)
+
+
+def _nothing(_: str) -> None:
+    return None
+
+
+def _float(text: str) -> float | None:
+    number = float(text)
+    return number if math.isfinite(number) else None
+
+
+def _int(text: str) -> int | None:
+    # The largest double has 309 digits.
+    return int(text) if len(text) < 309 else None
+
+
+_NUMBERS: Final = {"parse_constant": _nothing, "parse_float": _float, "parse_int": _int}
+
+
+def _paired(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_paired(key): _paired(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_paired(item) for item in value]
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return value
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    if match[1]:
+        return chr(0x10000 + ((int(match[1], 16) - 0xD800) << 10) + int(match[2], 16) - 0xDC00)
+    return "\\ufffd" if match[3] else match[0]

@@ -1,0 +1,34 @@
+"""One object's content harms only that object: what cannot be taken in is left out, named and counted."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final
+
+from prometheus_client import Counter
+
+log = logging.getLogger(__name__)
+
+SKIPPED: Final = Counter(
+    "kubefoundry_skipped_objects",
+    "Objects of a list or a watch that could not be taken in and were left out, by kind.",
+    ["kind"],
+)
+
+
+def skipped(obj: Any, error: Exception) -> None:
+    """To be called while `error` is handled: the object stays as it was known before, if it was."""
+    found = obj if isinstance(obj, dict) else {}
+    meta = found.get("metadata")
+    meta = meta if isinstance(meta, dict) else {}
+    kind = str(found.get("kind") or "object")[:63]
+    SKIPPED.labels(kind).inc()
+    log.error(
+        "%s %s/%s cannot be taken in and is left out, correct or delete it: %s: %s",
+        kind,
+        str(meta.get("namespace") or "")[:63],
+        str(meta.get("name"))[:253],
+        type(error).__name__,
+        str(error)[:500],
+        exc_info=error,
+    )
