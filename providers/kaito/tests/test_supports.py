@@ -30,8 +30,8 @@ OLDEST = Schema("kaito.sh/v1alpha1", frozenset({INSTANCE_TYPE_DEFAULT}))
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("n" * 54, None),
-        ("n" * 55, f'KAITO allows names of 54 characters, and "{"n" * 55}" has 55: choose a shorter one'),
+        ("n" * 52, None),
+        ("n" * 53, f'KAITO allows names of 52 characters, and "{"n" * 53}" has 53: choose a shorter one'),
         ("a.b", 'KAITO allows no dot in a name, and "a.b" has one: choose another'),
         ("1st", None),
     ],

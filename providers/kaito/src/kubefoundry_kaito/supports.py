@@ -14,8 +14,9 @@ from kubefoundry_kaito.settings import Settings, is_preset
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider.contract import Deployment, Schema
 
-LONGEST_NAME: Final = 54
-"""`<name>-headless` and the label of pod `<name>-0` must fit 63 (KAITO 0.12, seen: longer names hang for ever)."""
+LONGEST_NAME: Final = 52
+"""The StatefulSet's revision is a label of its pods, `<name>-<10 characters>`, and must fit 63 (KAITO 0.12, seen:
+longer names are accepted and hang for ever). `<name>-headless`, a Service, would leave 54."""
 
 NVIDIA_GPU: Final = "nvidia.com/gpu"
 
