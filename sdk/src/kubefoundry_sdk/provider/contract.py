@@ -219,6 +219,8 @@ class Provider:
     yielded: paths of the main object (`spec.groups[*].replicas`) that belong to others once it exists: an
         autoscaler's counts. They are rendered at creation, and neither drift nor overwritten afterwards.
     render, observe: see `Rendered` and `Observation`; called only after `supports` found nothing.
+    settles: seconds after acknowledging a change (`status.observedGeneration`) during which the upstream's status may
+        still tell of before: a model is not called Ready at a new generation by it.
     documents: fields whose text is YAML: only what the user changes in it is changed, as in the rest of a manifest.
     named_by_content: paths of the main object (`inference.config`) that hold the name of a helper. The runtime adds a
         digest of the content to that name: another content is another helper, so that it can be tried while the
@@ -243,6 +245,7 @@ class Provider:
     recreate: Callable[[Rendered, Rendered], str | None] = in_place
     given_up: Callable[[Object], bool] = never
     yielded: tuple[str, ...] = ()
+    settles: float = 0.0
     documents: tuple[Document, ...] = ()
     named_by_content: tuple[str, ...] = ()
     helper_kinds: tuple[Literal["ConfigMap"], ...] = ()

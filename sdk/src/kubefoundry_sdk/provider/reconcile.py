@@ -45,6 +45,7 @@ async def reconcile(shim: Shim, key: Key) -> float | None:
         shim.refusals.forget(key)
         shim.corrections.forget(key)
         shim.looks.forget(key)
+        shim.acknowledgements.forget(key)
         shim.leaving.pop(key, None)
         shim.secrets.forget(key)
         shim.verification.forget(key)
