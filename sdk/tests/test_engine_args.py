@@ -2,7 +2,8 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.api import validation
+from kubefoundry_sdk.api import engine_args, validation
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from support.refused_specs import AGGREGATED, changed
 
 
@@ -54,7 +55,8 @@ def test_an_arg_that_contradicts_a_field_is_refused(
         ("vllm", {"trust-remote-code": ""}, {"engine__trustRemoteCode": True}),
         ("vllm", {"trust-remote-code": "true"}, {"engine__trustRemoteCode": True}),
         ("vllm", {"trust-remote-code": "false"}, {}),
-        ("trtllm", {"kv_cache_config": '{"a": 1}', "tensor-parallel-size": "8"}, {}),
+        ("trtllm", {"kv_cache_config": '{"a": 1}', "tensor-parallel-size": "1"}, {}),
+        ("vllm", {"no-trust-remote-code": ""}, {}),
     ],
 )
 def test_an_arg_beside_the_fields_is_taken(
@@ -68,3 +70,79 @@ def test_a_key_that_is_no_flag_is_refused(name: str) -> None:
     (problem,) = validation.validate(_spec("vllm", {name: "x"}))
 
     assert problem.message == "the key must be the name of a flag without its leading dashes"
+
+
+GPUS = {"resources": {"gpu": {"count": 4}}}
+
+
+@pytest.mark.parametrize(
+    ("engine", "args", "expected"),
+    [
+        ("vllm", {}, (4, 1, 1)),
+        ("vllm", {"pipeline-parallel-size": "2"}, (2, 2, 1)),
+        ("vllm", {"pp": "2", "dp": "2"}, (1, 2, 2)),
+        ("vllm", {"tp": "2"}, (2, 1, 1)),
+        ("vllm", {"pipeline_parallel_size": "3"}, (1, 3, 1)),
+        ("vllm", {"dp": "2", "data-parallel-rank": "1"}, (4, 1, 1)),
+        ("sglang", {"dp-size": "2"}, (2, 1, 2)),
+        ("sglang", {"dp-size": "2", "enable-dp-attention": ""}, (4, 1, 1)),
+        ("trtllm", {"pipeline_parallel_size": "2"}, (2, 2, 1)),
+        ("vllm", {"tp": "many"}, (4, 1, 1)),
+    ],
+)
+def test_the_parallel_sizes_of_four_gpus(
+    engine: str, args: dict[str, str], expected: tuple[int, int, int]
+) -> None:
+    assert engine_args.parallel(engine, args, 4) == expected
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ({"tensor-parallel-size": "8"}, "parallel sizes need 8 GPUs a replica"),
+        ({"tensor-parallel-size": "4", "pipeline-parallel-size": "2"}, "but resources.gpu.count is 4"),
+        ({"tensor_parallel_size": "0"}, 'must be a whole number from 1 up, is "0"'),
+        ({"pipeline-parallel-size": "true"}, 'must be a whole number from 1 up, is "true"'),
+        ({"tensor-parallel-size": "2", "tensor_parallel_size": "2"}, "is the same flag as"),
+    ],
+)
+def test_sizes_that_cannot_be_are_refused(engine: str, args: dict[str, str], words: str) -> None:
+    (problem,) = validation.validate(_spec(engine, args, **GPUS))
+
+    assert words in problem.message
+
+
+@pytest.mark.parametrize(
+    ("engine", "one", "other", "value"),
+    [
+        ("vllm", "tp", "tensor-parallel-size", "1"),
+        ("vllm", "max_num_seqs", "max-num-seqs", "1"),
+        ("vllm", "no-enable-prefix-caching", "enable-prefix-caching", ""),
+        ("sglang", "tp", "tp-size", "1"),
+        ("llamacpp", "c", "ctx-size", "1"),
+    ],
+)
+def test_two_names_of_one_flag_are_refused(engine: str, one: str, other: str, value: str) -> None:
+    problems = validation.validate(_spec(engine, {one: value, other: value}))
+
+    assert [problem.message for problem in problems] == [f"is the same flag as {one}: remove one"]
+
+
+@pytest.mark.parametrize(
+    ("engine", "args", "expected"),
+    [
+        ("vllm", {"tp": "2", "max_num_seqs": "7"}, {"tensor-parallel-size": "2", "max-num-seqs": "7"}),
+        ("vllm", {"no-x": ""}, {"x": "false"}),
+        ("vllm", {"no_x": "false"}, {"x": ""}),
+        ("vllm", {"no-x": "7"}, {"no-x": "7"}),
+        ("sglang", {"no-x": ""}, {"no-x": ""}),
+        ("llamacpp", {"c": "1"}, {"ctx-size": "1"}),
+        ("trtllm", {"kv_cache_config": "{}"}, {"kv_cache_config": "{}"}),
+    ],
+)
+def test_shims_see_one_name_of_each_flag(engine: str, args: dict[str, str], expected: dict[str, str]) -> None:
+    raw = {"engine": {"type": engine, "args": args}}
+
+    assert ModelDeploymentSpec.model_validate(raw).engine.args == expected
+    assert raw["engine"]["args"] == args

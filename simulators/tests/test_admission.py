@@ -26,6 +26,8 @@ def workspace(inference: Any, name: str = "m", count: int = 1) -> dict[str, Any]
         (workspace({**TEMPLATE, **PRESET}), None, "Exactly one of preset or template"),
         (workspace({**PRESET, "config": "there"}), None, None),
         (workspace({**PRESET, "config": "missing"}), None, "'missing'"),
+        (workspace({**PRESET, "config": "long"}), None, "max-model-len 9999999 exceeds"),
+        (workspace({**PRESET, "config": "long"}), workspace(PRESET), None),
         (workspace(TEMPLATE, count=2), workspace(TEMPLATE), "field is immutable: resource.count"),
         (workspace({"preset": {"name": "other"}}), workspace(PRESET), "field is immutable: inference.preset"),
         (workspace({"template": {"spec": {}}}), workspace(TEMPLATE), None),
@@ -33,7 +35,12 @@ def workspace(inference: Any, name: str = "m", count: int = 1) -> dict[str, Any]
     ],
 )
 def test_kaito(new: Any, old: Any, says: str | None) -> None:
-    found = kaito_refusal(new, old, {"there": True, "missing": False})
+    config_maps = {
+        name: {"data": {"inference_config.yaml": f"vllm: {{max-model-len: {length}}}"}}
+        for name, length in (("there", 4096), ("long", 9_999_999))
+    }
+
+    found = kaito_refusal(new, old, config_maps)
 
     assert found is None if says is None else found is not None and says in found
     assert found is None or found.startswith("validation failed: ")

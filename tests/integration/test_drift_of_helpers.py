@@ -13,12 +13,10 @@ from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU
 from support.edits import ADMIN, running
 from support.events import until_told
+from support.kinds import WORKSPACES
 from support.waiting import until
 
 pytestmark = pytest.mark.integration
-
-
-HELPER = "m-inference-config"
 
 
 @pytest.mark.parametrize(
@@ -42,42 +40,50 @@ async def test_an_edited_helper_is_put_back(
     suite: Suite, api: Client, namespace: str, change: dict[str, Any]
 ) -> None:
     await running(api, namespace, GPU, "kaito")
-    before = await api.get(CONFIG_MAPS, HELPER, namespace)
+    helper = await helper_of(api, namespace)
+    before = await api.get(CONFIG_MAPS, helper, namespace)
 
-    await api.json_patch(CONFIG_MAPS, HELPER, namespace, [change], manager=ADMIN)
+    await api.json_patch(CONFIG_MAPS, helper, namespace, [change], manager=ADMIN)
 
-    await until(api, CONFIG_MAPS, HELPER, namespace, lambda obj: ours(obj) == ours(before))
-    after = await api.get(CONFIG_MAPS, HELPER, namespace)
+    await until(api, CONFIG_MAPS, helper, namespace, lambda obj: ours(obj) == ours(before))
+    after = await api.get(CONFIG_MAPS, helper, namespace)
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
 
 
 async def test_an_edit_of_a_helper_is_told(suite: Suite, api: Client, namespace: str) -> None:
     await running(api, namespace, GPU, "kaito")
+    helper = await helper_of(api, namespace)
     change = [{"op": "replace", "path": "/data/inference_config.yaml", "value": "vllm: {}"}]
 
-    await api.json_patch(CONFIG_MAPS, HELPER, namespace, change, manager=ADMIN)
+    await api.json_patch(CONFIG_MAPS, helper, namespace, change, manager=ADMIN)
 
     assert await until_told(api, namespace, "DriftDetected") == (
         "Provider resource was modified directly, reconciling: "
-        f"data.inference_config.yaml of ConfigMap '{HELPER}' by {ADMIN}"
+        f"data.inference_config.yaml of ConfigMap '{helper}' by {ADMIN}"
     )
 
 
 async def test_a_deleted_helper_is_made_anew(suite: Suite, api: Client, namespace: str) -> None:
     await running(api, namespace, GPU, "kaito")
-    before = await api.get(CONFIG_MAPS, HELPER, namespace)
+    helper = await helper_of(api, namespace)
+    before = await api.get(CONFIG_MAPS, helper, namespace)
 
-    await api.delete(CONFIG_MAPS, HELPER, namespace, uid=before["metadata"]["uid"])
+    await api.delete(CONFIG_MAPS, helper, namespace, uid=before["metadata"]["uid"])
 
     after = await until(
         api,
         CONFIG_MAPS,
-        HELPER,
+        helper,
         namespace,
         lambda obj: obj is not None and obj["metadata"]["uid"] != before["metadata"]["uid"],
     )
     assert after is not None
     assert after["data"] == before["data"]
+
+
+async def helper_of(api: Client, namespace: str) -> str:
+    """Name of the ConfigMap that the Workspace names."""
+    return str((await api.get(WORKSPACES, "m", namespace))["inference"]["config"])
 
 
 def ours(obj: Object | None) -> dict[str, Any]:

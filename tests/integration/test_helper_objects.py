@@ -14,15 +14,11 @@ from support.waiting import phase, until, until_deployment
 
 pytestmark = pytest.mark.integration
 
-CONFIG = "m-inference-config"
-
 
 async def test_it_is_made_before_the_object_that_names_it(suite: Suite, api: Client, namespace: str) -> None:
     made = await create_running(api, namespace)
 
-    workspace = await api.get(WORKSPACES, "m", namespace)
-    config = await api.get(CONFIG_MAPS, CONFIG, namespace)
-    assert workspace["inference"]["config"] == CONFIG
+    config = await config_of(api, namespace)
     assert [owner["uid"] for owner in config["metadata"]["ownerReferences"]] == [made["metadata"]["uid"]]
     assert config["metadata"]["labels"]["kubefoundry.ai/managed-by"] == "kubefoundry"
     assert suite.plane.audit_log is not None
@@ -38,14 +34,15 @@ async def test_it_is_made_before_the_object_that_names_it(suite: Suite, api: Cli
 
 async def test_it_is_put_back_when_someone_deletes_it(suite: Suite, api: Client, namespace: str) -> None:
     await create_running(api, namespace)
-    config = await api.get(CONFIG_MAPS, CONFIG, namespace)
+    config = await config_of(api, namespace)
+    name = config["metadata"]["name"]
 
-    await api.delete(CONFIG_MAPS, CONFIG, namespace, uid=config["metadata"]["uid"])
+    await api.delete(CONFIG_MAPS, name, namespace, uid=config["metadata"]["uid"])
 
     back = await until(
         api,
         CONFIG_MAPS,
-        CONFIG,
+        name,
         namespace,
         lambda obj: obj is not None and obj["metadata"]["uid"] != config["metadata"]["uid"],
     )
@@ -55,20 +52,27 @@ async def test_it_is_put_back_when_someone_deletes_it(suite: Suite, api: Client,
 
 async def test_it_follows_the_spec(suite: Suite, api: Client, namespace: str) -> None:
     await create_running(api, namespace)
+    before = await config_of(api, namespace)
+    name = before["metadata"]["name"]
 
     await edit(api, namespace, "/spec/engine/args", {"max-num-seqs": "7"})
 
-    config = await until(api, CONFIG_MAPS, CONFIG, namespace, lambda obj: obj and "max-num-seqs" in str(obj))
-    assert config is not None
+    await until(
+        api, WORKSPACES, "m", namespace, lambda obj: obj and obj["inference"]["config"] not in (None, name)
+    )
+    config = await config_of(api, namespace)
     assert yaml.safe_load(config["data"]["inference_config.yaml"])["vllm"]["max-num-seqs"] == "7"
+    # what nothing names any more goes
+    await until(api, CONFIG_MAPS, name, namespace, lambda obj: obj is None)
 
 
 async def test_it_goes_when_it_is_no_longer_rendered(suite: Suite, api: Client, namespace: str) -> None:
     await create_running(api, namespace)
+    name = (await config_of(api, namespace))["metadata"]["name"]
 
     await edit(api, namespace, "/spec/image", "example.com/vllm:1.0.0")
 
-    await until(api, CONFIG_MAPS, CONFIG, namespace, lambda obj: obj is None)
+    await until(api, CONFIG_MAPS, name, namespace, lambda obj: obj is None)
     workspace = await until(
         api, WORKSPACES, "m", namespace, lambda obj: obj is not None and "template" in obj["inference"]
     )
@@ -86,6 +90,12 @@ async def test_it_goes_with_the_deployment(suite: Suite, api: Client, namespace:
         CONFIG_MAPS, namespace, selector={"labelSelector": "kubefoundry.ai/managed-by=kubefoundry"}
     )
     assert left == []
+
+
+async def config_of(api: Client, namespace: str) -> Object:
+    """The ConfigMap that the Workspace names."""
+    workspace = await api.get(WORKSPACES, "m", namespace)
+    return await api.get(CONFIG_MAPS, workspace["inference"]["config"], namespace)
 
 
 async def create_running(api: Client, namespace: str) -> Object:

@@ -123,18 +123,41 @@ def test_an_arg_takes_the_place_of_the_same_flag(args: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("engine", "derived", "stated"),
+    ("engine", "derived", "stated", "tensor"),
     [
-        ("vllm", "--tensor-parallel-size", "pipeline-parallel-size"),
-        ("vllm", "--tensor-parallel-size", "data_parallel_size"),
-        ("sglang", "--tp-size", "tp"),
-        ("sglang", "--tp-size", "dp-size"),
-        ("trtllm", "--tensor-parallel-size", "tensor_parallel_size"),
+        ("vllm", "--tensor-parallel-size", "pipeline-parallel-size", "2"),
+        ("vllm", "--tensor-parallel-size", "data_parallel_size", "2"),
+        ("vllm", "--tensor-parallel-size", "pp", "2"),
+        ("sglang", "--tp-size", "tp", None),
+        ("sglang", "--tp-size", "dp-size", "2"),
+        ("trtllm", "--tensor-parallel-size", "pipeline-parallel-size", "2"),
+        ("trtllm", "--tensor-parallel-size", "tensor_parallel_size", None),
     ],
 )
-def test_a_stated_parallel_size_replaces_the_derived_one(engine: str, derived: str, stated: str) -> None:
+def test_tensor_parallelism_takes_the_gpus_that_stated_sizes_leave(
+    engine: str, derived: str, stated: str, tensor: str | None
+) -> None:
     assert after(argv(engine, gpus=4), derived) == "4"
-    assert derived not in argv(engine, gpus=4, args={stated: "2"})
+    line = argv(engine, gpus=4, args={stated: "2"})
+    assert (after(line, derived) if derived in line else None) == tensor
+
+
+@pytest.mark.parametrize(
+    ("engine", "args", "there", "not_there"),
+    [
+        ("vllm", {"tp": "2"}, ["--tensor-parallel-size", "2"], "--tp"),
+        ("vllm", {"no-enable-prefix-caching": ""}, ["--no-enable-prefix-caching"], "--enable-prefix-caching"),
+        ("vllm", {"enable_prefix_caching": "false"}, ["--no-enable-prefix-caching"], ""),
+        ("sglang", {"disable-radix-cache": "false"}, [], "--no-disable-radix-cache"),
+    ],
+)
+def test_a_flag_has_the_form_that_the_engine_knows(
+    engine: str, args: dict[str, str], there: list[str], not_there: str
+) -> None:
+    line = argv(engine, gpus=2, args=args)
+
+    assert line[len(line) - len(there) :] == there
+    assert not_there not in line
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_aggregated_on_0_7() -> None:
                     "replicas": 1,
                     "envFromSecret": "hf-token",
                     "envs": [{"name": "DYN_ROUTER_MODE", "value": "round-robin"}],
-                    "resources": {"requests": {"cpu": "2", "memory": "4Gi"}},
+                    "resources": {"requests": {"cpu": "2", "memory": "4Gi"}, "limits": {"memory": "4Gi"}},
                     "extraPodSpec": {"mainContainer": {"image": image, **LAST_WORDS}},
                 },
                 "VllmWorker": {
@@ -89,7 +89,10 @@ def test_disaggregated_with_kv_routing_on_0_7() -> None:
     assert list(services) == ["Frontend", "VllmPrefillWorker", "VllmDecodeWorker"]
     assert services["Frontend"]["envs"] == [{"name": "DYN_ROUTER_MODE", "value": "kv"}]
     assert services["Frontend"]["replicas"] == 2
-    assert services["Frontend"]["resources"] == {"requests": {"cpu": "4", "memory": "8Gi"}}
+    assert services["Frontend"]["resources"] == {
+        "requests": {"cpu": "4", "memory": "8Gi"},
+        "limits": {"memory": "8Gi"},
+    }
     prefill, decode = services["VllmPrefillWorker"], services["VllmDecodeWorker"]
     assert (prefill["subComponentType"], decode["subComponentType"]) == ("prefill", "decode")
     assert (prefill["replicas"], decode["replicas"]) == (2, 4)

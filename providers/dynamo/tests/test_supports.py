@@ -70,7 +70,7 @@ def test_name_and_namespace_are_one_label_value() -> None:
     ("engine", "arg", "refused"),
     [
         ("vllm", "is-prefill-worker", True),
-        ("vllm", "is_decode_worker", True),
+        ("vllm", "is-decode-worker", True),
         ("sglang", "disaggregation-mode", True),
         ("trtllm", "disaggregation-strategy", True),
         ("trtllm", "override-engine-args", True),
@@ -99,7 +99,8 @@ def test_the_router_mode_has_one_place() -> None:
 @pytest.mark.parametrize(
     ("image", "assumed", "refused"),
     [
-        ("r/i:0.3.2", None, True),
+        ("r/ai-dynamo/i:0.3.2", None, True),
+        ("r/i:0.3.2", None, False),
         ("r/i:0.4.0", None, False),
         ("r/i:latest", None, False),
         ("r/i:latest", Version(0, 3), True),

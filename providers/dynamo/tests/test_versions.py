@@ -28,7 +28,26 @@ DIGEST = "@sha256:" + "0123456789abcdef" * 4
     ],
 )
 def test_runtime_of_an_image(image: str, runtime: Runtime) -> None:
-    assert runtime_of(image, ASSUMED) == runtime
+    assert runtime_of(image, ASSUMED, ASSUMED) == runtime
+
+
+@pytest.mark.parametrize(
+    ("image", "stated", "runtime"),
+    [
+        # another company's version, or a date
+        ("acme/dynamo-vllm:24.05-py3", None, Runtime(ASSUMED, from_tag=False)),
+        ("acme/dynamo-vllm:24.5.0", None, Runtime(ASSUMED, from_tag=False)),
+        ("acme/dynamo-vllm:0.3.0", None, Runtime(ASSUMED, from_tag=False)),
+        ("acme/dynamo-vllm:1.2.0", None, Runtime(Version(1, 2, 0), from_tag=True)),
+        ("nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.3.0", None, Runtime(Version(0, 3, 0), from_tag=True)),
+        ("mirror:5000/ai-dynamo/any:0.3.0", None, Runtime(Version(0, 3, 0), from_tag=True)),
+        ("acme/dynamo-vllm:1.2.0", Version(1, 0, 1), Runtime(Version(1, 0, 1), from_tag=False)),
+        ("acme/dynamo-vllm:1.2.0", Version(1, 2, 0), Runtime(Version(1, 2, 0), from_tag=True)),
+        ("acme/dynamo-vllm:24.5.0", Version(1, 0, 1), Runtime(Version(1, 0, 1), from_tag=False)),
+    ],
+)
+def test_whose_tags_count(image: str, stated: Version | None, runtime: Runtime) -> None:
+    assert runtime_of(image, ASSUMED, ASSUMED, stated) == runtime
 
 
 @pytest.mark.parametrize(

@@ -196,8 +196,15 @@ def test_the_address_of_an_aikit_image_stands_after_a_switch() -> None:
     assert container(spec)["args"] == ["huggingface://org/m", "--f16", "--address=:5000"]
 
 
-@pytest.mark.parametrize("size", ["tensor-parallel-size", "pipeline_parallel_size", "tp"])
-def test_a_parallel_size_in_args_replaces_the_derived_one(size: str) -> None:
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        ("tensor-parallel-size", ["--tensor-parallel-size", "2"]),
+        ("tp", ["--tensor-parallel-size", "2"]),
+        ("pipeline_parallel_size", ["--tensor-parallel-size", "2", "--pipeline-parallel-size", "2"]),
+    ],
+)
+def test_a_parallel_size_in_args_replaces_the_derived_one(size: str, expected: list[str]) -> None:
     spec = {
         "model": {"id": "org/m"},
         "engine": {"type": "vllm", "args": {size: "2"}},
@@ -207,7 +214,7 @@ def test_a_parallel_size_in_args_replaces_the_derived_one(size: str) -> None:
 
     args = container(spec)["args"]
 
-    assert args[-2:] == [f"--{size}", "2"]
+    assert args[-len(expected) :] == expected
     assert "4" not in args
 
 

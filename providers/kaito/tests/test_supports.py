@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kubefoundry_kaito.probe import ANY_MODEL, ENGINE_CONFIG, INSTANCE_TYPE_DEFAULT
+from kubefoundry_kaito.render import render
 from kubefoundry_kaito.settings import Settings
 from kubefoundry_kaito.supports import problems
 from kubefoundry_sdk.provider.contract import Schema
@@ -30,8 +31,8 @@ OLDEST = Schema("kaito.sh/v1alpha1", frozenset({INSTANCE_TYPE_DEFAULT}))
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("n" * 54, None),
-        ("n" * 55, f'KAITO allows names of 54 characters, and "{"n" * 55}" has 55: choose a shorter one'),
+        ("n" * 52, None),
+        ("n" * 53, f'KAITO allows names of 52 characters, and "{"n" * 53}" has 53: choose a shorter one'),
         ("a.b", 'KAITO allows no dot in a name, and "a.b" has one: choose another'),
         ("1st", None),
     ],
@@ -90,5 +91,41 @@ def test_an_arg_may_repeat_a_field_but_not_contradict_it(flag: str) -> None:
 
     assert found("8192") == []
     assert found("4096") == [
-        f'engine.args "{flag}" is "4096", but engine.contextLength makes it "8192": remove it'
+        'engine.args "max-model-len" is "4096", but engine.contextLength makes it "8192": remove it'
     ]
+
+
+AIKIT: dict[str, Any] = {
+    "model": {"id": "org/repo/dir/file.gguf"},
+    "engine": {"type": "llamacpp"},
+    "image": "x:1",
+    "provider": {"name": "kaito"},
+}
+
+
+def test_a_file_of_a_repository_is_for_llama_server() -> None:
+    server = {**AIKIT, "provider": {"name": "kaito", "overrides": {"llamacppServer": "llama-server"}}}
+
+    (told,) = problems(deployment(AIKIT), NEWEST, Settings())
+    assert "names a file in one" in told
+    assert problems(deployment(server), NEWEST, Settings()) == []
+    (container,) = render(deployment(server), NEWEST, Settings()).main["inference"]["template"]["spec"][
+        "containers"
+    ]
+    assert container["args"][:4] == ["--hf-repo", "org/repo", "--hf-file", "dir/file.gguf"]
+
+
+@pytest.mark.parametrize(
+    ("label", "refused"),
+    [
+        ("kaito.sh/workspace", True),
+        ("statefulset.kubernetes.io/pod-name", True),
+        ("controller-revision-hash", True),
+        ("team", False),
+        ("app.kubernetes.io/name", False),
+    ],
+)
+def test_labels_that_would_not_reach_the_pod(label: str, refused: bool) -> None:
+    spec = {**PRESET, "image": "x:1", "podTemplate": {"metadata": {"labels": {label: "mine"}}}}
+
+    assert len(problems(deployment(spec), NEWEST, Settings())) == refused

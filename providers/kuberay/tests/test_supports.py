@@ -103,6 +103,16 @@ def test_zero_replicas_need_suspend(given: Spec, schema: Schema | None, expected
             "scaling.replicas",
         ),
         (
+            with_args(**{"api-key": "secret"}),
+            "KubeRay does not support engine.args api-key: Ray Serve answers requests in place of vLLM's HTTP server "
+            "and would not obey it; remove it",
+        ),
+        (
+            with_args(ssl_keyfile="/key"),
+            "KubeRay does not support engine.args ssl-keyfile: Ray Serve answers requests in place of vLLM's HTTP "
+            "server and would not obey it; remove it",
+        ),
+        (
             with_args(**{"distributed-executor-backend": "mp"}),
             "KubeRay does not support engine.args distributed-executor-backend 'mp': engines run on Ray; remove it",
         ),
@@ -126,42 +136,14 @@ def test_zero_replicas_need_suspend(given: Spec, schema: Schema | None, expected
             "engine.args model is 'org/other', but model.id is \"org/model\": state it in model.id only",
         ),
         (
-            with_args(**{"max-num-seqs": "1", "max_num_seqs": "1"}),
-            "engine.args names one argument twice, as max-num-seqs and as max_num_seqs: remove one",
-        ),
-        (
-            with_args(4, **{"tensor-parallel-size": "8"}),
-            "engine.args ask for 8 GPUs a replica (tensor-parallel-size 8 × pipeline-parallel-size 1), but "
-            "resources.gpu.count is 4: raise it, or lower the sizes",
-        ),
-        (
-            with_args(2, **{"pipeline-parallel-size": "4"}),
-            "engine.args ask for 4 GPUs a replica (tensor-parallel-size 1 × pipeline-parallel-size 4), but "
-            "resources.gpu.count is 2: raise it, or lower the sizes",
-        ),
-        (
-            roles(
-                decode={"gpu": {"count": 2}}, engine={"type": "vllm", "args": {"tensor-parallel-size": "2"}}
-            ),
-            "engine.args ask for 2 GPUs a replica (tensor-parallel-size 2 × pipeline-parallel-size 1), but "
-            "scaling.prefill.gpu.count is 1: raise it, or lower the sizes",
-        ),
-        (
-            with_args(**{"tensor-parallel-size": "true"}),
-            "engine.args tensor-parallel-size must be a whole number from 1 up, is true",
-        ),
-        (
-            with_args(**{"pipeline-parallel-size": "0"}),
-            "engine.args pipeline-parallel-size must be a whole number from 1 up, is 0",
-        ),
-        (
             spec(image="rayproject/ray-llm:2.46.0-py311-cu124"),
             "KubeRay needs an image with Ray 2.52 or newer, rayproject/ray-llm:2.46.0-py311-cu124 has Ray "
             "2.46.0: use a newer image",
         ),
         (
             spec(podTemplate={"metadata": {"labels": {"ray.io/cluster": "x"}}}),
-            "KubeRay sets pod labels under ray.io/ itself: remove ray.io/cluster from podTemplate.metadata.labels",
+            "KubeRay and Kubernetes set pod label ray.io/cluster themselves: remove it from "
+            "podTemplate.metadata.labels",
         ),
         (
             spec(model={"id": "/models/llama/"}),
@@ -176,8 +158,8 @@ def test_zero_replicas_need_suspend(given: Spec, schema: Schema | None, expected
             'provider.overrides head.resources.cpu: \'two\' is no quantity: write it like "16Gi", "500m" or 4',
         ),
         (
-            spec(provider={"name": "kuberay", "overrides": {"head": {"resources": {"cpu": 4}}}}),
-            "overrides.head.resources.cpu: Input should be a valid string",
+            spec(provider={"name": "kuberay", "overrides": {"head": {"rayStartParams": 4}}}),
+            "overrides.head.rayStartParams: Input should be a valid dictionary",
         ),
         (
             spec(provider={"name": "kuberay", "overrides": {"head": {"rayStartParams": {"num-cpus": 0}}}}),
@@ -196,6 +178,9 @@ def test_refusals(given: Spec, text: str) -> None:
         with_args(**{"max-model-len": "4096"}),
         with_args(engine={"trustRemoteCode": True}, **{"trust-remote-code": ""}),
         with_args(**{"trust-remote-code": "false"}),
+        with_args(**{"enable-auto-tool-choice": "", "tool-call-parser": "hermes"}),
+        spec(provider={"name": "kuberay", "overrides": {"head": {"resources": {"cpu": 4, "memory": "8Gi"}}}}),
+        spec(provider={"name": "kuberay", "overrides": {"head": {"imagePullSecrets": ["registry"]}}}),
         with_args(model="org/model", **{"served-model-name": "model"}),
         with_args(**{"distributed-executor-backend": "ray", "data-parallel-size": "1"}),
         with_args(8, **{"tensor-parallel-size": "2", "pipeline-parallel-size": "2"}),
@@ -216,5 +201,5 @@ def test_unknown_override_keys_are_warned_about_at_every_depth() -> None:
     assert found.problems == ()
     assert found.warning == (
         "Ignored unknown provider.overrides: head.resources.cpus, haed; "
-        "KubeRay knows head.resources.cpu, head.resources.memory, head.rayStartParams"
+        "KubeRay knows head.resources.cpu, head.resources.memory, head.rayStartParams, head.imagePullSecrets"
     )

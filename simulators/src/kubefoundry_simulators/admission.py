@@ -6,16 +6,23 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+import yaml
+
 from kubefoundry_simulators.dynamo_conversion import CONTAINER, converted
 from kubefoundry_simulators.steps import Object
 
 IMMUTABLE: Final = (("resource", "count"), ("resource", "instanceType"), ("resource", "labelSelector"))
 
 
-def kaito_refusal(new: Object, old: Object | None, config_maps: Mapping[str, bool]) -> str | None:
+CONFIG_KEY: Final = "inference_config.yaml"
+LONGEST_CONTEXT: Final = 131_072
+"""Of every preset here; of a real one the model's own limit."""
+
+
+def kaito_refusal(new: Object, old: Object | None, config_maps: Mapping[str, Object]) -> str | None:
     """Why KAITO refuses a create (`old` None) or an update, or None.
 
-    `config_maps` tells whether the ConfigMap that `inference.config` names is there.
+    `config_maps` has the ConfigMap that `inference.config` names, where it is there.
     """
     inference = new.get("inference") or {}
     if "." in new["metadata"]["name"]:
@@ -26,9 +33,9 @@ def kaito_refusal(new: Object, old: Object | None, config_maps: Mapping[str, boo
         return _invalid("Exactly one of preset or template must be specified: inference")
     config = inference.get("config")
     if old is None:
-        if config and not config_maps.get(config):
+        if config and config not in config_maps:
             return _invalid(f"ConfigMap '{config}' specified in 'config' not found: inference.config")
-        return None
+        return _config_problem(config_maps[config]) if config else None
     for section, field in IMMUTABLE:
         if (new.get(section) or {}).get(field) != (old.get(section) or {}).get(field):
             return _invalid(f"field is immutable: {section}.{field}")
@@ -37,6 +44,19 @@ def kaito_refusal(new: Object, old: Object | None, config_maps: Mapping[str, boo
         return _invalid("field is immutable: inference.preset")
     if ("template" in inference) != ("template" in before):
         return _invalid("field is immutable: inference.template")
+    return None
+
+
+def _config_problem(config_map: Object) -> str | None:
+    """KAITO judges by the content that the ConfigMap has when it is asked."""
+    text = (config_map.get("data") or {}).get(CONFIG_KEY)
+    if text is None:
+        return _invalid(f"ConfigMap has no key {CONFIG_KEY}: inference.config")
+    length = ((yaml.safe_load(text) or {}).get("vllm") or {}).get("max-model-len")
+    if length is not None and int(length) > LONGEST_CONTEXT:
+        return _invalid(
+            f"max-model-len {length} exceeds the model's limit {LONGEST_CONTEXT}: inference.config"
+        )
     return None
 
 

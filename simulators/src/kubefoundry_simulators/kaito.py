@@ -30,8 +30,10 @@ from kubefoundry_simulators.steps import (
 FINALIZER: Final = "workspace.finalizer.kaito.sh"
 HASH: Final = "workspace.kaito.io/hash"
 REVISION: Final = "workspace.kaito.io/revision"
-LONGEST_NAME: Final = 54
-"""A longer name is accepted and then stuck: `<name>-headless` does not fit a label."""
+LONGEST_NAME: Final = 52
+"""A longer name is accepted and then stuck: the pods' label `controller-revision-hash`, `<name>-<10 characters>`,
+does not fit, and from 55 characters on neither does the name of Service `<name>-headless`."""
+LONGEST_SERVICE: Final = 63
 
 Outcome = tuple[str, str, str]
 """Status, reason, message of a condition."""
@@ -183,10 +185,11 @@ def _troubled(workspace: Object, state: str) -> Object:
 
 
 def _too_long(name: str) -> dict[str, Outcome]:
-    text = (
-        f'Inference workload is not ready (last reconcile error: Service "{name}-headless" is invalid: '
-        "must be no more than 63 bytes)"
-    )
+    text = "Inference workload is not ready"
+    if len(f"{name}-headless") > LONGEST_SERVICE:
+        text += (
+            f' (last reconcile error: Service "{name}-headless" is invalid: must be no more than 63 bytes)'
+        )
     return {"InferenceReady": ("False", "WorkspaceInferenceStatusPending", text)}
 
 

@@ -77,20 +77,21 @@ class Webhooks:
     async def validate_workspace(self, request: Object) -> str | None:
         new, old = request["object"], request.get("oldObject")
         config = (new.get("inference") or {}).get("config")
-        found = {config: await self._has_config_map(request["namespace"], config)} if config else {}
+        found: dict[str, Object] = {}
+        if config and (config_map := await self._config_map(request["namespace"], config)):
+            found[config] = config_map
         return kaito_refusal(new, old, found)
 
     async def validate_graph(self, request: Object) -> str | None:
         return dynamo_refusal(request["object"], request.get("oldObject"), needs_images=self.needs_images)
 
-    async def _has_config_map(self, namespace: str, name: str) -> bool:
+    async def _config_map(self, namespace: str, name: str) -> Object | None:
         try:
-            await self._cluster.get(f"/api/v1/namespaces/{namespace}/configmaps/{name}")
+            return await self._cluster.get(f"/api/v1/namespaces/{namespace}/configmaps/{name}")
         except Refused as refusal:
             if refusal.status == 404:
-                return False
+                return None
             raise
-        return True
 
 
 async def serve(cluster: Cluster) -> Webhooks:

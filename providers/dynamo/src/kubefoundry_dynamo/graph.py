@@ -125,6 +125,7 @@ def _frontend(
         image=image,
         env=tuple(spec.env) if as_stated else (*spec.env, {"name": ROUTER_MODE_ENV, "value": mode}),
         requests={"cpu": str(resources.cpu), "memory": str(resources.memory)},
+        limits={"memory": str(resources.memory)},
     )
 
 

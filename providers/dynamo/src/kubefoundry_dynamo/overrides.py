@@ -23,7 +23,7 @@ class FrontendResources(StrictModel):
     cpu: Quantity = "2"
     """CPU request of a frontend pod."""
     memory: Quantity = "4Gi"
-    """Memory request of a frontend pod."""
+    """Memory request and limit of a frontend pod."""
 
 
 class FrontendOverrides(StrictModel):
@@ -33,6 +33,8 @@ class FrontendOverrides(StrictModel):
 
 
 class DynamoOverrides(StrictModel):
+    runtime_version: Annotated[str, Field(pattern=r"^(0|[1-9]\d{0,3})(\.(0|[1-9]\d{0,3})){2}$")] | None = None
+    """Dynamo version in the image, MAJOR.MINOR.PATCH, where its tag does not tell it."""
     router_mode: Literal["kv", "round-robin", "none"] | None = None
     """How requests are routed; `round-robin` where nothing is said. `none` leaves it to Dynamo, which knows no such
     mode (upstreams.md §0 row 9)."""

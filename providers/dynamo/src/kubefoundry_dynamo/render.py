@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubefoundry_dynamo import v1alpha1, v1beta1
+from kubefoundry_dynamo import v1alpha1, v1beta1, versions
 from kubefoundry_dynamo.graph import graph
 from kubefoundry_dynamo.overrides import overrides_of
 from kubefoundry_dynamo.probe import UPSTREAM
@@ -29,14 +29,18 @@ def image_and_runtime(settings: Settings, deployment: Deployment, schema: Schema
     """The image of all components, and the Dynamo version inside it."""
     line = release_line(schema)
     image = deployment.spec.image or settings.default_image(deployment.spec.engine.type or "", line)
-    return image, runtime_of(image, settings.runtime_version or line)
+    stated = overrides_of(deployment.spec).runtime_version
+    return image, runtime_of(
+        image, line, settings.runtime_version or line, versions.parse(stated) if stated else None
+    )
 
 
 def _notes(deployment: Deployment, image: str, runtime: Runtime) -> tuple[str, ...]:
     notes = []
-    if not runtime.from_tag:
+    if not runtime.from_tag and overrides_of(deployment.spec).runtime_version is None:
         notes.append(
-            f"image {image} has no plain semantic version as its tag: treated as Dynamo {runtime.version}"
+            f"the tag of image {image} is no plain version of Dynamo: treated as Dynamo {runtime.version}, "
+            "which provider.overrides.runtimeVersion can change"
         )
     if overrides_of(deployment.spec).router_mode == "none":
         notes.append('Dynamo has no router mode "none": its own default applies')

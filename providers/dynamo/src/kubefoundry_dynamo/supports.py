@@ -14,12 +14,16 @@ from kubefoundry_dynamo.render import image_and_runtime
 from kubefoundry_dynamo.settings import Settings
 from kubefoundry_dynamo.versions import OLDEST_RUNTIME, Version, release_line
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.provider import pod_labels
 from kubefoundry_sdk.provider.contract import Deployment, Schema
 
 MAX_LABEL: Final = 63
 """Longest Service name and longest label value of Kubernetes."""
 MAX_WITH_COMPONENT: Final = 45
 """Longest name and component name together on 1.0 and 1.1, whether or not Grove is there (upstreams.md §2.3)."""
+
+OWN_LABELS: Final = ("nvidia.com/dynamo-",)
+"""What the operator and its Services find pods by; it overwrites them (upstreams.md §2.4)."""
 
 ROLE_FLAGS: Final[Mapping[str, tuple[str, ...]]] = {
     "vllm": vllm.ROLE_FLAGS,
@@ -31,7 +35,8 @@ ROLE_FLAGS: Final[Mapping[str, tuple[str, ...]]] = {
 def supports(settings: Settings, deployment: Deployment, schema: Schema | None) -> list[str]:
     """A sentence for each problem; those of one release line only where the schema is known."""
     spec = deployment.spec
-    problems = [*_name(deployment), *_engine_args(spec), *_router(spec), *_resources(spec)]
+    labels = pod_labels.problems(spec.pod_template.metadata.labels, "Dynamo", OWN_LABELS)
+    problems = [*_name(deployment), *_engine_args(spec), *_router(spec), *_resources(spec), *labels]
     if schema is not None:
         problems += _name_on(release_line(schema), deployment)
         problems += _runtime(settings, deployment, schema)
@@ -116,5 +121,5 @@ def _runtime(settings: Settings, deployment: Deployment, schema: Schema) -> Iter
         yield (
             f"image {image} holds Dynamo {runtime.version}; the worker flags of versions before "
             f"{OLDEST_RUNTIME.major}.{OLDEST_RUNTIME.minor} are not known here: "
-            "use a newer image, or a tag that is no version for one that holds something else"
+            "use a newer image, or say in provider.overrides.runtimeVersion what it holds"
         )

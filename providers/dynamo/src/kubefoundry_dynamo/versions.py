@@ -28,6 +28,11 @@ class Runtime(NamedTuple):
     from_tag: bool
 
 
+REPOSITORY: Final = re.compile(
+    r"(^|/)ai-dynamo/[^/]+$|(^|/)(vllm|sglang|tensorrtllm)-runtime$|(^|/)dynamo-frontend$"
+)
+"""Repositories whose tags are Dynamo's versions: NVIDIA's, and mirrors that keep their names (upstreams.md §2.8)."""
+
 OLDEST_RUNTIME: Final = Version(0, 4)
 """The oldest runtime whose worker flags are known here (upstreams.md §4.2)."""
 
@@ -67,18 +72,28 @@ def release_line(schema: Schema) -> Version:
     return OLDEST_LINE
 
 
-def runtime_of(image: str, assumed: Version) -> Runtime:
-    """The runtime in `image`: its tag where that says one (`1.0.1`, `v0.7.1-cuda12`), else `assumed`.
+def runtime_of(image: str, line: Version, assumed: Version, stated: Version | None = None) -> Runtime:
+    """The runtime in `image`: as stated; else as its tag says (`1.0.1`, `v0.7.1-cuda12`); else `assumed`.
 
-    The operator reads strict semantic versions only and none beside a digest (upstreams.md §0 row 11).
+    A tag of another repository may be anybody's version: it counts where Dynamo has such a version for an operator
+    of release `line`. The operator reads strict semantic versions only and none beside a digest (upstreams.md §0
+    row 11).
     """
     reference, _, digest = image.partition("@")
-    _, _, tag = reference.rpartition("/")[2].partition(":")
+    path, _, last = reference.rpartition("/")
+    name, _, tag = last.partition(":")
     found = _LEADING.match(tag)
-    if found is None:
-        return Runtime(assumed, from_tag=False)
-    version = Version(int(found[1]), int(found[2]), int(found[3] or 0))
-    return Runtime(version, from_tag=not digest and _SEMVER.fullmatch(tag) is not None)
+    told = Version(int(found[1]), int(found[2]), int(found[3] or 0)) if found else None
+    if told is not None and not (REPOSITORY.search(f"{path}/{name}") or _plausible(told, line)):
+        told = None
+    version = stated or told or assumed
+    readable = not digest and _SEMVER.fullmatch(tag) is not None
+    return Runtime(version, from_tag=readable and told == version)
+
+
+def _plausible(version: Version, line: Version) -> bool:
+    """Runtime and operator should be of one minor version (upstreams.md §2.8); one major more is left to the bold."""
+    return OLDEST_RUNTIME <= version < Version(line.major + 2, 0)
 
 
 def parse(text: str) -> Version:

@@ -29,14 +29,23 @@ def derived(spec: ModelDeploymentSpec, server: LlamaCppServer) -> list[Derived]:
         ]
         context = "ctx-size"
         if spec.served_name is not None and spec.model.id is not None:
+            file = file_of(spec)
+            repository = spec.model.id.removesuffix(f"/{file}") if file else spec.model.id
             options = [
-                Derived("hf-repo", spec.model.id, "model.id"),
+                Derived("hf-repo", repository, "model.id"),
+                *([Derived("hf-file", file, "model.id")] if file else []),
                 Derived("alias", spec.served_name, "model.servedName"),
                 *options,
             ]
     if spec.engine.context_length is not None:
         options.append(Derived(context, str(spec.engine.context_length), "engine.contextLength"))
     return options
+
+
+def file_of(spec: ModelDeploymentSpec) -> str | None:
+    """The path of a file in its repository, where the model's id is `org/repository/path`; else None."""
+    parts = (spec.model.id or "").split("/", 2)
+    return parts[2] if len(parts) == 3 and all(parts) else None
 
 
 def command_line(spec: ModelDeploymentSpec, server: LlamaCppServer) -> list[str]:

@@ -47,13 +47,17 @@ def config(deployment: Deployment) -> Object:
         "apiVersion": CONFIG_MAPS.api_version,
         "kind": CONFIG_MAPS.kind,
         "metadata": {"name": config_name(deployment)},
-        "data": {
-            CONFIG_KEY: yaml.safe_dump({"vllm": {**options, **stated}}, sort_keys=False, allow_unicode=True)
-        },
+        "data": {CONFIG_KEY: as_yaml({"vllm": {**options, **stated}})},
     }
 
 
+def as_yaml(content: Any) -> str:
+    text: str = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+    return text
+
+
 def config_name(deployment: Deployment) -> str:
+    """Without the digest of its content, which the runtime adds (`Provider.named_by_content`)."""
     return f"{deployment.name}-inference-config"
 
 

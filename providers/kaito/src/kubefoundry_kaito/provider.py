@@ -7,13 +7,20 @@ from functools import partial
 from importlib.metadata import version
 from typing import Final
 
-from kubefoundry_kaito import operator, render, supports
+from kubefoundry_kaito import operator, preset, render, supports
 from kubefoundry_kaito.observe import observe
 from kubefoundry_kaito.overrides import KaitoOverrides
 from kubefoundry_kaito.probe import WORKSPACES, probe
 from kubefoundry_kaito.recreate import recreate
 from kubefoundry_kaito.settings import PROVISIONING, Settings, from_arguments
-from kubefoundry_sdk.provider.contract import Capabilities, Operator, Pods, Provider, SelectionRule
+from kubefoundry_sdk.provider.contract import (
+    Capabilities,
+    Document,
+    Operator,
+    Pods,
+    Provider,
+    SelectionRule,
+)
 
 NAME: Final = "kaito"
 
@@ -39,6 +46,12 @@ PODS: Final = Pods("kaito.sh/workspace", lambda workspace: [workspace["metadata"
 """What KAITO's Services select by, templates and presets alike (seen of 0.12; upstreams.md §1.2)."""
 
 
+CONFIG: Final = Document("ConfigMap", ("data", preset.CONFIG_KEY), preset.as_yaml)
+
+CONFIG_REFERENCE: Final = ("inference.config",)
+"""KAITO's webhook judges a Workspace by the ConfigMap that it names, as that is when it is asked (seen of 0.12)."""
+
+
 def build(arguments: Namespace) -> Provider:
     """The shim as its flags make it. Raises ValueError for flags that do not go together."""
     return provider(from_arguments(arguments))
@@ -60,6 +73,8 @@ def provider(settings: Settings) -> Provider:
         selection_rules=SELECTION_RULES,
         overrides=KaitoOverrides,
         recreate=recreate,
+        documents=(CONFIG,),
+        named_by_content=CONFIG_REFERENCE,
         helper_kinds=("ConfigMap",),
         operator=Operator(
             operator.DEPLOYMENT,

@@ -12,10 +12,15 @@ from kubefoundry_kaito.preset_names import is_built_in, preset_name
 from kubefoundry_kaito.probe import ACCESS_SECRET, ANY_MODEL, ENGINE_CONFIG
 from kubefoundry_kaito.settings import Settings, is_preset
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.provider import pod_labels
 from kubefoundry_sdk.provider.contract import Deployment, Schema
 
-LONGEST_NAME: Final = 54
-"""`<name>-headless` and the label of pod `<name>-0` must fit 63 (KAITO 0.12, seen: longer names hang for ever)."""
+LONGEST_NAME: Final = 52
+"""The StatefulSet's revision is a label of its pods, `<name>-<10 characters>`, and must fit 63 (KAITO 0.12, seen:
+longer names are accepted and hang for ever). `<name>-headless`, a Service, would leave 54."""
+
+OWN_LABELS: Final = ("kaito.sh/",)
+"""What KAITO's Service finds the pod by."""
 
 NVIDIA_GPU: Final = "nvidia.com/gpu"
 
@@ -104,6 +109,7 @@ def _preset_schema(spec: ModelDeploymentSpec, schema: Schema) -> Iterator[str]:
 
 
 def _template(spec: ModelDeploymentSpec, settings: Settings) -> Iterator[str]:
+    yield from pod_labels.problems(spec.pod_template.metadata.labels, "KAITO", OWN_LABELS)
     if settings.image(spec) is None:
         yield f"KAITO has no default image for {spec.engine.type}: set image"
     if spec.engine.type == "vllm":
@@ -111,6 +117,12 @@ def _template(spec: ModelDeploymentSpec, settings: Settings) -> Iterator[str]:
         return
     server = overrides_of(spec).llamacpp_server
     yield from contradictions(llamacpp.derived(spec, server), spec.engine.args)
+    if server == "aikit" and spec.model.source == "huggingface" and llamacpp.file_of(spec):
+        yield (
+            f"AIKit's runner takes a repository as org/repository, and model.id {spec.model.id} names a file in one: "
+            "use a repository that has one GGUF file, or an image of llama.cpp's server with "
+            "provider.overrides.llamacppServer: llama-server, which takes a file"
+        )
     if server == "aikit" and spec.model.source == "huggingface" and spec.model.served_name is not None:
         yield (
             "AIKit names the model after its GGUF file, so model.servedName cannot be met: remove it, "

@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from kubefoundry_kaito.options import Derived
+from kubefoundry_sdk.api import engine_args
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 
 PORT: Final = 5000
 """Where KAITO's Service sends traffic (pkg/workspace/manifests/manifests.go @v0.12.0)."""
 
 SERVICE_TARGET: Final = "KAITO's Service"
-
-PARALLEL_SIZES: Final = frozenset(
-    {"tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size", "tp", "pp", "dp"}
-)
 
 
 def derived(spec: ModelDeploymentSpec) -> list[Derived]:
@@ -38,8 +35,9 @@ def derived(spec: ModelDeploymentSpec) -> list[Derived]:
 
 
 def parallelism(spec: ModelDeploymentSpec) -> list[Derived]:
-    """Tensor parallelism over the GPUs of the pod, unless `engine.args` states any parallel size (contract §2)."""
-    stated = {flag.replace("_", "-") for flag in spec.engine.args} & PARALLEL_SIZES
-    if stated or spec.gpu_count < 2:
+    """Tensor parallelism over the GPUs that other sizes leave, unless `engine.args` states it (contract §2)."""
+    args = spec.engine.args
+    tensor = engine_args.parallel("vllm", args, spec.gpu_count).tensor
+    if engine_args.states_tensor_parallelism(args) or tensor < 2:
         return []
-    return [Derived("tensor-parallel-size", str(spec.gpu_count), "resources.gpu.count")]
+    return [Derived(engine_args.TENSOR, str(tensor), "resources.gpu.count")]

@@ -51,10 +51,14 @@ def _head_group(spec: ModelDeploymentSpec, head: Head, image: str) -> dict[str, 
         "ports": [{"name": name, "containerPort": port} for name, port in _HEAD_PORTS],
         "resources": {"requests": asked, "limits": {"memory": head.resources.memory}},
     }
+    template = _pod_template(spec, container)
+    if head.image_pull_secrets:
+        # for its autoscaler KubeRay gives the head a ServiceAccount of its own, to which nobody has added any
+        template["spec"]["imagePullSecrets"] = [{"name": name} for name in head.image_pull_secrets]
     return {
         # no Ray CPUs: else Serve puts replicas on the head
         "rayStartParams": {"num-cpus": "0"} | head.ray_start_params,
-        "template": _pod_template(spec, container),
+        "template": template,
     }
 
 

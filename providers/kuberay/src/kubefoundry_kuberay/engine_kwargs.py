@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from kubefoundry_kuberay.roles import Role, roles
+from kubefoundry_kuberay.roles import Role
+from kubefoundry_sdk.api import engine_args
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 
 Kwargs = dict[str, Any]
@@ -26,10 +27,37 @@ OWNED: Final = {
 }
 """Arguments that cannot be the user's here, and why."""
 
+SERVER: Final = frozenset(
+    {
+        "allow_credentials",
+        "allowed_headers",
+        "allowed_methods",
+        "allowed_origins",
+        "api_key",
+        "api_server_count",
+        "disable_fastapi_docs",
+        "disable_frontend_multiprocessing",
+        "disable_uvicorn_access_log",
+        "enable_request_id_headers",
+        "enable_server_load_tracking",
+        "enable_ssl_refresh",
+        "headless",
+        "log_config_file",
+        "lora_modules",
+        "middleware",
+        "root_path",
+        "uds",
+        "uvicorn_log_level",
+    }
+)
+"""Arguments of vLLM's HTTP server, which does not run here (vllm/entrypoints/openai/cli_args.py). Those of its
+answers, such as chat templates and tool parsers, `ray.serve.llm` does obey."""
+
+SERVER_PREFIXES: Final = ("ssl_", "h11_")
+
 TEXTS: Final = frozenset({"revision", "code_revision", "tokenizer_revision", "served_model_name", "model"})
 """Arguments whose value stays text, even where it reads as a number (a commit may be all digits)."""
 
-_SIZES: Final = ("tensor_parallel_size", "pipeline_parallel_size")
 _INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
 _FLOAT: Final = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,2})?")
 
@@ -50,13 +78,9 @@ def kwargs(spec: ModelDeploymentSpec, role: Role) -> Kwargs:
 
 
 def parallel_sizes(spec: ModelDeploymentSpec, role: Role) -> tuple[int, int]:
-    """Tensor and pipeline parallel size: from engine.args, else all GPUs of the replica are used (contract §2).
-
-    Sizes that are no number from 1 up count as not given; `problems` names them.
-    """
-    given = {name: size for name, size in arguments(spec).items() if name in _SIZES and _is_size(size)}
-    pipeline = given.get("pipeline_parallel_size", 1)
-    return given.get("tensor_parallel_size", max(1, role.gpus // pipeline)), pipeline
+    """Tensor and pipeline parallel size: from engine.args, else all GPUs of the replica are used (contract §2)."""
+    sizes = engine_args.parallel("vllm", spec.engine.args, role.gpus)
+    return sizes.tensor, sizes.pipeline
 
 
 def engines_per_worker(spec: ModelDeploymentSpec, role: Role) -> int:
@@ -72,15 +96,7 @@ def arguments(spec: ModelDeploymentSpec) -> Kwargs:
 
 def problems(spec: ModelDeploymentSpec) -> list[str]:
     """What is wrong with engine.args, a sentence each."""
-    return [*_repeated(spec), *_contradictions(spec), *_owned(spec), *_parallelism(spec)]
-
-
-def _repeated(spec: ModelDeploymentSpec) -> Iterator[str]:
-    flags = sorted(spec.engine.args)
-    for index, flag in enumerate(flags):
-        for other in flags[index + 1 :]:
-            if _name(flag) == _name(other):
-                yield f"engine.args names one argument twice, as {flag} and as {other}: remove one"
+    return [*_contradictions(spec), *_owned(spec)]
 
 
 def _contradictions(spec: ModelDeploymentSpec) -> Iterator[str]:
@@ -107,27 +123,13 @@ def _owned(spec: ModelDeploymentSpec) -> Iterator[str]:
         name = _name(flag)
         if name in OWNED and (name, text) != ("data_parallel_size", "1"):
             yield f"KubeRay does not support engine.args {flag}: {OWNED[name]}"
+        if name in SERVER or name.startswith(SERVER_PREFIXES):
+            yield (
+                f"KubeRay does not support engine.args {flag}: Ray Serve answers requests in place of vLLM's HTTP "
+                "server and would not obey it; remove it"
+            )
         if name == "distributed_executor_backend" and text != "ray":
             yield f"KubeRay does not support engine.args {flag} {text!r}: engines run on Ray; remove it"
-
-
-def _parallelism(spec: ModelDeploymentSpec) -> Iterator[str]:
-    given = arguments(spec)
-    malformed = [name for name in _SIZES if name in given and not _is_size(given[name])]
-    for name in malformed:
-        flag = name.replace("_", "-")
-        yield f"engine.args {flag} must be a whole number from 1 up, is {json.dumps(given[name])}"
-    if malformed:
-        return
-    for role in roles(spec):
-        tensor, pipeline = parallel_sizes(spec, role)
-        field = f"scaling.{role.name}.gpu.count" if role.exclusive else "resources.gpu.count"
-        if role.gpus and tensor * pipeline > role.gpus:
-            yield (
-                f"engine.args ask for {tensor * pipeline} GPUs a replica "
-                f"(tensor-parallel-size {tensor} × pipeline-parallel-size {pipeline}), but {field} is "
-                f"{role.gpus}: raise it, or lower the sizes"
-            )
 
 
 def _fields(spec: ModelDeploymentSpec) -> Kwargs:
@@ -138,10 +140,6 @@ def _fields(spec: ModelDeploymentSpec) -> Kwargs:
         "max_model_len": spec.engine.context_length,
         "trust_remote_code": spec.engine.trust_remote_code,
     }
-
-
-def _is_size(value: Any) -> bool:
-    return type(value) is int and value >= 1
 
 
 def _name(flag: str) -> str:

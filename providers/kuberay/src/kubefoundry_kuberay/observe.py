@@ -137,6 +137,8 @@ def _running(status: Status, failure: str | None, ready: int, desired: int) -> V
     upgrade = status.condition("UpgradeInProgress")
     if failure:
         message += f", the latest change failed: {failure}"
+    elif status.unseen:
+        message += ", KubeRay has not taken up the latest change yet"
     elif upgrade.status == "True":
         message += f", an update is in progress: {upgrade.message or upgrade.reason}"
     elif any(application.status != "RUNNING" for application in status.active):

@@ -17,13 +17,15 @@ class _Strict(BaseModel):
 class HeadResources(_Strict):
     """Requests of the Ray head's pod; memory is its limit as well."""
 
-    cpu: str = "2"
-    memory: str = "4Gi"
+    cpu: str | int = "2"
+    memory: str | int = "4Gi"
 
 
 class Head(_Strict):
     resources: HeadResources = Field(default_factory=HeadResources)
     ray_start_params: dict[str, str] = Field(default_factory=dict)
+    image_pull_secrets: list[str] = Field(default_factory=list)
+    """Names of Secrets; the head's pod has a ServiceAccount of its own, which has none (cluster.py)."""
 
 
 class Overrides(_Strict):

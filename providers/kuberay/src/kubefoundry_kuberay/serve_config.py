@@ -25,7 +25,7 @@ _PLAIN: Final = re.compile(r"[a-z][a-z_]+[a-z]")
 
 
 def serve_config(spec: ModelDeploymentSpec) -> str:
-    return _as_yaml({"applications": [_application(spec)]})
+    return as_yaml({"applications": [_application(spec)]})
 
 
 def _application(spec: ModelDeploymentSpec) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
 _Dumper.add_representer(str, _represent_text)
 
 
-def _as_yaml(content: dict[str, Any]) -> str:
+def as_yaml(content: dict[str, Any]) -> str:
     # no line is ever folded: a fold inside a quoted text is hard to read in `kubectl get -o yaml`
     text: str = yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=2**31 - 1)
     return text

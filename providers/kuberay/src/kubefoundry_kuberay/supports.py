@@ -14,6 +14,7 @@ from kubefoundry_kuberay.roles import roles, scaled_to_zero
 from kubefoundry_kuberay.settings import OLDEST_RAY, Settings, as_version
 from kubefoundry_sdk.api import quantity
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.provider import pod_labels
 from kubefoundry_sdk.provider.contract import Deployment, Schema
 
 MAX_NAME: Final = 47
@@ -92,13 +93,11 @@ def _image(spec: ModelDeploymentSpec, settings: Settings) -> Iterator[str]:
 
 
 def _labels(spec: ModelDeploymentSpec) -> Iterator[str]:
-    for key in sorted(spec.pod_template.metadata.labels):
-        if key.startswith("ray.io/"):
-            yield f"KubeRay sets pod labels under ray.io/ itself: remove {key} from podTemplate.metadata.labels"
+    yield from pod_labels.problems(spec.pod_template.metadata.labels, "KubeRay", ("ray.io/",))
 
 
 def _head(spec: ModelDeploymentSpec) -> Iterator[str]:
-    for field, amount in overrides_of(spec).head.resources.model_dump().items():
+    for field, amount in overrides_of(spec).head.resources:
         try:
             quantity.parse(amount)
         except ValueError as error:

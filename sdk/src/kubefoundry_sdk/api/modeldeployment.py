@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
-from kubefoundry_sdk.api import formats
+from kubefoundry_sdk.api import engine_args, formats
 from kubefoundry_sdk.api.fields import ALWAYS_THERE, MAX_INT32, Count, ItemsLike
 from kubefoundry_sdk.api.fields import ApiModel as ApiModel
 from kubefoundry_sdk.api.fields import Quantity as Quantity
@@ -70,7 +70,14 @@ class EngineSpec(ApiModel):
         default_factory=dict
     )
     """Further flags of the engine, by name without leading dashes. "" and "true" give the bare flag, "false" gives
-    --no-FLAG, anything else --FLAG VALUE. A flag that repeats another field with another value is refused."""
+    --no-FLAG where the engine has such flags and nothing where not, anything else --FLAG VALUE. A flag that repeats
+    another field with another value, or another flag by another name, is refused."""
+
+    @field_validator("args")
+    @classmethod
+    def _by_one_name_each(cls, args: dict[str, str], info: ValidationInfo) -> dict[str, str]:
+        """Shims see one spelling of each flag; what is stored stays as it was written."""
+        return engine_args.effective(info.data.get("type"), args)
 
 
 class ServingSpec(ApiModel):

@@ -84,28 +84,54 @@ async def write(
 ) -> bool:
     """Brings what a plan says has changed to the API server; whether the main object was made now.
 
-    Helpers go first, because admission of the main object may ask for them; where the main object exists already,
-    it is tried by a dry run before any of them changes. Raises Refused, NameTaken, or ApiError for what passes by
-    itself.
+    Helpers go first, because admission of the main object may ask for them. Where the main object exists already,
+    fresh ones are made, it is tried by a dry run, and only then those change that it uses; a refusal leaves nothing
+    changed. Raises Refused, NameTaken, or ApiError for what passes by itself.
     """
     exists = store.get(_key(todo.main)) is not None
     main_too = todo.main in todo.changed
     helpers = [obj for obj in todo.changed if obj is not todo.main]
-    if main_too and helpers and exists:
-        await try_apply(client, kind, todo.main, manager=manager, exists=True)
-    for obj in helpers:
-        assert helper_store is not None
-        await _store(client, CONFIG_MAPS, helper_store, obj, manager=manager)
-    if main_too:
-        await _store(client, kind, store, todo.main, manager=manager)
+    fresh = [obj for obj in helpers if obj in todo.fresh]
+    try:
+        for obj in fresh:
+            await _store_helper(client, helper_store, obj, manager=manager)
+        if main_too and helpers and exists:
+            await try_apply(client, kind, todo.main, manager=manager, exists=True)
+        for obj in helpers:
+            if obj not in fresh:
+                await _store_helper(client, helper_store, obj, manager=manager)
+        if main_too:
+            await _store(client, kind, store, todo.main, manager=manager)
+    except Refused:
+        await discard(client, helper_store, todo)
+        raise
     return main_too and not exists
 
 
-async def write_missing(client: Client, helper_store: Store | None, todo: Plan, *, manager: str) -> None:
-    """Creates the helpers that are not there yet. Raises as `write`."""
-    for obj in todo.helpers:
-        if helper_store is not None and helper_store.get(_key(obj)) is None:
-            await _store(client, CONFIG_MAPS, helper_store, obj, manager=manager)
+async def try_replacement(
+    client: Client, kind: Kind, helper_store: Store | None, todo: Plan, *, manager: str
+) -> None:
+    """Asks whether the main object would be taken as a new one, beside the one that stands there.
+
+    Helpers that are not there come first, because admission of the main object may ask for them; after a refusal
+    the fresh ones go again. Raises as `write`.
+    """
+    try:
+        for obj in todo.helpers:
+            if helper_store is not None and helper_store.get(_key(obj)) is None:
+                await _store(client, CONFIG_MAPS, helper_store, obj, manager=manager)
+        await try_new(client, kind, todo.main, manager=manager)
+    except Refused:
+        await discard(client, helper_store, todo)
+        raise
+
+
+async def discard(client: Client, helper_store: Store | None, todo: Plan) -> None:
+    """Deletes the fresh helpers of a plan that was refused."""
+    for obj in todo.fresh:
+        live = helper_store.get(_key(obj)) if helper_store is not None else None
+        if live is not None:
+            await remove(client, CONFIG_MAPS, live)
 
 
 async def put_back(client: Client, kind: Kind, store: Store, main: Object, *, manager: str) -> None:
@@ -161,6 +187,11 @@ async def remove(client: Client, kind: Kind, obj: Object) -> None:
         # A conflict: another object of that name stands there now, so ours is gone.
         if not (error.not_found or error.conflict):
             raise
+
+
+async def _store_helper(client: Client, store: Store | None, obj: Object, *, manager: str) -> None:
+    assert store is not None
+    await _store(client, CONFIG_MAPS, store, obj, manager=manager)
 
 
 async def _store(client: Client, kind: Kind, store: Store, obj: Object, *, manager: str) -> None:

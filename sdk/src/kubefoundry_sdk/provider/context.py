@@ -19,6 +19,7 @@ from kubefoundry_sdk.provider.moved import Looks
 from kubefoundry_sdk.provider.pod_watch import PodWatch
 from kubefoundry_sdk.provider.secret import SecretCheck
 from kubefoundry_sdk.provider.staleness import Silences
+from kubefoundry_sdk.provider.taken_up import Acknowledgements
 from kubefoundry_sdk.provider.upstream import Upstream
 from kubefoundry_sdk.provider.upstream_operator import OperatorWatch
 from kubefoundry_sdk.provider.verification import Verification
@@ -54,6 +55,7 @@ class Shim:
     """What was applied to upstream objects that are on their way out, and the uid of the ModelDeployment: the next
     ones start from that, so a new object alone brings no other default image."""
     silences: Silences = field(default_factory=Silences)
+    acknowledgements: Acknowledgements = field(default_factory=Acknowledgements)
     operator: OperatorWatch | None = None
     """None for a provider that names no operator."""
 

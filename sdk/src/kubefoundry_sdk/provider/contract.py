@@ -174,6 +174,19 @@ class Pods:
     values: Callable[[Object], Sequence[str]]
 
 
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A field whose text is a YAML document.
+
+    kind: of the object that has it. path: keys from the object's root (`("data", "config.yaml")`).
+    write: the content -> the text, as the shim renders it.
+    """
+
+    kind: str
+    path: tuple[str, ...]
+    write: Callable[[Any], str]
+
+
 class NoOverrides(BaseModel):
     """The overrides of a provider that has none."""
 
@@ -206,6 +219,12 @@ class Provider:
     yielded: paths of the main object (`spec.groups[*].replicas`) that belong to others once it exists: an
         autoscaler's counts. They are rendered at creation, and neither drift nor overwritten afterwards.
     render, observe: see `Rendered` and `Observation`; called only after `supports` found nothing.
+    settles: seconds after acknowledging a change (`status.observedGeneration`) during which the upstream's status may
+        still tell of before: a model is not called Ready at a new generation by it.
+    documents: fields whose text is YAML: only what the user changes in it is changed, as in the rest of a manifest.
+    named_by_content: paths of the main object (`inference.config`) that hold the name of a helper. The runtime adds a
+        digest of the content to that name: another content is another helper, so that it can be tried while the
+        old one serves, and the old one goes once nothing refers to it.
     operator: what shows whether the upstream operator is up, and tells settings of the shim; looked at where the
         shim's account may. None where there is nothing to find out.
     pods: where the runtime finds out why what was deployed does not serve; None where the upstream says it itself.
@@ -226,6 +245,9 @@ class Provider:
     recreate: Callable[[Rendered, Rendered], str | None] = in_place
     given_up: Callable[[Object], bool] = never
     yielded: tuple[str, ...] = ()
+    settles: float = 0.0
+    documents: tuple[Document, ...] = ()
+    named_by_content: tuple[str, ...] = ()
     helper_kinds: tuple[Literal["ConfigMap"], ...] = ()
     operator: Operator | None = None
     pods: Pods | None = None

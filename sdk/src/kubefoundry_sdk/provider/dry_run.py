@@ -29,8 +29,14 @@ async def run(
 
     exists: whether the main object does. helpers: names of those that do.
     The result holds `accepted`, `message` and `objects`, the manifests without KubeFoundry's record on them.
+    Admission of the main object may ask for a helper that is not there yet, and must not be made for a question:
+    then `accepted` is null, and the message says what could not be tried.
     """
+    named = f"{kind.kind} '{todo.main['metadata']['name']}'"
+    verb = "would be recreated" if todo.recreate else "would be updated" if exists else "would be created"
+    missing = [obj for obj in todo.helpers if obj["metadata"]["name"] not in helpers]
     problem: str | None = None
+    untried: str | None = None
     for obj in todo.objects:
         addressed = kind if obj is todo.main else CONFIG_MAPS
         known = exists if obj is todo.main else obj["metadata"]["name"] in helpers
@@ -41,15 +47,15 @@ async def run(
                 await apply.try_apply(client, addressed, obj, manager=manager, exists=known)
         except apply.Refused as refused:
             problem = str(refused)
+            if obj is todo.main and (absent := _asked_for(missing, problem)) is not None:
+                untried = f"{named} {verb}, but not before {absent}, and without it admission says: {problem}"
             break
         except apply.NameTaken as taken:
             problem = f"{taken} exists and was not made for this ModelDeployment"
             break
-    named = f"{kind.kind} '{todo.main['metadata']['name']}'"
-    verb = "would be recreated" if todo.recreate else "would be updated" if exists else "would be created"
-    message = problem or (f"{named} {verb}" if todo.changed else f"{named} would not change")
+    message = untried or problem or (f"{named} {verb}" if todo.changed else f"{named} would not change")
     result = {
-        "accepted": problem is None,
+        "accepted": None if untried else problem is None,
         "message": message,
         "objects": [manifest.content(obj) for obj in todo.objects],
     }
@@ -60,6 +66,14 @@ async def run(
         failed=False,
     )
     return stop, json.dumps(result, sort_keys=True)
+
+
+def _asked_for(missing: list[Object], words: str) -> str | None:
+    """Which of the helpers that are not there a refusal names, in words; None where it names none."""
+    for obj in missing:
+        if obj["metadata"]["name"] in words:
+            return f"{obj['kind']} '{obj['metadata']['name']}' is made"
+    return None
 
 
 async def withdraw(shim: Shim, key: Key) -> None:

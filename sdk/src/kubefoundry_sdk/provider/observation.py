@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from kubefoundry_sdk.api import conditions, reasons
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider import manifest, pods, staleness
+from kubefoundry_sdk.provider import manifest, pods, staleness, taken_up
 from kubefoundry_sdk.provider.context import Shim, read
 from kubefoundry_sdk.provider.contract import Deployment
 from kubefoundry_sdk.provider.report import Report
@@ -34,6 +34,7 @@ def observe(shim: Shim, live: Object, report: Report) -> float | None:
         report.endpoint = (live.get("status") or {}).get("endpoint")
     else:
         due = _explain(shim, upstream, report)
+        due = _soonest(due, _hold(shim, live, upstream, report))
     _verify(shim, live, deployment, report)
     verdict = staleness.judge(
         shim.silences,
@@ -44,7 +45,7 @@ def observe(shim: Shim, live: Object, report: Report) -> float | None:
         now=asyncio.get_running_loop().time(),
     )
     report.stale = verdict.message
-    return min((wait for wait in (due, verdict.again) if wait is not None), default=None)
+    return _soonest(due, verdict.again)
 
 
 def as_applied(live: Object, upstream: Object) -> Deployment | None:
@@ -59,6 +60,25 @@ def as_applied(live: Object, upstream: Object) -> Deployment | None:
         except ValidationError:
             continue
     return None
+
+
+def _soonest(*waits: float | None) -> float | None:
+    return min((wait for wait in waits if wait is not None), default=None)
+
+
+def _hold(shim: Shim, live: Object, upstream: Object, report: Report) -> float | None:
+    """Leaves the generation as it was told while the upstream tells of before; seconds until that may be over."""
+    if report.observation is None or report.observation.phase != "Running":
+        return None
+    told = taken_up.generation_told(live.get("status") or {}, report.generation)
+    if told >= report.generation:
+        return None
+    now = asyncio.get_running_loop().time()
+    left = shim.acknowledgements.left(upstream, shim.provider.settles, now)
+    if not left:
+        return None
+    report.seen_generation = told
+    return left if left < taken_up.NOT_YET else None
 
 
 def _explain(shim: Shim, upstream: Object, report: Report) -> float | None:

@@ -11,9 +11,9 @@ from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.equality import same
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider import drift, manifest
-from kubefoundry_sdk.provider.change import identity_changed, rebase
-from kubefoundry_sdk.provider.contract import Deployment, Provider, Rendered, Schema
+from kubefoundry_sdk.provider import content_names, documents, drift, manifest
+from kubefoundry_sdk.provider.change import identity_changed
+from kubefoundry_sdk.provider.contract import Deployment, Document, Provider, Rendered, Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,9 @@ class Plan:
     """main, helpers: as they are to be applied (dressed). changed: those of them that differ from what was applied
     last, or are not there. recreate: why the main object has to be deleted first. drifted: paths on the live main
     object that someone has changed; only where nothing else is to be written. edited: those of `changed` that are
-    written for no other reason than that someone has changed them at these paths. moved: what was applied, in a
+    written for no other reason than that someone has changed them at these paths. fresh: those of `helpers` that the
+    main object which stands there does not name: making them, and deleting them again, changes nothing that serves.
+    moved: what was applied, in a
     version of the CRD that it has left since, and nothing else is to be written: what it looks like in today's is the
     converting webhook's to say, so only that version tells drift.
     """
@@ -32,6 +34,7 @@ class Plan:
     recreate: str | None = None
     drifted: tuple[str, ...] = ()
     edited: tuple[tuple[Object, tuple[str, ...]], ...] = ()
+    fresh: tuple[Object, ...] = ()
     moved: Object | None = None
 
     @property
@@ -77,10 +80,15 @@ def plan(
     if record is not None and not converts:
         record = manifest.in_version(record, schema.api_version)
     base = _base(provider, deployment, schema, record, rendered)
-    before = _helpers_before(provider, deployment, schema, rendered, base, record, live_helpers)
-    wanted = _wanted(rendered, base, record, before)
-    main = manifest.dress(wanted.main, deployment, provider.name, rendered.image)
-    helpers = [manifest.dress(obj, deployment, provider.name, rendered.image) for obj in wanted.helpers]
+    paths = provider.named_by_content
+    used = content_names.in_use(paths, rendered.main, record.manifest if record else live)
+    standing = _by_plain_name(live_helpers, used)
+    plain = replace(record, manifest=content_names.plain(paths, record.manifest, used)) if record else None
+    before = _helpers_before(provider, deployment, schema, rendered, base, plain, standing)
+    wanted = _wanted(provider, rendered, base, plain, before)
+    named = content_names.settled(paths, wanted, used, standing, _untouched(base, rendered))
+    main = manifest.dress(named.main, deployment, provider.name, rendered.image)
+    helpers = [manifest.dress(obj, deployment, provider.name, rendered.image) for obj in named.helpers]
     if live is None:
         return Plan(main, helpers, [*_different(helpers, live_helpers), main])
     changed = _different(helpers, live_helpers)
@@ -92,17 +100,20 @@ def plan(
     why = None
     if changed and provider.given_up(live):
         why = f"{provider.title} has given the old one up"
-    elif changed and record:
-        why = _recreate(provider, deployment, record, wanted, live_helpers)
+    elif changed and plain:
+        old = tuple(_applied_helper(obj, standing) for obj in (base or rendered).helpers)
+        why = _recreate(provider, deployment, plain, wanted, old)
     drifted: tuple[str, ...] = ()
     if not changed and record is not None:
         drifted = tuple(drift.differences(record.manifest, live, provider.yielded))
     edited = []
     for obj in changed:
-        standing = live if obj is main else live_helpers.get(obj["metadata"]["name"])
-        if paths := _edited(obj, standing, provider.yielded):
-            edited.append((obj, paths))
-    return Plan(_yield(provider, main, live), helpers, changed, why, drifted, tuple(edited))
+        there = live if obj is main else live_helpers.get(obj["metadata"]["name"])
+        if edits := _edited(obj, there, provider.yielded):
+            edited.append((obj, edits))
+    kept = {obj["metadata"]["name"] for obj in rendered.helpers} | set(used.values())
+    fresh = tuple(obj for obj in helpers if obj["metadata"]["name"] not in kept)
+    return Plan(_yield(provider, main, live), helpers, changed, why, drifted, tuple(edited), fresh)
 
 
 def _before(deployment: Deployment, record: manifest.Record | None) -> ModelDeploymentSpec | None:
@@ -149,6 +160,22 @@ def _only_version_differs(record: manifest.Record, main: Object, base: Rendered,
     )
 
 
+def _by_plain_name(live_helpers: dict[str, Object], used: dict[str, str]) -> dict[str, Object]:
+    """Live helpers by the names that a render gives them."""
+    others = {name: obj for name, obj in live_helpers.items() if name not in used}
+    return others | {plain: live_helpers[name] for plain, name in used.items() if name in live_helpers}
+
+
+def _untouched(base: Rendered | None, rendered: Rendered) -> set[str]:
+    """Names of the helpers that the user's change leaves as they are."""
+    old = {obj["metadata"]["name"]: obj for obj in base.helpers} if base else {}
+    return {
+        name
+        for obj in rendered.helpers
+        if (name := obj["metadata"]["name"]) in old and same(manifest.body(old[name]), manifest.body(obj))
+    }
+
+
 def _helpers_before(
     provider: Provider,
     deployment: Deployment,
@@ -176,6 +203,7 @@ def _helpers_before(
 
 
 def _wanted(
+    provider: Provider,
     rendered: Rendered,
     base: Rendered | None,
     record: manifest.Record | None,
@@ -185,16 +213,17 @@ def _wanted(
     if base is None or record is None:
         return rendered
     same_version = record.manifest["apiVersion"] == rendered.main["apiVersion"]
-    main = _rebased(record.manifest, base.main, rendered.main) if same_version else rendered.main
+    texts = provider.documents
+    main = _rebased(texts, record.manifest, base.main, rendered.main) if same_version else rendered.main
     helpers = [
-        _rebased(*before[name], obj) if (name := obj["metadata"]["name"]) in before else obj
+        _rebased(texts, *before[name], obj) if (name := obj["metadata"]["name"]) in before else obj
         for obj in rendered.helpers
     ]
     return Rendered(main, tuple(helpers), rendered.notes)
 
 
-def _rebased(applied: Object, old: Object, new: Object) -> Object:
-    merged: Object = rebase(manifest.body(applied), manifest.body(old), manifest.body(new))
+def _rebased(texts: Sequence[Document], applied: Object, old: Object, new: Object) -> Object:
+    merged = documents.rebase(texts, manifest.body(applied), manifest.body(old), manifest.body(new))
     return {**merged, "metadata": new["metadata"]}
 
 
@@ -203,7 +232,7 @@ def _recreate(
     deployment: Deployment,
     record: manifest.Record,
     wanted: Rendered,
-    live_helpers: dict[str, Object],
+    helpers: tuple[Object, ...],
 ) -> str | None:
     try:
         before = ModelDeploymentSpec.model_validate(record.spec)
@@ -211,12 +240,14 @@ def _recreate(
         before = deployment.spec
     if fields := identity_changed(before, deployment.spec):
         return f"{', '.join(fields)} changed"
-    known = [manifest.applied(obj) for obj in live_helpers.values()]
-    old = Rendered(
-        manifest.body(record.manifest),
-        tuple(manifest.body(item.manifest) for item in known if item is not None),
-    )
-    return provider.recreate(old, wanted)
+    return provider.recreate(Rendered(manifest.body(record.manifest), helpers), wanted)
+
+
+def _applied_helper(obj: Object, standing: dict[str, Object]) -> Object:
+    """What was applied last of a helper; of one that somebody has taken away, today's render of it."""
+    live = standing.get(obj["metadata"]["name"])
+    record = manifest.applied(live) if live else None
+    return manifest.body(record.manifest if record else obj)
 
 
 def _different(wanted: Sequence[Object], live: dict[str, Object]) -> list[Object]:

@@ -45,6 +45,7 @@ async def reconcile(shim: Shim, key: Key) -> float | None:
         shim.refusals.forget(key)
         shim.corrections.forget(key)
         shim.looks.forget(key)
+        shim.acknowledgements.forget(key)
         shim.leaving.pop(key, None)
         shim.secrets.forget(key)
         shim.verification.forget(key)
@@ -162,7 +163,7 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
     report.notes.extend(rendered.notes)
 
     # 10. Whose object is it that stands there?
-    if stop := obstacle.standing_there(shim, deployment, [rendered.main, *rendered.helpers]):
+    if stop := obstacle.standing_there(shim, deployment, [rendered.main]):
         report.stop = stop
         return None
     helpers = shim.helpers.indexed(deployment.uid) if shim.helpers is not None else []
@@ -176,6 +177,9 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
         record,
         converts=shim.upstream.converts,
     )
+    if stop := obstacle.standing_there(shim, deployment, [todo.main, *todo.helpers]):
+        report.stop = stop
+        return None
     if todo.moved is not None and upstream is not None:
         paths = await moved.drifted(
             shim.client, kind, todo.moved, upstream, shim.looks, shim.provider.yielded

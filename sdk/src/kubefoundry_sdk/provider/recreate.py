@@ -33,11 +33,9 @@ def applied(shim: Shim, deployment: Deployment, upstream: Object | None) -> Reco
 async def start(shim: Shim, kind: Kind, todo: Plan, upstream: Object) -> Stop:
     """Step 13: the new object is tried first, then the old one is deleted; its event brings the turn that creates.
 
-    Helpers that are not there yet come before the trial, because admission of the main object may ask for them;
-    those that the old object uses stay as they are until it is gone.
+    The helpers that the old object uses stay as they are until it is gone.
     """
-    await apply.write_missing(shim.client, shim.helpers, todo, manager=shim.manager)
-    await apply.try_new(shim.client, kind, todo.main, manager=shim.manager)
+    await apply.try_replacement(shim.client, kind, shim.helpers, todo, manager=shim.manager)
     if (record := manifest.applied(todo.main)) is not None:
         meta = upstream["metadata"]
         owner = todo.main["metadata"]["ownerReferences"][0]["uid"]

@@ -31,6 +31,8 @@ class Report:
     """Filled step by step by a reconcile; `status` makes the owned status fields of it."""
 
     generation: int
+    seen_generation: int | None = None
+    """The generation of which what was observed tells, where that is not this one."""
     compatible: str | None = None
     """Message of a True `ProviderCompatible`."""
     created: str | None = None
@@ -51,7 +53,7 @@ class Report:
         status: dict[str, Any] = {
             "phase": phase,
             "message": message,
-            "observedGeneration": self.generation,
+            "observedGeneration": self._observed_generation(),
             "conditions": [*self._conditions(), self._ready(phase, reason, message)],
         }
         if self.live is not None:
@@ -118,7 +120,11 @@ class Report:
         return found
 
     def _ready(self, phase: str, reason: str, message: str) -> Condition:
-        return self._condition(reasons.READY, phase == "Running", reason, message)
+        generation = self._observed_generation()
+        return condition(reasons.READY, phase == "Running", reason, message, generation=generation)
+
+    def _observed_generation(self) -> int:
+        return self.generation if self.seen_generation is None else self.seen_generation
 
     def _condition(self, type_: str, status: bool, reason: str, message: str) -> Condition:
         return condition(type_, status, reason, message, generation=self.generation)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kubefoundry_dynamo.versions import Version
+from kubefoundry_sdk.api import engine_args
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 
 Role = Literal["worker", "prefill", "decode"]
@@ -33,6 +34,14 @@ def model_flags(spec: ModelDeploymentSpec, model_flag: str) -> Flags:
     if spec.served_name:
         flags["served-model-name"] = spec.served_name
     return flags
+
+
+def tensor_parallelism(spec: ModelDeploymentSpec, worker: Worker, flag: str) -> Flags:
+    """Over the GPUs that other parallel sizes leave, unless `engine.args` states it (contract §2)."""
+    args = spec.engine.args
+    if engine_args.states_tensor_parallelism(args):
+        return {}
+    return {flag: str(engine_args.parallel(spec.engine.type, args, worker.gpus).tensor)}
 
 
 def command_line(derived: Flags, args: Mapping[str, str]) -> list[str]:

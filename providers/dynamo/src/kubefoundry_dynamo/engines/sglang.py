@@ -4,18 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubefoundry_dynamo.engines.command_line import Worker, command_line, model_flags, states_any
+from kubefoundry_dynamo.engines.command_line import Worker, command_line, model_flags, tensor_parallelism
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 
-PARALLEL_SIZES: Final = (
-    "tensor-parallel-size",
-    "tp-size",
-    "tp",
-    "pipeline-parallel-size",
-    "pp-size",
-    "data-parallel-size",
-    "dp-size",
-)
 ROLE_FLAGS: Final = ("disaggregation-mode",)
 KV_EVENTS: Final = '{"publisher":"zmq","topic":"kv-events","endpoint":"tcp://*:5557"}'
 
@@ -26,8 +17,7 @@ def arguments(spec: ModelDeploymentSpec, worker: Worker) -> list[str]:
         flags["context-length"] = str(spec.engine.context_length)
     if spec.engine.trust_remote_code:
         flags["trust-remote-code"] = None
-    if not states_any(spec.engine.args, PARALLEL_SIZES):
-        flags["tp-size"] = str(worker.gpus)
+    flags |= tensor_parallelism(spec, worker, "tp-size")
     if worker.role != "worker":
         flags |= {
             "disaggregation-mode": worker.role,
@@ -37,4 +27,6 @@ def arguments(spec: ModelDeploymentSpec, worker: Worker) -> list[str]:
         }
     if worker.kv_events:
         flags["kv-events-config"] = KV_EVENTS
-    return command_line(flags, spec.engine.args)
+    # SGLang's switches have no form that turns them off: false is what they are where they are not given
+    stated = {name: value for name, value in spec.engine.args.items() if value != "false"}
+    return command_line(flags, stated)

@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from kubefoundry_dynamo.engines.command_line import Worker, command_line, model_flags, states_any
+from kubefoundry_dynamo.engines.command_line import Worker, command_line, model_flags, tensor_parallelism
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 
-PARALLEL_SIZES: Final = ("tensor-parallel-size", "pipeline-parallel-size")
 ROLE_FLAGS: Final = ("disaggregation-mode", "disaggregation-strategy")
 
 
@@ -20,8 +19,7 @@ def arguments(spec: ModelDeploymentSpec, worker: Worker) -> list[str]:
     flags = model_flags(spec, "model-path")
     if spec.engine.context_length is not None:
         flags["max-seq-len"] = str(spec.engine.context_length)
-    if not states_any(spec.engine.args, PARALLEL_SIZES):
-        flags["tensor-parallel-size"] = str(worker.gpus)
+    flags |= tensor_parallelism(spec, worker, "tensor-parallel-size")
     if worker.role != "worker":
         flags["disaggregation-mode"] = worker.role
     if worker.kv_events:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubefoundry_dynamo.engines.command_line import Flags, Worker, command_line, model_flags, states_any
+from kubefoundry_dynamo.engines.command_line import (
+    Flags,
+    Worker,
+    command_line,
+    model_flags,
+    tensor_parallelism,
+)
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 
-PARALLEL_SIZES: Final = (
-    "tensor-parallel-size",
-    "tp",
-    "pipeline-parallel-size",
-    "pp",
-    "data-parallel-size",
-    "dp",
-)
 ROLE_FLAGS: Final = ("disaggregation-mode", "is-prefill-worker", "is-decode-worker")
 KV_TRANSFER: Final = '{"kv_connector":"NixlConnector","kv_role":"kv_both"}'
 KV_EVENTS: Final = (
@@ -28,8 +26,7 @@ def arguments(spec: ModelDeploymentSpec, worker: Worker) -> list[str]:
         flags["max-model-len"] = str(spec.engine.context_length)
     if spec.engine.trust_remote_code:
         flags["trust-remote-code"] = None
-    if not states_any(spec.engine.args, PARALLEL_SIZES):
-        flags["tensor-parallel-size"] = str(worker.gpus)
+    flags |= tensor_parallelism(spec, worker, "tensor-parallel-size")
     flags |= _role(worker)
     if worker.kv_events:
         flags["kv-events-config"] = KV_EVENTS

@@ -1,0 +1,96 @@
+"""Ready at a generation: the upstream has taken that one up. Until then Ready speaks of the one before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_demo.suite import Suite
+from kubefoundry_sdk.api.conditions import find
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.cluster.client import Client
+from support.deployments import GPU
+from support.edits import running, until_upstream
+from support.kinds import UPSTREAM
+from support.waiting import until_deployment
+
+pytestmark = pytest.mark.integration
+
+FAIL = "kubefoundry.ai/simulator-fail"
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        pytest.param("/spec/engine/contextLength", 4096, id="in the Serve configuration"),
+        pytest.param("/spec/image", "example.com/ray-llm:2.60.0", id="in the pods"),
+    ],
+)
+async def test_an_edit_that_kuberay_has_not_seen_is_not_ready(
+    suite: Suite, api: Client, namespace: str, path: str, value: Any
+) -> None:
+    before = await running(api, namespace, GPU, "kuberay")
+    old = before["metadata"]["generation"]
+    live = await api.get(UPSTREAM["kuberay"], "m", namespace)
+
+    edited = await edit(
+        api,
+        namespace,
+        {"op": "add", "path": "/metadata/labels", "value": {FAIL: "frozen"}},
+        {"op": "add", "path": path, "value": value},
+    )
+
+    new = edited["metadata"]["generation"]
+    await until_upstream(
+        api,
+        UPSTREAM["kuberay"],
+        namespace,
+        lambda obj: obj["metadata"]["generation"] > live["metadata"]["generation"],
+    )
+    unseen = await until_deployment(
+        api, "m", namespace, lambda obj: "has not taken up the latest change" in obj["status"]["message"]
+    )
+    assert ready(unseen) == ("True", old)
+    assert unseen["status"]["observedGeneration"] == old
+    assert (find(unseen["status"]["conditions"], "ResourceCreated") or {})["observedGeneration"] == new
+
+    await edit(api, namespace, {"op": "remove", "path": "/metadata/labels"})
+
+    await until_deployment(api, "m", namespace, lambda obj: ready(obj) == ("True", new))
+
+
+async def test_what_serve_makes_of_an_edit_is_waited_for(suite: Suite, api: Client, namespace: str) -> None:
+    before = await running(api, namespace, GPU, "kuberay")
+    old = before["metadata"]["generation"]
+
+    edited = await edit(api, namespace, {"op": "add", "path": "/spec/engine/contextLength", "value": 4096})
+
+    new = edited["metadata"]["generation"]
+    states: list[tuple[str, int]] = []
+    async for event in api.watch(
+        MODEL_DEPLOYMENTS,
+        namespace,
+        resource_version=edited["metadata"]["resourceVersion"],
+        seconds=60,
+        silence=120,
+    ):
+        if event["type"] == "MODIFIED":
+            states.append(ready(event["object"]))
+        if states and states[-1] == ("True", new):
+            break
+    # the only engine is replaced: it must not be called ready at the new generation before that
+    assert [*dict.fromkeys(states)] in (
+        [("True", old), ("False", new), ("True", new)],
+        [("False", new), ("True", new)],
+    )
+
+
+def ready(obj: Object) -> tuple[str, int]:
+    """Status of Ready, and the generation that it speaks of."""
+    found = find(obj["status"]["conditions"], "Ready") or {}
+    return found["status"], found["observedGeneration"]
+
+
+async def edit(api: Client, namespace: str, *changes: dict[str, Any]) -> Object:
+    return await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, list(changes), manager="test")
