@@ -290,3 +290,56 @@ def written_by(provider: str, chosen: str | None) -> dict[str, Any]:
     entry = {"manager": f"{provider}-provider", "operation": "Apply", "subresource": "status", "fieldsV1": {}}
     body["metadata"]["managedFields"] = [entry]
     return body
+
+
+HELD = {"name": "beta", "selectedReason": EXPLICIT}
+
+
+@pytest.mark.parametrize("named", ["acme", None])
+@pytest.mark.parametrize("valid", [True, False])
+def test_a_provider_that_core_has_written_is_never_let_go_without_another(
+    named: str | None, valid: bool
+) -> None:
+    """Whoever serves would not look after it any more."""
+    for reason in ("ExplicitlySelected", "ProviderNotRegistered"):
+        live = {"provider": HELD, "conditions": [condition("True", "ProviderSelected", reason)]}
+        for surroundings in (around("beta"), around("beta", selector=False), around()):
+            decided = decide(deployment(GOOD if valid else BAD, live, named=named), surroundings)
+
+            assert decided["provider"] == HELD
+
+
+def shared_with_the_selector(live: dict[str, Any], *fields: str) -> dict[str, Any]:
+    """The deployment as it is when the selector holds these fields of the condition."""
+    held = {f"f:{name}": {} for name in ("type", *fields)}
+    conditions = {'k:{"type":"ProviderSelected"}': {".": {}, **held}}
+    made = deployment(GOOD, live)
+    made["metadata"]["managedFields"] = [
+        {
+            "manager": "provider-selector",
+            "operation": "Apply",
+            "subresource": "status",
+            "fieldsV1": {"f:status": {"f:conditions": conditions}},
+        }
+    ]
+    return made
+
+
+@pytest.mark.parametrize(
+    ("fields", "kept"),
+    [
+        ((), True),
+        (("status",), True),
+        (("status", "message"), True),
+        (("status", "reason", "message", "lastTransitionTime"), False),
+    ],
+)
+def test_a_condition_of_which_the_selector_holds_a_part_is_not_given_up(
+    fields: list[str], kept: bool
+) -> None:
+    live = {"conditions": [condition("False", "ProviderSelected", "ProviderNotRegistered")]}
+
+    decided = decide(shared_with_the_selector(live, *fields), around("acme"))
+
+    held = find(decided["conditions"], "ProviderSelected")
+    assert (held is not None) is kept

@@ -22,38 +22,40 @@ def read(obj: Object) -> Mapping[str, str]:
 def settings(**stated: str) -> tuple[OperatorSettings, list[Mapping[str, str]]]:
     """Nothing known yet; the second is what was known at each change that was told."""
     told: list[Mapping[str, str]] = []
-    made = OperatorSettings(Operator("acme-operator", read, stated), lambda: told.append(made.values))
+    made = OperatorSettings(
+        Operator("acme-operator", ("acme",), read, stated), lambda: told.append(made.values)
+    )
     return made, told
 
 
 def test_what_is_told_when() -> None:
     made, told = settings()
 
-    made.see([])
-    made.see([deployment("auto")])
-    made.see([deployment("auto")])
-    made.see([deployment("byo")])
+    made.see([], "acme")
+    made.see([deployment("auto")], "acme")
+    made.see([deployment("auto")], "acme")
+    made.see([deployment("byo")], "acme")
 
     assert told == [{}, {"mode": "auto"}, {"mode": "byo"}]
 
 
 def test_what_was_read_stays_while_the_operator_is_gone() -> None:
     made, told = settings()
-    made.see([deployment("auto")])
+    made.see([deployment("auto")], "acme")
 
-    made.see([])
+    made.see([], "acme")
 
     assert (made.values, told) == ({"mode": "auto"}, [{"mode": "auto"}])
-    made.see([deployment("byo")])
+    made.see([deployment("byo")], "acme")
     assert made.values == {"mode": "byo"}
 
 
 def test_operators_that_disagree_tell_nothing() -> None:
     made, _ = settings()
 
-    made.see([deployment("auto", "one"), deployment("byo", "two")])
+    made.see([deployment("auto", "one"), deployment("byo", "two")], "acme")
     assert made.values == {}
-    made.see([deployment("auto", "one")])
+    made.see([deployment("auto", "one")], "acme")
 
     assert made.values == {"mode": "auto"}
 
@@ -80,7 +82,7 @@ DEFAULTS = "the shim's defaults hold: where they are wrong, state the settings b
             {},
             [],
             "NotTold",
-            f"no Deployment acme-operator is seen in any namespace; {DEFAULTS}",
+            f"no Deployment acme-operator is seen in acme; {DEFAULTS}",
             id="absent",
         ),
         pytest.param(
@@ -97,7 +99,7 @@ def test_the_condition_says_where_settings_come_from(
 ) -> None:
     made, _ = settings(**stated)
 
-    made.see(there)
+    made.see(there, "acme")
 
     said = made.condition()
     assert (said["reason"], said["message"]) == (reason, message)

@@ -171,7 +171,7 @@ BAD: tuple[Any, ...] = (
     {"metadata": {"name": ["x"], "resourceVersion": "1"}},
     {"metadata": {"name": "x", "resourceVersion": "1", "managedFields": "mine"}},
     obj("x", 1, owner={"a": 1}),
-    obj("x", 1, spec=object()),
+    obj("x", 1, spec={1, 2}),
 )
 
 

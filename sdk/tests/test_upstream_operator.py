@@ -11,7 +11,14 @@ from aiohttp import web
 from kubefoundry_sdk.provider import upstream_operator
 from kubefoundry_sdk.provider.contract import Operator
 from kubefoundry_sdk.provider.operator_settings import OperatorSettings
-from kubefoundry_sdk.provider.upstream_operator import Evidence, OperatorWatch, unavailable, unheld
+from kubefoundry_sdk.provider.trusted_namespaces import TrustedNamespaces
+from kubefoundry_sdk.provider.upstream_operator import (
+    Evidence,
+    Judge,
+    OperatorWatch,
+    unavailable,
+    unheld,
+)
 from support.waiting import SECONDS
 from support.wire import Asked, events, ok, wire
 
@@ -37,6 +44,10 @@ def lease(version: int, holder: str | None = "a", namespace: str = "here") -> di
     }
 
 
+def anywhere(namespace: str) -> bool:
+    return True
+
+
 @pytest.mark.parametrize(
     ("available", "down"),
     [
@@ -49,7 +60,7 @@ def lease(version: int, holder: str | None = "a", namespace: str = "here") -> di
     ],
 )
 def test_a_deployment(available: list[int | None], down: str | None) -> None:
-    evidence = Evidence(unavailable, Clock())
+    evidence = Evidence(unavailable, Clock(), anywhere)
 
     evidence.replace([deployment(count, f"here-{number}") for number, count in enumerate(available)], "1")
 
@@ -58,7 +69,7 @@ def test_a_deployment(available: list[int | None], down: str | None) -> None:
 
 
 def test_a_deployment_that_is_gone_shows_nothing() -> None:
-    evidence = Evidence(unavailable, Clock())
+    evidence = Evidence(unavailable, Clock(), anywhere)
     evidence.put(deployment(0))
 
     evidence.remove(deployment(0))
@@ -69,7 +80,7 @@ def test_a_deployment_that_is_gone_shows_nothing() -> None:
 
 def test_a_lease_that_is_renewed_is_held_and_one_that_is_not_runs_out() -> None:
     clock = Clock()
-    evidence = Evidence(unheld, clock)
+    evidence = Evidence(unheld, clock, anywhere)
     evidence.replace([lease(1)], "1")
 
     for version in (2, 3):
@@ -91,7 +102,7 @@ def test_a_lease_that_is_renewed_is_held_and_one_that_is_not_runs_out() -> None:
 
 @pytest.mark.parametrize("holder", ["", None])
 def test_a_lease_that_was_given_back_is_held_by_nobody(holder: str | None) -> None:
-    evidence = Evidence(unheld, Clock())
+    evidence = Evidence(unheld, Clock(), anywhere)
 
     evidence.put(lease(1, holder))
 
@@ -100,7 +111,7 @@ def test_a_lease_that_was_given_back_is_held_by_nobody(holder: str | None) -> No
 
 def test_a_lease_of_an_earlier_installation_does_not_count_beside_one_that_is_held() -> None:
     clock = Clock()
-    evidence = Evidence(unheld, clock)
+    evidence = Evidence(unheld, clock, anywhere)
     evidence.replace([lease(1, namespace="before"), lease(2, namespace="now")], "2")
 
     clock.now += 60
@@ -112,7 +123,7 @@ def test_a_lease_of_an_earlier_installation_does_not_count_beside_one_that_is_he
 
 def test_a_new_listing_makes_nothing_younger() -> None:
     clock = Clock()
-    evidence = Evidence(unheld, clock)
+    evidence = Evidence(unheld, clock, anywhere)
     evidence.replace([lease(1)], "1")
 
     clock.now += 16
@@ -122,12 +133,45 @@ def test_a_new_listing_makes_nothing_younger() -> None:
     assert evidence.down()
 
 
+@pytest.mark.parametrize("judge", [unavailable, unheld])
+def test_what_stands_where_nobody_is_believed_shows_nothing(judge: Judge) -> None:
+    evidence = Evidence(judge, Clock(), lambda namespace: namespace == "here")
+    down = {unavailable: deployment(0), unheld: lease(1, None)}[judge]
+    for namespace in ("elsewhere", "everywhere"):
+        evidence.put({**down, "metadata": {**down["metadata"], "namespace": namespace}})
+
+    assert (evidence.down(), evidence.seen) == (None, [])
+    evidence.put(down)
+    assert evidence.down()
+    assert evidence.seen == [down]
+
+
+def labelled(name: str) -> dict[str, Any]:
+    return {"metadata": {"name": name, "labels": {"kubefoundry.ai/operators": "true"}}}
+
+
+def test_namespaces_count_while_they_are_labelled_and_always_when_named() -> None:
+    told: list[frozenset[str]] = []
+    every = ("named", "one", "two")
+    made = TrustedNamespaces(["named"], lambda: told.append(frozenset(filter(made.believed, every))))
+
+    made.replace([], "1")
+    made.replace([], "2")
+    made.put(labelled("one"))
+    made.put(labelled("one"))
+    made.put(labelled("two"))
+    made.remove(labelled("one"))
+    made.refused()
+
+    assert told == [{"named"}, {"named", "one"}, set(every), {"named", "two"}, {"named"}]
+
+
 async def test_settings_wait_for_a_permission_that_is_denied_once_and_no_longer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """An API server that has just started denies everything; the Deployment that it shows next tells the settings."""
     monkeypatch.setattr(upstream_operator, "ASKING", (0.0,))
-    operator = Operator("operator", lambda obj: obj["status"])
+    operator = Operator("operator", ("here",), lambda obj: obj["status"])
     known = []
     for denials in (1, 2):
         told = asyncio.Event()
@@ -144,15 +188,18 @@ async def test_settings_wait_for_a_permission_that_is_denied_once_and_no_longer(
 
 
 class Server:
-    """Denies so often, and has one Deployment that is up."""
+    """Denies the Deployments so often, and has one that is up."""
 
     def __init__(self, denials: int) -> None:
         self._denials = denials
 
     def answer(self, asked: Asked) -> web.Response:
         if asked.method == "POST":
+            if asked.body["spec"]["resourceAttributes"]["resource"] == "namespaces":
+                return ok({"status": {"allowed": True}})
             self._denials -= 1
             return ok({"status": {"allowed": self._denials < 0}})
         if "watch" in asked.query:
             return events()
-        return ok({"metadata": {"resourceVersion": "1"}, "items": [deployment(1)]})
+        items = [] if asked.path.endswith("/namespaces") else [deployment(1)]
+        return ok({"metadata": {"resourceVersion": "1"}, "items": items})

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kubefoundry_demo.suite import Suite
+from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import (
     DEPLOYMENTS,
@@ -115,6 +116,12 @@ def what_must_not_move(obj: Object) -> dict[str, Any]:
 async def test_its_deployment_has_no_replica(suite: Suite, api: Client, namespace: str) -> None:
     """All operators at once: it takes patience."""
     await asyncio.gather(*(loses_its_replica(api, namespace, provider) for provider in OPERATORS))
+
+
+@pytest.fixture(autouse=True)
+def believed(suite: Suite, namespace: str) -> None:
+    """An administrator says that operators are in the test's namespace."""
+    suite.plane.kubectl("label", "namespace", namespace, f"{names.OPERATORS_LABEL}=true")
 
 
 async def loses_its_replica(api: Client, namespace: str, provider: str) -> None:

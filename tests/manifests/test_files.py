@@ -15,7 +15,7 @@ from kubefoundry_demo.suite import COMPONENTS, manifest
 
 MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
 GENERATED = {"install.yaml", "kustomization.yaml"}
-OPT_IN = {"secret-check", "llamastack"}
+OPT_IN = {"secret-check", "llamastack", "network-policies"}
 """Folders with what an installation does not hold."""
 Document = dict[str, Any]
 
@@ -130,3 +130,17 @@ def test_permissions_hold_no_wildcard(name: str) -> None:
 
     for rule in rules:
         assert all("*" not in rule[field] for field in ("apiGroups", "resources", "verbs")), rule
+
+
+def test_network_policies_name_ports_and_pods_that_are_there() -> None:
+    """A policy that selects nothing, or a port that no pod names, would open or close nothing."""
+    text = (MANIFESTS / "network-policies" / "policies.yaml").read_text()
+    pods = [only(name, "Deployment")["spec"]["template"] for name in [*COMPONENTS, *suite.OPT_IN]]
+    for policy in yaml.safe_load_all(text):
+        wanted = policy["spec"]["podSelector"]["matchLabels"].items()
+        chosen = [pod for pod in pods if wanted <= pod["metadata"]["labels"].items()]
+        assert chosen
+        for rule in policy["spec"]["ingress"]:
+            for pod in chosen:
+                [container] = pod["spec"]["containers"]
+                assert {it["port"] for it in rule["ports"]} <= {it["name"] for it in container["ports"]}

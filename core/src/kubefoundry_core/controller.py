@@ -17,7 +17,7 @@ from kubefoundry_core.provider_health import Health, Providers
 from kubefoundry_sdk.api import reasons
 from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import LEASES, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
-from kubefoundry_sdk.api.names import CORE_MANAGER, SELECTOR_LEASE
+from kubefoundry_sdk.api.names import CORE_MANAGER, SELECTOR_LEASE, SELECTOR_MANAGER
 from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.runtime import status
 from kubefoundry_sdk.runtime.lease import DURATION, Expiry, expired
@@ -33,7 +33,7 @@ class Controller:
         self._process = process
         self._clock = asyncio.get_running_loop().time
         self._deployments = process.watch(
-            MODEL_DEPLOYMENTS, managers=frozenset({CORE_MANAGER}), index=health_told
+            MODEL_DEPLOYMENTS, managers=frozenset({CORE_MANAGER, SELECTOR_MANAGER}), index=health_told
         )
         self._configs = process.watch(PROVIDER_CONFIGS)
         self._leases = process.watch(

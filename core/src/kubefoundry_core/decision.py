@@ -15,7 +15,7 @@ from kubefoundry_sdk.api import managed_fields, names, reasons, validation
 from kubefoundry_sdk.api.conditions import Condition, condition, find
 from kubefoundry_sdk.api.kinds import Object
 
-EXPLICIT: Final = "explicit provider selection"
+EXPLICIT: Final = reasons.EXPLICIT_SELECTION
 """`status.provider.selectedReason` of a provider that the user named (contract §3)."""
 
 NO_SELECTOR: Final = "No provider specified and provider-selector not installed"
@@ -125,7 +125,8 @@ def select(deployment: Object, around: Surroundings, *, valid: bool) -> Selectio
     """Core's part in the choice.
 
     A provider that is chosen stays so when its registration goes away, and a chosen one is never replaced by one
-    that is not registered or for a spec that is not valid: either would tear down a model that serves.
+    that is not registered or for a spec that is not valid: either would tear down a model that serves. Nor is it
+    let go then, where core has written it: nobody would look after what it serves.
     """
     generation: int = deployment["metadata"]["generation"]
     live: Object = deployment.get("status") or {}
@@ -136,22 +137,30 @@ def select(deployment: Object, around: Surroundings, *, valid: bool) -> Selectio
     def selected(status: bool, reason: str, message: str) -> Condition:
         return condition(reasons.PROVIDER_SELECTED, status, reason, message, generation=generation)
 
+    kept = _written(chosen)
     if wanted and current != wanted and wanted not in around.registered:
         message = not_registered(wanted, around.registered)
-        return Selection(None, selected(False, "ProviderNotRegistered", message), message)
+        return Selection(kept, selected(False, "ProviderNotRegistered", message), message)
     if wanted and current != wanted and not valid:
-        return Selection(None, None, "Waiting for a valid spec")
+        held = find(live.get("conditions"), reasons.PROVIDER_SELECTED) if kept else _half(deployment)
+        return Selection(kept, _again(held), "Waiting for a valid spec")
     if wanted:
         return Selection(
             {"name": wanted, "selectedReason": EXPLICIT},
             selected(True, "ExplicitlySelected", f"Provider {wanted} explicitly selected"),
             f"Waiting for provider {wanted} to report",
         )
-    if current:
-        return _handing_over(live, current)
+    held = find(live.get("conditions"), reasons.PROVIDER_SELECTED)
+    if current and kept and held and held.get("reason") == "ExplicitlySelected":
+        # It was taken away: what core wrote stays until the selector has taken it over, which would otherwise not
+        # know which provider to keep (contract §5).
+        return Selection(kept, _again(held), f"Waiting for provider {current} to report")
     if around.selector:
+        return Selection(kept, _again(_half(deployment)), WAITING)
+    if current and not kept and not _half(deployment):
         return Selection(None, None, WAITING)
-    return Selection(None, selected(False, "NoSelector", NO_SELECTOR), NO_SELECTOR)
+    keeps = f". Provider {current} keeps what it serves" if current else ""
+    return Selection(kept, selected(False, "NoSelector", NO_SELECTOR + keeps), NO_SELECTOR)
 
 
 def not_registered(name: str, registered: Set[str]) -> str:
@@ -167,18 +176,27 @@ def _wanted(spec: Any) -> str | None:
     return name if isinstance(name, str) and name else None
 
 
-def _handing_over(live: Object, current: str) -> Selection:
-    """`spec.provider.name` was taken away: what core wrote stays until the selector has taken it over.
+def _written(chosen: Mapping[str, Any]) -> dict[str, str] | None:
+    """The provider fields as they stand, where core has written them."""
+    if chosen.get("name") and chosen.get("selectedReason") == EXPLICIT:
+        return {"name": chosen["name"], "selectedReason": EXPLICIT}
+    return None
 
-    Without that the selector would not know which provider to keep (contract §5).
+
+def _half(deployment: Object) -> Condition | None:
+    """`ProviderSelected`, where core has written it over the selector's, which still holds a part.
+
+    Given up by core, that part would stay: a condition without a reason, and the API server would refuse every
+    further word of core's. So core keeps it until the selector has taken it over or let it go.
     """
-    held = find(live.get("conditions"), reasons.PROVIDER_SELECTED)
-    if (
-        not held
-        or held.get("reason") != "ExplicitlySelected"
-        or live["provider"].get("selectedReason") != EXPLICIT
-    ):
-        return Selection(None, None, WAITING)
-    held.pop("lastTransitionTime", None)
-    waiting = f"Waiting for provider {current} to report"
-    return Selection({"name": current, "selectedReason": EXPLICIT}, held, waiting)
+    fields: Any = managed_fields.owned(deployment, names.SELECTOR_MANAGER, "status") or {}
+    conditions = fields.get("f:status", {}).get("f:conditions", {})
+    part = conditions.get(f'k:{{"type":"{reasons.PROVIDER_SELECTED}"}}')
+    if part is None or {"f:status", "f:reason", "f:message", "f:lastTransitionTime"} <= part.keys():
+        return None
+    return find((deployment.get("status") or {}).get("conditions"), reasons.PROVIDER_SELECTED)
+
+
+def _again(held: Condition | None) -> Condition | None:
+    """A condition as it stands, to be written once more."""
+    return {key: value for key, value in held.items() if key != "lastTransitionTime"} if held else None

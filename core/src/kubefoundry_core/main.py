@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import sys
 
 from prometheus_client import REGISTRY
 
 from kubefoundry_core.admission.application import application
-from kubefoundry_core.admission.listener import Listener, bind
+from kubefoundry_core.admission.listener import Listener, bind, server_context
 from kubefoundry_core.certificate_keeper import CertificateKeeper
 from kubefoundry_core.controller import Controller
 from kubefoundry_core.metrics import Deployments
@@ -32,6 +33,12 @@ def main() -> None:
     )
     options.flag(
         parser,
+        "--webhook-client-ca",
+        "file of the authority (PEM) that signs the API server's client certificate; without it anyone may ask",
+        default="",
+    )
+    options.flag(
+        parser,
         "--per-object-metrics",
         "two series families with a series for each ModelDeployment: true or false",
         default=False,
@@ -47,14 +54,18 @@ def main() -> None:
         bound = bind(chosen.webhook_port)
     except (OSError, OverflowError) as error:
         parser.error(f"port {chosen.webhook_port} of the webhooks cannot be opened: {error}")
-    sys.exit(run(PROGRAM, chosen, lambda process: set_up(process, bound)))
+    try:
+        context = server_context(chosen.webhook_client_ca)
+    except OSError as error:
+        parser.error(f"--webhook-client-ca {chosen.webhook_client_ca} cannot be read: {error}")
+    sys.exit(run(PROGRAM, chosen, lambda process: set_up(process, bound, context)))
 
 
-def set_up(process: Process, bound: socket.socket) -> None:
+def set_up(process: Process, bound: socket.socket, context: ssl.SSLContext) -> None:
     """Wires the two halves together."""
     controller = Controller(process)
     REGISTRY.register(Deployments(controller.counted, per_object=process.options.per_object_metrics))
-    listener = Listener(application(controller.registered), bound)
+    listener = Listener(application(controller.registered), bound, context)
     hosts = [host for host in process.options.webhook_host.split(",") if host]
     CertificateKeeper(process, listener, hosts)
     process.background("webhooks", listener.closed_at_end)

@@ -183,7 +183,7 @@ def _none(decision: Decision, standing: Standing, memory: Memory, generation: in
 def _unchanged(standing: Standing) -> dict[str, Any]:
     """The provider fields as they stand; the reason of an explicit choice ended with that choice."""
     reason = standing.reason
-    if not reason or standing.condition.get("reason") == "ExplicitlySelected":
+    if reason in ("", reasons.EXPLICIT_SELECTION):
         reason = f"kept → {standing.name} (selected before)"
     return {"name": standing.name, "selectedReason": reason}
 

@@ -1,45 +1,98 @@
-"""The webhook's three paths; what each answers is a pure function."""
+"""The webhook's three paths: how much is taken in at once, and where it is judged. The answers are pure functions.
+
+Whoever reaches the port may ask, unless `--webhook-client-ca` demands a certificate: so nothing here holds more
+memory, or the loop for longer, because of what a stranger sends.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Final
 
 from aiohttp import web
 
 from kubefoundry_core.admission import modeldeployments, providerconfigs
-from kubefoundry_core.admission.review import Malformed, Review
-from kubefoundry_sdk.api.foreign_json import Unreadable, decode
+from kubefoundry_core.admission.reading import Judge, answered
+from kubefoundry_core.admission.review import Review
 from kubefoundry_sdk.api.kinds import Object
 
-MAX_BODY: Final = 8 * 1024 * 1024
-"""Bytes of a review: twice an object of etcd's 1.5 MiB, JSON escapes included."""
+MAX_BODY: Final = 2 * 1536 * 1024 + 64 * 1024
+"""Bytes of a review: an object and the one it replaces, of the 1.5 MiB that etcd stores at most
+(`--max-request-bytes`), and what stands around them. What is larger cannot be stored, whatever a webhook says."""
+
+SMALL: Final = 64 * 1024
+"""Bytes up to which a review is judged in the loop, in milliseconds. A hop to a thread costs more than most take."""
+
+WAITING: Final = 8
+"""Large reviews that may wait for the one that is read or judged; more are turned away."""
+
+PATIENCE: Final = 4.0
+"""Seconds to get a turn and to send the body: a little less than the API server waits for the answer."""
 
 
-def application(registered: Callable[[], Mapping[str, Object]]) -> web.Application:
+def application(
+    registered: Callable[[], Mapping[str, Object]], *, patience: float = PATIENCE
+) -> web.Application:
     """registered: the InferenceProviderConfigs of this moment, by name."""
+    large = asyncio.Semaphore(1)
+    waiting = 0
+
+    async def take(request: web.Request, judge: Judge) -> web.Response:
+        nonlocal waiting
+        size = request.content_length
+        if size is None:
+            return _said(411, "the length of the body has to be stated")
+        if size > MAX_BODY:
+            return _said(413, f"a review may have {MAX_BODY} bytes at most")
+        if size <= SMALL:
+            async with asyncio.timeout(patience):
+                body = await request.read()
+            return web.json_response(answered(body, judge))
+        if waiting >= WAITING:
+            return _said(503, "too many large reviews at once")
+        waiting += 1
+        try:
+            async with asyncio.timeout(patience):
+                await large.acquire()
+        finally:
+            waiting -= 1
+        try:
+            async with asyncio.timeout(patience):
+                body = await request.read()
+            return web.json_response(await asyncio.to_thread(answered, body, judge))
+        finally:
+            large.release()
+
+    def path(judge: Callable[[], Judge]) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def handler(request: web.Request) -> web.Response:
+            try:
+                # What the judge has to know is taken here: a thread may not read what the loop changes.
+                return await take(request, judge())
+            except ValueError as error:
+                return _said(400, str(error))
+            except TimeoutError:
+                return _said(503, "it took too long to take the review in")
+
+        return handler
+
+    def validating() -> Callable[[object], Review]:
+        return partial(modeldeployments.validate, registered=registered())
+
     made = web.Application(client_max_size=MAX_BODY)
     made.add_routes(
         [
-            web.post("/mutate", _answering(modeldeployments.mutate)),
-            web.post("/validate", _answering(lambda review: modeldeployments.validate(review, registered()))),
-            web.post("/validate-providerconfig", _answering(providerconfigs.validate)),
+            web.post("/mutate", path(lambda: modeldeployments.mutate)),
+            web.post("/validate", path(validating)),
+            web.post("/validate-providerconfig", path(lambda: providerconfigs.validate)),
         ]
     )
     return made
 
 
-def _answering(
-    answer: Callable[[Any], Review],
-) -> Callable[[web.Request], Any]:
-    async def handler(request: web.Request) -> web.Response:
-        try:
-            review = decode(await request.read())
-        except Unreadable as error:
-            return web.Response(status=400, text=f"the body is no JSON: {error}\n")
-        try:
-            return web.json_response(answer(review))
-        except Malformed as error:
-            return web.Response(status=400, text=f"{error}\n")
-
-    return handler
+def _said(status: int, text: str) -> web.Response:
+    """An answer that is no review. The connection ends: what of the body is still to come is not waited for."""
+    answer = web.Response(status=status, text=f"{text}\n")
+    answer.force_close()
+    return answer

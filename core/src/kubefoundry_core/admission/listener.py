@@ -37,14 +37,35 @@ def bind(port: int) -> socket.socket:
     return made
 
 
+def server_context(client_authority: str = "") -> ssl.SSLContext:
+    """What connections have to keep to.
+
+    client_authority: file of the authority (PEM) that has to have signed a client's certificate; empty lets everybody
+        ask. Raises OSError (ssl.SSLError among them) where it cannot be read.
+    """
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    made.minimum_version = ssl.TLSVersion.TLSv1_2
+    if client_authority:
+        made.load_verify_locations(client_authority)
+        made.verify_mode = ssl.CERT_REQUIRED
+    return made
+
+
 class Listener:
     """Listens on a bound socket when there is a certificate to present."""
 
-    def __init__(self, application: web.Application, bound: socket.socket) -> None:
-        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=GRACE)
+    def __init__(
+        self, application: web.Application, bound: socket.socket, context: ssl.SSLContext | None = None
+    ) -> None:
+        self._runner = web.AppRunner(
+            application,
+            access_log=None,
+            shutdown_timeout=GRACE,
+            # A body that grows when it is unpacked would not keep to its limit; no API server sends one.
+            auto_decompress=False,
+        )
         self._socket = bound
-        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self._context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self._context = context or server_context()
         self.presented: Material | None = None
 
     async def present(self, material: Material) -> None:

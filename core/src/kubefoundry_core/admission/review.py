@@ -46,8 +46,10 @@ def request_of(review: Any) -> Request:
     """Raises Malformed."""
     try:
         request = review["request"]
-        obj = request["object"]
+        obj, old = request["object"], request.get("oldObject") or None
         meta = obj["metadata"]
+        if not all(isinstance(part, dict) for part in (obj, meta, {} if old is None else old)):
+            raise TypeError("an object is no map")
         return Request(
             uid=request["uid"],
             group=request["kind"]["group"],
@@ -55,19 +57,30 @@ def request_of(review: Any) -> Request:
             # The server has drawn no name yet for an object with generateName.
             name=request.get("name") or meta.get("name") or meta.get("generateName", ""),
             object=obj,
-            old=request.get("oldObject") or None,
+            old=old,
         )
     except (TypeError, KeyError, AttributeError) as error:
         raise Malformed(f"no AdmissionReview request with an object: {error!r}") from error
 
 
 def allowed(request: Request, warnings: Sequence[str] = ()) -> Review:
-    return _answer(request, {"allowed": True, **({"warnings": list(warnings)} if warnings else {})})
+    return _answer(request.uid, {"allowed": True, **({"warnings": list(warnings)} if warnings else {})})
+
+
+def allowed_unread(uid: str) -> Review:
+    """uid: of the request that could not be read."""
+    return _answer(uid, {"allowed": True})
+
+
+def refused_unread(uid: str, message: str) -> Review:
+    """uid: of the request that could not be read. message: why, and what to do."""
+    status = {"status": "Failure", "code": 422, "reason": "Invalid", "message": message}
+    return _answer(uid, {"allowed": False, "status": status})
 
 
 def patched(request: Request, patch: bytes) -> Review:
     """Allowed, with a base64 JSON patch."""
-    return _answer(request, {"allowed": True, "patchType": "JSONPatch", "patch": patch.decode("ascii")})
+    return _answer(request.uid, {"allowed": True, "patchType": "JSONPatch", "patch": patch.decode("ascii")})
 
 
 def refused(request: Request, problems: Sequence[Problem]) -> Review:
@@ -93,12 +106,12 @@ def refused(request: Request, problems: Sequence[Problem]) -> Review:
             ],
         },
     }
-    return _answer(request, {"allowed": False, "status": status})
+    return _answer(request.uid, {"allowed": False, "status": status})
 
 
-def _answer(request: Request, response: dict[str, Any]) -> Review:
+def _answer(uid: str, response: dict[str, Any]) -> Review:
     return {
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",
-        "response": {"uid": request.uid, **response},
+        "response": {"uid": uid, **response},
     }

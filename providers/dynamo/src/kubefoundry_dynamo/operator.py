@@ -12,6 +12,9 @@ from kubefoundry_sdk.api.kinds import Object
 DEPLOYMENT: Final = "dynamo-platform-dynamo-operator-controller-manager"
 """Chart `dynamo-operator` in the Helm release `dynamo-platform` (docs/kubernetes/installation_guide.md)."""
 
+NAMESPACE: Final = "dynamo-system"
+"""That of the same page."""
+
 LEASE: Final = "dynamo.nvidia.com"
 """The default id of its leader election (chart's operator-config.yaml)."""
 

@@ -65,6 +65,7 @@ def provider(settings: Settings) -> Provider:
         recreate=recreate,
         operator=Operator(
             operator.DEPLOYMENT,
+            (operator.NAMESPACE,),
             operator.read,
             stated={"runtimeVersion": str(settings.runtime_version)} if settings.runtime_version else {},
             lease=operator.LEASE,

@@ -11,6 +11,9 @@ from kubefoundry_sdk.api.kinds import Object
 DEPLOYMENT: Final = "kaito-workspace"
 """KAITO's documented Helm release, which names the Deployment (website/docs/installation.md @v0.12.0)."""
 
+NAMESPACE: Final = "kaito-workspace"
+"""That of the same page."""
+
 PROVISIONER: Final = "--node-provisioner"
 GATES: Final = "--feature-gates"
 OFF: Final = "disableNodeAutoProvisioning"

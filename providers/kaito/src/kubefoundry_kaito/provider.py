@@ -78,6 +78,7 @@ def provider(settings: Settings) -> Provider:
         helper_kinds=("ConfigMap",),
         operator=Operator(
             operator.DEPLOYMENT,
+            (operator.NAMESPACE,),
             operator.read,
             stated={PROVISIONING: settings.provisioning} if settings.provisioning else {},
         ),

@@ -21,8 +21,11 @@ NAME: Final = "kuberay"
 YIELDED: Final = ("spec.rayClusterConfig.workerGroupSpecs[*].replicas",)
 """Ray's autoscaler decides on the number of workers (cluster.py); KubeRay passes no change of it on either."""
 
-OPERATOR: Final = Operator("kuberay-operator", lease="ray-operator-leader")
-"""The Deployment of the documented Helm release, and the id of the leader election (ray-operator/main.go @v1.6.2)."""
+OPERATOR: Final = Operator(
+    "kuberay-operator", ("kuberay-operator", "ray-system"), lease="ray-operator-leader"
+)
+"""The Deployment of the documented Helm release, and the id of the leader election (ray-operator/main.go @v1.6.2).
+That release goes into whatever namespace is current, often `default`, which is everybody's and has to be named."""
 
 PODS: Final = Pods("ray.io/cluster", clusters)
 """Pods carry their RayCluster's name, no label of the RayService (KubeRay `controllers/ray/common/pod.go`)."""

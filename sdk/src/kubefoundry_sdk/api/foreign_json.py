@@ -41,7 +41,7 @@ def decode(raw: bytes | bytearray, *, served: bool = False) -> Any:
     """
     numbers: dict[str, Any] = {} if served else _NUMBERS
     try:
-        value = json.loads((_cut(raw) if _deep(raw) else raw).decode(), **numbers)
+        value = json.loads((_cut(raw) if deep(raw) else raw).decode(), **numbers)
     except (ValueError, RecursionError) as error:
         raise Unreadable(str(error)[:200]) from error
     return _paired(value) if _SURROGATE.search(raw) else value
@@ -72,7 +72,7 @@ def nested(value: Any, levels: int) -> bool:
     return bool(layer)
 
 
-def _deep(raw: bytes | bytearray) -> bool:
+def deep(raw: bytes | bytearray) -> bool:
     """Whether there are more than LEVELS levels."""
     if raw.count(b"{") + raw.count(b"[") <= LEVELS:
         return False

@@ -41,6 +41,7 @@ CRDS: Final = Kind(
 DEPLOYMENTS: Final = Kind("apps", "v1", "deployments", "Deployment")
 LEASES: Final = Kind("coordination.k8s.io", "v1", "leases", "Lease")
 CONFIG_MAPS: Final = Kind("", "v1", "configmaps", "ConfigMap")
+NAMESPACES: Final = Kind("", "v1", "namespaces", "Namespace", namespaced=False)
 PODS: Final = Kind("", "v1", "pods", "Pod")
 SECRETS: Final = Kind("", "v1", "secrets", "Secret")
 EVENTS: Final = Kind("events.k8s.io", "v1", "events", "Event")

@@ -13,6 +13,9 @@ PROVIDER_HEALTHY: Final = "ProviderHealthy"
 STALE_STATUS: Final = "StaleStatus"
 OVERRIDES_VALID: Final = "OverridesValid"
 
+EXPLICIT_SELECTION: Final = "explicit provider selection"
+"""`status.provider.selectedReason` where the user has named the provider (contract §3)."""
+
 UPSTREAM_READY: Final = "UpstreamReady"
 UPSTREAM_OPERATOR_UP: Final = "UpstreamOperatorUp"
 RULES_VALID: Final = "RulesValid"

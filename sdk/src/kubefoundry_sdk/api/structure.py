@@ -97,13 +97,16 @@ def _object_problems(value: dict[str, Any], schema: Schema, path: str) -> Iterat
 def _list_problems(value: list[Any], schema: Schema, path: str) -> Iterator[Problem]:
     yield from _count_problems(len(value), schema.get("maxItems"), path)
     keys = schema.get("x-kubernetes-list-map-keys", ())
-    seen = []
+    seen: set[str] = set()
     for index, item in enumerate(value):
         yield from problems(item, schema.get("items", {}), f"{path}[{index}]")
-        identity = [item.get(key) for key in keys] if isinstance(item, dict) else []
-        if identity and identity in seen:
+        if not keys or not isinstance(item, dict):
+            continue
+        identity = [item.get(key) for key in keys]
+        text = json.dumps(identity)
+        if text in seen:
             yield Problem(f"{path}[{index}]", f"repeats {', '.join(keys)} {_shown(*identity)}")
-        seen.append(identity)
+        seen.add(text)
 
 
 def _count_problems(count: int, most: int | None, path: str) -> Iterator[Problem]:

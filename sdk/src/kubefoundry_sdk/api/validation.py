@@ -7,8 +7,9 @@ schema and rules are the CRD's; `extent`, `engine_args` and the keys of labels a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import chain, islice
 from typing import Any, Final
 
 from kubefoundry_sdk.api import engine_args, extent, structure
@@ -19,6 +20,9 @@ from kubefoundry_sdk.api.schema import Schema, structural
 from kubefoundry_sdk.api.structure import Problem as Problem
 
 Spec = dict[str, Any]
+
+NAMED: Final = 20
+"""Problems that are named: a spec of a megabyte may have a million."""
 
 _KEY: Final = re.compile(QUALIFIED_NAME)
 
@@ -36,7 +40,7 @@ def default(spec: Spec) -> Spec:
 
 
 def validate(spec: Spec) -> list[Problem]:
-    """All that is wrong with a spec, with or without its defaults; empty when it is valid.
+    """What is wrong with a spec, with or without its defaults, up to NAMED of it; empty when it is valid.
 
     Where it is too deep or too large, only that is told. Where types, enums or ranges are wrong, only that: the rules
     would speak about values that are none.
@@ -46,13 +50,17 @@ def validate(spec: Spec) -> list[Problem]:
     if not isinstance(spec, dict):
         return list(structure.problems(spec, schema(), "spec"))
     complete = default(spec)
-    found = list(structure.problems(complete, schema(), "spec"))
+    found = _first(structure.problems(complete, schema(), "spec"))
     if found:
         return found
-    found = [problem for rule in RULES for problem in _broken(rule, complete)]
-    found += _keys(complete)
-    if not found:
-        found += engine_args.problems(complete)
+    broken = (problem for rule in RULES for problem in _broken(rule, complete))
+    return _first(chain(broken, _keys(complete))) or _first(engine_args.problems(complete))
+
+
+def _first(problems: Iterable[Problem]) -> list[Problem]:
+    found = list(islice(problems, NAMED + 1))
+    if len(found) > NAMED:
+        found[NAMED] = Problem("spec", f"more is wrong, too: only the first {NAMED} are named")
     return found
 
 

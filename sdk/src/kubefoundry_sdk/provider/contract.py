@@ -59,13 +59,15 @@ class UnsupportedSchema:
 class Operator:
     """The upstream operator: what shows whether it is up, and settings of the shim that its CRD does not show.
 
-    deployment: the name under which the upstream's own documentation installs it; every namespace is looked in.
-    lease: the name of its leader election's Lease, in any namespace; None where it holds none.
+    deployment: the name under which the upstream's own documentation installs it.
+    namespaces: where that documentation installs it. Elsewhere it is looked at only where an administrator says so.
+    lease: the name of its leader election's Lease, in the same namespaces; None where it holds none.
     read: the Deployment (JSON) -> settings by name, empty where it tells none; None where no setting can be read.
     stated: settings that an administrator gave the shim by flags: they go before what is read.
     """
 
     deployment: str
+    namespaces: tuple[str, ...]
     read: Callable[[Object], Mapping[str, str]] | None = None
     stated: Mapping[str, str] = field(default_factory=dict)
     lease: str | None = None

@@ -17,7 +17,7 @@ from kubefoundry_sdk.provider.contract import Operator
 class OperatorSettings:
     """`changed` is called when `values` change, and once they are known.
 
-    Operators of the same name in several namespaces count where they agree.
+    Operators in several namespaces count where they agree.
     """
 
     def __init__(self, operator: Operator, changed: Callable[[], None]) -> None:
@@ -28,11 +28,13 @@ class OperatorSettings:
         self.values: Mapping[str, str] = {}
         """Without those that an administrator states."""
         self.source: str | None = None
+        self._where = ""
 
-    def see(self, deployments: Iterable[Object]) -> None:
-        """All Deployments of that name; none where they may not be seen."""
+    def see(self, deployments: Iterable[Object], where: str) -> None:
+        """The Deployments that count; none where they may not be seen. where: they were looked for, after "in"."""
         told = {_named(obj): self._read(obj) for obj in deployments}
         first, before = not self.known, self.values
+        self._where = where
         self.known = True
         if told:
             self.source = ", ".join(sorted(told))
@@ -54,7 +56,7 @@ class OperatorSettings:
         seen = (
             f"{self.source} does not tell them"
             if self.source
-            else f"no Deployment {self._operator.deployment} is seen in any namespace"
+            else f"no Deployment {self._operator.deployment} is seen in {self._where}"
         )
         message = f"{seen}; the shim's defaults hold: where they are wrong, state the settings by flags"
         return _condition("False", "NotTold", message)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from kubefoundry_sdk.api import names
@@ -66,11 +67,23 @@ def run(
         nargs="?",
         const=True,
     )
+    options.flag(
+        parser,
+        "--operator-namespace",
+        "namespaces of the upstream operator, apart by commas; default: where its documentation installs it",
+        default="",
+    )
+    options.flag(
+        parser,
+        "--operator-deployment",
+        "name of the upstream operator's Deployment; default: that of its documentation",
+        default="",
+    )
     if add_arguments:
         add_arguments(parser)
     parsed = parser.parse_args(arguments)
     try:
-        provider = build(parsed)
+        provider = placed(build(parsed), parsed.operator_namespace, parsed.operator_deployment)
     except ValueError as error:
         parser.error(str(error))
     return process.run(program, parsed, lambda running: set_up(running, provider))
@@ -90,6 +103,16 @@ class _Merge(argparse.Action):
         # argparse reads a default that is a text only after the flags
         known = images(before) if isinstance(before, str) else before
         setattr(namespace, self.dest, {**known, **values})
+
+
+def placed(provider: Provider, namespaces: str, deployment: str) -> Provider:
+    """The provider whose upstream operator is where an administrator says it is; empty: as documented."""
+    operator = provider.operator
+    if operator is None:
+        return provider
+    named = tuple(filter(None, namespaces.split(","))) or operator.namespaces
+    placed = replace(operator, namespaces=named, deployment=deployment or operator.deployment)
+    return replace(provider, operator=placed)
 
 
 def images(text: str) -> dict[str, str]:

@@ -1,24 +1,25 @@
 """Whether the upstream operator is up, as far as this shim's account lets it see (003 §13.4).
 
-Looked at are its Deployment and the Lease of its leader election. Where that is not permitted, or nothing of these
-names is there, nothing is said.
+Looked at are its Deployment and the Lease of its leader election, in the namespaces that an administrator has named
+or labelled (`trusted_namespaces`). Where that is not permitted, or nothing of these names is there, nothing is said.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain, repeat
 from typing import Final
 
-from kubefoundry_sdk.api.kinds import DEPLOYMENTS, LEASES, Kind, Object
+from kubefoundry_sdk.api.kinds import DEPLOYMENTS, LEASES, NAMESPACES, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.cluster.permission import may
-from kubefoundry_sdk.cluster.reflector import reflect
+from kubefoundry_sdk.cluster.reflector import Sink, reflect
 from kubefoundry_sdk.provider.contract import Operator
 from kubefoundry_sdk.provider.operator_settings import OperatorSettings
+from kubefoundry_sdk.provider.trusted_namespaces import SELECTOR, TrustedNamespaces
 from kubefoundry_sdk.runtime.lease import expired
 from kubefoundry_sdk.runtime.store import Key, key_of
 
@@ -57,11 +58,13 @@ def _where(obj: Object) -> str:
 class Evidence:
     """The sink of the objects of one kind that show whether the operator is up. `clock`: monotonic seconds.
 
+    trusted: whether what is in that namespace counts.
     An object's age is counted up to the last sign of life of the watch: while we see nothing, nothing grows old.
     """
 
-    def __init__(self, judge: Judge, clock: Callable[[], float]) -> None:
+    def __init__(self, judge: Judge, clock: Callable[[], float], trusted: Callable[[str], bool]) -> None:
         self._judge = judge
+        self._trusted = trusted
         self._clock = clock
         self._seen_at = clock()
         self._objects: dict[Key, tuple[Object, float]] = {}
@@ -90,12 +93,14 @@ class Evidence:
 
     @property
     def seen(self) -> list[Object]:
-        return [obj for obj, _ in self._objects.values()]
+        return [obj for (namespace, _), (obj, _) in self._objects.items() if self._trusted(namespace)]
 
     def down(self) -> str | None:
         """What is wrong, where none of the objects shows an operator that is up. Of several, one is enough."""
         problems = [
-            self._judge(obj, self._seen_at - since) for _, (obj, since) in sorted(self._objects.items())
+            self._judge(obj, self._seen_at - since)
+            for (namespace, _), (obj, since) in sorted(self._objects.items())
+            if self._trusted(namespace)
         ]
         return problems[0] if problems and all(problems) else None
 
@@ -114,9 +119,12 @@ class OperatorWatch:
         self._client = client
         self._settings = settings
         self._changed = changed
-        self._evidence = {(DEPLOYMENTS, operator.deployment): Evidence(unavailable, clock)}
+        self._trusted = TrustedNamespaces(operator.namespaces, self._look)
+        self._deployments = Evidence(unavailable, clock, self._trusted.believed)
+        self._evidence = {(DEPLOYMENTS, operator.deployment): self._deployments}
         if operator.lease:
-            self._evidence[LEASES, operator.lease] = Evidence(unheld, clock)
+            self._evidence[LEASES, operator.lease] = Evidence(unheld, clock, self._trusted.believed)
+        self._listed = False
         self.seen = False
         """Whether anything shows how the operator is."""
         self.down: str | None = None
@@ -126,12 +134,16 @@ class OperatorWatch:
         """Looks until cancelled."""
         async with asyncio.TaskGroup() as group:
             for (kind, name), evidence in self._evidence.items():
-                group.create_task(self._follow(kind, name, evidence))
+                group.create_task(self._follow_evidence(kind, name, evidence))
+            group.create_task(self._follow_namespaces())
 
-    async def _follow(self, kind: Kind, name: str, evidence: Evidence) -> None:
+    async def _follow_namespaces(self) -> None:
+        selector = {"labelSelector": SELECTOR}
+        await self._follow(NAMESPACES, "", self._trusted, selector, lambda: None, self._trusted.refused)
+
+    async def _follow_evidence(self, kind: Kind, name: str, evidence: Evidence) -> None:
         def look() -> None:
-            if kind == DEPLOYMENTS and self._settings:
-                self._settings.see(evidence.seen)
+            self._listed = self._listed or kind == DEPLOYMENTS
             self._look()
 
         def alive() -> None:
@@ -142,6 +154,18 @@ class OperatorWatch:
             evidence.clear()
             look()
 
+        await self._follow(kind, name, evidence, {"fieldSelector": f"metadata.name={name}"}, alive, refused)
+
+    async def _follow(
+        self,
+        kind: Kind,
+        name: str,
+        sink: Sink,
+        selector: Mapping[str, str],
+        alive: Callable[[], None],
+        refused: Callable[[], None],
+    ) -> None:
+        """name: of the objects, empty for any."""
         denied = 0
         for delay in chain(ASKING, repeat(ASKING[-1])):
             permitted = await self._permitted(kind, name)
@@ -152,8 +176,7 @@ class OperatorWatch:
             if denied == BELIEVED:
                 refused()
             await asyncio.sleep(delay)
-        selector = {"fieldSelector": f"metadata.name={name}"}
-        await reflect(self._client, kind, evidence, selector=selector, alive=alive, refused=refused)
+        await reflect(self._client, kind, sink, selector=selector, alive=alive, refused=refused)
 
     async def _permitted(self, kind: Kind, name: str) -> bool | None:
         """None where there was no answer."""
@@ -164,6 +187,10 @@ class OperatorWatch:
             return None
 
     def _look(self) -> None:
+        if not self._trusted.known:
+            return
+        if self._settings and self._listed:
+            self._settings.see(self._deployments.seen, str(self._trusted))
         seen = any(evidence.seen for evidence in self._evidence.values())
         down = next((found for evidence in self._evidence.values() if (found := evidence.down())), None)
         if (seen, down) != (self.seen, self.down):

@@ -1,0 +1,334 @@
+"""What strangers post to the webhook's port: bounded, judged beside the loop, and never let in unread."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, PrivateFormat
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubefoundry_core.admission import modeldeployments, providerconfigs
+from kubefoundry_core.admission.application import MAX_BODY, SMALL, WAITING, application
+from kubefoundry_core.admission.listener import Listener, bind, server_context
+from kubefoundry_core.admission.reading import MOST, Judge, answered
+from kubefoundry_core.certificates import Material, renewed
+from kubefoundry_sdk.api.foreign_json import LEVELS
+
+JUDGES: dict[str, Judge] = {
+    "/mutate": modeldeployments.mutate,
+    "/validate": lambda review: modeldeployments.validate(review, {}),
+    "/validate-providerconfig": providerconfigs.validate,
+}
+GOOD = '{"model":{"id":"a/b"},"engine":{"type":"llamacpp"}}'
+paths = pytest.mark.parametrize("path", JUDGES)
+
+
+def review(spec: str, old: str | None = None, *, metadata: str = '"name":"m"') -> bytes:
+    """As an API server writes it."""
+    of = f'"metadata":{{{metadata}}}'
+    before = "null" if old is None else f'{{{of},"spec":{old}}}'
+    return (
+        '{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u-1",'
+        '"kind":{"group":"kubefoundry.ai","version":"v1alpha1","kind":"ModelDeployment"},'
+        f'"operation":"{"CREATE" if old is None else "UPDATE"}",'
+        f'"object":{{{of},"spec":{spec}}},"oldObject":{before}}}}}'
+    ).encode()
+
+
+def overridden(value: str) -> str:
+    return f'{GOOD[:-1]},"provider":{{"name":"x","overrides":{{"a":{value}}}}}}}'
+
+
+def nested(depth: int, opening: str = '{"a":', closing: str = "}") -> str:
+    return overridden(opening * depth + "0" + closing * depth)
+
+
+def large(spec: str = "{}") -> bytes:
+    """More than a small review, and quickly judged."""
+    return review(spec, metadata=f'"name":"m","annotations":{{"a":"{"x" * SMALL}"}}')
+
+
+# What cannot be read
+
+
+@paths
+@pytest.mark.parametrize("depth", [*range(100, 1100, 100), 9_000, 90_000])
+@pytest.mark.parametrize("signs", ['{"a": }', "[ ]", '[{"b": }]'])
+def test_no_depth_ends_without_an_answer(path: str, depth: int, signs: str) -> None:
+    opening, closing = signs.split(" ")
+    for old in (None, GOOD):
+        response = answered(review(nested(depth, opening, closing), old), JUDGES[path])["response"]
+
+        assert response["uid"] == "u-1"
+        if depth >= LEVELS:
+            assert response["allowed"] is False
+            assert "more than" in response["status"]["message"]
+
+
+@paths
+def test_more_maps_and_lists_than_can_be_held_are_refused(path: str) -> None:
+    response = answered(review(overridden(f"[{'[],' * MOST}0]")), JUDGES[path])["response"]
+
+    assert response["allowed"] is False
+    assert response["status"]["message"] == (
+        f"the object cannot be checked: it holds more than {MOST} maps and lists; "
+        "simplify it, or delete it and create it anew"
+    )
+
+
+@paths
+@pytest.mark.parametrize("spec", [nested(5000), overridden(f"[{'[],' * MOST}0]")])
+def test_what_is_being_deleted_gets_rid_of_its_finalizers_whatever_it_holds(path: str, spec: str) -> None:
+    deleted = review(spec, spec, metadata='"name":"m","deletionTimestamp":"2026-03-01T00:00:00Z"')
+
+    assert answered(deleted, JUDGES[path])["response"] == {"uid": "u-1", "allowed": True}
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+)
+fields = st.sampled_from(
+    ["name", "spec", "metadata", "request", "object", "oldObject", "uid", "kind", "group"]
+)
+
+
+@given(
+    st.fixed_dictionaries(
+        {
+            "request": st.fixed_dictionaries(
+                {
+                    "uid": st.text() | json_values,
+                    "kind": st.fixed_dictionaries({"group": json_values, "kind": json_values}) | json_values,
+                    "object": st.dictionaries(fields, json_values) | json_values,
+                },
+                optional={
+                    "oldObject": st.dictionaries(fields, json_values) | json_values,
+                    "name": json_values,
+                },
+            )
+        }
+    )
+    | json_values
+)
+def test_any_json_gets_an_answer_or_is_no_review(value: Any) -> None:
+    for judge in JUDGES.values():
+        try:
+            response = answered(json.dumps(value).encode(), judge)["response"]
+        except ValueError:
+            continue
+        assert response["allowed"] in (True, False)
+
+
+@given(st.binary())
+def test_any_bytes_are_no_review(body: bytes) -> None:
+    with pytest.raises(ValueError):
+        answered(body, modeldeployments.mutate)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        f'{{"env":[{"{}," * 30_000}{{}}]}}',
+        json.dumps({"env": [{"name": str(number % 7)} for number in range(30_000)]}),
+        json.dumps({**json.loads(GOOD), "nodeSelector": {f"{number} ": "" for number in range(30_000)}}),
+    ],
+)
+def test_a_million_problems_make_no_large_answer(spec: str) -> None:
+    answer = answered(review(spec), JUDGES["/validate"])
+
+    assert answer["response"]["allowed"] is False
+    assert len(json.dumps(answer)) < 10_000
+
+
+# How much is taken in
+
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+def material() -> Material:
+    made = renewed(None, ("127.0.0.1",), datetime.now(UTC) - timedelta(minutes=1))
+    assert made
+    return made
+
+
+@asynccontextmanager
+async def listening(
+    served: Material, *, patience: float = 60.0, context: ssl.SSLContext | None = None
+) -> AsyncIterator[tuple[str, ssl.SSLContext, int]]:
+    """URL, what a client has to trust, and port."""
+    bound = bind(0)
+    listener = Listener(application(dict, patience=patience), bound, context)
+    closing = asyncio.create_task(listener.closed_at_end())
+    try:
+        await listener.present(served)
+        port = bound.getsockname()[1]
+        trust = ssl.create_default_context(cadata=served.bundle.decode())
+        yield f"https://127.0.0.1:{port}", trust, port
+    finally:
+        closing.cancel()
+        await asyncio.gather(closing, return_exceptions=True)
+
+
+async def head_alone(port: int, trust: ssl.SSLContext, length: int | None) -> Stream:
+    """A request of which the body is never sent; the connection stays while the writer is held."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trust)
+    stated = "Transfer-Encoding: chunked" if length is None else f"Content-Length: {length}"
+    writer.write(f"POST /validate HTTP/1.1\r\nHost: core\r\n{stated}\r\n\r\n".encode())
+    await writer.drain()
+    return reader, writer
+
+
+@pytest.mark.parametrize(
+    ("length", "status"),
+    [(MAX_BODY + 1, 413), (2**62, 413), (None, 411)],
+    ids=["too large", "much too large", "unknown"],
+)
+async def test_what_is_too_large_is_answered_unread(length: int | None, status: int) -> None:
+    async with listening(material()) as (_, trust, port):
+        reader, _writer = await head_alone(port, trust, length)
+
+        assert (await reader.readline()).startswith(f"HTTP/1.1 {status} ".encode())
+
+
+async def test_two_objects_as_large_as_etcd_takes_fit() -> None:
+    half = f'"name":"m","annotations":{{"a":"{"x" * (1536 * 1024 - 1000)}"}}'
+    async with listening(material()) as (url, trust, _), aiohttp.ClientSession() as session:
+        body = review('{"engine":{"type":"vllm"}}', GOOD, metadata=half)
+        async with session.post(f"{url}/validate", data=body, ssl=trust) as answer:
+            assert (await answer.json())["response"]["allowed"] is False
+
+
+async def test_small_reviews_pass_a_large_one_that_does_not_come() -> None:
+    async with listening(material()) as (url, trust, port), aiohttp.ClientSession() as session:
+        _held = await head_alone(port, trust, MAX_BODY)
+
+        async with session.post(f"{url}/validate", data=review("{}"), ssl=trust) as answer:
+            assert (await answer.json())["response"]["allowed"] is False
+
+
+async def test_only_so_many_large_reviews_wait() -> None:
+    async with listening(material()) as (_, trust, port):
+        streams = [await head_alone(port, trust, MAX_BODY) for _ in range(WAITING + 2)]
+
+        answers = [asyncio.create_task(reader.readline()) for reader, _ in streams]
+        done, others = await asyncio.wait(answers, return_when=asyncio.FIRST_COMPLETED)
+        assert [answer.result()[:12] for answer in done] == [b"HTTP/1.1 503"]
+        for answer in others:
+            answer.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+
+async def test_a_body_that_does_not_come_makes_room_for_the_next() -> None:
+    async with (
+        listening(material(), patience=0.2) as (url, trust, port),
+        aiohttp.ClientSession() as session,
+    ):
+        silent, _writer = await head_alone(port, trust, MAX_BODY)
+        assert (await silent.readline()).startswith(b"HTTP/1.1 503 ")
+
+        async with session.post(f"{url}/validate", data=large(), ssl=trust) as answer:
+            assert (await answer.json())["response"]["allowed"] is False
+
+
+async def test_the_loop_goes_on_while_large_reviews_are_judged() -> None:
+    arduous = review(overridden(f"[{'[],' * (MOST - 100)}{'0,' * 1_000_000}0]"))
+    async with listening(material()) as (url, trust, _), aiohttp.ClientSession() as session:
+
+        async def allowed(path: str, body: bytes) -> bool:
+            async with session.post(f"{url}{path}", data=body, ssl=trust) as answer:
+                return bool((await answer.json())["response"]["allowed"])
+
+        slow = [asyncio.create_task(allowed("/mutate", arduous)) for _ in range(3)]
+        quick = asyncio.create_task(allowed("/validate", review("{}")))
+        done, _ = await asyncio.wait([*slow, quick], return_when=asyncio.FIRST_COMPLETED)
+
+        assert done == {quick}
+        assert not quick.result()
+        assert await asyncio.gather(*slow) == [True, True, True]
+
+
+def authority() -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+    key = ec.generate_private_key(ec.SECP256R1())
+    return certificate(
+        "authority", key, "authority", key, x509.BasicConstraints(ca=True, path_length=None)
+    ), key
+
+
+def certificate(
+    name: str,
+    key: ec.EllipticCurvePrivateKey,
+    issuer: str,
+    signer: ec.EllipticCurvePrivateKey,
+    extension: x509.ExtensionType,
+) -> x509.Certificate:
+    now = datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
+        .issuer_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, issuer)]))
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(minutes=1))
+        .not_valid_after(now + timedelta(hours=1))
+        .add_extension(extension, critical=True)
+        .sign(signer, hashes.SHA256())
+    )
+
+
+def presenting(folder: Path, signer: ec.EllipticCurvePrivateKey, trust: ssl.SSLContext) -> None:
+    """Gives the client a certificate of that authority."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])
+    made = certificate("kube-apiserver", key, "authority", signer, usage)
+    (folder / "tls.crt").write_bytes(made.public_bytes(Encoding.PEM))
+    (folder / "tls.key").write_bytes(
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    trust.load_cert_chain(folder / "tls.crt", folder / "tls.key")
+
+
+async def test_only_a_client_that_the_authority_knows_is_answered(tmp_path: Path) -> None:
+    served, (ours, our_key), (_, other_key) = material(), authority(), authority()
+    (tmp_path / "ca.crt").write_bytes(ours.public_bytes(Encoding.PEM))
+
+    async with listening(served, context=server_context(str(tmp_path / "ca.crt"))) as (url, _, _):
+        for signer, status in ((our_key, 200), (other_key, None), (None, None)):
+            trust = ssl.create_default_context(cadata=served.bundle.decode())
+            if signer:
+                presenting(tmp_path, signer, trust)
+            assert await status_of(url, trust) == status
+
+
+async def status_of(url: str, trust: ssl.SSLContext) -> int | None:
+    """None where the connection is refused."""
+    try:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(f"{url}/validate", data=review(GOOD), ssl=trust) as answer,
+        ):
+            return answer.status
+    except aiohttp.ClientError:
+        return None
+
+
+def test_an_authority_that_cannot_be_read_is_told_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_text("no certificate")
+
+    for path in (tmp_path / "ca.crt", tmp_path / "none"):
+        with pytest.raises(OSError):
+            server_context(str(path))
