@@ -89,8 +89,11 @@ def decide(deployment: Object, around: Surroundings) -> Object:
     )
     if healthy:
         conditions.append(healthy)
-    # A provider that waits for another one's clean-up speaks too, before it has come to what it is asked for.
-    reported = find(live.get("conditions"), reasons.PROVIDER_COMPATIBLE) or _chosen_has_written(deployment)
+    # A provider that waits for another one's clean-up speaks too, before it has come to what it is asked for, and so
+    # does that other one, until it has let go.
+    reported = find(live.get("conditions"), reasons.PROVIDER_COMPATIBLE) or _a_provider_has_written(
+        deployment
+    )
     if not reported:
         paused = (meta.get("annotations") or {}).get(names.PAUSED_ANNOTATION) == "true"
         phase, message = "Pending", invalid or (PAUSED if paused else selection.waiting)
@@ -109,6 +112,11 @@ def shared(deployment: Object) -> frozenset[str]:
     Once another provider is chosen nothing is shared: a condition of which core keeps a part cannot be released.
     """
     return REPORTED if _chosen_has_written(deployment) else frozenset()
+
+
+def _a_provider_has_written(deployment: Object) -> bool:
+    suffix = names.provider_manager("")
+    return any(manager.endswith(suffix) for manager in managed_fields.managers(deployment, "status"))
 
 
 def _chosen_has_written(deployment: Object) -> bool:

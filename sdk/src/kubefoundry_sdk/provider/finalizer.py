@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from datetime import datetime
 from typing import Final
 
 from kubefoundry_sdk.api import managed_fields, names
@@ -54,6 +53,17 @@ async def own(
     store.put(await client.apply(MODEL_DEPLOYMENTS, body, manager=manager))
 
 
+async def restore(client: Client, store: Store, deployment: Object, provider: str) -> None:
+    """Puts back a finalizer that somebody has removed while our object stands; no request if it is there."""
+    if has(deployment, provider):
+        return
+    fields = managed_fields.owned(deployment, names.provider_manager(provider)) or {}
+    annotations = deployment["metadata"].get("annotations") or {}
+    ours = "f:annotations" in fields.get("f:metadata", {})
+    result = annotations.get(names.DRY_RUN_RESULT_ANNOTATION) if ours else None
+    await own(client, store, deployment, provider, hold=True, dry_run_result=result)
+
+
 async def remove(client: Client, store: Store, deployment: Object, finalizer: str, *, manager: str) -> None:
     """By JSON patch with a test on uid and resource version: an apply leaves a co-owned one (contract §4.2).
 
@@ -81,32 +91,40 @@ async def remove(client: Client, store: Store, deployment: Object, finalizer: st
 
 
 async def clean_up(
-    client: Client, deployment: Object, kind: Kind | None, objects: Store, helpers: Store | None
+    client: Client,
+    deployment: Object,
+    kind: Kind | None,
+    objects: Store,
+    helpers: Store | None,
+    manager: str | None = None,
 ) -> list[str]:
     """Asks for deletion of what this ModelDeployment owns upstream; names what is still there.
 
-    Only the ownerReference counts, and not while the garbage collector is still taking it away: what
-    `--cascade=orphan` leaves behind goes on running. Without the kind (its CRD is not installed) there is nothing
-    upstream.
+    While it is being deleted only the ownerReference counts, and not while the garbage collector is still taking it
+    away: what `--cascade=orphan` leaves behind goes on running. Without the kind (its CRD is not installed) there is
+    nothing upstream.
+
+    manager: of a provider that has to let go of a ModelDeployment that stays: all that it has made for it goes, an
+    object without ownerReference too.
     """
     meta = deployment["metadata"]
     if ORPHAN in meta.get("finalizers", ()):
         return []
+
+    def goes(obj: Object) -> bool:
+        if manager:
+            return manifest.made_by(obj, meta["uid"], manager)
+        return manifest.owned_by(obj, meta["uid"])
+
     left = []
     live = objects.get((meta["namespace"], meta["name"])) if kind else None
-    if kind and live and manifest.owned_by(live, meta["uid"]):
+    if kind and live and goes(live):
         left.append(f"{kind.kind} {meta['namespace']}/{meta['name']}")
         if not live["metadata"].get("deletionTimestamp"):
             await apply.remove(client, kind, live)
-    if helpers is not None:
-        for obj in helpers.indexed(meta["uid"]):
+    for obj in helpers.indexed(meta["uid"]) if helpers is not None else ():
+        if goes(obj):
             left.append(f"ConfigMap {meta['namespace']}/{obj['metadata']['name']}")
             if not obj["metadata"].get("deletionTimestamp"):
                 await apply.remove(client, CONFIG_MAPS, obj)
     return left
-
-
-def time_left(deployment: Object, timeout: float, now: datetime) -> float:
-    """Seconds until the finalizer goes in any case; negative when that moment is past."""
-    since = datetime.fromisoformat(deployment["metadata"]["deletionTimestamp"].replace("Z", "+00:00"))
-    return timeout - (now - since).total_seconds()

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api import managed_fields, names
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.contract import Deployment
 
@@ -132,10 +132,16 @@ def owned_by(live: Object, uid: str) -> bool:
     return owner is not None and owner.get("uid") == uid
 
 
+def made_by(live: Object, uid: str, manager: str) -> bool:
+    """Whether the provider of that field manager made it for that ModelDeployment, as far as anybody can tell."""
+    return made_for(live, uid) and manager in managed_fields.managers(live)
+
+
 def owner_uid(live: Object) -> str | None:
-    """The uid of the ModelDeployment that owns the object: what helper stores are indexed by."""
+    """The uid of the ModelDeployment that the object was made for: what helper stores are indexed by."""
     owner = _owner(live)
-    return str(owner["uid"]) if owner else None
+    marked = (live["metadata"].get("annotations") or {}).get(names.OWNER_UID_ANNOTATION)
+    return str(owner["uid"]) if owner else marked
 
 
 def owner_name(live: Object) -> str | None:

@@ -21,10 +21,12 @@ from kubefoundry_sdk.provider import (
     dry_run,
     finalizer,
     handover,
+    manifest,
     moved,
     obstacle,
     pause,
     recreate,
+    succession,
 )
 from kubefoundry_sdk.provider.context import Shim, read
 from kubefoundry_sdk.provider.contract import UnsupportedSchema
@@ -42,12 +44,7 @@ async def reconcile(shim: Shim, key: Key) -> float | None:
     live = shim.deployments.get(key)
     # 1. Gone.
     if live is None:
-        shim.refusals.forget(key)
-        shim.corrections.forget(key)
-        shim.looks.forget(key)
-        shim.leaving.pop(key, None)
-        shim.secrets.forget(key)
-        shim.verification.forget(key)
+        shim.forget(key)
         return None
     mine = ((live.get("status") or {}).get("provider") or {}).get("name") == shim.provider.name
     held = finalizer.has(live, shim.provider.name)
@@ -62,7 +59,14 @@ async def reconcile(shim: Shim, key: Key) -> float | None:
 
     # 2. Being deleted. Before pause, and whatever else is wrong.
     if live["metadata"].get("deletionTimestamp"):
-        return await departure.terminate(shim, live, mine) if held else None
+        tells = mine or succession.told(live, shim.manager)
+        return await departure.terminate(shim, live, tells) if held else None
+
+    # What stands is held, whatever ends the turn.
+    standing = shim.upstream.objects.get(key)
+    if mine and not held and standing and manifest.made_by(standing, live["metadata"]["uid"], shim.manager):
+        await finalizer.restore(shim.client, shim.deployments, live, shim.provider.name)
+        live = shim.deployments.get(key) or live
 
     # 3. Paused.
     if pause.paused(live):
@@ -72,7 +76,7 @@ async def reconcile(shim: Shim, key: Key) -> float | None:
 
     # 4. Another provider's, or nobody's.
     if not mine:
-        return await departure.let_go(shim, live, held)
+        return await departure.let_go(shim, live)
 
     report = Report(generation=live["metadata"]["generation"])
     retry = await _write(shim, live, report)
@@ -92,13 +96,15 @@ async def reconcile(shim: Shim, key: Key) -> float | None:
         # Step 5 stopped before anything was found out, and nothing of ours exists: core's words stand.
         return None
     wanted = report.status(shim.provider)
+    if report.observation is None and handover.spoken_for(current, shim.manager):
+        wanted = {"conditions": report.conditions()}
     before = current.get("status") or {}
     if await status.write(
         shim.client, shim.deployments, MODEL_DEPLOYMENTS, current, wanted, manager=shim.manager
     ):
         for kind, reason, note in transitions(before, wanted):
             shim.recorder.event(current, kind, reason, note)
-    if wanted["phase"] != "Running":
+    if wanted.get("phase") != "Running":
         await shim.secrets.check(current)
     return retry
 
@@ -110,7 +116,7 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
     if not conditions.is_true(
         (live.get("status") or {}).get("conditions"), reasons.VALIDATED, generation=generation
     ):
-        _keep(live, report)
+        _keep(live, report, shim.manager)
         return None
     try:
         deployment = read(live)
@@ -121,18 +127,6 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
         return None
 
     loop = asyncio.get_running_loop()
-    # 6. Another provider's finalizer is on it.
-    if holders := handover.others(live, shim.provider.name):
-        left = shim.waits.left(deployment.uid, holders, loop.time())
-        if left > 0:
-            report.stop = handover.waiting(holders)
-            return left
-        shim.recorder.event(
-            live, "Warning", "FinalizerTimeout", handover.given_up(holders, shim.waits.timeout)
-        )
-    else:
-        shim.waits.forget(deployment.uid)
-
     # 7. Compatible? With the image that serves, if one was chosen earlier.
     key = (deployment.namespace, deployment.name)
     upstream = shim.upstream.objects.get(key)
@@ -197,13 +191,17 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
         report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyRejected", standing[0], failed=True)
         return standing[1]
 
-    # 12. Our finalizer, before anything exists that it must protect.
-    await finalizer.own(
-        shim.client, shim.deployments, live, shim.provider.name, hold=True, dry_run_result=None
-    )
-
-    report.created = f"Created {kind.kind} '{deployment.name}'"
     try:
+        # 6. Another provider holds it: here, because it serves until we can take over.
+        if stop := await handover.wait(shim, kind, todo, digest, live, upstream):
+            report.stop = stop
+            return stop.retry
+
+        # 12. Our finalizer, before anything exists that it must protect.
+        await finalizer.own(
+            shim.client, shim.deployments, live, shim.provider.name, hold=True, dry_run_result=None
+        )
+        report.created = f"Created {kind.kind} '{deployment.name}'"
         # 13. Recreate.
         if todo.recreate and upstream is not None:
             report.stop = await recreate.start(shim, kind, todo, upstream)
@@ -229,7 +227,7 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
     return None
 
 
-def _keep(live: Object, report: Report) -> None:
+def _keep(live: Object, report: Report, manager: str) -> None:
     """Stopped at step 5: what an earlier generation found out stands while its object does.
 
     Until core has looked at the generation, what stood in its way stands as well: nothing is said of the new one.
@@ -242,7 +240,8 @@ def _keep(live: Object, report: Report) -> None:
         (reasons.PROVIDER_COMPATIBLE, "compatible"),
         (reasons.RESOURCE_CREATED, "created"),
     ):
-        before = conditions.find(current, type_) or {}
+        # That of the provider before is not for us to repeat: it would have us take over what we have not looked at.
+        before = (conditions.find(current, type_) or {}) if succession.says(live, manager, type_) else {}
         if before.get("status") == "True":
             setattr(report, attribute, before["message"])
         elif before.get("status") == "False" and not looked:

@@ -26,6 +26,10 @@ class Stop:
     retry: float | None = None
 
 
+_GOING: Final = frozenset({"Recreating", "Terminating"})
+"""Reasons of a stop for which what serves is about to go."""
+
+
 @dataclass(slots=True)
 class Report:
     """Filled step by step by a reconcile; `status` makes the owned status fields of it."""
@@ -52,7 +56,7 @@ class Report:
             "phase": phase,
             "message": message,
             "observedGeneration": self.generation,
-            "conditions": [*self._conditions(), self._ready(phase, reason, message)],
+            "conditions": [*self.conditions(), self._ready(phase, reason, message)],
         }
         if self.live is not None:
             status["provider"] = {
@@ -83,8 +87,11 @@ class Report:
         if seen is not None and seen.phase == "Running":
             if stop is None:
                 return "Running", "DeploymentReady", seen.message
-            kept = "" if stop.reason == "Recreating" else "; the last good version keeps serving"
+            kept = "" if stop.reason in _GOING else "; the last good version keeps serving"
             return "Running", "DeploymentReady", f"{stop.message}{kept}"
+        if stop is not None and stop.type == reasons.PROVIDER_SELECTED and seen is not None:
+            # Another provider is chosen: what stands in its way is not what happens to ours.
+            return seen.phase, seen.reason, f"{seen.message}; {stop.message}"
         if stop is not None and seen is not None and seen.phase == "Failed":
             return "Failed", "Failed", f"{seen.message}; {stop.message}"
         if stop is not None:
@@ -97,7 +104,8 @@ class Report:
             return seen.phase, seen.reason, seen.message
         return "Pending", "Progressing", "Waiting for the upstream object"
 
-    def _conditions(self) -> list[Condition]:
+    def conditions(self) -> list[Condition]:
+        """All but Ready: what a provider tells while another one still serves."""
         found = []
         stop = self.stop
         if stop is not None and stop.type == reasons.PROVIDER_COMPATIBLE:
