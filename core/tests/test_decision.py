@@ -288,3 +288,16 @@ def written_by(provider: str, chosen: str | None) -> dict[str, Any]:
     entry = {"manager": f"{provider}-provider", "operation": "Apply", "subresource": "status", "fieldsV1": {}}
     body["metadata"]["managedFields"] = [entry]
     return body
+
+
+@pytest.mark.parametrize("reason", ["NoMatchingProvider", "NoHealthyProviders"])
+@pytest.mark.parametrize(("generation", "told"), [(1, True), (0, False)])
+def test_that_no_provider_fits_is_in_the_message(reason: str, generation: int, told: bool) -> None:
+    said = {**condition("False", "ProviderSelected", reason), "message": "none fits"}
+    body = deployment(GOOD, {"conditions": [{**said, "observedGeneration": generation}]})
+    body["metadata"]["generation"] = 1
+
+    decided = decide(body, around("acme"))
+
+    ready = find(decided["conditions"], "Ready") or {}
+    assert (decided["message"] == "none fits", ready["message"] == "none fits") == (told, told)

@@ -30,6 +30,9 @@ VALID: Final = "Schema validation passed"
 PAUSED: Final = "reconciliation paused"
 """What a provider says as well (contract §4.3)."""
 
+_NONE_FITS: Final = ("NoMatchingProvider", "NoHealthyProviders")
+"""Reasons that a selector gives where it chooses none (contract §3)."""
+
 REPORTED: Final = frozenset({"phase", "message", "observedGeneration", reasons.READY})
 """Status fields and the condition that are the provider's from its first report on (contract §3)."""
 
@@ -96,13 +99,24 @@ def decide(deployment: Object, around: Surroundings) -> Object:
     )
     if not reported:
         paused = (meta.get("annotations") or {}).get(names.PAUSED_ANNOTATION) == "true"
-        phase, message = "Pending", invalid or (PAUSED if paused else selection.waiting)
+        waiting = (
+            _none_fits(live, generation) or WAITING if selection.waiting == WAITING else selection.waiting
+        )
+        phase, message = "Pending", invalid or (PAUSED if paused else waiting)
         if meta.get("deletionTimestamp"):
             phase = "Terminating"
             message = f"Waiting for finalizers: {', '.join(meta.get('finalizers') or ())}"
         status |= {"phase": phase, "message": message, "observedGeneration": generation}
         conditions.append(condition(reasons.READY, False, "Progressing", message, generation=generation))
     return {**status, "conditions": conditions}
+
+
+def _none_fits(live: Object, generation: int) -> str | None:
+    """Why the selector has found no provider; None where it has not said so."""
+    said = find(live.get("conditions"), reasons.PROVIDER_SELECTED) or {}
+    if said.get("status") != "False" or said.get("observedGeneration") != generation:
+        return None
+    return str(said.get("message")) if said.get("reason") in _NONE_FITS else None
 
 
 def shared(deployment: Object) -> frozenset[str]:

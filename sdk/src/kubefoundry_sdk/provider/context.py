@@ -13,6 +13,7 @@ from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.provider import apply
 from kubefoundry_sdk.provider.contract import Deployment, Provider
 from kubefoundry_sdk.provider.drift import Corrections
+from kubefoundry_sdk.provider.failures import Failures
 from kubefoundry_sdk.provider.manifest import Record
 from kubefoundry_sdk.provider.moved import Looks
 from kubefoundry_sdk.provider.pod_watch import PodWatch
@@ -45,6 +46,7 @@ class Shim:
     pods: PodWatch | None
     verification: Verification
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    failures: Failures = field(default_factory=Failures)
     refusals: apply.Refusals = field(default_factory=apply.Refusals)
     corrections: Corrections = field(default_factory=Corrections)
     looks: Looks = field(default_factory=Looks)
@@ -73,6 +75,7 @@ class Shim:
 
     def forget(self, key: Key) -> None:
         """The ModelDeployment is gone."""
+        self.failures.forget(key)
         self.refusals.forget(key)
         self.corrections.forget(key)
         self.looks.forget(key)

@@ -8,7 +8,7 @@ import logging
 from kubefoundry_sdk.api import conditions, names, reasons
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.provider import finalizer, manifest, succession
+from kubefoundry_sdk.provider import finalizer, manifest, retained, succession
 from kubefoundry_sdk.provider.context import Shim
 from kubefoundry_sdk.provider.observation import observe
 from kubefoundry_sdk.provider.report import Report, Stop
@@ -125,9 +125,12 @@ async def let_go(shim: Shim, live: Object) -> float | None:
 
 
 async def _keep(shim: Shim, live: Object, why: str, reason: str = "") -> float | None:
-    """Goes on telling what serves. The chosen provider's conditions are its own to write, so ours go."""
+    """Goes on telling what serves. The conditions of a chosen provider are its own to write, so ours go."""
     report = Report(live["metadata"]["generation"])
-    report.stop = Stop(reasons.PROVIDER_SELECTED, reason, why, failed=False)
+    if _chosen(live):
+        report.stop = Stop(reasons.PROVIDER_SELECTED, reason, why, failed=False)
+    else:
+        retained.as_before(live, report, shim.manager)
     due = observe(shim, live, report)
     told = report.status(shim.provider) if succession.speaks(live, shim.manager) else {}
     await _write(shim, live, told)

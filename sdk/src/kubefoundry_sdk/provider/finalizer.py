@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from typing import Final
 
 from kubefoundry_sdk.api import managed_fields, names
@@ -22,12 +23,19 @@ def has(deployment: Object, provider: str) -> bool:
     return names.provider_finalizer(provider) in (deployment["metadata"].get("finalizers") or ())
 
 
+def owns_result(deployment: Object, provider: str) -> bool:
+    """Whether the result of a dry run stands on it."""
+    fields = managed_fields.owned(deployment, names.provider_manager(provider)) or {}
+    return "f:annotations" in fields.get("f:metadata", {})
+
+
 async def own(
     client: Client, store: Store, deployment: Object, provider: str, *, hold: bool, dry_run_result: str | None
 ) -> None:
     """Makes finalizer and dry-run result what the shim owns of the ModelDeployment itself; no request if they are.
 
-    By server-side apply, guarded by the uid: a ModelDeployment made anew is another object.
+    By server-side apply, guarded by the uid: a ModelDeployment made anew is another object. Raises apply.Refused
+    where somebody else uses our field manager.
     """
     meta = deployment["metadata"]
     manager = names.provider_manager(provider)
@@ -37,11 +45,17 @@ async def own(
     if dry_run_result is not None:
         wanted["annotations"] = {names.DRY_RUN_RESULT_ANNOTATION: dry_run_result}
     fields = managed_fields.owned(deployment, manager) or {}
-    owns_result = "f:annotations" in fields.get("f:metadata", {})
+    if theirs := sorted(set(fields) - {"f:metadata"}):
+        # Our apply states none of it, so it would take it away.
+        raise apply.Refused(
+            f"Field manager {manager} is the provider's own, and somebody has applied "
+            f"{', '.join(name.removeprefix('f:') for name in theirs)} under it: apply under another name, and take "
+            f"its entry off metadata.managedFields"
+        )
     annotations = meta.get("annotations") or {}
     if (
         has(deployment, provider) == hold
-        and owns_result == (dry_run_result is not None)
+        and owns_result(deployment, provider) == (dry_run_result is not None)
         and (dry_run_result is None or annotations.get(names.DRY_RUN_RESULT_ANNOTATION) == dry_run_result)
     ):
         return
@@ -57,11 +71,12 @@ async def restore(client: Client, store: Store, deployment: Object, provider: st
     """Puts back a finalizer that somebody has removed while our object stands; no request if it is there."""
     if has(deployment, provider):
         return
-    fields = managed_fields.owned(deployment, names.provider_manager(provider)) or {}
     annotations = deployment["metadata"].get("annotations") or {}
-    ours = "f:annotations" in fields.get("f:metadata", {})
+    ours = owns_result(deployment, provider)
     result = annotations.get(names.DRY_RUN_RESULT_ANNOTATION) if ours else None
-    await own(client, store, deployment, provider, hold=True, dry_run_result=result)
+    with suppress(apply.Refused):
+        # Step 12 tells it.
+        await own(client, store, deployment, provider, hold=True, dry_run_result=result)
 
 
 async def remove(client: Client, store: Store, deployment: Object, finalizer: str, *, manager: str) -> None:

@@ -11,14 +11,16 @@ from dataclasses import replace
 
 from pydantic import ValidationError
 
-from kubefoundry_sdk.api import conditions, reasons
+from kubefoundry_sdk.api import conditions, names, reasons
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider import (
     apply,
     compatibility,
     correction,
     departure,
     dry_run,
+    failures,
     finalizer,
     handover,
     manifest,
@@ -26,6 +28,7 @@ from kubefoundry_sdk.provider import (
     obstacle,
     pause,
     recreate,
+    retained,
     succession,
 )
 from kubefoundry_sdk.provider.context import Shim, read
@@ -33,8 +36,8 @@ from kubefoundry_sdk.provider.contract import UnsupportedSchema
 from kubefoundry_sdk.provider.observation import observe
 from kubefoundry_sdk.provider.plan import pinned, plan
 from kubefoundry_sdk.provider.report import Report, Stop, transitions
-from kubefoundry_sdk.runtime import status
-from kubefoundry_sdk.runtime.store import Key
+from kubefoundry_sdk.runtime import metrics, status
+from kubefoundry_sdk.runtime.store import Key, key_of
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +82,7 @@ async def reconcile(shim: Shim, key: Key) -> float | None:
         return await departure.let_go(shim, live)
 
     report = Report(generation=live["metadata"]["generation"])
-    retry = await _write(shim, live, report)
+    retry = await _attempt(shim, live, report)
     if report.stop is not None and report.stop.reason != "DryRun":
         await dry_run.withdraw(shim, key)
 
@@ -93,19 +96,61 @@ async def reconcile(shim: Shim, key: Key) -> float | None:
     if current is None or current["metadata"]["uid"] != live["metadata"]["uid"]:
         return None
     if report.stop is None and report.compatible is None:
-        # Step 5 stopped before anything was found out, and nothing of ours exists: core's words stand.
-        return None
+        # Nothing was found out, and nothing of ours exists: core's words stand.
+        return retry
     wanted = report.status(shim.provider)
     if report.observation is None and handover.spoken_for(current, shim.manager):
         wanted = {"conditions": report.conditions()}
     before = current.get("status") or {}
-    if await status.write(
-        shim.client, shim.deployments, MODEL_DEPLOYMENTS, current, wanted, manager=shim.manager
-    ):
+    if await _tell(shim, current, wanted):
         for kind, reason, note in transitions(before, wanted):
             shim.recorder.event(current, kind, reason, note)
     if wanted.get("phase") != "Running":
         await shim.secrets.check(current)
+    return retry
+
+
+async def _tell(shim: Shim, live: Object, wanted: Object) -> bool:
+    """Writes the status; of one that is refused an Event is all that can tell."""
+    try:
+        return await status.write(
+            shim.client, shim.deployments, MODEL_DEPLOYMENTS, live, wanted, manager=shim.manager
+        )
+    except ApiError as error:
+        if error.rejected:
+            shim.recorder.event(live, "Warning", "StatusRejected", f"The status was refused: {error.message}")
+        raise
+
+
+async def _attempt(shim: Shim, live: Object, report: Report) -> float | None:
+    """Steps 5 to 14, and what to tell where they fail; seconds until another turn is due, or None.
+
+    Raises Unreachable: then nothing can be told either.
+    """
+    key, now = key_of(live), asyncio.get_running_loop().time
+    own = names.provider_finalizer(shim.provider.name)
+    mark = failures.mark(live, shim.upstream.objects.get(key), shim.upstream.digest, own)
+    if standing := shim.failures.standing(key, mark, now()):
+        told, left = standing
+        if told is not None:
+            failures.restored(report, told)
+        else:
+            retained.as_before(live, report, shim.manager)
+        return left
+    try:
+        retry = await _write(shim, live, report)
+    except Unreachable:
+        raise
+    except Exception as error:
+        api = isinstance(error, ApiError)
+        stop = failures.stop(shim.provider, error)
+        retry = shim.failures.note(key, mark, error, report, stop, now())
+        if report.stop is None:
+            retained.as_before(live, report, shim.manager)
+        metrics.ERRORS.labels(shim.provider.name, "api" if api else "internal").inc()
+        log.warning("writing %s/%s failed, again in %.1f s: %s", *key, retry, error, exc_info=not api)
+        return retry
+    shim.failures.forget(key)
     return retry
 
 
@@ -116,7 +161,7 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
     if not conditions.is_true(
         (live.get("status") or {}).get("conditions"), reasons.VALIDATED, generation=generation
     ):
-        _keep(live, report, shim.manager)
+        retained.unvalidated(live, report, shim.manager)
         return None
     try:
         deployment = read(live)
@@ -225,30 +270,3 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
         return apply.RETRY
     shim.refusals.forget(key)
     return None
-
-
-def _keep(live: Object, report: Report, manager: str) -> None:
-    """Stopped at step 5: what an earlier generation found out stands while its object does.
-
-    Until core has looked at the generation, what stood in its way stands as well: nothing is said of the new one.
-    """
-    before_status = live.get("status") or {}
-    current = before_status.get("conditions")
-    verdict = conditions.find(current, reasons.VALIDATED) or {}
-    looked = verdict.get("observedGeneration") == report.generation
-    for type_, attribute in (
-        (reasons.PROVIDER_COMPATIBLE, "compatible"),
-        (reasons.RESOURCE_CREATED, "created"),
-    ):
-        # That of the provider before is not for us to repeat: it would have us take over what we have not looked at.
-        before = (conditions.find(current, type_) or {}) if succession.says(live, manager, type_) else {}
-        if before.get("status") == "True":
-            setattr(report, attribute, before["message"])
-        elif before.get("status") == "False" and not looked:
-            failed = before_status.get("phase") == "Failed"
-            report.stop = Stop(type_, before["reason"], before["message"], failed=failed)
-    if not looked:
-        report.override_warning = (conditions.find(current, reasons.OVERRIDES_VALID) or {}).get("message")
-        report.generation = before_status.get("observedGeneration", report.generation)
-    elif report.compatible:
-        report.stop = Stop(reasons.VALIDATED, verdict["reason"], verdict["message"], failed=False)

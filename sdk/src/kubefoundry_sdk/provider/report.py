@@ -30,6 +30,10 @@ _GOING: Final = frozenset({"Recreating", "Terminating"})
 """Reasons of a stop for which what serves is about to go."""
 
 
+_BESIDE: Final = frozenset({"ApplyFailed", "ProviderError"})
+"""Reasons of a stop that says nothing of the spec."""
+
+
 @dataclass(slots=True)
 class Report:
     """Filled step by step by a reconcile; `status` makes the owned status fields of it."""
@@ -47,6 +51,7 @@ class Report:
     """The endpoint of an upstream object that is being deleted: published until it is gone."""
     stale: str | None = None
     """Message of a True `StaleStatus`."""
+    stale_reason: str = "NoUpstreamProgress"
     notes: list[str] = field(default_factory=list)
 
     def status(self, provider: Provider) -> dict[str, Any]:
@@ -89,8 +94,12 @@ class Report:
                 return "Running", "DeploymentReady", seen.message
             kept = "" if stop.reason in _GOING else "; the last good version keeps serving"
             return "Running", "DeploymentReady", f"{stop.message}{kept}"
-        if stop is not None and stop.type == reasons.PROVIDER_SELECTED and seen is not None:
-            # Another provider is chosen: what stands in its way is not what happens to ours.
+        if (
+            stop is not None
+            and seen is not None
+            and (stop.type == reasons.PROVIDER_SELECTED or stop.reason in _BESIDE)
+        ):
+            # What stands in the way is another provider's, or of the write: it is not what happens to this object.
             return seen.phase, seen.reason, f"{seen.message}; {stop.message}"
         if stop is not None and seen is not None and seen.phase == "Failed":
             return "Failed", "Failed", f"{seen.message}; {stop.message}"
@@ -118,7 +127,7 @@ class Report:
         elif self.created is not None:
             found.append(self._condition(reasons.RESOURCE_CREATED, True, "ResourceCreated", self.created))
         if self.stale:
-            found.append(self._condition(reasons.STALE_STATUS, True, "NoUpstreamProgress", self.stale))
+            found.append(self._condition(reasons.STALE_STATUS, True, self.stale_reason, self.stale))
         if self.override_warning:
             found.append(
                 self._condition(reasons.OVERRIDES_VALID, False, "UnknownKeys", self.override_warning)
