@@ -6,6 +6,7 @@ import base64
 import binascii
 import copy
 import json
+import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,6 +18,9 @@ from kubefoundry_sdk.provider.contract import Deployment
 
 RECORD: Final = (names.APPLIED_ANNOTATION, names.APPLIED_GENERATION_ANNOTATION)
 PROVIDER_LABEL: Final = f"{names.PREFIX}provider"
+
+_VERSIONED: Final = re.compile(r"([a-z0-9][a-z0-9.\-]*/)?v[0-9]+((alpha|beta)[0-9]+)?")
+"""An apiVersion as Kubernetes names them."""
 
 Ownership = Literal["ours", "leaving", "foreign"]
 
@@ -101,7 +105,11 @@ def applied(live: Object) -> Record | None:
     except (binascii.Error, zlib.error, ValueError, TypeError):
         return None
     if not (
-        isinstance(manifest, dict) and isinstance(spec, dict) and isinstance(manifest.get("metadata"), dict)
+        isinstance(manifest, dict)
+        and isinstance(spec, dict)
+        and isinstance(manifest.get("metadata"), dict)
+        # It becomes part of a URL (`moved`).
+        and _VERSIONED.fullmatch(str(manifest.get("apiVersion", "v1")))
     ):
         return None
     return Record(manifest, spec, str(refresh), image)
