@@ -15,7 +15,7 @@ from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU
 from support.suites import install_crd
-from support.waiting import until
+from support.waiting import reason, until
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 EXAMPLES: Final = ROOT / "examples"
@@ -53,3 +53,8 @@ async def says(api: Client, namespace: str, **status: Any) -> Object:
     body = {"apiVersion": WIDGETS.api_version, "kind": WIDGETS.kind, "status": status}
     body["metadata"] = {name: live["metadata"][name] for name in ("name", "namespace", "uid")}
     return await api.apply_status(WIDGETS, body, manager="widget-operator")
+
+
+def reason_of(deployment: Object) -> str | None:
+    """Of `ResourceCreated`."""
+    return reason(deployment, "ResourceCreated")
