@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from kubefoundry_core.abandonment import Abandoned, dead_managers, orphaned_finalizers, remaining
 
-DELETED = datetime(2026, 3, 1, tzinfo=UTC)
 CLEANUP = 300.0
 ACME = "kubefoundry.ai/acme-provider"
 ZETA = "kubefoundry.ai/zeta-provider"
@@ -48,41 +46,48 @@ def deleted(*finalizers: str) -> dict[str, Any]:
 def test_finalizers(
     finalizers: list[str], lost_in: dict[str, float], since: float, expected: Abandoned
 ) -> None:
-    now = DELETED + timedelta(seconds=since)
-
-    assert orphaned_finalizers(deleted(*finalizers), lost_in, CLEANUP, now) == expected
+    assert orphaned_finalizers(deleted(*finalizers), lost_in, CLEANUP - since) == expected
 
 
 def test_finalizers_of_what_is_not_deleted_stay() -> None:
     live = deleted(ACME)
     del live["metadata"]["deletionTimestamp"]
 
-    assert orphaned_finalizers(live, {}, CLEANUP, DELETED + timedelta(days=1)) == Abandoned((), None)
+    assert orphaned_finalizers(live, {}, -86400.0) == Abandoned((), None)
 
 
-def published(current: str | None, *managers: str) -> dict[str, Any]:
+def published(current: str | None, *managers: str, accepts: bool = True) -> dict[str, Any]:
+    """accepts: whether the chosen provider has said that it takes over."""
+    created = {"type": "ResourceCreated", "status": "False", "reason": "WaitingForCleanup"}
+    said = [{"type": "ProviderCompatible", "status": "True"}, created] if accepts else []
     return {
         "metadata": {
             "name": "m",
             "namespace": "n",
+            "generation": 2,
             "managedFields": [
                 {"manager": manager, "operation": "Apply", "subresource": "status"} for manager in managers
             ],
         },
-        "status": {"provider": {"name": current}} if current else {},
+        "status": {
+            **({"provider": {"name": current}} if current else {}),
+            "conditions": [{**item, "observedGeneration": 2} for item in said],
+        },
     }
+
+
+BOTH = ("acme-provider", "zeta-provider")
 
 
 @pytest.mark.parametrize(
     ("current", "managers", "lost_in", "expected"),
     [
-        pytest.param("zeta", ["acme-provider"], {}, Abandoned(("acme-provider",), None), id="absent"),
-        pytest.param(
-            "zeta", ["acme-provider"], {"acme": 0.0}, Abandoned(("acme-provider",), None), id="silent"
-        ),
-        pytest.param("zeta", ["acme-provider"], {"acme": 160.0}, Abandoned((), 160), id="still there"),
-        pytest.param("acme", ["acme-provider"], {}, Abandoned((), None), id="gone but chosen: may serve on"),
-        pytest.param(None, ["acme-provider"], {}, Abandoned((), None), id="nobody chosen"),
+        pytest.param("zeta", BOTH, {}, Abandoned(("acme-provider",), None), id="absent"),
+        pytest.param("zeta", BOTH, {"acme": 0.0}, Abandoned(("acme-provider",), None), id="silent"),
+        pytest.param("zeta", BOTH, {"acme": 160.0}, Abandoned((), 160), id="still there"),
+        pytest.param("zeta", BOTH[:1], {}, Abandoned((), None), id="its successor has not spoken"),
+        pytest.param("acme", BOTH[:1], {}, Abandoned((), None), id="gone but chosen: may serve on"),
+        pytest.param(None, BOTH[:1], {}, Abandoned((), None), id="nobody chosen"),
         pytest.param(
             "zeta",
             ["provider-selector", "kubefoundry-core", "zeta-provider"],
@@ -98,8 +103,12 @@ def test_managers(
     assert dead_managers(published(current, *managers), lost_in) == expected
 
 
+def test_what_a_lost_provider_published_stays_until_its_successor_takes_over() -> None:
+    assert dead_managers(published("zeta", *BOTH, accepts=False), {}) == Abandoned((), None)
+
+
 def test_a_manager_without_status_fields_has_published_nothing() -> None:
-    live = published("zeta", "acme-provider")
+    live = published("zeta", *BOTH)
     del live["metadata"]["managedFields"][0]["subresource"]
 
     assert dead_managers(live, {}) == Abandoned((), None)

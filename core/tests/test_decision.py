@@ -274,14 +274,12 @@ def test_core_shares_words_only_with_the_chosen_provider(
     assert shared(written_by("acme", chosen)) == expected
 
 
-@pytest.mark.parametrize(("chosen", "core_speaks"), [("acme", False), ("beta", True)])
-def test_a_provider_that_waits_for_anothers_clean_up_speaks_for_itself(
-    chosen: str, core_speaks: bool
-) -> None:
+@pytest.mark.parametrize("chosen", ["acme", "beta"])
+def test_a_provider_speaks_for_itself_and_until_it_has_let_go(chosen: str) -> None:
     decided = decide(written_by("acme", chosen), around("acme", "beta"))
 
-    assert ("phase" in decided) is core_speaks
-    assert (find(decided["conditions"], "Ready") is not None) is core_speaks
+    assert "phase" not in decided
+    assert find(decided["conditions"], "Ready") is None
 
 
 def written_by(provider: str, chosen: str | None) -> dict[str, Any]:
@@ -343,3 +341,16 @@ def test_a_condition_of_which_the_selector_holds_a_part_is_not_given_up(
 
     held = find(decided["conditions"], "ProviderSelected")
     assert (held is not None) is kept
+
+
+@pytest.mark.parametrize("reason", ["NoMatchingProvider", "NoHealthyProviders"])
+@pytest.mark.parametrize(("generation", "told"), [(1, True), (0, False)])
+def test_that_no_provider_fits_is_in_the_message(reason: str, generation: int, told: bool) -> None:
+    said = {**condition("False", "ProviderSelected", reason), "message": "none fits"}
+    body = deployment(GOOD, {"conditions": [{**said, "observedGeneration": generation}]})
+    body["metadata"]["generation"] = 1
+
+    decided = decide(body, around("acme"))
+
+    ready = find(decided["conditions"], "Ready") or {}
+    assert (decided["message"] == "none fits", ready["message"] == "none fits") == (told, told)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -66,13 +65,6 @@ async def test_what_is_waited_for(
     objects.replace([live] if live else [], "9")
 
     assert await finalizer.clean_up(NOBODY, deployment(*finalizers), MODELS, objects, None) == left
-
-
-def test_the_time_counts_from_the_deletion() -> None:
-    now = datetime(2026, 3, 1, 0, 4, 50, tzinfo=UTC)
-
-    assert finalizer.time_left(deployment(), 300.0, now) == 10.0
-    assert finalizer.time_left(deployment(), 60.0, now) == -230.0
 
 
 @pytest.mark.parametrize(("said", "seconds"), [(None, 300.0), ("2", 2.0), ("0.5", 0.5), ("0", 0.0)])

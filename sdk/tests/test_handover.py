@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubefoundry_sdk.provider.handover import Waits, given_up, others
+from kubefoundry_sdk.provider.handover import given_up, others
+from kubefoundry_sdk.runtime.waits import Waits
 
 TIMEOUT = 300.0
 
@@ -25,29 +26,36 @@ def test_whose_finalizers_hold_it(finalizers: list[str] | None, expected: list[s
     assert others({"metadata": {"finalizers": finalizers}}, "kaito") == expected
 
 
+KEY = ("n", "m")
+WHAT = ("u", "dynamo")
+
+
 def test_the_wait_ends_after_the_time_from_its_first_sight() -> None:
     waits = Waits(TIMEOUT)
 
-    assert waits.left(KEY, "u", ["dynamo"], 100.0) == TIMEOUT
-    assert waits.left(KEY, "u", ["dynamo"], 100.0 + TIMEOUT - 1) == 1
-    assert waits.left(KEY, "u", ["dynamo"], 100.0 + TIMEOUT) == 0
+    assert waits.left(KEY, WHAT, 100.0) == TIMEOUT
+    assert waits.left(KEY, WHAT, 100.0 + TIMEOUT - 1) == 1
+    assert waits.left(KEY, WHAT, 100.0 + TIMEOUT) == 0
 
 
-@pytest.mark.parametrize("uid, holders", [("other", ["dynamo"]), ("u", ["kuberay"])])
-def test_another_object_or_holder_gets_its_own_time(uid: str, holders: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("key", "what"),
+    [(("n", "other"), WHAT), (KEY, ("made anew", "dynamo")), (KEY, ("u", "kuberay")), (KEY, ("u",))],
+)
+def test_another_object_or_holder_gets_its_own_time(key: tuple[str, str], what: tuple[str, ...]) -> None:
     waits = Waits(TIMEOUT)
-    waits.left(KEY, "u", ["dynamo"], 0.0)
+    waits.left(KEY, WHAT, 0.0)
 
-    assert waits.left(KEY, uid, holders, 200.0) == TIMEOUT
+    assert waits.left(key, what, 200.0) == TIMEOUT
 
 
 def test_a_wait_that_is_over_is_forgotten() -> None:
     waits = Waits(TIMEOUT)
-    waits.left(KEY, "u", ["dynamo"], 0.0)
+    waits.left(KEY, WHAT, 0.0)
 
     waits.forget(KEY)
 
-    assert waits.left(KEY, "u", ["dynamo"], 200.0) == TIMEOUT
+    assert waits.left(KEY, WHAT, 200.0) == TIMEOUT
 
 
 def test_giving_up_names_who_did_not_clean_up_and_what_to_do() -> None:

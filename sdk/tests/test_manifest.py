@@ -155,3 +155,38 @@ def test_a_record_of_any_depth_is_read_to_the_depth_that_is_read_of_everything()
 
     assert record is not None
     assert not nested(record.manifest, LEVELS)
+
+
+@pytest.mark.parametrize(
+    ("owner", "marked", "manager", "expected"),
+    [
+        ("u", None, "acme-provider", True),
+        (None, "u", "acme-provider", True),
+        ("other", "u", "acme-provider", True),
+        (None, None, "acme-provider", False),
+        ("other", "other", "acme-provider", False),
+        ("u", "u", "kubectl", False),
+        ("u", "u", "else-provider", False),
+    ],
+)
+def test_who_made_it(owner: str | None, marked: str | None, manager: str, expected: bool) -> None:
+    live: dict[str, Any] = {
+        "metadata": {
+            "name": "m",
+            "namespace": "n",
+            "ownerReferences": [
+                {
+                    "apiVersion": "kubefoundry.ai/v1alpha1",
+                    "kind": "ModelDeployment",
+                    "name": "m",
+                    "uid": owner,
+                }
+            ]
+            if owner
+            else [],
+            "annotations": {"kubefoundry.ai/owner-uid": marked} if marked else {},
+            "managedFields": [{"manager": manager, "operation": "Apply"}],
+        }
+    }
+
+    assert manifest.made_by(live, "u", "acme-provider") is expected

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.selections import MORE_GPUS, A, B, Deployment, offered
+from support.selections import B_SGLANG, MORE_GPUS, SGLANG, A, B, Deployment, offered
 
 
 def test_refused_before_anything_was_created_goes_to_another() -> None:
@@ -64,3 +64,51 @@ def test_a_refusal_later_on_changes_nothing(created: str) -> None:
     deployment.turn(A, B)
 
     assert deployment.provider == "a"
+
+
+def held_by(deployment: Deployment, *providers: str) -> None:
+    """The first one serves: it has published what it made."""
+    deployment.object["metadata"]["finalizers"] = [f"kubefoundry.ai/{name}-provider" for name in providers]
+    deployment.status["provider"]["resourceName"] = "m"
+    deployment.put_condition("ResourceCreated", status="True")
+
+
+def serving_a_and_refused_by_b(*, holds: tuple[str, ...] = ("a",)) -> Deployment:
+    """A serves, the user asks for what it cannot do, B is chosen and refuses."""
+    deployment = Deployment()
+    deployment.turn(A, B_SGLANG)
+    held_by(deployment, *holds)
+    deployment.users_change(SGLANG)
+    deployment.turn(A, B_SGLANG)
+    assert deployment.provider == "b"
+    held_by(deployment, *holds)
+    deployment.shim_refuses("b", "B cannot do that")
+    return deployment
+
+
+def test_a_successor_that_refuses_leaves_the_model_where_it_is_served() -> None:
+    deployment = serving_a_and_refused_by_b()
+
+    told = deployment.turn(A, B_SGLANG)
+
+    assert told is not None and "b refused it" in told
+    assert told.endswith(". Provider a keeps what it serves")
+    assert deployment.provider == "a"
+    assert deployment.turn(A, B_SGLANG) is None
+    assert deployment.provider == "a"
+
+
+def test_another_successor_is_asked_first() -> None:
+    deployment = serving_a_and_refused_by_b()
+
+    deployment.turn(A, B_SGLANG, offered("c", engines=["sglang"], priority=-1))
+
+    assert deployment.provider == "c"
+
+
+def test_a_successor_that_has_made_something_is_not_left() -> None:
+    deployment = serving_a_and_refused_by_b(holds=("a", "b"))
+
+    deployment.turn(A, B_SGLANG)
+
+    assert deployment.provider == "b"

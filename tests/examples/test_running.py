@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from kubefoundry_demo.suite import Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.api.managed_fields import managers
 from kubefoundry_sdk.api.names import SELECTOR_MANAGER
 from kubefoundry_sdk.cluster.client import Client
@@ -20,27 +15,13 @@ from support.deployments import GPU, model_deployment
 from support.suites import install_crd
 from support.upstream import standin
 from support.waiting import message, phase, reason, until, until_deployment
+from support.widgets import EXAMPLES, WIDGETS, install
 
 pytestmark = pytest.mark.integration
 
-ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = ROOT / "examples"
-WIDGETS = Kind("example.com", "v1", "widgets", "Widget")
-
-
-def manifest_of_the_guide() -> list[dict[str, Any]]:
-    """What the command in docs/writing-a-shim.md makes of a manifest of ours."""
-    guide = (ROOT / "docs" / "writing-a-shim.md").read_text()
-    [command] = re.findall(r"^sed (?:.*\\\n)*.* > .*$", guide, flags=re.M)
-    made = subprocess.run(
-        ["sh", "-ec", command.rpartition(" > ")[0]], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    return [document for document in yaml.safe_load_all(made.stdout) if document]
-
 
 async def test_a_shim_of_a_third_party(fresh: Suite, api: Client, namespace: str) -> None:
-    install_crd(fresh, yaml.safe_load((EXAMPLES / "shim" / "widgets.crd.yaml").read_text()))
-    fresh.install("widgets", documents=manifest_of_the_guide())
+    install(fresh)
     fresh.start("core", "widgets")
 
     body = model_deployment("m", namespace, {**GPU, "image": "example.com/vllm:1"}, provider="widgets")

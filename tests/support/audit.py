@@ -38,11 +38,13 @@ class AuditLog:
         ]
 
     def writes(self, component: str, namespace: str, resource: str) -> list[str]:
-        """Verb and URI of those that change something, dry runs apart."""
+        """Verb and URI of those that change something, dry runs apart. A conflict has changed nothing."""
         return [
             f"{entry['verb']} {entry['requestURI']}"
             for entry in self.requests(component, namespace, resource)
-            if entry["verb"] in WRITES and "dryRun=All" not in entry["requestURI"]
+            if entry["verb"] in WRITES
+            and "dryRun=All" not in entry["requestURI"]
+            and entry["responseStatus"]["code"] != 409
         ]
 
     def all(self, namespace: str | None = None) -> list[tuple[str, dict[str, Any]]]:

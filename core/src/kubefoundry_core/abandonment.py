@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
-from kubefoundry_sdk.api import managed_fields, names
+from kubefoundry_sdk.api import handover, managed_fields, names
 from kubefoundry_sdk.api.kinds import Object
 
 _SUFFIX: Final = names.provider_manager("")
@@ -24,16 +23,14 @@ class Abandoned:
     again: float | None
 
 
-def orphaned_finalizers(deployment: Object, lost_in: LostIn, timeout: float, now: datetime) -> Abandoned:
+def orphaned_finalizers(deployment: Object, lost_in: LostIn, left: float) -> Abandoned:
     """Finalizers of providers that are gone, on an object whose deletion has waited long enough for them.
 
-    timeout: seconds from deletionTimestamp that a shim has to clean up (003 §4.7).
+    left: seconds that a shim still has to clean up (003 §4.7), from when core first saw the deletion.
     """
     meta = deployment["metadata"]
-    deleted = meta.get("deletionTimestamp")
-    if not deleted:
+    if not meta.get("deletionTimestamp"):
         return Abandoned((), None)
-    left = timeout - (now - datetime.fromisoformat(deleted)).total_seconds()
     return _abandoned(
         {
             finalizer: max(left, lost_in.get(_provider(finalizer.removeprefix(names.PREFIX)), 0.0))
@@ -46,15 +43,18 @@ def orphaned_finalizers(deployment: Object, lost_in: LostIn, timeout: float, now
 def dead_managers(deployment: Object, lost_in: LostIn) -> Abandoned:
     """Field managers of providers that are gone and still own status, though another provider is chosen.
 
-    A silent provider that is still the chosen one keeps what it published: its model may well serve on.
+    A silent provider that is still the chosen one keeps what it published: its model may well serve on. And so does
+    one whose successor has not said that it takes over.
     """
     current = ((deployment.get("status") or {}).get("provider") or {}).get("name")
-    if not current:
+    wrote = managed_fields.managers(deployment, "status")
+    # Until the successor has written, those that stand there are the words of the one before.
+    if not current or names.provider_manager(current) not in wrote or not handover.accepted(deployment):
         return Abandoned((), None)
     return _abandoned(
         {
             manager: lost_in.get(_provider(manager), 0.0)
-            for manager in managed_fields.managers(deployment, "status")
+            for manager in wrote
             if manager.endswith(_SUFFIX) and manager != names.provider_manager(current)
         }
     )

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
-from datetime import UTC, datetime
 
 from kubefoundry_core.abandonment import dead_managers, orphaned_finalizers, remaining
 from kubefoundry_core.announcements import announcements
@@ -24,6 +23,7 @@ from kubefoundry_sdk.runtime.lease import DURATION, Expiry, expired
 from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.spread import Spread
 from kubefoundry_sdk.runtime.store import Key
+from kubefoundry_sdk.runtime.waits import Waits
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +46,7 @@ class Controller:
         self._healths: dict[str, Health] = {}
         self._health_timer: asyncio.TimerHandle | None = None
         self._news = Spread(self._queue.add)
+        self._deletions = Waits(process.options.finalizer_timeout)
         self._lease_expiry = Expiry(self._clock)
         self._selector = False
         self._lease_timer: asyncio.TimerHandle | None = None
@@ -68,6 +69,7 @@ class Controller:
 
     async def _reconcile(self, key: Key) -> float | None:
         if not self._deployments.get(key):
+            self._deletions.forget(key)
             return None
         try:
             waits = [await self._remove_orphaned_finalizers(key)]
@@ -100,13 +102,15 @@ class Controller:
         live = self._deployments.get(key)
         if live is None:
             return None
-        timeout = self._process.options.finalizer_timeout
-        orphaned = orphaned_finalizers(live, self._providers.lost_in(), timeout, datetime.now(UTC))
+        if not live["metadata"].get("deletionTimestamp"):
+            return None
+        left = self._deletions.left(key, [live["metadata"]["uid"]], self._clock())
+        orphaned = orphaned_finalizers(live, self._providers.lost_in(), left)
         if not orphaned.names:
             return orphaned.again
         meta = live["metadata"]
         kept = [name for name in meta["finalizers"] if name not in orphaned.names]
-        left = remaining(live)
+        behind = remaining(live)
         stored = await self._process.client.json_patch(
             MODEL_DEPLOYMENTS,
             meta["name"],
@@ -123,14 +127,14 @@ class Controller:
             ", ".join(orphaned.names),
             meta["namespace"],
             meta["name"],
-            timeout,
-            left,
+            self._deletions.timeout,
+            behind,
         )
         self._process.recorder.event(
             live,
             "Warning",
             "FinalizerTimeout",
-            f"Finalizer removed after timeout, provider resource may be orphaned: {left}",
+            f"Finalizer removed after timeout, provider resource may be orphaned: {behind}",
         )
         if kept:
             self._deployments.put(stored)

@@ -33,6 +33,9 @@ PROBLEMS: Final = 20
 PAUSED: Final = "reconciliation paused"
 """What a provider says as well (contract §4.3)."""
 
+_NONE_FITS: Final = ("NoMatchingProvider", "NoHealthyProviders")
+"""Reasons that a selector gives where it chooses none (contract §3)."""
+
 REPORTED: Final = frozenset({"phase", "message", "observedGeneration", reasons.READY})
 """Status fields and the condition that are the provider's from its first report on (contract §3)."""
 
@@ -94,17 +97,31 @@ def decide(deployment: Object, around: Surroundings) -> Object:
     )
     if healthy:
         conditions.append(healthy)
-    # A provider that waits for another one's clean-up speaks too, before it has come to what it is asked for.
-    reported = find(live.get("conditions"), reasons.PROVIDER_COMPATIBLE) or _chosen_has_written(deployment)
+    # A provider that waits for another one's clean-up speaks too, before it has come to what it is asked for, and so
+    # does that other one, until it has let go.
+    reported = find(live.get("conditions"), reasons.PROVIDER_COMPATIBLE) or _a_provider_has_written(
+        deployment
+    )
     if not reported:
         paused = (meta.get("annotations") or {}).get(names.PAUSED_ANNOTATION) == "true"
-        phase, message = "Pending", invalid or (PAUSED if paused else selection.waiting)
+        waiting = (
+            _none_fits(live, generation) or WAITING if selection.waiting == WAITING else selection.waiting
+        )
+        phase, message = "Pending", invalid or (PAUSED if paused else waiting)
         if meta.get("deletionTimestamp"):
             phase = "Terminating"
             message = f"Waiting for finalizers: {', '.join(meta.get('finalizers') or ())}"
         status |= {"phase": phase, "message": message, "observedGeneration": generation}
         conditions.append(condition(reasons.READY, False, "Progressing", message, generation=generation))
     return {**status, "conditions": conditions}
+
+
+def _none_fits(live: Object, generation: int) -> str | None:
+    """Why the selector has found no provider; None where it has not said so."""
+    said = find(live.get("conditions"), reasons.PROVIDER_SELECTED) or {}
+    if said.get("status") != "False" or said.get("observedGeneration") != generation:
+        return None
+    return str(said.get("message")) if said.get("reason") in _NONE_FITS else None
 
 
 def shared(deployment: Object) -> frozenset[str]:
@@ -114,6 +131,11 @@ def shared(deployment: Object) -> frozenset[str]:
     Once another provider is chosen nothing is shared: a condition of which core keeps a part cannot be released.
     """
     return REPORTED if _chosen_has_written(deployment) else frozenset()
+
+
+def _a_provider_has_written(deployment: Object) -> bool:
+    suffix = names.provider_manager("")
+    return any(manager.endswith(suffix) for manager in managed_fields.managers(deployment, "status"))
 
 
 def _chosen_has_written(deployment: Object) -> bool:

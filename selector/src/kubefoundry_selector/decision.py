@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from kubefoundry_sdk.api import conditions, managed_fields, names, reasons
+from kubefoundry_sdk.api import conditions, handover, managed_fields, names, reasons
 from kubefoundry_sdk.api.conditions import Condition, condition, find
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_selector.candidate import Provider, Request, incapabilities, request
@@ -118,6 +118,10 @@ def _turn(deployment: Object, standing: Standing, registered: Sequence[Provider]
     if reselect and standing.settled:
         failed = replace(memory, reselect=standing.memory.reselect)
         return _kept(standing, failed, generation, f"; {RESELECT_FAILED}{decision.text}")
+    if (holder := _serving(deployment, standing.name)) is not None:
+        # Without the words of the refusal: they are gone from the status once the model is back.
+        left = request(deployment, dict.fromkeys(memory.left_out, ""))
+        return _handed_back(holder, select(left, registered), memory, generation)
     return _none(decision, standing, memory, generation)
 
 
@@ -146,12 +150,34 @@ def refused(deployment: Object, provider: str | None) -> str | None:
         or found is None
         or found.get("status") != "False"
         or found.get("observedGeneration") != deployment["metadata"]["generation"]
-        or (live.get("provider") or {}).get("resourceName")
-        or conditions.is_true(live.get("conditions"), reasons.RESOURCE_CREATED)
+        or _has_made(deployment, provider)
         or names.provider_manager(provider) not in managed_fields.managers(deployment, "status")
     ):
         return None
     return str(found.get("message", ""))
+
+
+def _has_made(deployment: Object, provider: str) -> bool:
+    """Whether the provider has made anything. While another one holds the model, what is published is that one's."""
+    live = deployment.get("status") or {}
+    published = (live.get("provider") or {}).get("resourceName") or conditions.is_true(
+        live.get("conditions"), reasons.RESOURCE_CREATED
+    )
+    return provider in handover.holders(deployment) or bool(published and not _serving(deployment, provider))
+
+
+def _serving(deployment: Object, chosen: str | None) -> str | None:
+    """Another provider that still holds the model: it serves until the chosen one has said that it takes over."""
+    return next((name for name in handover.holders(deployment) if name != chosen), None)
+
+
+def _handed_back(holder: str, decision: Decision, memory: Memory, generation: int) -> Object:
+    """All that were asked have refused, and none is left: the model stays where it is served."""
+    message = remember(f"{decision.text}. Provider {holder} keeps what it serves", memory)
+    return {
+        "provider": {"name": holder, "selectedReason": f"kept → {holder} (no other provider takes it)"},
+        "conditions": [_selected(False, decision.reason, message, generation)],
+    }
 
 
 def _chosen(decision: Decision, memory: Memory, generation: int) -> Object:

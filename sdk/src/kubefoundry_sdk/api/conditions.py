@@ -29,9 +29,17 @@ def condition(
         "type": type_,
         "status": text,
         "reason": reason,
-        "message": message[:MAX_MESSAGE],
+        "message": clip(message),
         "observedGeneration": generation,
     }
+
+
+def clip(message: str, limit: int = MAX_MESSAGE) -> str:
+    """The message with its middle left out where it is too long: what happened comes first, what to do last."""
+    if len(message) <= limit:
+        return message
+    first = limit // 2
+    return f"{message[:first]} … {message[len(message) - (limit - first - 3) :]}"
 
 
 def find(conditions: Iterable[Mapping[str, Any]] | None, type_: str) -> Condition | None:

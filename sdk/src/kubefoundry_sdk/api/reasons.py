@@ -44,6 +44,8 @@ REASONS: Final[dict[str, frozenset[str]]] = {
             "CRDNotInstalled",
             "UnsupportedSchema",
             "ApplyRejected",
+            "ApplyFailed",
+            "ProviderError",
             "NameConflict",
             "Recreating",
             "WaitingForCleanup",
@@ -54,7 +56,7 @@ REASONS: Final[dict[str, frozenset[str]]] = {
         {"DeploymentReady", "Progressing", "Failed", "ScaledToZero", "Unknown", "EndpointUnverified"}
     ),
     PROVIDER_HEALTHY: frozenset({"HeartbeatSeen", "HeartbeatLost", "UpstreamOperatorDown"}),
-    STALE_STATUS: frozenset({"NoUpstreamProgress"}),
+    STALE_STATUS: frozenset({"NoUpstreamProgress", "ProviderError"}),
     OVERRIDES_VALID: frozenset({"UnknownKeys"}),
 }
 """Reasons of each condition type of a ModelDeployment."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 UNDECLARED: Final = "failed to create typed patch object"
+TOO_LARGE: Final = ("etcdserver: request is too large", "trying to send message larger than max")
+"""What etcd and its client say of an object beyond their limits; the API server passes both on as a 500."""
 
 
 LONGEST: Final = 300.0
@@ -66,10 +68,11 @@ class ApiError(Exception):
     def rejected(self) -> bool:
         """The content was refused: any 4xx but those that say something about the moment (contract §4).
 
-        And an apply of a field that the kind's schema does not declare, which is a 500 (seen on Kubernetes 1.36).
+        And an apply of a field that the kind's schema does not declare, or of an object too large for etcd, which are
+        a 500 (seen on Kubernetes 1.36).
         """
         if self.code == 500:
-            return self.message.startswith(UNDECLARED)
+            return self.message.startswith(UNDECLARED) or any(words in self.message for words in TOO_LARGE)
         return 400 <= self.code < 500 and self.code not in (401, 404, 408, 409, 410, 429)
 
 

@@ -198,6 +198,7 @@ async def _store(client: Client, kind: Kind, store: Store, obj: Object, *, manag
     """Applies the object: as a new one where the store knows none, else to the very one that it knows.
 
     Whose that one is, is asked here and not only before the turn's first request: another's may have come meanwhile.
+    And it is that one as we know it: who has slept through a change decides again (a conflict).
     """
     namespace, name = _key(obj)
     owner = manifest.owner_uid(obj) or ""
@@ -213,7 +214,8 @@ async def _store(client: Client, kind: Kind, store: Store, obj: Object, *, manag
                 raise
     elif not manifest.made_for(live, owner):
         raise NameTaken(f"{kind.kind} '{name}'")
-    body = {**obj, "metadata": {**obj["metadata"], "uid": live["metadata"]["uid"]}}
+    known = {name: live["metadata"][name] for name in ("uid", "resourceVersion")}
+    body = {**obj, "metadata": {**obj["metadata"], **known}}
     store.put(await _apply(client, kind, body, manager=manager, exists=True))
 
 

@@ -13,7 +13,7 @@ from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.provider import apply
 from kubefoundry_sdk.provider.contract import Deployment, Provider
 from kubefoundry_sdk.provider.drift import Corrections
-from kubefoundry_sdk.provider.handover import Waits
+from kubefoundry_sdk.provider.failures import Failures
 from kubefoundry_sdk.provider.manifest import Record
 from kubefoundry_sdk.provider.moved import Looks
 from kubefoundry_sdk.provider.pod_watch import PodWatch
@@ -25,6 +25,7 @@ from kubefoundry_sdk.provider.upstream_operator import OperatorWatch
 from kubefoundry_sdk.provider.verification import Verification
 from kubefoundry_sdk.runtime.recorder import Recorder
 from kubefoundry_sdk.runtime.store import Key, Store
+from kubefoundry_sdk.runtime.waits import Waits
 
 
 @dataclass(slots=True)
@@ -32,8 +33,8 @@ class Shim:
     """What a reconcile works with. `helpers` is None for a provider without helper objects, `pods` for one that
     names none.
 
-    finalizer_timeout: seconds from deletionTimestamp after which the finalizer goes, whatever is left; other
-        providers get as long before this one goes on without their clean-up.
+    finalizer_timeout: seconds after which the finalizer of a ModelDeployment that was seen to be deleted goes,
+        whatever is left; other providers get as long before this one goes on without their clean-up.
     """
 
     provider: Provider
@@ -46,10 +47,16 @@ class Shim:
     pods: PodWatch | None
     verification: Verification
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    failures: Failures = field(default_factory=Failures)
     refusals: apply.Refusals = field(default_factory=apply.Refusals)
     corrections: Corrections = field(default_factory=Corrections)
     looks: Looks = field(default_factory=Looks)
     waits: Waits = field(init=False)
+    """For the clean-up of other providers."""
+    deletions: Waits = field(init=False)
+    """For what deletions leave upstream to be gone."""
+    tried: dict[Key, str] = field(default_factory=dict)
+    """Digests of the plans that were accepted in a dry run while another provider serves."""
     secrets: SecretCheck = field(init=False)
     leaving: dict[Key, tuple[str, Record]] = field(default_factory=dict)
     """What was applied to upstream objects that are on their way out, and the uid of the ModelDeployment: the next
@@ -61,11 +68,27 @@ class Shim:
 
     def __post_init__(self) -> None:
         self.waits = Waits(self.finalizer_timeout)
+        self.deletions = Waits(self.finalizer_timeout)
         self.secrets = SecretCheck(self.client, self.recorder)
 
     @property
     def manager(self) -> str:
         return names.provider_manager(self.provider.name)
+
+    def forget(self, key: Key) -> None:
+        """The ModelDeployment is gone."""
+        self.failures.forget(key)
+        self.refusals.forget(key)
+        self.corrections.forget(key)
+        self.looks.forget(key)
+        self.waits.forget(key)
+        self.deletions.forget(key)
+        self.silences.forget(key)
+        self.acknowledgements.forget(key)
+        self.secrets.forget(key)
+        self.verification.forget(key)
+        self.leaving.pop(key, None)
+        self.tried.pop(key, None)
 
 
 def read(live: Object) -> Deployment:

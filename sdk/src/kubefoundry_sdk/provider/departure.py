@@ -2,38 +2,43 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 from kubefoundry_sdk.api import conditions, names, reasons
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.provider import finalizer
+from kubefoundry_sdk.provider import finalizer, manifest, retained, succession
 from kubefoundry_sdk.provider.context import Shim
+from kubefoundry_sdk.provider.observation import observe
+from kubefoundry_sdk.provider.report import Report, Stop
 from kubefoundry_sdk.runtime import status
+from kubefoundry_sdk.runtime.store import key_of
 
 log = logging.getLogger(__name__)
 
 
-async def terminate(shim: Shim, live: Object, mine: bool) -> float | None:
+async def terminate(shim: Shim, live: Object, tells: bool) -> float | None:
     """Step 2: delete upstream, wait, let the ModelDeployment go; after the time-out in any case.
 
+    tells: whether the status is ours to write.
     Raises ApiError or Unreachable, before the time-out, where the deletion upstream fails.
     """
-    remaining = finalizer.time_left(live, shim.finalizer_timeout, shim.now())
+    remaining = _time_left(shim, live)
     try:
         left = await finalizer.clean_up(
             shim.client, live, shim.upstream.kind, shim.upstream.objects, shim.helpers
         )
     except ApiError as error:
         if remaining > 0:
-            if mine and error.rejected:
+            if tells and error.rejected:
                 await _tell_terminating(
                     shim, live, f"Deleting what was made upstream failed: {error.message}"
                 )
             raise
         left = [str(error)]
     if left and remaining > 0:
-        if mine:
+        if tells:
             await _tell_terminating(shim, live, f"Waiting for {', '.join(left)} to be deleted")
         return remaining + 0.1
     await _release(shim, live, left)
@@ -42,7 +47,7 @@ async def terminate(shim: Shim, live: Object, mine: bool) -> float | None:
 
 async def give_up(shim: Shim, live: Object) -> float | None:
     """Step 2 while the upstream objects are not known, because the API server does not list them."""
-    remaining = finalizer.time_left(live, shim.finalizer_timeout, shim.now())
+    remaining = _time_left(shim, live)
     if remaining > 0:
         return remaining + 0.1
     meta = live["metadata"]
@@ -50,6 +55,12 @@ async def give_up(shim: Shim, live: Object) -> float | None:
     left = f"{upstream.kind} {meta['namespace']}/{meta['name']} (unknown: {upstream.crd} cannot be listed)"
     await _release(shim, live, [left])
     return None
+
+
+def _time_left(shim: Shim, live: Object) -> float:
+    """Seconds until the finalizer goes in any case, from when this process first saw the deletion."""
+    now = asyncio.get_running_loop().time()
+    return shim.deletions.left(key_of(live), [live["metadata"]["uid"]], now)
 
 
 async def _release(shim: Shim, live: Object, left: list[str]) -> None:
@@ -81,29 +92,64 @@ async def _tell_terminating(shim: Shim, live: Object, message: str) -> None:
     await status.write(shim.client, shim.deployments, MODEL_DEPLOYMENTS, live, wanted, manager=shim.manager)
 
 
-async def let_go(shim: Shim, live: Object, held: bool) -> float | None:
-    """Step 4: with our finalizer on it, clean up, release every status field, and take the finalizer off.
+async def let_go(shim: Shim, live: Object) -> float | None:
+    """Step 4: another provider's, or nobody's. Seconds until another turn is due, or None.
 
-    An empty provider name changes nothing: whoever selects has not decided, and what runs goes on running.
+    What serves goes on serving and being observed until the chosen provider has said that it takes over. Then all
+    that we have made is deleted, by ownership: whoever has removed our finalizer, or created it late.
     """
-    name = ((live.get("status") or {}).get("provider") or {}).get("name")
-    if not name:
+    key, meta = key_of(live), live["metadata"]
+    upstream = shim.upstream.objects.get(key) if shim.upstream.kind else None
+    if upstream and manifest.made_by(upstream, meta["uid"], shim.manager):
+        # Of others' ModelDeployments we keep too little to decide on (`shim.trim`) until our finalizer is there.
+        await finalizer.restore(shim.client, shim.deployments, live, shim.provider.name)
+        current = shim.deployments.get(key)
+        if current is None or current["metadata"]["uid"] != meta["uid"]:
+            return None
+        live = current
+        if why := succession.waits_for(live, shim.manager):
+            return await _keep(shim, live, why)
+    elif not _chosen(live):
         return None
-    if held and await finalizer.clean_up(
-        shim.client, live, shim.upstream.kind, shim.upstream.objects, shim.helpers
+    if await finalizer.clean_up(
+        shim.client, live, shim.upstream.kind, shim.upstream.objects, shim.helpers, shim.manager
     ):
-        return None
-    key = (live["metadata"]["namespace"], live["metadata"]["name"])
+        why = f"{shim.provider.title} is being removed for provider {_chosen(live)}"
+        return await _keep(shim, live, why, reason="Terminating")
+    await _write(shim, live, {})
+    current = shim.deployments.get(key)
+    if current and current["metadata"]["uid"] == meta["uid"] and finalizer.has(current, shim.provider.name):
+        own = names.provider_finalizer(shim.provider.name)
+        await finalizer.remove(shim.client, shim.deployments, current, own, manager=shim.manager)
+    return None
+
+
+async def _keep(shim: Shim, live: Object, why: str, reason: str = "") -> float | None:
+    """Goes on telling what serves. The conditions of a chosen provider are its own to write, so ours go."""
+    report = Report(live["metadata"]["generation"])
+    if _chosen(live):
+        report.stop = Stop(reasons.PROVIDER_SELECTED, reason, why, failed=False)
+    else:
+        retained.as_before(live, report, shim.manager)
+    due = observe(shim, live, report)
+    told = report.status(shim.provider) if succession.speaks(live, shim.manager) else {}
+    await _write(shim, live, told)
+    return due
+
+
+async def _write(shim: Shim, live: Object, fields: Object) -> None:
     try:
-        await status.write(shim.client, shim.deployments, MODEL_DEPLOYMENTS, live, {}, manager=shim.manager)
+        await status.write(
+            shim.client, shim.deployments, MODEL_DEPLOYMENTS, live, fields, manager=shim.manager
+        )
     except ApiError as error:
         if error.code != 422:
             raise
         # Core still shares one of our conditions, and its part alone is none. It drops that at the event that
         # brought us here, so to us this is a conflict like any other.
         raise ApiError(409, "Conflict", error.message) from error
-    current = shim.deployments.get(key)
-    if held and current and current["metadata"]["uid"] == live["metadata"]["uid"]:
-        own = names.provider_finalizer(shim.provider.name)
-        await finalizer.remove(shim.client, shim.deployments, current, own, manager=shim.manager)
-    return None
+
+
+def _chosen(live: Object) -> str | None:
+    name = ((live.get("status") or {}).get("provider") or {}).get("name")
+    return str(name) if name else None

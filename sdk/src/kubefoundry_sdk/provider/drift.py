@@ -58,7 +58,7 @@ def _compare_list(applied: list[Any], live: Any, path: str, found: list[str]) ->
         if applied or live is not None:
             found.append(path)
         return
-    mark = next((name for name in ("uid", "name") if _told_apart(applied, name)), None)
+    mark = next((name for name in ("uid", "name") if told_apart(applied, name)), None)
     if mark is None:
         if len(live) < len(applied) or (len(live) > len(applied) and not _objects(applied)):
             found.append(path)
@@ -71,8 +71,17 @@ def _compare_list(applied: list[Any], live: Any, path: str, found: list[str]) ->
         _compare(item, known.get(item[mark]), f"{path}[{item[mark]}]", found)
 
 
-def _told_apart(items: list[Any], name: str) -> bool:
-    """Whether all are objects and each has another text under that name (ports may share one)."""
+def holds(applied: Any, live: Any) -> bool:
+    """Whether the live value has all that was applied."""
+    found: list[str] = []
+    _compare(applied, live, "", found)
+    return not found
+
+
+def told_apart(items: Any, name: str) -> bool:
+    """Whether that is a list of objects, each with another text under that name (ports may share one)."""
+    if not isinstance(items, list):
+        return False
     marks = [item.get(name) for item in items if isinstance(item, dict)]
     return 0 < len(marks) == len(items) == len(set(map(str, marks))) and all(
         isinstance(mark, str) for mark in marks

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from typing import Final
 
 from kubefoundry_sdk.api import names, reasons
+from kubefoundry_sdk.api.conditions import clip
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.provider import apply, finalizer, manifest
@@ -16,6 +18,12 @@ from kubefoundry_sdk.provider.context import Shim
 from kubefoundry_sdk.provider.plan import Plan
 from kubefoundry_sdk.provider.report import Stop
 from kubefoundry_sdk.runtime.store import Key
+
+LARGEST: Final = 192 * 1024
+"""Bytes of the result: the annotations of an object have 256 KiB together (Kubernetes), and others want some."""
+
+SHORT: Final = 4096
+"""Characters of the message beside objects that were left out."""
 
 
 def asked(deployment: Object) -> bool:
@@ -28,7 +36,8 @@ async def run(
     """Sends everything as a server-side dry run: the condition to show, and the result as JSON text.
 
     exists: whether the main object does. helpers: names of those that do.
-    The result holds `accepted`, `message` and `objects`, the manifests without KubeFoundry's record on them.
+    The result holds `accepted`, `message` and `objects`, the manifests without KubeFoundry's record on them;
+    `omitted` says so where they are too large.
     Admission of the main object may ask for a helper that is not there yet, and must not be made for a question:
     then `accepted` is null, and the message says what could not be tried.
     """
@@ -65,7 +74,17 @@ async def run(
         f"Dry run: {message}; remove annotation {names.DRY_RUN_ANNOTATION} to apply",
         failed=False,
     )
-    return stop, json.dumps(result, sort_keys=True)
+    return stop, text_of(result)
+
+
+def text_of(result: Object) -> str:
+    """The result as the annotation holds it: without the objects where these are too large for one."""
+    text = json.dumps(result, sort_keys=True)
+    if len(text.encode()) <= LARGEST:
+        return text
+    left_out = f"{len(result['objects'])} objects of {len(text.encode())} bytes together: too large for an annotation"
+    short = {**result, "message": clip(result["message"], SHORT), "objects": [], "omitted": left_out}
+    return json.dumps(short, sort_keys=True)
 
 
 def _asked_for(missing: list[Object], words: str) -> str | None:
@@ -79,7 +98,7 @@ def _asked_for(missing: list[Object], words: str) -> str | None:
 async def withdraw(shim: Shim, key: Key) -> None:
     """Takes an earlier result off: what it tells does not hold any more. No request where there is none."""
     live = shim.deployments.get(key)
-    if live is not None:
+    if live is not None and finalizer.owns_result(live, shim.provider.name):
         held = finalizer.has(live, shim.provider.name)
         await finalizer.own(
             shim.client, shim.deployments, live, shim.provider.name, hold=held, dry_run_result=None

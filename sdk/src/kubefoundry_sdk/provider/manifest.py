@@ -6,12 +6,13 @@ import base64
 import binascii
 import copy
 import json
+import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api import managed_fields, names
 from kubefoundry_sdk.api.foreign_json import decode
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.contract import Deployment
@@ -22,6 +23,9 @@ PROVIDER_LABEL: Final = f"{names.PREFIX}provider"
 RECORD_BYTES: Final = 4 * 2**20
 """Bytes of a record that is read. Users can write the annotation, and 20 kB of it may inflate to half a gigabyte;
 what we write is a spec of 128 KiB at most and what is rendered from it."""
+
+_VERSIONED: Final = re.compile(r"([a-z0-9][a-z0-9.\-]*/)?v[0-9]+((alpha|beta)[0-9]+)?")
+"""An apiVersion as Kubernetes names them."""
 
 Ownership = Literal["ours", "leaving", "foreign"]
 
@@ -114,6 +118,8 @@ def applied(live: Object) -> Record | None:
         and isinstance(spec, dict)
         and isinstance(manifest.get("metadata"), dict)
         and isinstance(image, str | None)
+        # It becomes part of a URL (`moved`).
+        and _VERSIONED.fullmatch(str(manifest.get("apiVersion", "v1")))
     ):
         return None
     return Record(manifest, spec, str(refresh), image)
@@ -144,10 +150,16 @@ def owned_by(live: Object, uid: str) -> bool:
     return owner is not None and owner.get("uid") == uid
 
 
+def made_by(live: Object, uid: str, manager: str) -> bool:
+    """Whether the provider of that field manager made it for that ModelDeployment, as far as anybody can tell."""
+    return made_for(live, uid) and manager in managed_fields.managers(live)
+
+
 def owner_uid(live: Object) -> str | None:
-    """The uid of the ModelDeployment that owns the object: what helper stores are indexed by."""
+    """The uid of the ModelDeployment that the object was made for: what helper stores are indexed by."""
     owner = _owner(live)
-    return str(owner["uid"]) if owner else None
+    marked = (live["metadata"].get("annotations") or {}).get(names.OWNER_UID_ANNOTATION)
+    return str(owner["uid"]) if owner else marked
 
 
 def owner_name(live: Object) -> str | None:

@@ -42,7 +42,7 @@ async def drifted(
     metadata = tuple(drift.differences({"metadata": applied["metadata"]}, live))
     if looks.fine(live):
         return metadata
-    version = str(applied["apiVersion"]).rpartition("/")[2]
+    version = str(applied.get("apiVersion", kind.api_version)).rpartition("/")[2]
     namespace, name = key_of(live)
     try:
         there = await client.get(Kind(kind.group, version, kind.plural, kind.kind), name, namespace)

@@ -3,20 +3,57 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import replace
+from typing import Any, Final
 
 from pydantic import ValidationError
 
 from kubefoundry_sdk.api import conditions, reasons
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider import manifest, pods, staleness, taken_up
+from kubefoundry_sdk.provider import failures, manifest, pods, staleness, taken_up
 from kubefoundry_sdk.provider.context import Shim, read
-from kubefoundry_sdk.provider.contract import Deployment
+from kubefoundry_sdk.provider.contract import Deployment, Endpoint, Observation, Replicas
 from kubefoundry_sdk.provider.report import Report
+from kubefoundry_sdk.runtime.store import key_of
+
+log = logging.getLogger(__name__)
+
+
+AGAIN: Final = 300.0
+"""Seconds until an object that could not be read is read again though nothing has changed."""
 
 
 def observe(shim: Shim, live: Object, report: Report) -> float | None:
     """Fills the report; seconds after which another look is due although nothing has changed, or None."""
+    try:
+        return _observe(shim, live, report)
+    except Exception as error:
+        log.exception("the status of %s/%s cannot be read", *key_of(live))
+        _not_read(shim, live, report, failures.described(error))
+        return AGAIN
+
+
+def _not_read(shim: Shim, live: Object, report: Report, fault: str) -> None:
+    """What was read last stands: what serves is not taken back for a fault in reading."""
+    before = live.get("status") or {}
+    counts, endpoint = before.get("replicas") or {}, before.get("endpoint") or {}
+    named = f"{shim.provider.upstream.kind} '{live['metadata']['name']}'"
+    message = f"Provider {shim.provider.name} cannot read the status of {named}: {fault}"
+    phase: Any = before.get("phase")
+    ready = conditions.find(before.get("conditions"), reasons.READY) or {}
+    stands = phase in ("Pending", "Failed") or (phase == "Running" and "service" in endpoint)
+    report.observation = Observation(
+        phase=phase if stands else "Deploying",
+        reason=ready.get("reason", "Unknown") if stands else "Unknown",
+        message=f"{message}; this is what was read last" if stands else message,
+        replicas=Replicas(*(counts.get(name, 0) for name in ("desired", "ready", "available"))),
+        endpoint=Endpoint(endpoint.get("service", ""), endpoint.get("port", 0)),
+    )
+    report.stale, report.stale_reason = message, "ProviderError"
+
+
+def _observe(shim: Shim, live: Object, report: Report) -> float | None:
     meta = live["metadata"]
     key = (meta["namespace"], meta["name"])
     upstream = shim.upstream.objects.get(key)

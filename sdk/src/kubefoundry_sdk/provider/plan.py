@@ -11,7 +11,7 @@ from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.equality import same
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider import content_names, documents, drift, manifest
+from kubefoundry_sdk.provider import content_names, documents, drift, manifest, trusted
 from kubefoundry_sdk.provider.change import identity_changed
 from kubefoundry_sdk.provider.contract import Deployment, Document, Provider, Rendered, Schema
 
@@ -79,6 +79,8 @@ def plan(
     record = manifest.applied(live) if live else remembered
     if record is not None and not converts:
         record = manifest.in_version(record, schema.api_version)
+    if record is not None and live is not None and record.manifest.get("apiVersion") == schema.api_version:
+        record = trusted.believed(record, live, rendered.main, provider.yielded)
     base = _base(provider, deployment, schema, record, rendered)
     paths = provider.named_by_content
     used = content_names.in_use(paths, rendered.main, record.manifest if record else live)
@@ -153,7 +155,7 @@ def _with_image(spec: ModelDeploymentSpec, image: str | None) -> ModelDeployment
 def _only_version_differs(record: manifest.Record, main: Object, base: Rendered, rendered: Rendered) -> bool:
     """Whether the CRD's version has moved on and nothing else: the API server converts, no need to write."""
     return (
-        record.manifest["apiVersion"] != main["apiVersion"]
+        record.manifest.get("apiVersion") != main["apiVersion"]
         and record.manifest["metadata"] == manifest.content(main)["metadata"]
         and same(base.main, rendered.main)
         and same(list(base.helpers), list(rendered.helpers))
@@ -194,6 +196,8 @@ def _helpers_before(
         known = manifest.applied(live)
         if known is None:
             continue
+        wanted = next((obj for obj in today.helpers if obj["metadata"]["name"] == name), {})
+        known = trusted.believed(known, live, wanted)
         together = record is not None and known == replace(record, manifest=known.manifest)
         rendered = base if together else _base(provider, deployment, schema, known, today)
         for obj in rendered.helpers if rendered else ():
@@ -212,7 +216,7 @@ def _wanted(
     """The applied manifests with the user's change brought onto them, or the new render as it is."""
     if base is None or record is None:
         return rendered
-    same_version = record.manifest["apiVersion"] == rendered.main["apiVersion"]
+    same_version = record.manifest.get("apiVersion") == rendered.main["apiVersion"]
     texts = provider.documents
     main = _rebased(texts, record.manifest, base.main, rendered.main) if same_version else rendered.main
     helpers = [

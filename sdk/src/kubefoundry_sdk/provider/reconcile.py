@@ -11,28 +11,33 @@ from dataclasses import replace
 
 from pydantic import ValidationError
 
-from kubefoundry_sdk.api import conditions, reasons
+from kubefoundry_sdk.api import conditions, names, reasons
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider import (
     apply,
     compatibility,
     correction,
     departure,
     dry_run,
+    failures,
     finalizer,
     handover,
+    manifest,
     moved,
     obstacle,
     pause,
     recreate,
+    retained,
+    succession,
 )
 from kubefoundry_sdk.provider.context import Shim, read
 from kubefoundry_sdk.provider.contract import UnsupportedSchema
 from kubefoundry_sdk.provider.observation import observe
 from kubefoundry_sdk.provider.plan import pinned, plan
 from kubefoundry_sdk.provider.report import Report, Stop, transitions
-from kubefoundry_sdk.runtime import status
-from kubefoundry_sdk.runtime.store import Key
+from kubefoundry_sdk.runtime import metrics, status
+from kubefoundry_sdk.runtime.store import Key, key_of
 
 log = logging.getLogger(__name__)
 
@@ -42,15 +47,7 @@ async def reconcile(shim: Shim, key: Key) -> float | None:
     live = shim.deployments.get(key)
     # 1. Gone.
     if live is None:
-        shim.refusals.forget(key)
-        shim.corrections.forget(key)
-        shim.looks.forget(key)
-        shim.acknowledgements.forget(key)
-        shim.leaving.pop(key, None)
-        shim.secrets.forget(key)
-        shim.verification.forget(key)
-        shim.waits.forget(key)
-        shim.silences.forget(key)
+        shim.forget(key)
         return None
     mine = ((live.get("status") or {}).get("provider") or {}).get("name") == shim.provider.name
     held = finalizer.has(live, shim.provider.name)
@@ -66,7 +63,14 @@ async def reconcile(shim: Shim, key: Key) -> float | None:
 
     # 2. Being deleted. Before pause, and whatever else is wrong.
     if live["metadata"].get("deletionTimestamp"):
-        return await departure.terminate(shim, live, mine) if held else None
+        tells = mine or succession.told(live, shim.manager)
+        return await departure.terminate(shim, live, tells) if held else None
+
+    # What stands is held, whatever ends the turn.
+    standing = shim.upstream.objects.get(key)
+    if mine and not held and standing and manifest.made_by(standing, live["metadata"]["uid"], shim.manager):
+        await finalizer.restore(shim.client, shim.deployments, live, shim.provider.name)
+        live = shim.deployments.get(key) or live
 
     # 3. Paused.
     if pause.paused(live):
@@ -76,10 +80,10 @@ async def reconcile(shim: Shim, key: Key) -> float | None:
 
     # 4. Another provider's, or nobody's.
     if not mine:
-        return await departure.let_go(shim, live, held)
+        return await departure.let_go(shim, live)
 
     report = Report(generation=live["metadata"]["generation"])
-    retry = await _write(shim, live, report)
+    retry = await _attempt(shim, live, report)
     if report.stop is not None and report.stop.reason != "DryRun":
         await dry_run.withdraw(shim, key)
 
@@ -93,17 +97,61 @@ async def reconcile(shim: Shim, key: Key) -> float | None:
     if current is None or current["metadata"]["uid"] != live["metadata"]["uid"]:
         return None
     if report.stop is None and report.compatible is None:
-        # Step 5 stopped before anything was found out, and nothing of ours exists: core's words stand.
-        return None
+        # Nothing was found out, and nothing of ours exists: core's words stand.
+        return retry
     wanted = report.status(shim.provider)
+    if report.observation is None and handover.spoken_for(current, shim.manager):
+        wanted = {"conditions": report.conditions()}
     before = current.get("status") or {}
-    if await status.write(
-        shim.client, shim.deployments, MODEL_DEPLOYMENTS, current, wanted, manager=shim.manager
-    ):
+    if await _tell(shim, current, wanted):
         for kind, reason, note in transitions(before, wanted):
             shim.recorder.event(current, kind, reason, note)
-    if wanted["phase"] != "Running":
+    if wanted.get("phase") != "Running":
         await shim.secrets.check(current)
+    return retry
+
+
+async def _tell(shim: Shim, live: Object, wanted: Object) -> bool:
+    """Writes the status; of one that is refused an Event is all that can tell."""
+    try:
+        return await status.write(
+            shim.client, shim.deployments, MODEL_DEPLOYMENTS, live, wanted, manager=shim.manager
+        )
+    except ApiError as error:
+        if error.rejected:
+            shim.recorder.event(live, "Warning", "StatusRejected", f"The status was refused: {error.message}")
+        raise
+
+
+async def _attempt(shim: Shim, live: Object, report: Report) -> float | None:
+    """Steps 5 to 14, and what to tell where they fail; seconds until another turn is due, or None.
+
+    Raises Unreachable: then nothing can be told either.
+    """
+    key, now = key_of(live), asyncio.get_running_loop().time
+    own = names.provider_finalizer(shim.provider.name)
+    mark = failures.mark(live, shim.upstream.objects.get(key), shim.upstream.digest, own)
+    if standing := shim.failures.standing(key, mark, now()):
+        told, left = standing
+        if told is not None:
+            failures.restored(report, told)
+        else:
+            retained.as_before(live, report, shim.manager)
+        return left
+    try:
+        retry = await _write(shim, live, report)
+    except Unreachable:
+        raise
+    except Exception as error:
+        api = isinstance(error, ApiError)
+        stop = failures.stop(shim.provider, error)
+        retry = shim.failures.note(key, mark, error, report, stop, now())
+        if report.stop is None:
+            retained.as_before(live, report, shim.manager)
+        metrics.ERRORS.labels(shim.provider.name, "api" if api else "internal").inc()
+        log.warning("writing %s/%s failed, again in %.1f s: %s", *key, retry, error, exc_info=not api)
+        return retry
+    shim.failures.forget(key)
     return retry
 
 
@@ -114,7 +162,7 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
     if not conditions.is_true(
         (live.get("status") or {}).get("conditions"), reasons.VALIDATED, generation=generation
     ):
-        _keep(live, report)
+        retained.unvalidated(live, report, shim.manager)
         return None
     try:
         deployment = read(live)
@@ -125,19 +173,7 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
         return None
 
     loop = asyncio.get_running_loop()
-    # 6. Another provider's finalizer is on it.
     key = (deployment.namespace, deployment.name)
-    if holders := handover.others(live, shim.provider.name):
-        left = shim.waits.left(key, deployment.uid, holders, loop.time())
-        if left > 0:
-            report.stop = handover.waiting(holders)
-            return left
-        shim.recorder.event(
-            live, "Warning", "FinalizerTimeout", handover.given_up(holders, shim.waits.timeout)
-        )
-    else:
-        shim.waits.forget(key)
-
     # 7. Compatible? With the image that serves, if one was chosen earlier.
     upstream = shim.upstream.objects.get(key)
     record = recreate.applied(shim, deployment, upstream)
@@ -204,13 +240,17 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
         report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyRejected", standing[0], failed=True)
         return standing[1]
 
-    # 12. Our finalizer, before anything exists that it must protect.
-    await finalizer.own(
-        shim.client, shim.deployments, live, shim.provider.name, hold=True, dry_run_result=None
-    )
-
-    report.created = f"Created {kind.kind} '{deployment.name}'"
     try:
+        # 6. Another provider holds it: here, because it serves until we can take over.
+        if stop := await handover.wait(shim, kind, todo, digest, live, upstream):
+            report.stop = stop
+            return stop.retry
+
+        # 12. Our finalizer, before anything exists that it must protect.
+        await finalizer.own(
+            shim.client, shim.deployments, live, shim.provider.name, hold=True, dry_run_result=None
+        )
+        report.created = f"Created {kind.kind} '{deployment.name}'"
         # 13. Recreate.
         if todo.recreate and upstream is not None:
             report.stop = await recreate.start(shim, kind, todo, upstream)
@@ -234,29 +274,3 @@ async def _write(shim: Shim, live: Object, report: Report) -> float | None:
         return apply.RETRY
     shim.refusals.forget(key)
     return None
-
-
-def _keep(live: Object, report: Report) -> None:
-    """Stopped at step 5: what an earlier generation found out stands while its object does.
-
-    Until core has looked at the generation, what stood in its way stands as well: nothing is said of the new one.
-    """
-    before_status = live.get("status") or {}
-    current = before_status.get("conditions")
-    verdict = conditions.find(current, reasons.VALIDATED) or {}
-    looked = verdict.get("observedGeneration") == report.generation
-    for type_, attribute in (
-        (reasons.PROVIDER_COMPATIBLE, "compatible"),
-        (reasons.RESOURCE_CREATED, "created"),
-    ):
-        before = conditions.find(current, type_) or {}
-        if before.get("status") == "True":
-            setattr(report, attribute, before["message"])
-        elif before.get("status") == "False" and not looked:
-            failed = before_status.get("phase") == "Failed"
-            report.stop = Stop(type_, before["reason"], before["message"], failed=failed)
-    if not looked:
-        report.override_warning = (conditions.find(current, reasons.OVERRIDES_VALID) or {}).get("message")
-        report.generation = before_status.get("observedGeneration", report.generation)
-    elif report.compatible:
-        report.stop = Stop(reasons.VALIDATED, verdict["reason"], verdict["message"], failed=False)

@@ -6,7 +6,7 @@ import logging
 
 from kubefoundry_sdk.api import reasons
 from kubefoundry_sdk.api.kinds import Kind, Object
-from kubefoundry_sdk.provider import apply, manifest
+from kubefoundry_sdk.provider import apply, manifest, trusted
 from kubefoundry_sdk.provider.context import Shim
 from kubefoundry_sdk.provider.contract import Deployment
 from kubefoundry_sdk.provider.manifest import Record
@@ -21,11 +21,14 @@ def applied(shim: Shim, deployment: Deployment, upstream: Object | None) -> Reco
     key = (deployment.namespace, deployment.name)
     if upstream is not None and manifest.made_for(upstream, deployment.uid):
         found = manifest.applied(upstream)
+        if found is not None:
+            found = trusted.of_what_runs(found, upstream)
         if not upstream["metadata"].get("deletionTimestamp"):
             shim.leaving.pop(key, None)
             return found
         if found is not None:
-            shim.leaving.setdefault(key, (deployment.uid, found))
+            # Nothing tells later what ran.
+            shim.leaving.setdefault(key, (deployment.uid, trusted.believed(found, upstream, upstream)))
     uid, record = shim.leaving.get(key, ("", None))
     return record if uid == deployment.uid else None
 

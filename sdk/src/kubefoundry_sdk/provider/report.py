@@ -26,6 +26,14 @@ class Stop:
     retry: float | None = None
 
 
+_GOING: Final = frozenset({"Recreating", "Terminating"})
+"""Reasons of a stop for which what serves is about to go."""
+
+
+_BESIDE: Final = frozenset({"ApplyFailed", "ProviderError"})
+"""Reasons of a stop that says nothing of the spec."""
+
+
 @dataclass(slots=True)
 class Report:
     """Filled step by step by a reconcile; `status` makes the owned status fields of it."""
@@ -45,6 +53,7 @@ class Report:
     """The endpoint of an upstream object that is being deleted: published until it is gone."""
     stale: str | None = None
     """Message of a True `StaleStatus`."""
+    stale_reason: str = "NoUpstreamProgress"
     notes: list[str] = field(default_factory=list)
 
     def status(self, provider: Provider) -> dict[str, Any]:
@@ -54,7 +63,7 @@ class Report:
             "phase": phase,
             "message": message,
             "observedGeneration": self._observed_generation(),
-            "conditions": [*self._conditions(), self._ready(phase, reason, message)],
+            "conditions": [*self.conditions(), self._ready(phase, reason, message)],
         }
         if self.live is not None:
             status["provider"] = {
@@ -85,8 +94,15 @@ class Report:
         if seen is not None and seen.phase == "Running":
             if stop is None:
                 return "Running", "DeploymentReady", seen.message
-            kept = "" if stop.reason == "Recreating" else "; the last good version keeps serving"
+            kept = "" if stop.reason in _GOING else "; the last good version keeps serving"
             return "Running", "DeploymentReady", f"{stop.message}{kept}"
+        if (
+            stop is not None
+            and seen is not None
+            and (stop.type == reasons.PROVIDER_SELECTED or stop.reason in _BESIDE)
+        ):
+            # What stands in the way is another provider's, or of the write: it is not what happens to this object.
+            return seen.phase, seen.reason, f"{seen.message}; {stop.message}"
         if stop is not None and seen is not None and seen.phase == "Failed":
             return "Failed", "Failed", f"{seen.message}; {stop.message}"
         if stop is not None:
@@ -99,7 +115,8 @@ class Report:
             return seen.phase, seen.reason, seen.message
         return "Pending", "Progressing", "Waiting for the upstream object"
 
-    def _conditions(self) -> list[Condition]:
+    def conditions(self) -> list[Condition]:
+        """All but Ready: what a provider tells while another one still serves."""
         found = []
         stop = self.stop
         if stop is not None and stop.type == reasons.PROVIDER_COMPATIBLE:
@@ -112,7 +129,7 @@ class Report:
         elif self.created is not None:
             found.append(self._condition(reasons.RESOURCE_CREATED, True, "ResourceCreated", self.created))
         if self.stale:
-            found.append(self._condition(reasons.STALE_STATUS, True, "NoUpstreamProgress", self.stale))
+            found.append(self._condition(reasons.STALE_STATUS, True, self.stale_reason, self.stale))
         if self.override_warning:
             found.append(
                 self._condition(reasons.OVERRIDES_VALID, False, "UnknownKeys", self.override_warning)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
@@ -211,6 +211,9 @@ def set_up(running: Process, provider: Provider) -> None:
     running.ready_when(lambda: None if upstream.listed else f"CRD {provider.upstream.crd} not looked for yet")
 
 
+_TOLD: Final = ("name", "namespace", "uid", "generation", "deletionTimestamp")
+
+
 def trim(obj: Object, provider: str) -> Object:
     """Of other providers' ModelDeployments only what tells that they are others'."""
     named = ((obj.get("status") or {}).get("provider") or {}).get("name")
@@ -221,6 +224,6 @@ def trim(obj: Object, provider: str) -> Object:
     if named == provider or ours or finalizer.has(obj, provider):
         return obj
     return {
-        "metadata": {key: meta[key] for key in ("name", "namespace", "uid", "generation")},
+        "metadata": {key: meta[key] for key in _TOLD if key in meta},
         "status": {"provider": {"name": named}} if named else {},
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -12,9 +13,12 @@ from typing import Any, Final
 
 from kubefoundry_sdk.api.kinds import CRDS, Kind, Object
 from kubefoundry_sdk.provider.contract import Provider, Schema, UnsupportedSchema
+from kubefoundry_sdk.provider.failures import described
 from kubefoundry_sdk.provider.operator_settings import OperatorSettings
 from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.store import Store
+
+log = logging.getLogger(__name__)
 
 TAKEN_UP: Final = 10.0
 AGAIN: Final = 3.0
@@ -97,12 +101,19 @@ class Upstream:
             # It takes its objects with it and no new ones.
             self._gone()
             return
-        probed = self._provider.probe(obj)
+        probed = self._probe(obj)
         version = addressed(obj, probed, self.version)
         digest = schema_digest(obj, version)
         self.converts = (obj["spec"].get("conversion") or {}).get("strategy") == "Webhook"
         if (probed, version, digest) != (self._probed, self.version, self.digest):
             self._take(probed, version, digest)
+
+    def _probe(self, crd: Object) -> Schema | UnsupportedSchema:
+        try:
+            return self._provider.probe(crd)
+        except Exception as error:
+            log.exception("CRD %s cannot be probed", self._provider.upstream.crd)
+            return UnsupportedSchema((f"a schema that can be read ({described(error)})",))
 
     def remove(self, obj: Object) -> None:
         self._gone()

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kubefoundry_sdk.api import managed_fields
-from kubefoundry_sdk.api.conditions import stamp
+from kubefoundry_sdk.api.conditions import clip, stamp
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.runtime.store import Store
@@ -33,6 +33,8 @@ async def write(
     differ both own them now; letting go of such a share is left to the next write and needs none of its own.
     """
     wanted = dict(status)
+    if isinstance(wanted.get("message"), str):
+        wanted["message"] = clip(wanted["message"])
     current = live.get("status") or {}
     if "conditions" in wanted:
         wanted["conditions"] = stamp(wanted["conditions"], current.get("conditions"), datetime.now(UTC))

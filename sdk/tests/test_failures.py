@@ -1,0 +1,140 @@
+"""When a failed write is told and when it is tried again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_sdk.api.conditions import MAX_MESSAGE, clip, condition
+from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.provider import dry_run
+from kubefoundry_sdk.provider.failures import LAST_DELAY, Failures, described, mark
+from kubefoundry_sdk.provider.report import Report, Stop
+
+KEY = ("n", "m")
+STOP = Stop("ResourceCreated", "ApplyFailed", "no", failed=False)
+PASSING = ApiError(500, "InternalError", "a webhook is down")
+
+
+def note(failures: Failures, error: Exception, now: float, mark: str = "a") -> tuple[Report, float]:
+    report = Report(1)
+    return report, failures.note(KEY, mark, error, report, STOP, now)
+
+
+def test_an_error_that_may_pass_is_told_when_it_comes_twice() -> None:
+    failures = Failures()
+
+    first, _ = note(failures, PASSING, 0.0)
+    assert first.stop is None
+    assert failures.standing(KEY, "a", 0.1) is not None
+    second, _ = note(failures, PASSING, 1.0)
+    assert second.stop == STOP
+    told, left = failures.standing(KEY, "a", 1.1) or (None, 0.0)
+    assert told is not None and told.stop == STOP
+    assert left > 0
+
+
+@pytest.mark.parametrize("error", [ApiError(422, "Invalid", "no"), ZeroDivisionError("x")])
+def test_what_cannot_pass_is_told_at_once(error: Exception) -> None:
+    report, _ = note(Failures(), error, 0.0)
+
+    assert report.stop == STOP
+
+
+def test_the_wait_doubles_as_far_as_its_end_however_long_it_lasts() -> None:
+    failures = Failures()
+
+    delays = [note(failures, PASSING, 0.0)[1] for _ in range(2000)]
+
+    assert delays[0] <= 0.24
+    assert delays[3] > delays[0]
+    assert max(delays) <= LAST_DELAY * 1.2
+    assert delays[-1] >= LAST_DELAY * 0.8
+
+
+@pytest.mark.parametrize(("asked", "delay"), [(2.0, 2.0), (86400.0, LAST_DELAY)])
+def test_a_server_that_asks_to_wait_is_obeyed_for_so_long(asked: float, delay: float) -> None:
+    error = ApiError(429, "TooManyRequests", "later", retry_after=asked)
+
+    assert note(Failures(), error, 0.0)[1] == delay
+
+
+def test_a_change_is_tried_at_once_and_begins_anew() -> None:
+    failures = Failures()
+    note(failures, PASSING, 0.0)
+    note(failures, PASSING, 0.0)
+
+    assert failures.standing(KEY, "b", 0.0) is None
+    assert note(failures, PASSING, 0.0, mark="b")[0].stop is None
+
+
+def deployment(**metadata: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "m", "namespace": "n", "uid": "u", "generation": 1, **metadata}}
+
+
+@pytest.mark.parametrize(
+    ("other", "upstream", "digest", "changed"),
+    [
+        (deployment(), None, "d", False),
+        (deployment(resourceVersion="9"), None, "d", False),
+        (deployment(annotations={"kubefoundry.ai/dry-run-result": "x"}), None, "d", False),
+        (deployment(annotations={"kubefoundry.ai/refresh": "1"}), None, "d", True),
+        (deployment(finalizers=["own"]), None, "d", False),
+        (deployment(finalizers=["another's"]), None, "d", True),
+        (deployment(generation=2), None, "d", True),
+        (deployment(labels={"a": "b"}), None, "d", True),
+        (deployment(), {"metadata": {"uid": "x"}}, "d", True),
+        (deployment(), None, "another", True),
+    ],
+)
+def test_what_makes_another_try_worth_it(
+    other: dict[str, Any], upstream: dict[str, Any] | None, digest: str, changed: bool
+) -> None:
+    assert (mark(other, upstream, digest, "own") != mark(deployment(), None, "d", "own")) is changed
+
+
+def test_a_fault_is_one_bounded_line() -> None:
+    text = described(KeyError("a\nb" * 10_000))
+
+    assert text.startswith("KeyError: ")
+    assert "\n" not in text
+    assert len(text) < 400
+
+
+@pytest.mark.parametrize("length", [0, 1, MAX_MESSAGE, MAX_MESSAGE + 1, MAX_MESSAGE * 40])
+def test_a_long_message_keeps_its_ends(length: int) -> None:
+    message = "begin " + "x" * length + " end"
+
+    found = condition("Ready", False, "Failed", message, generation=1)["message"]
+
+    assert len(found) <= MAX_MESSAGE
+    assert found.startswith("begin ")
+    assert found.endswith(" end")
+    assert clip(found) == found
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "rejected"),
+    [
+        (500, "etcdserver: request is too large", True),
+        (
+            500,
+            "rpc error: code = ResourceExhausted desc = trying to send message larger than max (1 vs. 0)",
+            True,
+        ),
+        (500, "etcdserver: leader changed", False),
+        (413, "Request entity too large: limit is 3145728", True),
+        (409, "the object has been modified", False),
+    ],
+)
+def test_what_is_too_large_will_not_pass(code: int, words: str, rejected: bool) -> None:
+    assert ApiError(code, "x", words).rejected is rejected
+
+
+@pytest.mark.parametrize(("size", "fits"), [(10, True), (dry_run.LARGEST, False), (2**21, False)])
+def test_a_result_fits_its_annotation(size: int, fits: bool) -> None:
+    text = dry_run.text_of({"accepted": True, "message": "m" * size, "objects": [{"x": "y" * size}]})
+
+    assert len(text.encode()) <= dry_run.LARGEST
+    assert ("omitted" not in text) is fits

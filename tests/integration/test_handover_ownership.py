@@ -1,0 +1,135 @@
+"""Letting go is by ownership: whoever removed which finalizer or owner, no two providers serve for ever."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from kubefoundry_demo.suite import Suite
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.cluster.client import Client
+from support.deployments import GPU, model_deployment
+from support.foreign import foreign
+from support.kinds import UPSTREAM
+from support.waiting import phase, until, until_deployment
+
+pytestmark = pytest.mark.integration
+
+PAIRS = [(old, new) for old in UPSTREAM for new in UPSTREAM if old != new]
+GARBAGE = 120.0
+
+
+async def served(api: Client, namespace: str, provider: str) -> Object:
+    await api.create(
+        MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider=provider), manager="test"
+    )
+    return await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+
+
+async def patched(api: Client, namespace: str, *operations: dict[str, Any]) -> Object:
+    return await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, operations, manager="test")
+
+
+async def until_only(api: Client, namespace: str, old: str, new: str) -> None:
+    """Until the new provider serves and nothing is left of the old one."""
+    await until_deployment(
+        api,
+        "m",
+        namespace,
+        lambda obj: (
+            phase(obj) == "Running"
+            and obj["status"]["provider"].get("resourceKind") == UPSTREAM[new].kind
+            and obj["metadata"]["finalizers"] == [f"kubefoundry.ai/{new}-provider"]
+        ),
+        seconds=GARBAGE,
+    )
+    await until(api, UPSTREAM[old], "m", namespace, lambda obj: obj is None)
+
+
+@pytest.mark.parametrize(("old", "new"), PAIRS)
+async def test_a_file_without_finalizers_and_with_another_provider_replaces_it(
+    suite: Suite, api: Client, namespace: str, old: str, new: str
+) -> None:
+    await served(api, namespace, old)
+    file = model_deployment("m", namespace, GPU, provider=new)
+
+    suite.plane.kubectl("replace", "-f", "-", input=json.dumps(file))
+
+    await until_only(api, namespace, old, new)
+
+
+@pytest.mark.parametrize("step", ["nothing", "paused", "refused"])
+async def test_a_finalizer_that_somebody_removes_comes_back(
+    suite: Suite, api: Client, namespace: str, step: str
+) -> None:
+    made = await served(api, namespace, "dynamo")
+    ends = {
+        "nothing": [],
+        "paused": [
+            {
+                "op": "add",
+                "path": "/metadata/annotations",
+                "value": {"kubefoundry.ai/reconcile-paused": "true"},
+            }
+        ],
+        "refused": [{"op": "add", "path": "/spec/scaling/replicas", "value": 0}],
+    }
+
+    await patched(api, namespace, *ends[step], {"op": "remove", "path": "/metadata/finalizers"})
+
+    await until_deployment(
+        api, "m", namespace, lambda obj: obj["metadata"].get("finalizers") == made["metadata"]["finalizers"]
+    )
+
+
+async def test_an_object_without_its_owner_goes_with_the_provider(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    await served(api, namespace, "dynamo")
+    # Nobody puts the owner back before it is let go.
+    suite.components["dynamo"].stop()
+    try:
+        orphan = [{"op": "remove", "path": "/metadata/ownerReferences"}]
+        await api.json_patch(UPSTREAM["dynamo"], "m", namespace, orphan, manager="test")
+        await patched(api, namespace, {"op": "replace", "path": "/spec/provider/name", "value": "kuberay"})
+    finally:
+        suite.start("dynamo")
+
+    await until_only(api, namespace, "dynamo", "kuberay")
+
+
+async def test_a_dead_leaders_late_create_is_cleaned_up(suite: Suite, api: Client, namespace: str) -> None:
+    made = await served(api, namespace, "kuberay")
+    late = foreign("dynamo", "m", namespace)
+    owner = {
+        "apiVersion": made["apiVersion"],
+        "kind": made["kind"],
+        "name": "m",
+        "uid": made["metadata"]["uid"],
+        "controller": True,
+    }
+    late["metadata"]["ownerReferences"] = [owner]
+
+    await api.apply(UPSTREAM["dynamo"], late, manager="dynamo-provider")
+
+    await until_only(api, namespace, "dynamo", "kuberay")
+
+
+async def test_what_others_made_in_that_name_stays(suite: Suite, api: Client, namespace: str) -> None:
+    """A tenant's own object with our marks on it is not ours: no provider has written it."""
+    made = await served(api, namespace, "kuberay")
+    theirs = foreign("dynamo", "m", namespace)
+    theirs["metadata"]["annotations"] = {"kubefoundry.ai/owner-uid": made["metadata"]["uid"]}
+
+    await api.create(UPSTREAM["dynamo"], theirs, manager="tenant")
+    # A turn of the shim that has seen it, and one for an object of its own after that.
+    await api.create(
+        MODEL_DEPLOYMENTS, model_deployment("later", namespace, GPU, provider="dynamo"), manager="test"
+    )
+    await until_deployment(api, "later", namespace, lambda obj: phase(obj) == "Running")
+
+    await api.get(UPSTREAM["dynamo"], "m", namespace)
+    held = await api.get(MODEL_DEPLOYMENTS, "m", namespace)
+    assert held["metadata"]["finalizers"] == ["kubefoundry.ai/kuberay-provider"]

@@ -1,0 +1,221 @@
+"""Asking for another provider loses nothing: what serves goes on until the other one has said that it takes over."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from kubefoundry_demo.suite import Suite
+from kubefoundry_sdk.api.conditions import find
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.cluster.client import Client
+from support.audit import AuditLog
+from support.deployments import GPU, model_deployment
+from support.events import until_told
+from support.kinds import GRAPHS, RAY_SERVICES
+from support.restarts import stopped
+from support.suites import install_crd
+from support.upstream import standin
+from support.waiting import message, phase, reason, until, until_deployment
+
+pytestmark = pytest.mark.integration
+
+SGLANG = {**GPU, "engine": {"type": "sglang"}}
+"""Dynamo can, KubeRay cannot."""
+NAME = {"op": "add", "path": "/spec/provider", "value": {"name": "kuberay"}}
+DRY_RUN = {"op": "add", "path": "/metadata/annotations", "value": {"kubefoundry.ai/dry-run": "true"}}
+QUOTAS = Kind("", "v1", "resourcequotas", "ResourceQuota")
+KEPT = "; the last good version keeps serving"
+TOO_LATE = 90.0
+"""Bound on a hand-over: the garbage collector learns of new kinds every 30 s only."""
+
+
+async def served(api: Client, namespace: str, spec: dict[str, Any], provider: str = "dynamo") -> Object:
+    await api.create(
+        MODEL_DEPLOYMENTS, model_deployment("m", namespace, spec, provider=provider), manager="test"
+    )
+    return await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+
+
+async def patched(api: Client, namespace: str, *operations: dict[str, Any]) -> Object:
+    return await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, operations, manager="test")
+
+
+@asynccontextmanager
+async def nothing_lost(suite: Suite, api: Client, namespace: str) -> AsyncIterator[Any]:
+    """In the block Dynamo's object stays as it is, and its endpoint published; yields a wait for what the status
+    has to say of it."""
+    log = AuditLog(suite)
+    graph = await api.get(GRAPHS, "m", namespace)
+
+    async def until_kept(why: str) -> Object:
+        told = await until_deployment(
+            api, "m", namespace, lambda obj: why in (obj["status"].get("message") or "")
+        )
+        assert told["status"]["message"].endswith(KEPT)
+        return told
+
+    yield until_kept
+
+    kept = await api.get(MODEL_DEPLOYMENTS, "m", namespace)
+    assert phase(kept) == "Running"
+    assert kept["status"]["endpoint"] == {"service": "m-frontend", "port": 8000}
+    assert kept["status"]["provider"]["resourceKind"] == GRAPHS.kind
+    ready = find(kept["status"]["conditions"], "Ready") or {}
+    assert ready["status"] == "True"
+    assert "kubefoundry.ai/dynamo-provider" in kept["metadata"]["finalizers"]
+    assert (await api.get(GRAPHS, "m", namespace))["metadata"]["uid"] == graph["metadata"]["uid"]
+    assert [
+        write for write in log.writes("provider-dynamo", namespace, GRAPHS.plural) if "delete" in write
+    ] == []
+
+
+async def until_taken_over(api: Client, namespace: str) -> Object:
+    taken = await until_deployment(
+        api,
+        "m",
+        namespace,
+        lambda obj: (
+            phase(obj) == "Running" and obj["status"]["provider"].get("resourceKind") == RAY_SERVICES.kind
+        ),
+        seconds=TOO_LATE,
+    )
+    await until(api, GRAPHS, "m", namespace, lambda obj: obj is None)
+    assert reason(taken, "ResourceCreated") == "ResourceCreated"
+    return taken
+
+
+async def test_a_provider_that_cannot_do_it_is_not_switched_to(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    await served(api, namespace, SGLANG)
+
+    async with nothing_lost(suite, api, namespace) as until_kept:
+        await patched(api, namespace, NAME)
+        told = await until_kept("Provider kuberay cannot take over: KubeRay does not support sglang engine")
+        assert reason(told, "ProviderCompatible") == "Unsupported"
+        assert "does not support sglang" in await until_told(api, namespace, "Unsupported")
+        # What happens to the one that serves is still told.
+        await patched(api, namespace, {"op": "add", "path": "/spec/scaling/replicas", "value": 2})
+        await until_deployment(
+            api,
+            "m",
+            namespace,
+            lambda obj: obj["status"]["observedGeneration"] == obj["metadata"]["generation"],
+        )
+
+    await patched(api, namespace, {**NAME, "value": {"name": "dynamo"}})
+    back = await until_deployment(
+        api,
+        "m",
+        namespace,
+        lambda obj: (
+            reason(obj, "ProviderCompatible") == "CompatibilityVerified"
+            and KEPT not in obj["status"]["message"]
+        ),
+    )
+    assert phase(back) in ("Running", "Deploying")
+    managers = {entry["manager"] for entry in back["metadata"]["managedFields"]}
+    assert "kuberay-provider" not in managers
+
+
+async def test_a_provider_whose_shim_is_down_is_not_switched_to(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    await served(api, namespace, GPU)
+
+    with stopped(suite.components["kuberay"]):
+        async with nothing_lost(suite, api, namespace) as until_kept:
+            await patched(api, namespace, NAME)
+            await until_kept("Waiting for provider kuberay to say that it can take over")
+
+    await until_taken_over(api, namespace)
+
+
+async def test_a_dry_run_lets_nothing_go_and_tells_what_the_other_would_make(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    await served(api, namespace, GPU)
+
+    async with nothing_lost(suite, api, namespace) as until_kept:
+        await patched(api, namespace, DRY_RUN, NAME)
+        await until_kept("annotation kubefoundry.ai/dry-run is set")
+        asked = await until_deployment(
+            api, "m", namespace, lambda obj: "kubefoundry.ai/dry-run-result" in obj["metadata"]["annotations"]
+        )
+        result = asked["metadata"]["annotations"]["kubefoundry.ai/dry-run-result"]
+        assert '"accepted": true' in result
+        assert '"kind": "RayService"' in result
+
+    await patched(api, namespace, {"op": "remove", "path": "/metadata/annotations/kubefoundry.ai~1dry-run"})
+    await until_taken_over(api, namespace)
+
+
+async def test_a_provider_whose_object_the_api_server_refuses_is_not_switched_to(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    await served(api, namespace, GPU)
+    held = f"count/{RAY_SERVICES.crd}"
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "no-ray", "namespace": namespace},
+    }
+    suite.plane.kubectl("create", "quota", "no-ray", f"--hard={held}=0", "-n", namespace)
+    # No quota controller runs here: its part is played.
+    status = {"hard": {held: "0"}, "used": {held: "0"}}
+    await api.apply_status(QUOTAS, {**quota, "status": status}, manager="admin")
+
+    async with nothing_lost(suite, api, namespace) as until_kept:
+        await patched(api, namespace, NAME)
+        told = await until_kept("Provider kuberay cannot take over: RayService 'm' was refused")
+        assert "exceeded quota: no-ray" in message(told, "ResourceCreated")
+
+
+async def test_a_provider_without_its_crd_is_switched_to_once_that_is_there(
+    fresh: Suite, api: Client, namespace: str
+) -> None:
+    install_crd(fresh, standin("dynamo").document)
+    fresh.simulate("dynamo", "kuberay")
+    fresh.start("core", "dynamo", "kuberay")
+    await served(api, namespace, GPU)
+
+    async with nothing_lost(fresh, api, namespace) as until_kept:
+        await patched(api, namespace, NAME)
+        told = await until_kept("Provider 'kuberay' CRD not installed in cluster")
+        assert reason(told, "ResourceCreated") == "CRDNotInstalled"
+
+    install_crd(fresh, standin("kuberay").document)
+    await until_taken_over(api, namespace)
+
+
+async def test_the_selector_goes_back_where_the_one_it_has_chosen_refuses(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    await served(api, namespace, GPU)
+    await patched(api, namespace, {"op": "remove", "path": "/spec/provider"})
+    await until_deployment(api, "m", namespace, lambda obj: reason(obj, "ProviderSelected") == "AutoSelected")
+
+    async with nothing_lost(suite, api, namespace):
+        # llama.cpp is KAITO's alone, and it needs an image that this one has not.
+        edit = {"op": "replace", "path": "/spec/engine", "value": {"type": "llamacpp"}}
+        edited = await patched(api, namespace, edit)
+        await until_told(
+            api, namespace, "ProviderSelected", lambda note: note.startswith("Selected provider 'kaito'")
+        )
+        await until_deployment(
+            api,
+            "m",
+            namespace,
+            lambda obj: (
+                obj["status"]["provider"]["name"] == "dynamo"
+                and reason(obj, "ProviderSelected") == "NoMatchingProvider"
+                and reason(obj, "ProviderCompatible") == "Unsupported"
+                and (find(obj["status"]["conditions"], "ProviderCompatible") or {})["observedGeneration"]
+                == edited["metadata"]["generation"]
+                and obj["status"]["observedGeneration"] == edited["metadata"]["generation"]
+            ),
+        )

@@ -1,0 +1,199 @@
+"""What goes wrong between a spec and its upstream object is told, and what stands upstream is observed meanwhile."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from kubefoundry_demo.suite import Suite
+from kubefoundry_sdk.api.conditions import find
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.cluster.client import Client
+from support.deployments import model_deployment
+from support.events import until_told
+from support.proxy import Fault, Proxy, behind
+from support.suites import running_suite
+from support.waiting import message, phase, reason, until_deployment
+from support.widgets import SPEC, install_faulty, says
+
+pytestmark = pytest.mark.integration
+
+SERVING = {"state": "Serving", "ready": 1}
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
+    """Core and the example's shim, which fails where it is told to."""
+    with running_suite(tmp_path_factory.mktemp("failures")) as made:
+        install_faulty(made)
+        made.start("core", "widgets")
+        yield made
+
+
+@pytest.fixture
+async def proxy(suite: Suite, tmp_path: Path) -> AsyncIterator[Proxy]:
+    async with behind(suite, "widgets", tmp_path) as made:
+        yield made
+
+
+def broken(fault: Fault) -> Any:
+    """Of every write of a Widget."""
+
+    def rule(request: web.Request) -> Fault | None:
+        return fault if request.method == "PATCH" and request.path.endswith("/widgets/m") else None
+
+    return rule
+
+
+async def created(api: Client, namespace: str, spec: dict[str, Any] = SPEC, **metadata: Any) -> Object:
+    body = model_deployment("m", namespace, spec, provider="widgets", **metadata)
+    return await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+
+
+async def patched(api: Client, namespace: str, path: str, value: Any) -> Object:
+    operations = [{"op": "add", "path": path, "value": value}]
+    return await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, operations, manager="test")
+
+
+async def served(api: Client, namespace: str) -> Object:
+    await created(api, namespace)
+    await says(api, namespace, **SERVING)
+    return await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+
+
+FAULTS = pytest.mark.parametrize(
+    ("fault", "why"),
+    [
+        pytest.param(Fault(500, "InternalError"), "ApplyFailed", id="a webhook that is down"),
+        pytest.param(Fault(503, "ServiceUnavailable"), "ApplyFailed", id="unavailable"),
+        pytest.param(Fault(409, "Conflict"), "ApplyFailed", id="a conflict again and again"),
+        pytest.param(Fault(429, "TooManyRequests", retry_after=1), "ApplyFailed", id="asked to wait"),
+        pytest.param(Fault(404, "NotFound"), "ApplyFailed", id="not served"),
+        pytest.param(Fault(413, "RequestEntityTooLarge"), "ApplyRejected", id="too large for the API server"),
+        pytest.param(
+            Fault(500, "etcdserver: request is too large"), "ApplyRejected", id="too large for etcd"
+        ),
+    ],
+)
+
+
+@FAULTS
+async def test_a_new_deployment_says_why_nothing_comes(
+    suite: Suite, api: Client, namespace: str, proxy: Proxy, fault: Fault, why: str
+) -> None:
+    proxy.rule = broken(fault)
+    await created(api, namespace)
+
+    told = await until_deployment(api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == why)
+    assert f"made up by the test: {fault.reason}" in message(told, "ResourceCreated")
+    assert f"made up by the test: {fault.reason}" in told["status"]["message"]
+    assert "made up by the test" in await until_told(api, namespace, why)
+    tries = proxy.answered[str(fault.code)]
+    proxy.rule = lambda request: None
+    assert tries <= 6, "what is told of a failure is no reason to try again"
+
+    # The user's change is tried at once, whatever is left of the wait.
+    await patched(api, namespace, "/spec/engine/contextLength", 4096)
+    await until_deployment(
+        api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ResourceCreated"
+    )
+
+
+async def test_what_serves_is_observed_while_its_edit_cannot_be_written(
+    suite: Suite, api: Client, namespace: str, proxy: Proxy
+) -> None:
+    await served(api, namespace)
+    proxy.rule = broken(Fault(500, "InternalError"))
+    await patched(api, namespace, "/spec/engine/contextLength", 4096)
+    pending = await until_deployment(
+        api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ApplyFailed"
+    )
+    assert (phase(pending), pending["status"]["endpoint"]["service"]) == ("Running", "m")
+
+    await says(api, namespace, state="Broken", message="all GPUs fell off")
+
+    failed = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Failed")
+    assert "endpoint" not in failed["status"]
+    assert "all GPUs fell off" in failed["status"]["message"]
+    assert "made up by the test" in failed["status"]["message"]
+
+
+@pytest.mark.parametrize("function", ["supports", "render"])
+async def test_a_fault_of_the_provider_is_told_and_what_serves_is_observed(
+    suite: Suite, api: Client, namespace: str, function: str
+) -> None:
+    await served(api, namespace)
+
+    await patched(api, namespace, "/spec/env", [{"name": "FAULT", "value": function}])
+
+    told = await until_deployment(
+        api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ProviderError"
+    )
+    words = message(told, "ResourceCreated")
+    assert words.startswith(
+        f"Provider widgets failed by a fault of its own: ZeroDivisionError: {function} divides by zero"
+    )
+    assert len(words) < 500
+    assert (phase(told), told["status"]["endpoint"]["service"]) == ("Running", "m")
+    assert "ZeroDivisionError" in await until_told(api, namespace, "ProviderError")
+    await says(api, namespace, state="Broken", message="all GPUs fell off")
+    await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Failed")
+
+
+async def test_a_fault_of_a_provider_that_has_made_nothing(suite: Suite, api: Client, namespace: str) -> None:
+    await created(api, namespace, {**SPEC, "env": [{"name": "FAULT", "value": "supports"}]})
+
+    told = await until_deployment(
+        api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ProviderError"
+    )
+    assert phase(told) == "Failed"
+    await patched(api, namespace, "/spec/env", [])
+    await says(api, namespace, **SERVING)
+    await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+
+
+async def test_a_status_that_the_provider_cannot_read(suite: Suite, api: Client, namespace: str) -> None:
+    before = await served(api, namespace)
+
+    await says(api, namespace, state="Unreadable")
+
+    told = await until_deployment(
+        api, "m", namespace, lambda obj: reason(obj, "StaleStatus") == "ProviderError"
+    )
+    assert "Provider widgets cannot read the status of Widget 'm': KeyError" in message(told, "StaleStatus")
+    for name in ("phase", "endpoint", "replicas"):
+        assert told["status"][name] == before["status"][name]
+    await says(api, namespace, state="Broken")
+    failed = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Failed")
+    assert find(failed["status"]["conditions"], "StaleStatus") is None
+
+
+async def test_a_user_who_applies_under_the_providers_name(suite: Suite, api: Client, namespace: str) -> None:
+    body = model_deployment("m", namespace, SPEC, provider="widgets")
+
+    await api.apply(MODEL_DEPLOYMENTS, body, manager="widgets-provider")
+
+    told = await until_deployment(
+        api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ApplyRejected"
+    )
+    assert "Field manager widgets-provider is the provider's own" in told["status"]["message"]
+    assert told["spec"]["model"]["id"] == "org/model"
+
+
+async def test_a_dry_run_whose_result_is_too_large_for_an_annotation(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    large = [{"name": f"V{number}", "value": "x" * 1000} for number in range(250)]
+
+    await created(api, namespace, {**SPEC, "env": large}, annotations={"kubefoundry.ai/dry-run": "true"})
+
+    told = await until_deployment(api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "DryRun")
+    result = json.loads(told["metadata"]["annotations"]["kubefoundry.ai/dry-run-result"])
+    assert result["accepted"] is True
+    assert result["objects"] == []
+    assert "too large for an annotation" in result["omitted"]

@@ -1,0 +1,44 @@
+"""The example's shim with faults of its own, where a ModelDeployment or a Widget asks for them. Run as a program.
+
+A ModelDeployment's env FAULT names the function that raises, a Widget's `status.state` may be `Unreadable`.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider import shim
+from kubefoundry_sdk.provider.contract import Deployment, Observation, Provider, Rendered, Schema
+from kubefoundry_widgets.provider import NAME, provider
+
+
+def build(options: Namespace) -> Provider:
+    sound = provider(options.default_images)
+
+    def supports(deployment: Deployment, schema: Schema | None) -> Sequence[str]:
+        fail(deployment, "supports")
+        return sound.supports(deployment, schema)
+
+    def render(deployment: Deployment, schema: Schema) -> Rendered:
+        fail(deployment, "render")
+        return sound.render(deployment, schema)
+
+    def observe(deployment: Deployment, live: Object) -> Observation:
+        if (live.get("status") or {}).get("state") == "Unreadable":
+            raise KeyError("the part that nobody has ever seen")
+        return sound.observe(deployment, live)
+
+    return replace(sound, supports=supports, render=render, observe=observe)
+
+
+def fail(deployment: Deployment, function: str) -> None:
+    if {"name": "FAULT", "value": function} in deployment.spec.env:
+        raise ZeroDivisionError(f"{function} divides by zero " + "over and over " * 100)
+
+
+if __name__ == "__main__":
+    sys.exit(shim.run(NAME, build))

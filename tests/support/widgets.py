@@ -1,0 +1,60 @@
+"""The example's provider of a third party on a suite. Nothing plays its upstream: a test says what a Widget does."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from kubefoundry_demo.suite import Component, Suite
+from kubefoundry_sdk.api.kinds import Kind, Object
+from kubefoundry_sdk.cluster.client import Client
+from support.deployments import GPU
+from support.suites import install_crd
+from support.waiting import reason, until
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+EXAMPLES: Final = ROOT / "examples"
+WIDGETS: Final = Kind("example.com", "v1", "widgets", "Widget")
+SPEC: Final[dict[str, Any]] = {**GPU, "image": "example.com/vllm:1"}
+"""What a Widget can do."""
+
+
+def manifest_of_the_guide() -> list[dict[str, Any]]:
+    """What the command in docs/writing-a-shim.md makes of a manifest of ours."""
+    guide = (ROOT / "docs" / "writing-a-shim.md").read_text()
+    [command] = re.findall(r"^sed (?:.*\\\n)*.* > .*$", guide, flags=re.M)
+    made = subprocess.run(
+        ["sh", "-ec", command.rpartition(" > ")[0]], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return [document for document in yaml.safe_load_all(made.stdout) if document]
+
+
+def install(suite: Suite) -> Component:
+    """The CRD, and the shim as the guide says; not started."""
+    install_crd(suite, yaml.safe_load((EXAMPLES / "shim" / "widgets.crd.yaml").read_text()))
+    return suite.install("widgets", documents=manifest_of_the_guide())
+
+
+def install_faulty(suite: Suite) -> None:
+    """As `install`, with the program of `faulty_widgets`."""
+    shim = install(suite)
+    shim.command = [sys.executable, str(Path(__file__).with_name("faulty_widgets.py")), *shim.command[1:]]
+
+
+async def says(api: Client, namespace: str, **status: Any) -> Object:
+    """Plays the upstream operator: that becomes the Widget's status."""
+    live = await until(api, WIDGETS, "m", namespace, lambda obj: obj)
+    assert live
+    body = {"apiVersion": WIDGETS.api_version, "kind": WIDGETS.kind, "status": status}
+    body["metadata"] = {name: live["metadata"][name] for name in ("name", "namespace", "uid")}
+    return await api.apply_status(WIDGETS, body, manager="widget-operator")
+
+
+def reason_of(deployment: Object) -> str | None:
+    """Of `ResourceCreated`."""
+    return reason(deployment, "ResourceCreated")
