@@ -107,6 +107,9 @@ def _hold(shim: Shim, live: Object, upstream: Object, report: Report) -> float |
     """Leaves the generation as it was told while the upstream tells of before; seconds until that may be over."""
     if report.observation is None or report.observation.phase != "Running":
         return None
+    if report.stop is not None:
+        # Nothing of this generation was written: there is nothing for the upstream to take up.
+        return None
     told = taken_up.generation_told(live.get("status") or {}, report.generation)
     if told >= report.generation:
         return None
