@@ -63,6 +63,10 @@ PASSING = (
     (to_status, Fault(500, "InternalError")),
     (to_status, Fault(429, "TooManyRequests", retry_after=1)),
     (finalizer, Fault(500, "InternalError")),
+    # As a ResourceQuota answers, of which no watch tells.
+    (to_upstream, Fault(409, "Conflict")),
+    (to_status, Fault(409, "Conflict")),
+    (finalizer, Fault(409, "Conflict")),
 )
 
 
