@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import shutil
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -94,8 +95,13 @@ async def test_it_writes_nothing_of_what_it_had_decided(
         # Its looks at the Lease go through the proxy, one every two seconds.
         async with asyncio.timeout(SECONDS):
             while "standing for it again" not in shim.log.read_text()[said:]:
-                before = proxy.answered["passed"]
-                await proxy.until(lambda counts, seen=before: counts["passed"] > seen)
+                await proxy.until(_another_request(proxy))
 
         assert wrote == []
         assert shim.running
+
+
+def _another_request(proxy: Proxy) -> Callable[[Counter[str]], bool]:
+    """That one more request has passed than until now."""
+    before = proxy.answered["passed"]
+    return lambda counts: counts["passed"] > before
