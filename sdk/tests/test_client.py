@@ -155,6 +155,8 @@ NOT_ITS_OWN: dict[str, str] = {
     "half an object": '{"metadata": {"resourceVersion"',
     "metadata that is none": '{"metadata": [], "items": []}',
     "items that are none": '{"metadata": {"resourceVersion": "1"}, "items": {"a": 1}}',
+    "a list without a version": '{"metadata": {}, "items": []}',
+    "a list of another version": '{"metadata": {"resourceVersion": "new"}, "items": []}',
     "brackets without end": "[" * 100_000,
     "another coding": "\x00\xff",
 }

@@ -50,6 +50,7 @@ async def reflected(
 ) -> tuple[list[str], Sink, Wire]:
     """Runs until every answer is used: what was asked (`list`, or the version that was watched from)."""
     monkeypatch.setattr(reflector, "BACKOFF", (0.001,))
+    monkeypatch.setattr(reflector, "BLIND", 0.001)
     left, used, sink = list(answers), asyncio.Event(), Sink()
 
     def answer(asked: Asked) -> web.Response:
@@ -132,6 +133,16 @@ async def reflected(
             ["list", "9", "list", "6"],
             [("all", "8"), ("all anew",)],
             id="so is one that tells it by a bookmark",
+        ),
+        pytest.param(
+            [
+                listing(version="5"),
+                refusal(429, "TooManyRequests", retry_after=86400),
+                events(("ADDED", model("6"))),
+            ],
+            ["list", "5", "5", "6"],
+            [("all",), ("put", "6")],
+            id="a server that asks to come again tomorrow is asked sooner",
         ),
         pytest.param(
             [HTML, refusal(403, "Forbidden"), listing(version="5")],

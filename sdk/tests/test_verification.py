@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
@@ -73,6 +74,13 @@ async def engine() -> AsyncIterator[Engine]:
         pytest.param(lambda: web.Response(text="[" * 100_000), "answers no JSON", id="too deep"),
         pytest.param(lambda: web.Response(body=b"\xff\xfe\xff"), "answers no JSON", id="no text"),
         pytest.param(lambda: web.Response(text=" " * 2_000_000), "answers more than", id="too long"),
+        pytest.param(
+            lambda: web.Response(
+                body=gzip.compress(b" " * 100 * 2**20, 1), headers={"Content-Encoding": "gzip"}
+            ),
+            "answers no JSON",
+            id="100 MiB, compressed without having been asked to",
+        ),
         pytest.param(lambda: web.json_response([]), "answers no list of models", id="another list"),
         pytest.param(lambda: web.json_response({"data": 1}), "answers no list of models", id="no list"),
     ],
@@ -84,6 +92,35 @@ async def test_what_is_no_list_of_models_is_told(
 
     with pytest.raises(NoModels, match=rf"GET {engine.root}/v1/models {told}"):
         await models(engine.root)
+
+
+async def test_names_without_end_are_told_in_a_line(engine: Engine) -> None:
+    watched = Watched(engine)
+    engine.answer = lambda: listing(*(f"{number:04}{'x' * 400}" for number in range(2000)))
+
+    watched.verdict()
+    async with asyncio.timeout(SECONDS):
+        await watched.told.get()
+
+    told = watched.verdict() or ""
+    assert "and 1990 more" in told
+    assert len(told) < 4000
+    watched.verification.forget(("n", "m"))
+
+
+async def test_a_fault_of_ours_in_an_answer_is_told_and_asked_again(engine: Engine) -> None:
+    watched = Watched(engine)
+
+    def fails() -> Any:
+        raise RecursionError("too deep")
+
+    watched.parse = fails
+    watched.verdict()
+    async with asyncio.timeout(SECONDS):
+        await watched.told.get()
+
+    assert watched.verdict() == "its endpoint's answer cannot be read: RecursionError"
+    watched.verification.forget(("n", "m"))
 
 
 async def test_an_endpoint_where_nobody_listens_is_told(engine: Engine) -> None:
@@ -106,9 +143,11 @@ class Watched:
     def __init__(self, engine: Engine) -> None:
         self.told: asyncio.Queue[Key] = asyncio.Queue()
         self.tasks: set[asyncio.Task[None]] = set()
+        self.parse: Callable[[], Any] = lambda: None
 
         async def ask(namespace: str, endpoint: Endpoint) -> frozenset[str]:
             assert (namespace, endpoint) == ("n", ENDPOINT)
+            self.parse()
             return await models(engine.root)
 
         self.verification = Verification(ask, self._spawn, self.told.put_nowait, always=False)

@@ -126,7 +126,7 @@ class Controller:
         live = self._known.distributions.get(key) or {}
         server = (live.get("spec") or {}).get("server") or {}
         bundle = (server.get("tlsConfig") or {}).get("caBundle")
-        return {part["configMapName"] for part in (server.get("userConfig"), bundle) if part}
+        return {part.get("configMapName") for part in (server.get("userConfig"), bundle) if part}
 
     def _in(self, namespace: str) -> list[Key]:
         return [key for key in self._known.distributions.keys() if key[0] == namespace]  # noqa: SIM118

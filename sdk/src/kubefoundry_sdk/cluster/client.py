@@ -115,7 +115,7 @@ class Client:
                 limit = max(1, limit // 8)
                 continue
             page = _object(raw, f"GET {path(kind, namespace)}")
-            yield _items(page), str(page["metadata"].get("resourceVersion") or "")
+            yield _items(page), page["metadata"]["resourceVersion"]
             token = page["metadata"].get("continue")
             if not token:
                 return
@@ -338,7 +338,8 @@ def path(kind: Kind, namespace: str | None = None, name: str | None = None) -> s
 def _items(page: Object) -> list[Object]:
     """The objects of a page. Raises Unreachable where whoever answers is no API server."""
     items, meta = page.get("items"), page.get("metadata")
-    if not isinstance(meta, dict) or not isinstance(items, list | None):
+    version = meta.get("resourceVersion") if isinstance(meta, dict) else None
+    if not isinstance(version, str) or not version.isdecimal() or not isinstance(items, list | None):
         raise Unreachable("a list was asked for, and the answer is none")
     return items or []
 

@@ -31,6 +31,9 @@ REFUSED: Final = (1.0, 5.0, 60.0)
 """Seconds between attempts where `refused` is given and watching is forbidden: a server that has just started has
 not read its roles yet, a permission that was left out may be granted some day."""
 
+BLIND: Final = 60.0
+"""Seconds between attempts at most, whatever the server asks for: nothing is seen meanwhile."""
+
 SILENCE: Final = 100.0
 """Seconds without a byte after which a watch counts as dead: the API server sends a bookmark every minute."""
 
@@ -121,7 +124,7 @@ async def reflect(
                 continue
             if error.gone:
                 version = ""
-            delay = error.retry_after or BACKOFF[min(failures, len(BACKOFF) - 1)]
+            delay = min(error.retry_after or BACKOFF[min(failures, len(BACKOFF) - 1)], BLIND)
             if error.not_found:
                 version = ""
             if not error.gone:

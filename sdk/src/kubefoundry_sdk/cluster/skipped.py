@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import traceback
 from typing import Any, Final
 
 from prometheus_client import Counter
@@ -23,12 +24,13 @@ def skipped(obj: Any, error: Exception) -> None:
     meta = meta if isinstance(meta, dict) else {}
     kind = str(found.get("kind") or "object")[:63]
     SKIPPED.labels(kind).inc()
+    frames = traceback.extract_tb(error.__traceback__, limit=-1)
     log.error(
-        "%s %s/%s cannot be taken in and is left out, correct or delete it: %s: %s",
+        "%s %s/%s cannot be taken in and is left out, correct or delete it: %s: %s (%s)",
         kind,
         str(meta.get("namespace") or "")[:63],
         str(meta.get("name"))[:253],
         type(error).__name__,
         str(error)[:500],
-        exc_info=error,
+        ", ".join(f"{frame.filename}:{frame.lineno}" for frame in frames),
     )

@@ -62,7 +62,7 @@ async def models(root: str) -> frozenset[str]:
             session.get(url, allow_redirects=False) as response,
         ):
             if response.status != 200:
-                raise NoModels(f"GET {url} answers {response.status} {response.reason}")
+                raise NoModels(f"GET {url} answers {response.status} {str(response.reason)[:100]}")
             body = bytearray()
             async for chunk in response.content.iter_any():
                 body += chunk

@@ -17,6 +17,7 @@ from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.cluster.permission import may
 from kubefoundry_sdk.cluster.reflector import Sink, reflect
+from kubefoundry_sdk.cluster.skipped import skipped
 from kubefoundry_sdk.provider.contract import Operator
 from kubefoundry_sdk.provider.operator_settings import OperatorSettings
 from kubefoundry_sdk.provider.trusted_namespaces import SELECTOR, TrustedNamespaces
@@ -72,11 +73,14 @@ class Evidence:
     def replace(self, objects: Iterable[Object], resource_version: str, *, anew: bool = False) -> None:
         before, self._objects = self._objects, {}
         for obj in objects:
-            known = before.get(key_of(obj))
-            if known and known[0]["metadata"]["resourceVersion"] == obj["metadata"]["resourceVersion"]:
-                self._objects[key_of(obj)] = known
-            else:
-                self.put(obj)
+            try:
+                known = before.get(key_of(obj))
+                if known and known[0]["metadata"]["resourceVersion"] == obj["metadata"]["resourceVersion"]:
+                    self._objects[key_of(obj)] = known
+                else:
+                    self.put(obj)
+            except Exception as error:
+                skipped(obj, error)
 
     def put(self, obj: Object) -> None:
         self._objects[key_of(obj)] = (obj, self._clock())

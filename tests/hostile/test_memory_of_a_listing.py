@@ -1,0 +1,65 @@
+"""A start on a cluster in which a tenant keeps many large ModelDeployments stays far below the memory limit."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import sys
+
+from aiohttp import web
+
+from support.wire import Asked, wire
+
+COUNT, BYTES = 60, 1_000_000
+LIMIT = 150 * 2**20
+"""Bytes: half of what is left of a component's 256 MiB after its start, and the start. Twice as many have to fit."""
+
+START = """
+import asyncio, resource, sys
+from kubefoundry_core.controller import health_told
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.credentials import Credentials
+from kubefoundry_sdk.cluster.reflector import reflect
+from kubefoundry_sdk.runtime.store import Store
+
+async def main():
+    async with Client(Credentials(sys.argv[1], None, lambda: None), user_agent="t") as client:
+        store = Store(index=health_told)
+        watching = asyncio.create_task(reflect(client, MODEL_DEPLOYMENTS, store))
+        await store.synced.wait()
+        watching.cancel()
+        print(len(store), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+
+asyncio.run(main())
+"""
+
+
+def large(number: int) -> str:
+    """One whose text does not deflate to less than half."""
+    text = random.Random(number).randbytes(BYTES // 2).hex()
+    meta = {"name": f"m{number:03}", "namespace": "n", "resourceVersion": str(number + 1)}
+    return json.dumps({"metadata": meta, "spec": {"provider": {"overrides": {"x": text}}}})
+
+
+async def test_large_deployments_are_listed_within_the_limit() -> None:
+    objects = [large(number) for number in range(COUNT)]
+
+    def answer(asked: Asked) -> web.Response:
+        start, limit = int(asked.query.get("continue", 0)), int(asked.query.get("limit", 0))
+        end = start + limit
+        meta = {"resourceVersion": "999", **({"continue": str(end)} if end < COUNT else {})}
+        items = ",".join(objects[start:end])
+        return web.Response(text=f'{{"metadata":{json.dumps(meta)},"items":[{items}]}}')
+
+    async with wire(answer) as made:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", START, made.client.server, stdout=asyncio.subprocess.PIPE
+        )
+        out, _ = await process.communicate()
+
+    count, most = map(int, out.split())
+    assert count == COUNT
+    assert most < LIMIT, f"{most / 2**20:.0f} MiB"
+    print(f"{most / 2**20:.0f} MiB")
