@@ -94,7 +94,7 @@ def recorded(config_map: Object | None) -> Record | None:
     data = (config_map or {}).get("data") or {}
     try:
         template = json.loads(data.get("template", ""))
-    except ValueError:
+    except (ValueError, RecursionError, TypeError):
         return None
     if not isinstance(template, dict):
         return None
