@@ -136,7 +136,7 @@ def test_every_status_is_observed(name: str, seed: int) -> None:
     assert _refused(provider, seen, live) == []
     provider.given_up(live)
     assert provider.pods is not None
-    assert all(isinstance(value, str) for value in provider.pods.values(live))
+    assert all(isinstance(value, str) for value in (*provider.pods.values(live), *provider.pods.makers(live)))
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm", "llamacpp"])

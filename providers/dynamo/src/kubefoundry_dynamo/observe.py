@@ -62,6 +62,15 @@ def observe(deployment: Deployment, live: Object) -> Observation:
     )
 
 
+def workloads(live: Object) -> list[str]:
+    """Names of the Deployments of its components (upstreams.md §2.4), but for what the operator appends."""
+    name, spec = _mapping(live.get("metadata")).get("name"), _mapping(live.get("spec"))
+    listed = spec.get("components")
+    components = [item for item in listed if isinstance(item, Mapping)] if isinstance(listed, list) else []
+    named = [*_mapping(spec.get("services")), *(component.get("name") for component in components)]
+    return [f"{name}-{component.lower()}" for component in named if isinstance(component, str)]
+
+
 def _phase(live: Object, status: Status, workers: Sequence[Pool]) -> tuple[ObservedPhase, ReadyReason, str]:
     if _mapping(live.get("metadata")).get("deletionTimestamp"):
         return "Deploying", "Progressing", "the DynamoGraphDeployment is being deleted"

@@ -24,7 +24,9 @@ YIELDED: Final = ("spec.rayClusterConfig.workerGroupSpecs[*].replicas",)
 OPERATOR: Final = Operator("kuberay-operator", lease="ray-operator-leader")
 """The Deployment of the documented Helm release, and the id of the leader election (ray-operator/main.go @v1.6.2)."""
 
-PODS: Final = Pods("ray.io/cluster", clusters)
+PODS: Final = Pods(
+    "ray.io/cluster", clusters, makers=clusters, creation_events="involvedObject.kind=RayCluster,type=Warning"
+)
 """Pods carry their RayCluster's name, no label of the RayService (KubeRay `controllers/ray/common/pod.go`)."""
 
 

@@ -66,6 +66,10 @@ class Client:
         """GET of a path that is no resource, for example `/version`."""
         return await self._call("GET", url)
 
+    async def send(self, url: str, body: Mapping[str, Any]) -> Object:
+        """POST to a path that is no resource: of a Service, by the API server's proxy."""
+        return await self._call("POST", url, None, body)
+
     async def list(
         self, kind: Kind, namespace: str | None = None, *, selector: Mapping[str, str] | None = None
     ) -> tuple[list[Object], str]:
