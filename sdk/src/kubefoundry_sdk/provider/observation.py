@@ -70,6 +70,9 @@ def _hold(shim: Shim, live: Object, upstream: Object, report: Report) -> float |
     """Leaves the generation as it was told while the upstream tells of before; seconds until that may be over."""
     if report.observation is None or report.observation.phase != "Running":
         return None
+    if report.stop is not None:
+        # nothing of this generation was written: the upstream has nothing to take up, and the stop says why
+        return None
     told = taken_up.generation_told(live.get("status") or {}, report.generation)
     if told >= report.generation:
         return None
