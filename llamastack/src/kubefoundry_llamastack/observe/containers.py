@@ -134,10 +134,12 @@ def _facts(text: str) -> dict[str, str]:
         return {}
     if not isinstance(value, dict):
         return {}
-    facts = {key: str(value[key]) for key in ("package", "version") if value.get(key)}
+    # whatever a container wrote: what is no text is not shown
+    facts = {key: told for key in ("package", "version") if isinstance(told := value.get(key), str) and told}
     warnings = value.get("warnings")
-    if isinstance(warnings, list) and warnings:
-        facts["warnings"] = "WARNING: " + "; ".join(map(str, warnings))
+    said = [text for text in warnings if isinstance(text, str)] if isinstance(warnings, list) else []
+    if said:
+        facts["warnings"] = "WARNING: " + "; ".join(said)
     return facts
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from kubefoundry_dynamo.graph import FRONTEND, Pool, pools
+from kubefoundry_sdk.api.fields import MAX_INT32
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.contract import (
     Deployment,
@@ -40,7 +41,7 @@ class Status(NamedTuple):
     words: the operator's own. fresh: about the newest generation, as far as can be told. failed: of that one.
     """
 
-    state: Any
+    state: str
     words: str
     counts: Mapping[str, Count]
     fresh: bool
@@ -61,10 +62,19 @@ def observe(deployment: Deployment, live: Object) -> Observation:
     )
 
 
+def workloads(live: Object) -> list[str]:
+    """Names of the Deployments of its components (upstreams.md §2.4), but for what the operator appends."""
+    name, spec = _mapping(live.get("metadata")).get("name"), _mapping(live.get("spec"))
+    listed = spec.get("components")
+    components = [item for item in listed if isinstance(item, Mapping)] if isinstance(listed, list) else []
+    named = [*_mapping(spec.get("services")), *(component.get("name") for component in components)]
+    return [f"{name}-{component.lower()}" for component in named if isinstance(component, str)]
+
+
 def _phase(live: Object, status: Status, workers: Sequence[Pool]) -> tuple[ObservedPhase, ReadyReason, str]:
     if _mapping(live.get("metadata")).get("deletionTimestamp"):
         return "Deploying", "Progressing", "the DynamoGraphDeployment is being deleted"
-    if not isinstance(status.state, str) or status.state not in STATES:
+    if status.state not in STATES:
         return (
             "Deploying",
             "Unknown",
@@ -140,6 +150,8 @@ def _read(live: Object) -> Status:
         if isinstance(item, Mapping) and item.get("type") == "Ready":
             ready = item
     state = status.get("state", "")
+    # no operator's: it is shown, so nothing of its size or depth
+    state = state if isinstance(state, str) else f"of type {type(state).__name__}"
     reason = _text(ready.get("reason"))
     words = _text(ready.get("message")) or reason or (f"state {state}" if state else "nothing reported yet")
     seen, generation = status.get("observedGeneration"), _mapping(live.get("metadata")).get("generation")
@@ -165,7 +177,10 @@ def _count(value: Mapping[str, Any]) -> Count:
 
 
 def _number(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    """A count of pods; what is no number, or one that no count can be, is none."""
+    return (
+        value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_INT32 else None
+    )
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

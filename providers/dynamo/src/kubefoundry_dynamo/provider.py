@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Final
 
 from kubefoundry_dynamo import operator
-from kubefoundry_dynamo.observe import observe
+from kubefoundry_dynamo.observe import observe, workloads
 from kubefoundry_dynamo.overrides import DynamoOverrides
 from kubefoundry_dynamo.probe import UPSTREAM, probe
 from kubefoundry_dynamo.recreate import recreate
@@ -39,7 +39,12 @@ SELECTION_RULES: Final = (
 )
 """003 §4.4, in its order. Whether Dynamo is the only one for an engine the selector says: it knows the others."""
 
-PODS: Final = Pods("nvidia.com/dynamo-graph-deployment-name", lambda graph: [graph["metadata"]["name"]])
+PODS: Final = Pods(
+    "nvidia.com/dynamo-graph-deployment-name",
+    lambda graph: [graph["metadata"]["name"]],
+    makers=workloads,
+    creation_events="involvedObject.kind=ReplicaSet,reason=FailedCreate",
+)
 """On the pods of every component (upstreams.md §2.4)."""
 
 

@@ -56,7 +56,7 @@ def observe(deployment: Deployment, workspace: Object) -> Observation:
     status = workspace.get("status")
     status = status if isinstance(status, Mapping) else {}
     conditions = by_type(status)
-    state = status.get("state")
+    state = _state(status)
     inference = conditions.get("InferenceReady")
     if _deleting(workspace):
         return _observation(deployment, "Deploying", "Progressing", "The Workspace is being deleted")
@@ -75,6 +75,12 @@ def observe(deployment: Deployment, workspace: Object) -> Observation:
     return _observation(deployment, "Deploying", reason, _waiting_for(conditions, state))
 
 
+def _state(status: Mapping[str, Any]) -> str | None:
+    """The Workspace's state; what is no text is none that any KAITO has."""
+    state = status.get("state")
+    return state if state is None or isinstance(state, str) else "in a state that is no text"
+
+
 def _deleting(workspace: Object) -> bool:
     metadata = workspace.get("metadata")
     return isinstance(metadata, Mapping) and bool(metadata.get("deletionTimestamp"))
@@ -90,7 +96,7 @@ def _while_running(inference: Reported, conditions: Mapping[str, Reported]) -> s
     return "; ".join([inference.message or inference.words(), *amiss.values()])
 
 
-def _waiting_for(conditions: Mapping[str, Reported], state: Any) -> str:
+def _waiting_for(conditions: Mapping[str, Reported], state: str | None) -> str:
     open_ = [
         condition for name in STAGES if (condition := conditions.get(name)) and condition.status != "True"
     ]

@@ -42,7 +42,12 @@ SELECTION_RULES: Final = (
 
 A disaggregated spec has no `resources.gpu` and is no CPU model (contract §5)."""
 
-PODS: Final = Pods("kaito.sh/workspace", lambda workspace: [workspace["metadata"]["name"]])
+PODS: Final = Pods(
+    "kaito.sh/workspace",
+    lambda workspace: [workspace["metadata"]["name"]],
+    makers=lambda workspace: [workspace["metadata"]["name"]],
+    creation_events="involvedObject.kind=StatefulSet,reason=FailedCreate",
+)
 """What KAITO's Services select by, templates and presets alike (seen of 0.12; upstreams.md §1.2)."""
 
 
@@ -63,7 +68,7 @@ def provider(settings: Settings) -> Provider:
         name=NAME,
         title="KAITO",
         version=version("kubefoundry-provider-kaito"),
-        documentation="providers/kaito/README.md",
+        documentation="https://kaito-project.github.io/kaito/docs/",
         capabilities=CAPABILITIES,
         upstream=WORKSPACES,
         probe=probe,

@@ -160,7 +160,7 @@ def _typed(name: str, text: str) -> Any:
         return float(text)
     if text.startswith(("{", "[")):
         try:
-            return json.loads(text)
+            return engine_args.json_value(text)
         except ValueError:
             return text
     return text

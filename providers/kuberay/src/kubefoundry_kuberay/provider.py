@@ -27,7 +27,9 @@ OPERATOR: Final = Operator(
 """The Deployment of the documented Helm release, and the id of the leader election (ray-operator/main.go @v1.6.2).
 That release goes into whatever namespace is current, often `default`, which is everybody's and has to be named."""
 
-PODS: Final = Pods("ray.io/cluster", clusters)
+PODS: Final = Pods(
+    "ray.io/cluster", clusters, makers=clusters, creation_events="involvedObject.kind=RayCluster,type=Warning"
+)
 """Pods carry their RayCluster's name, no label of the RayService (KubeRay `controllers/ray/common/pod.go`)."""
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from kubefoundry_sdk.api.fields import MAX_INT32
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.names import provider_manager
 
@@ -177,7 +178,9 @@ def _written(managed: Any) -> str:
 
 
 def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return (
+        value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_INT32 else None
+    )
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

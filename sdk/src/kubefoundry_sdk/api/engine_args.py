@@ -6,6 +6,8 @@ validating webhook and in the reconcile-time check. Source of the flags: 003 §1
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
@@ -78,6 +80,9 @@ short name at all (vllm/engine/arg_utils.py; llama.cpp common/arg.cpp)."""
 NEGATABLE: Final = frozenset({"vllm", "llamacpp"})
 """Engines of which a switch X has the form no-X; for vLLM it is the same switch turned off."""
 
+DEPTH: Final = 32
+"""Levels of a JSON value."""
+
 _FLAG: Final = re.compile(FLAG)
 _SIZE: Final = re.compile(r"[1-9][0-9]{0,5}")
 
@@ -111,6 +116,26 @@ def parallel(engine: str | None, args: Mapping[str, str], gpus: int) -> Parallel
     pipeline = stated.get(PIPELINE, 1)
     data = stated.get(DATA, 1) if _splits_by_data(args) else 1
     return Parallel(stated.get(TENSOR, max(1, gpus // (pipeline * data))), pipeline, data)
+
+
+def json_value(text: str) -> Any:
+    """The JSON that an arg's value is. Raises ValueError where it is none, has numbers that JSON has not, or is
+    nested more than `DEPTH` deep: what is made of it has to be written again."""
+    level = deepest = 0
+    for character in text:
+        # brackets inside of texts count too: none that means something has so many
+        level += (character in "{[") - (character in "}]")
+        deepest = max(deepest, level)
+    if deepest > DEPTH:
+        raise ValueError(f"is nested more than {DEPTH} deep")
+    return json.loads(text, parse_constant=_finite, parse_float=_finite)
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if not math.isfinite(value):
+        raise ValueError(f"{number} is no number of JSON")
+    return value
 
 
 def states_tensor_parallelism(args: Mapping[str, str]) -> bool:

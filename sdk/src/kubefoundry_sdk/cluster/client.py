@@ -123,6 +123,10 @@ class Client:
             if len(raw) < bound // 4:
                 limit = min(2 * limit, most)
 
+    async def send(self, url: str, body: Mapping[str, Any]) -> Object:
+        """POST to a path that is no resource: of a Service, by the API server's proxy."""
+        return await self._call("POST", url, None, body)
+
     async def list(
         self, kind: Kind, namespace: str | None = None, *, selector: Mapping[str, str] | None = None
     ) -> tuple[list[Object], str]:

@@ -12,6 +12,7 @@ from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.provider import apply
 from kubefoundry_sdk.provider.contract import Deployment, Provider
+from kubefoundry_sdk.provider.creation_watch import CreationWatch
 from kubefoundry_sdk.provider.drift import Corrections
 from kubefoundry_sdk.provider.failures import Failures
 from kubefoundry_sdk.provider.manifest import Record
@@ -63,6 +64,8 @@ class Shim:
     ones start from that, so a new object alone brings no other default image."""
     silences: Silences = field(default_factory=Silences)
     acknowledgements: Acknowledgements = field(default_factory=Acknowledgements)
+    creations: CreationWatch | None = None
+    """None for a provider that names no Events."""
     operator: OperatorWatch | None = None
     """None for a provider that names no operator."""
 

@@ -170,10 +170,15 @@ class Pods:
     """Which pods belong to an upstream object, by a label that the upstream system puts on all that it makes.
 
     label: its key. values: an upstream object -> the label's values on the pods of that object.
+    makers: an upstream object -> names of what creates its pods: StatefulSets, Deployments, RayClusters.
+    creation_events: a field selector of the Events that tell of pods which could not be created; without it that is
+        not looked at.
     """
 
     label: str
     values: Callable[[Object], Sequence[str]]
+    makers: Callable[[Object], Sequence[str]] = lambda upstream: ()
+    creation_events: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,10 @@ def _hold(shim: Shim, live: Object, upstream: Object, report: Report) -> float |
 def _explain(shim: Shim, upstream: Object, report: Report) -> float | None:
     """Adds what the pods tell; seconds until that may be over."""
     now = shim.now()
-    why = pods.cause(shim.pods.of(upstream), now) if shim.pods else None
+    there = shim.pods.of(upstream) if shim.pods else []
+    why = pods.cause(there, now)
+    if why is None and shim.creations is not None:
+        why = shim.creations.cause(upstream, there)
     if why is None or report.observation is None:
         return None
     report.observation = pods.explain(report.observation, why, shim.provider.title)

@@ -10,9 +10,10 @@ from typing import Any, Final
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster import credentials
-from kubefoundry_sdk.provider import finalizer, manifest
+from kubefoundry_sdk.provider import finalizer, first_answer, manifest
 from kubefoundry_sdk.provider.context import Shim
 from kubefoundry_sdk.provider.contract import Provider
+from kubefoundry_sdk.provider.creation_watch import CreationWatch
 from kubefoundry_sdk.provider.models_endpoint import directly, through_server
 from kubefoundry_sdk.provider.pod_watch import PodWatch
 from kubefoundry_sdk.provider.reconcile import reconcile
@@ -20,7 +21,7 @@ from kubefoundry_sdk.provider.registration import Registration
 from kubefoundry_sdk.provider.staleness import THRESHOLD, Silences
 from kubefoundry_sdk.provider.upstream import Upstream
 from kubefoundry_sdk.provider.upstream_operator import OperatorWatch
-from kubefoundry_sdk.provider.verification import Verification
+from kubefoundry_sdk.provider.verification import ANSWER, Verification
 from kubefoundry_sdk.runtime import options, process
 from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.spread import Spread
@@ -61,11 +62,12 @@ def run(
     options.flag(
         parser,
         "--verify-endpoint",
-        "call a model Running only once GET /v1/models on its endpoint lists it: true or false",
-        default=False,
-        read=options.boolean,
+        "call a model Running only once GET /v1/models on its endpoint lists it: true, false, or answer, which also "
+        "asks it for one token",
+        default="false",
+        read=_verification,
         nargs="?",
-        const=True,
+        const="true",
     )
     options.flag(
         parser,
@@ -113,6 +115,11 @@ def placed(provider: Provider, namespaces: str, deployment: str) -> Provider:
     named = tuple(filter(None, namespaces.split(","))) or operator.namespaces
     placed = replace(operator, namespaces=named, deployment=deployment or operator.deployment)
     return replace(provider, operator=placed)
+
+
+def _verification(text: str) -> str:
+    """`true`, `false` or `answer`. Raises ArgumentTypeError for anything else."""
+    return ANSWER if text == ANSWER else str(options.boolean(text)).lower()
 
 
 def images(text: str) -> dict[str, str]:
@@ -173,6 +180,10 @@ def set_up(running: Process, provider: Provider) -> None:
         running.client, provider, upstream, operator, interval=running.options.heartbeat_timeout / 3
     )
     pods = PodWatch(provider.pods, lambda key: queue.add(key)) if provider.pods else None
+    inside = credentials.inside(running.options.kubeconfig)
+    creations = None
+    if provider.pods and provider.pods.creation_events:
+        creations = CreationWatch(provider.pods, lambda key: queue.add(key))
     shim = Shim(
         provider,
         running.client,
@@ -183,13 +194,16 @@ def set_up(running: Process, provider: Provider) -> None:
         running.options.finalizer_timeout,
         pods,
         Verification(
-            directly if credentials.inside(running.options.kubeconfig) else through_server(running.client),
+            directly if inside else through_server(running.client),
             lambda ask: running.background("endpoint verification", ask),
             lambda key: queue.add(key),
-            always=running.options.verify_endpoint,
+            always=running.options.verify_endpoint != "false",
+            attempt=first_answer.directly if inside else first_answer.through_server(running.client),
+            answers=running.options.verify_endpoint == ANSWER,
         ),
         silences=Silences(running.options.stale_after),
         operator=operator,
+        creations=creations,
     )
 
     async def turn(key: Key) -> float | None:
@@ -205,9 +219,8 @@ def set_up(running: Process, provider: Provider) -> None:
         helpers.subscribe(helper_changed)
     if pods is not None:
         upstream.objects.subscribe(pods.upstream_changed)
-        running.background("watch of pods", lambda: pods.run(running))
-    running.background("watch of the upstream CRD", upstream.run)
-    running.while_leading("registration", registration.run)
+            directly if inside else through_server(running.client),
+            lambda ask: running.background("endpoint verification", ask),
     running.ready_when(lambda: None if upstream.listed else f"CRD {provider.upstream.crd} not looked for yet")
 
 

@@ -17,6 +17,7 @@ from typing import Final
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.contract import Deployment, Endpoint
+from kubefoundry_sdk.provider.first_answer import Try
 from kubefoundry_sdk.provider.models_endpoint import Ask, NoModels
 from kubefoundry_sdk.runtime.store import Key
 from kubefoundry_sdk.runtime.supervision import Work
@@ -29,8 +30,11 @@ LAST_DELAY: Final = 60.0
 PATIENCE: Final = 3
 """Bad answers in a row until an endpoint that was verified before counts as unverified: a change may disturb it."""
 
-NAMED: Final = 10
-"""Models that a message names of those that an endpoint lists."""
+ANSWER: Final = "answer"
+"""Value of flag and annotation: the model has to answer, not only to be listed."""
+SHOWN: Final = 5
+LONGEST: Final = 100
+"""How many models a message names, and how much of each: a server may list anything."""
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +50,8 @@ class Claim:
     namespace: str
     endpoint: Endpoint
     model: str | None
+    answer: bool = False
+    """Whether the model is to answer, too."""
 
 
 @dataclass(slots=True)
@@ -60,27 +66,47 @@ class Verification:
     """`verdict` is asked by reconciles and answers at once; `changed` is called when the answer becomes another.
 
     always: whether every deployment is verified, or only those whose annotation asks for it.
+    attempt: how a model is asked for a token; answers: whether that is done of all that are verified, or only of
+        those whose annotation asks for it.
     """
 
-    def __init__(self, ask: Ask, spawn: Spawn, changed: Callable[[Key], None], *, always: bool) -> None:
+    def __init__(
+        self,
+        ask: Ask,
+        spawn: Spawn,
+        changed: Callable[[Key], None],
+        *,
+        always: bool,
+        attempt: Try | None = None,
+        answers: bool = False,
+    ) -> None:
         self._ask = ask
+        self._attempt = attempt
+        self._answers = answers
         self._spawn = spawn
         self._changed = changed
         self._always = always
         self._limit = asyncio.Semaphore(AT_ONCE)
+        self._attempts = asyncio.Semaphore(AT_ONCE)
         self._found: dict[Key, _Finding] = {}
 
     def wanted(self, deployment: Object) -> bool:
         """Whether the ModelDeployment's endpoint is to be verified."""
         asked = (deployment["metadata"].get("annotations") or {}).get(names.VERIFY_ENDPOINT_ANNOTATION)
-        return self._always or asked == "true"
+        return self._always or asked in ("true", ANSWER)
 
     def verdict(self, deployment: Deployment, upstream: Object, endpoint: Endpoint) -> str | None:
         """Why the endpoint that the upstream calls ready is not verified, or None where it is."""
         key = (deployment.namespace, deployment.name)
         meta = upstream["metadata"]
+        asked = deployment.annotations.get(names.VERIFY_ENDPOINT_ANNOTATION)
         claim = Claim(
-            meta["uid"], meta["generation"], deployment.namespace, endpoint, deployment.spec.served_name
+            meta["uid"],
+            meta["generation"],
+            deployment.namespace,
+            endpoint,
+            deployment.spec.served_name,
+            self._answers or asked == ANSWER,
         )
         known = self._found.get(key)
         if known is not None and known.claim == claim:
@@ -114,6 +140,10 @@ class Verification:
         try:
             async with self._limit:
                 found = await self._ask(claim.namespace, claim.endpoint)
+            model = claim.model if claim.model in found else min(found, default=None)
+            if claim.answer and self._attempt and model and claim.model in (None, model):
+                async with self._attempts:
+                    await self._attempt(claim.namespace, claim.endpoint, model)
         except NoModels as error:
             return f"{error}; look at the pods behind it and at network policies"
         except Exception as error:
@@ -121,9 +151,7 @@ class Verification:
             return f"its endpoint's answer cannot be read: {type(error).__name__}"
         if found and claim.model in (None, *found):
             return None
-        there = ", ".join(sorted(found)[:NAMED]) or "no model"
-        if len(found) > NAMED:
-            there += f" and {len(found) - NAMED} more"
+        there = _shown(found) or "no model"
         at = f"{claim.endpoint.service}:{claim.endpoint.port}"
         return f"its endpoint {at} lists {there}, not {claim.model}; correct model.servedName or wait for the rollout"
 
@@ -131,3 +159,9 @@ class Verification:
         if problem != finding.problem:
             finding.problem = problem
             self._changed(key)
+
+
+def _shown(models: frozenset[str]) -> str:
+    told = [name if len(name) <= LONGEST else f"{name[:LONGEST]}…" for name in sorted(models)[:SHOWN]]
+    more = len(models) - SHOWN
+    return ", ".join(told) + (f" and {more} more" if more > 0 else "")

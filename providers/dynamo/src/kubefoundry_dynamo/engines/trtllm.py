@@ -10,6 +10,7 @@ import json
 from typing import Any, Final
 
 from kubefoundry_dynamo.engines.command_line import Worker, command_line, model_flags, tensor_parallelism
+from kubefoundry_sdk.api import engine_args
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 
 ROLE_FLAGS: Final = ("disaggregation-mode", "disaggregation-strategy")
@@ -50,10 +51,6 @@ def _typed(value: str) -> Any:
     if value == "":
         return True
     try:
-        return json.loads(value, parse_constant=_refuse)
-    except (ValueError, RecursionError):
+        return engine_args.json_value(value)
+    except ValueError:
         return value
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")

@@ -1,0 +1,22 @@
+"""What a registration links to can be opened by whoever reads it in a cluster."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubefoundry_dynamo.provider import provider as dynamo
+from kubefoundry_dynamo.settings import Settings as DynamoSettings
+from kubefoundry_kaito.provider import provider as kaito
+from kubefoundry_kaito.settings import Settings as KaitoSettings
+from kubefoundry_kuberay.provider import provider as kuberay
+from kubefoundry_kuberay.settings import Settings as KubeRaySettings
+from kubefoundry_sdk.provider.contract import Provider
+
+
+@pytest.mark.parametrize(
+    "provider",
+    [kaito(KaitoSettings()), dynamo(DynamoSettings()), kuberay(KubeRaySettings())],
+    ids=lambda it: it.name,
+)
+def test_the_link_is_an_address(provider: Provider) -> None:
+    assert provider.documentation.startswith("https://")

@@ -1,0 +1,182 @@
+"""Whatever an upstream object holds, observing it gives a state that the CRD takes, and never an exception."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubefoundry_dynamo.provider import provider as dynamo
+from kubefoundry_dynamo.settings import Settings as DynamoSettings
+from kubefoundry_kaito.provider import provider as kaito
+from kubefoundry_kaito.settings import Settings as KaitoSettings
+from kubefoundry_kuberay.provider import provider as kuberay
+from kubefoundry_kuberay.settings import Settings as KubeRaySettings
+from kubefoundry_sdk.api import structure
+from kubefoundry_sdk.api.schema import structural
+from kubefoundry_sdk.api.status import ModelDeploymentStatus
+from kubefoundry_sdk.provider import compatibility
+from kubefoundry_sdk.provider.contract import Observation, Provider, Schema
+from kubefoundry_sdk.provider.report import Report
+from support.corpus import deployment
+from support.nonsense import spoiled
+
+PROVIDERS: Mapping[str, Provider] = {
+    "kaito": kaito(KaitoSettings()),
+    "dynamo": dynamo(DynamoSettings()),
+    "kuberay": kuberay(KubeRaySettings()),
+}
+SCHEMAS = {
+    "kaito": Schema("kaito.sh/v1beta1", frozenset({"inference.config", "status.state"})),
+    "dynamo": Schema("nvidia.com/v1beta1", frozenset({"v1beta1", "runtimeVersionOverride"})),
+    "kuberay": Schema("ray.io/v1", frozenset({"suspend"})),
+}
+ASKED = deployment(
+    {
+        "model": {"id": "org/m"},
+        "engine": {"type": "vllm", "trustRemoteCode": True},
+        "resources": {"gpu": {"count": 1}},
+        "scaling": {"replicas": 1},
+    }
+)
+GENERATION = {"name": "m", "namespace": "n", "uid": "u", "generation": 3}
+CONDITIONS = [
+    {
+        "type": type_,
+        "status": status,
+        "reason": "ContainerCrashLoopBackOff",
+        "message": "words",
+        "observedGeneration": 2,
+        "lastTransitionTime": "2026-11-22T00:00:00Z",
+    }
+    for type_, status in (("Ready", "True"), ("InferenceReady", "False"), ("UpgradeInProgress", "True"))
+]
+APPLICATION = {
+    "llm": {
+        "status": "DEPLOY_FAILED",
+        "message": "no",
+        "serveDeploymentStatuses": {"LLMServer:m": {"status": "UPDATING", "message": "x"}},
+    }
+}
+SOUND: Mapping[str, dict[str, Any]] = {
+    "kaito": {"conditions": CONDITIONS, "state": "NotReady", "targetNodeCount": 1},
+    "dynamo": {
+        "state": "failed",
+        "observedGeneration": 2,
+        "conditions": CONDITIONS,
+        "components": {
+            "VllmWorker": {"replicas": 1, "readyReplicas": 1, "availableReplicas": 1},
+            "Frontend": {"replicas": 1, "readyReplicas": 1},
+        },
+    },
+    "kuberay": {
+        "observedGeneration": 2,
+        "serviceStatus": "Running",
+        "numServeEndpoints": 2,
+        "conditions": CONDITIONS,
+        "activeServiceStatus": {
+            "rayClusterName": "m-x",
+            "applicationStatuses": APPLICATION,
+            "rayClusterStatus": {"readyWorkerReplicas": 1, "conditions": CONDITIONS},
+        },
+        "pendingServiceStatus": {"rayClusterName": "m-y", "applicationStatuses": APPLICATION},
+    },
+}
+
+
+SEEDS = st.integers(0, 2**32)
+LONGEST_ARG = 16384
+"""Of the CRD."""
+ARGS = {
+    "tp": "2",
+    "pipeline-parallel-size": "2",
+    "no-x": "",
+    "kv-transfer-config": "{}",
+    "seed": "1",
+    "api_key": "x",
+    "temperature": "1e400",
+    "json": "[" * 4096,
+    "trust_remote_code": "",
+    "kv_cache_config": "{}",
+}
+OVERRIDES = {
+    "runtimeVersion": "1.0.0",
+    "routerMode": "kv",
+    "frontend": {"replicas": 1, "resources": {"cpu": "1", "memory": "1Gi"}},
+    "head": {
+        "resources": {"cpu": 1, "memory": "1Gi"},
+        "rayStartParams": {"a": "b"},
+        "imagePullSecrets": ["s"],
+    },
+    "llamacppServer": "aikit",
+    "preferredNodes": ["n"],
+}
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+@settings(max_examples=400)
+@given(seed=SEEDS)
+def test_every_status_is_observed(name: str, seed: int) -> None:
+    managed = [{"manager": "kuberay-provider", "time": "x"}]
+    live = {
+        "apiVersion": "x/v1",
+        "kind": "X",
+        "metadata": {**GENERATION, "managedFields": spoiled(managed, seed)},
+        "status": spoiled(SOUND[name], seed),
+    }
+    provider = PROVIDERS[name]
+
+    seen = provider.observe(ASKED, live)
+
+    assert _refused(provider, seen, live) == []
+    provider.given_up(live)
+    assert provider.pods is not None
+    assert all(isinstance(value, str) for value in (*provider.pods.values(live), *provider.pods.makers(live)))
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm", "llamacpp"])
+@pytest.mark.parametrize("name", PROVIDERS)
+@settings(max_examples=200)
+@given(seed=SEEDS)
+def test_every_spec_is_rendered_or_refused(name: str, engine: str, seed: int) -> None:
+    """Of the specs that the CRD takes: overrides may hold anything, args any text."""
+    args = {
+        key: value
+        for number, (key, item) in enumerate(ARGS.items())
+        if seed >> number & 1
+        and isinstance(value := spoiled(item, seed + len(key)), str)
+        and len(value) <= LONGEST_ARG
+    }
+    overrides = spoiled(OVERRIDES, seed)
+    spec = {
+        "model": {"id": "org/m"},
+        "engine": {"type": engine, "args": args, "trustRemoteCode": True},
+        "resources": {"gpu": {"count": 4}},
+        "provider": {"name": name, "overrides": overrides if isinstance(overrides, dict) else {}},
+    }
+    asked = deployment({**spec, "image": "x:1"} if seed % 2 else spec)
+    provider = PROVIDERS[name]
+
+    found = compatibility.check(provider, asked, SCHEMAS[name])
+
+    assert all(found.problems)
+    if not found.problems:
+        rendered = provider.render(asked, SCHEMAS[name])
+        json.dumps([rendered.main, *rendered.helpers], allow_nan=False)
+
+
+def _refused(provider: Provider, seen: Observation, live: dict[str, Any]) -> list[str]:
+    """What the CRD refuses of the status that is made of it; times are added when it is written."""
+    report = Report(generation=3, compatible="c", created="c", observation=seen, live=live)
+    status = report.status(provider)
+    for item in status["conditions"]:
+        item["lastTransitionTime"] = "2026-11-22T00:00:00Z"
+    return [str(problem) for problem in structure.problems(status, _schema(), "status")]
+
+
+_schema: Callable[[], Any] = functools.cache(lambda: structural(ModelDeploymentStatus))
