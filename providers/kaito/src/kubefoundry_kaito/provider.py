@@ -50,7 +50,7 @@ def provider(settings: Settings) -> Provider:
         name=NAME,
         title="KAITO",
         version=version("kubefoundry-provider-kaito"),
-        documentation="providers/kaito/README.md",
+        documentation="https://kaito-project.github.io/kaito/docs/",
         capabilities=CAPABILITIES,
         upstream=WORKSPACES,
         probe=probe,

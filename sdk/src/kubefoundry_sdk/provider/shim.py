@@ -187,7 +187,9 @@ def set_up(running: Process, provider: Provider) -> None:
         running.options.finalizer_timeout,
         pods,
         Verification(
-            directly if credentials.inside(running.options.kubeconfig) else through_server(running.client),
+            directly(running.client)
+            if credentials.inside(running.options.kubeconfig)
+            else through_server(running.client),
             running.background,
             lambda key: queue.add(key),
             always=running.options.verify_endpoint,

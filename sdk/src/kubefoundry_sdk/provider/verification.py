@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,6 +25,11 @@ LAST_DELAY: Final = 60.0
 """Seconds between two questions to an endpoint that does not list the model, doubling from the first to the last."""
 PATIENCE: Final = 3
 """Bad answers in a row until an endpoint that was verified before counts as unverified: a change may disturb it."""
+
+LONGEST: Final = 300
+"""Characters of what an endpoint said that are told, and of a name that it lists."""
+LISTED: Final = 5
+"""Names of models that are told of those that an endpoint lists."""
 
 Spawn = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None] | None]
 
@@ -107,10 +112,10 @@ class Verification:
             async with self._limit:
                 found = await self._ask(claim.namespace, claim.endpoint)
         except NoModels as error:
-            return f"{error}; look at the pods behind it and at network policies"
+            return f"{shortened(str(error))}; look at the pods behind it and at network policies"
         if found and claim.model in (None, *found):
             return None
-        there = ", ".join(sorted(found)) or "no model"
+        there = shown(found)
         at = f"{claim.endpoint.service}:{claim.endpoint.port}"
         return f"its endpoint {at} lists {there}, not {claim.model}; correct model.servedName or wait for the rollout"
 
@@ -118,3 +123,16 @@ class Verification:
         if problem != finding.problem:
             finding.problem = problem
             self._changed(key)
+
+
+def shown(listed: Collection[str]) -> str:
+    """The names as a user reads them: an endpoint may list a megabyte of them."""
+    first = [shortened(name) for name in sorted(listed)[:LISTED]]
+    more = [f"{len(listed) - LISTED} more"] if len(listed) > LISTED else []
+    return ", ".join(first + more) or "no model"
+
+
+def shortened(text: str) -> str:
+    """At most LONGEST characters and no half of a surrogate pair, which no JSON text can carry."""
+    clean = text.encode(errors="replace").decode()
+    return clean if len(clean) <= LONGEST else f"{clean[: LONGEST - 1]}…"
