@@ -27,10 +27,14 @@ HELPERS = {"kaito"}
 components = pytest.mark.parametrize("name", COMPONENTS)
 
 
-def may(plane: ControlPlane, name: str, verb: str, resource: str, *, namespace: str = "default") -> bool:
+def may(
+    plane: ControlPlane, name: str, verb: str, resource: str, *, namespace: str = "default", below: str = ""
+) -> bool:
+    """below: a subresource. What follows a slash in `resource` is a name."""
     program = f"kubefoundry-provider-{name}" if name in UPSTREAM else f"kubefoundry-{name}"
     account = f"--as=system:serviceaccount:{NAMESPACE}:{program}"
-    done = plane.kubectl("auth", "can-i", verb, resource, account, "-n", namespace, check=False)
+    part = [f"--subresource={below}"] if below else []
+    done = plane.kubectl("auth", "can-i", verb, resource, account, *part, "-n", namespace, check=False)
     return done.stdout.strip() == "yes"
 
 
@@ -90,10 +94,21 @@ def test_it_looks_at_no_deployment_but_its_operators(suite: Suite, name: str) ->
 def test_it_watches_pods_only_to_tell_why_a_model_does_not_serve(suite: Suite, name: str) -> None:
     for verb in ("list", "watch"):
         assert may(suite.plane, name, verb, "pods") == (name in UPSTREAM)
-    for verb, resource in (
-        ("delete", "pods"),
-        ("get", "pods/log"),
-        ("create", "pods/exec"),
-        ("get", "services/proxy"),
+    assert not may(suite.plane, name, "delete", "pods")
+    for verb, resource, below in (
+        ("get", "pods", "log"),
+        ("create", "pods", "exec"),
+        ("get", "services", "proxy"),
     ):
-        assert not may(suite.plane, name, verb, resource)
+        assert not may(suite.plane, name, verb, resource, below=below)
+
+
+@components
+def test_it_reads_of_services_only_their_addresses_and_of_namespaces_only_their_labels(
+    suite: Suite, name: str
+) -> None:
+    assert may(suite.plane, name, "get", "services") == (name in UPSTREAM)
+    assert may(suite.plane, name, "watch", "namespaces") == (name in UPSTREAM)
+    for verb in ("create", "update", "patch", "delete"):
+        assert not may(suite.plane, name, verb, "services")
+        assert not may(suite.plane, name, verb, "namespaces")
