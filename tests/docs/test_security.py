@@ -21,7 +21,7 @@ FOLDERS = re.compile(r"`kubectl apply -k (manifests/[^`]+)`")
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[1].strip())
 def test_a_row_names_tests_that_are_there(row: list[str]) -> None:
-    who, what, stops, seen = row
+    _, what, stops, seen = row
     tests = re.findall(r"`([^`]+\.py::[^`]+)`", seen)
 
     assert what.strip()
