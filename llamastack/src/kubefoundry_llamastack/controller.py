@@ -170,6 +170,6 @@ def set_up(process: Process) -> None:
 
 
 def leads_to_pods(service: Object) -> bool:
-    """Whether it is still as the operator wrote it: changed by a tenant, it may lead anywhere until it is put back."""
+    """Whether it is as the operator wrote it: changed by a tenant, it may lead anywhere until it is put back."""
     spec = service.get("spec") or {}
     return spec.get("type") != "ExternalName" and bool(spec.get("selector"))
