@@ -10,14 +10,18 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
 
+from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider import verification
 from kubefoundry_sdk.provider.contract import Deployment, Endpoint
-from kubefoundry_sdk.provider.models_endpoint import NoModels, models
-from kubefoundry_sdk.provider.verification import Verification
+from kubefoundry_sdk.provider.models_endpoint import NoModels, address, directly, models
+from kubefoundry_sdk.provider.verification import LISTED, LONGEST, Verification, shown
 from kubefoundry_sdk.runtime.store import Key
 from support.waiting import SECONDS
+from support.wire import Asked, ok, wire
 
 ENDPOINT = Endpoint("m", 8000)
 SPEC = {"model": {"id": "org/model"}, "engine": {"type": "vllm"}}
@@ -31,6 +35,7 @@ class Engine:
         self.asked = 0
         self.answer: Callable[[], web.Response] = lambda: listing(*served)
         self.root = ""
+        self.port = 0
 
     async def handle(self, request: web.Request) -> web.Response:
         self.asked += 1
@@ -50,7 +55,7 @@ async def serving(engine: Engine) -> AsyncIterator[Engine]:
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     [(_, port)] = runner.addresses
-    engine.root = f"http://127.0.0.1:{port}"
+    engine.root, engine.port = f"http://127.0.0.1:{port}", port
     try:
         yield engine
     finally:
@@ -61,6 +66,61 @@ async def serving(engine: Engine) -> AsyncIterator[Engine]:
 async def engine() -> AsyncIterator[Engine]:
     async with serving(Engine("model")) as made:
         yield made
+
+
+def service(**spec: Any) -> Object:
+    return {"metadata": {"name": "m", "namespace": "n"}, "spec": spec}
+
+
+SELECTOR = {"app": "m"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ({"type": "ExternalName", "externalName": "metadata.internal"}, "is of type ExternalName"),
+        ({"type": "ExternalName", "clusterIP": "127.0.0.1", "selector": SELECTOR}, "is of type ExternalName"),
+        ({"type": "ClusterIP", "clusterIP": "127.0.0.1"}, "selects no pods"),
+        ({"type": "ClusterIP", "clusterIP": "127.0.0.1", "selector": {}}, "selects no pods"),
+        ({"type": "ClusterIP", "clusterIP": "None", "selector": SELECTOR}, "has no address of its own"),
+        ({"selector": SELECTOR}, "has no address of its own"),
+        ({}, "selects no pods"),
+    ],
+)
+async def test_a_service_that_leads_elsewhere_is_not_followed(
+    engine: Engine, spec: dict[str, Any], told: str
+) -> None:
+    async with wire(lambda asked: ok(service(**spec))) as server:
+        with pytest.raises(NoModels, match=f"^Service n/m {told}"):
+            await directly(server.client)("n", Endpoint("m", engine.port))
+
+    assert engine.asked == 0
+
+
+async def test_an_endpoint_is_asked_at_the_address_of_its_service(engine: Engine) -> None:
+    found = service(type="ClusterIP", clusterIP="127.0.0.1", selector=SELECTOR)
+    asked_for: list[str] = []
+
+    def answer(asked: Asked) -> web.Response:
+        asked_for.append(asked.path)
+        return ok(found)
+
+    async with wire(answer) as server:
+        assert await directly(server.client)("n", Endpoint("m", engine.port)) == {"model"}
+
+    assert asked_for == ["/api/v1/namespaces/n/services/m"]
+    assert engine.asked == 1
+    assert address(service(clusterIP="fd00::1", selector=SELECTOR)) == "[fd00::1]"
+
+
+@given(st.sets(st.text(max_size=1000), max_size=20))
+def test_what_an_endpoint_lists_is_told_in_few_words(listed: set[str]) -> None:
+    told = shown(listed)
+
+    assert len(told) <= (LISTED + 1) * (LONGEST + 2)
+    told.encode()
+    if len(listed) > LISTED:
+        assert told.endswith(f", {len(listed) - LISTED} more")
 
 
 @pytest.mark.parametrize(
@@ -207,6 +267,22 @@ async def test_an_endpoint_is_asked_until_it_lists_the_model(engine: Engine, wat
     engine.answer = lambda: listing("model", "other")
     await watched.settled()
     assert watched.verdict() is None
+
+
+@pytest.mark.parametrize("count", [1, 10_000])
+async def test_a_megabyte_of_names_makes_no_long_message(
+    engine: Engine, watched: Watched, count: int
+) -> None:
+    engine.answer = lambda: listing(
+        *(f"{number:06}" * (500_000 // count // 6 + 1) for number in range(count))
+    )
+    watched.verdict()
+
+    await watched.settled()
+
+    told = watched.verdict() or ""
+    assert "its endpoint m:8000 lists 000000" in told
+    assert len(told) < (LISTED + 2) * LONGEST
 
 
 async def test_the_served_name_counts(engine: Engine, watched: Watched) -> None:

@@ -43,6 +43,13 @@ def expand(text: str, variables: dict[str, str]) -> str:
     return re.sub(r"\$\{?(\w+)\}?", lambda match: variables.get(match[1], ""), text)
 
 
+def in_context(path: str) -> bool:
+    """Whether .dockerignore, which leaves out everything, lets the folder's top in again."""
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    assert "*" in lines
+    return f"!{Path(path).parts[0]}" in lines
+
+
 def build(folder: Path, arguments: dict[str, str]) -> Image:
     """Performs the instructions; a stage's ARG takes its value from `arguments`. Raises CalledProcessError."""
     environment, source = folder / "environment", folder / "src"
@@ -60,6 +67,7 @@ def build(folder: Path, arguments: dict[str, str]) -> Image:
                 variables[key] = arguments.get(key) or expand(default, variables)
             case "COPY" if not rest.startswith("--from"):
                 origin, target = expand(rest, variables).split()
+                assert in_context(origin), f".dockerignore keeps {origin} out of the context"
                 shutil.copytree(ROOT / origin, source / target)
             case "RUN":
                 subprocess.run(

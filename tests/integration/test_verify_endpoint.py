@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,7 +12,7 @@ from aiohttp import web
 
 from kubefoundry_demo.suite import Suite
 from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, SERVICES, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.provider.verification import LAST_DELAY
 from support import pods
@@ -127,7 +128,7 @@ async def test_running_needs_the_endpoint_to_list_the_served_name(
         assert engine.asked == asked
 
 
-async def test_the_annotation_asks_for_it_in_the_cluster_by_the_services_name(
+async def test_the_annotation_asks_for_it_in_the_cluster_at_the_services_address(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     body = model_deployment(
@@ -136,7 +137,22 @@ async def test_the_annotation_asks_for_it_in_the_cluster_by_the_services_name(
 
     await api.create(MODEL_DEPLOYMENTS, body, manager="test")
 
-    words = f"GET http://m-frontend.{namespace}.svc:8000/v1/models does not answer"
+    # No pod runs here, so nobody answers there, or somebody else does.
+    await until_deployment(api, "m", namespace, lambda obj: unverified(obj, ":8000/v1/models "))
+    service = await api.get(SERVICES, "m-frontend", namespace)
+    words = f"GET http://{service['spec']['clusterIP']}:8000/v1/models "
     await until_deployment(api, "m", namespace, lambda obj: unverified(obj, words))
+
+    elsewhere = {
+        "type": "ExternalName",
+        "externalName": "metadata.internal",
+        "clusterIP": None,
+        "clusterIPs": None,
+    }
+    patch = ["patch", "service", "m-frontend", "-n", namespace, "-p", json.dumps({"spec": elsewhere})]
+    suite.plane.kubectl(*patch)
+
+    words = f"Service {namespace}/m-frontend is of type ExternalName and is not followed"
+    await until_deployment(api, "m", namespace, lambda obj: unverified(obj, words), seconds=ASKED)
     # Others are believed.
     await running(api, namespace, GPU, "dynamo", "other")

@@ -98,3 +98,14 @@ async def test_it_watches_pods_only_to_tell_why_a_model_does_not_serve(
         ("get", "services/proxy"),
     ):
         assert not await may(api, name, verb, resource)
+
+
+@components
+async def test_it_reads_of_services_only_their_addresses_and_of_namespaces_only_their_labels(
+    suite: Suite, api: Client, name: str
+) -> None:
+    assert await may(api, name, "get", "services") == (name in UPSTREAM)
+    assert await may(api, name, "watch", "namespaces") == (name in UPSTREAM)
+    for verb in ("create", "update", "patch", "delete"):
+        assert not await may(api, name, verb, "services")
+        assert not await may(api, name, verb, "namespaces")

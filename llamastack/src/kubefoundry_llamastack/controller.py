@@ -75,7 +75,8 @@ class Controller:
         live = self._known.distributions.get(key)
         if live is None or not counts(self._known.deployments.get(key)).enough:
             return None
-        if self._known.children[names.SERVICES].get((key[0], f"{key[1]}-service")) is None:
+        service = self._known.children[names.SERVICES].get((key[0], f"{key[1]}-service"))
+        if service is None or not leads_to_pods(service):
             return None
         container = ((live.get("spec") or {}).get("server") or {}).get("containerSpec") or {}
         return f"http://{key[1]}-service.{key[0]}.svc.cluster.local:{container.get('port') or PORT}"
@@ -165,3 +166,9 @@ def settings(process: Process) -> Settings:
 def set_up(process: Process) -> None:
     """Wires the operator to the process."""
     Controller(process, settings(process))
+
+
+def leads_to_pods(service: Object) -> bool:
+    """Whether it is as the operator wrote it: changed by a tenant, it may lead anywhere until it is put back."""
+    spec = service.get("spec") or {}
+    return spec.get("type") != "ExternalName" and bool(spec.get("selector"))

@@ -34,6 +34,15 @@ def main() -> None:
         default="{}",
         read=resources,
     )
+    options.flag(
+        parser,
+        "--openshift-anyuid",
+        "let each server's pods use any user id, on OpenShift; needs manifests/llamastack/openshift-anyuid",
+        default=False,
+        read=options.boolean,
+        nargs="?",
+        const=True,
+    )
     sys.exit(run(PROGRAM, parser.parse_args(), set_up, needs=LLSD.api_version))
 
 

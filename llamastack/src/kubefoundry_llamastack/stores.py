@@ -31,6 +31,7 @@ class Stores:
     pods: Store
     namespaces: Store
     anyuid: Store
+    """OpenShift's role of that name, where an administrator lets it be given; empty where not."""
     model_deployments: Followed
     definition: Followed
     """The CRD of LlamaStackDistribution itself: an older one loses our fields."""
@@ -72,7 +73,9 @@ def follow(process: Process, changed: Callable[[], None]) -> Stores:
             names.CLUSTER_ROLES,
             selector={"fieldSelector": f"metadata.name={names.ANYUID_ROLE}"},
             trim=lambda obj: {"metadata": _short(obj)},
-        ),
+        )
+        if process.options.openshift_anyuid
+        else Store(),
         model_deployments=Followed(process, MODEL_DEPLOYMENTS, changed, objects=True),
         definition=Followed(process, names.LLSD, changed, objects=False),
     )

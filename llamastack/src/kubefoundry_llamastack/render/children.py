@@ -42,7 +42,7 @@ def service_account(cr: Distribution) -> Object:
 
 
 def role_binding(cr: Distribution) -> Object:
-    """For OpenShift: lets the account use any user id. Only where that ClusterRole exists."""
+    """For OpenShift: lets the account use any user id. Only where that ClusterRole exists and may be given."""
     return child(
         ROLE_BINDINGS.kind,
         ROLE_BINDINGS.api_version,

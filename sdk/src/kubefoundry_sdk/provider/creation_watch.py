@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from kubefoundry_sdk.api.kinds import CORE_EVENTS, Object
+from kubefoundry_sdk.cluster.skipped import skipped
 from kubefoundry_sdk.provider.contract import Pods
 from kubefoundry_sdk.provider.pods import Cause, last_line
 from kubefoundry_sdk.runtime.process import Process
@@ -67,12 +68,16 @@ class CreationWatch:
             self._makers[key] = [f"{key[0]}/{name}" for name in self._source.makers(upstream)]
             self._upstream.update(dict.fromkeys(self._makers[key], key))
 
-    def replace(self, objects: list[Object], resource_version: str) -> None:
-        there = {key_of(obj) for obj in objects}
+    def replace(self, objects: Iterable[Object], resource_version: str, *, anew: bool = False) -> None:
+        there = set()
+        for obj in objects:
+            try:
+                self.put(obj)
+                there.add(key_of(obj))
+            except Exception as error:
+                skipped(obj, error)
         for key in [key for key in self._events if key not in there]:
             self._forget(key)
-        for obj in objects:
-            self.put(obj)
 
     def put(self, obj: Object) -> None:
         event = trim(obj)

@@ -16,7 +16,7 @@ import aiohttp
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.contract import Endpoint
-from kubefoundry_sdk.provider.models_endpoint import LIMIT, NoModels
+from kubefoundry_sdk.provider.models_endpoint import LIMIT, NoModels, root
 
 TIMEOUT: Final = 60.0
 """Seconds for an answer: the first one of an engine that compiles when it is first asked."""
@@ -61,13 +61,17 @@ def through_server(client: Client) -> Try:
     return attempt
 
 
-async def directly(namespace: str, endpoint: Endpoint, model: str) -> None:
-    """By the Service's name in the cluster's DNS: a `Try`."""
-    await at(f"http://{endpoint.service}.{namespace}.svc:{endpoint.port}", model)
+def directly(client: Client) -> Try:
+    """At the Service's own address, as `models_endpoint.directly`. Needs `get` on `services`."""
+
+    async def attempt(namespace: str, endpoint: Endpoint, model: str) -> None:
+        await at(await root(client, namespace, endpoint), model)
+
+    return attempt
 
 
-async def at(root: str, model: str) -> None:
-    """Asks the server at `root`. Raises NoModels."""
+async def at(url: str, model: str) -> None:
+    """Asks the server at `url`. Raises NoModels."""
 
     async def send(path: str, body: Mapping[str, Any] | None) -> int:
         method = "GET" if body is None else "POST"
@@ -75,18 +79,18 @@ async def at(root: str, model: str) -> None:
             async with (
                 aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT)) as session,
                 # A redirect could lead anywhere.
-                session.request(method, f"{root}{path}", json=body, allow_redirects=False) as response,
+                session.request(method, f"{url}{path}", json=body, allow_redirects=False) as response,
             ):
                 answer = await response.content.read(LIMIT)
                 if response.status == 200 and body is not None:
                     json.loads(answer)
                 return response.status
         except TimeoutError as error:
-            raise NoModels(f"{method} {root}{path} does not answer within {TIMEOUT:.0f} s") from error
+            raise NoModels(f"{method} {url}{path} does not answer within {TIMEOUT:.0f} s") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise NoModels(f"{method} {root}{path} does not answer: {error}") from error
+            raise NoModels(f"{method} {url}{path} does not answer: {error}") from error
         except (ValueError, RecursionError) as error:
-            raise NoModels(f"{method} {root}{path} answers no JSON") from error
+            raise NoModels(f"{method} {url}{path} answers no JSON") from error
 
     await one_token(send, model)
 

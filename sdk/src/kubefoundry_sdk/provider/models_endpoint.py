@@ -8,6 +8,7 @@ from typing import Any, Final
 import aiohttp
 
 from kubefoundry_sdk.api.foreign_json import Unreadable, decode
+from kubefoundry_sdk.api.kinds import SERVICES, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.contract import Endpoint
@@ -42,9 +43,40 @@ def through_server(client: Client) -> Ask:
     return ask
 
 
-async def directly(namespace: str, endpoint: Endpoint) -> frozenset[str]:
-    """By the Service's name in the cluster's DNS: an `Ask`."""
-    return await models(f"http://{endpoint.service}.{namespace}.svc:{endpoint.port}")
+def directly(client: Client) -> Ask:
+    """At the Service's own address. Needs `get` on `services`.
+
+    Not by its name: a tenant's Service of that name may be of type ExternalName, or lead to addresses that somebody
+    wrote by hand, and so to whatever this process can reach and the tenant cannot.
+    """
+
+    async def ask(namespace: str, endpoint: Endpoint) -> frozenset[str]:
+        return await models(await root(client, namespace, endpoint))
+
+    return ask
+
+
+async def root(client: Client, namespace: str, endpoint: Endpoint) -> str:
+    """The URL at the Service's own address. Raises NoModels."""
+    try:
+        service = await client.get(SERVICES, endpoint.service, namespace)
+    except (ApiError, Unreachable) as error:
+        raise NoModels(f"{error}") from error
+    return f"http://{address(service)}:{endpoint.port}"
+
+
+def address(service: Object) -> str:
+    """The host part of a URL at which the pods that the Service selects are reached. Raises NoModels."""
+    spec = service.get("spec") or {}
+    named = f"Service {service['metadata']['namespace']}/{service['metadata']['name']}"
+    if spec.get("type") == "ExternalName":
+        raise NoModels(f"{named} is of type ExternalName and is not followed")
+    if not spec.get("selector"):
+        raise NoModels(f"{named} selects no pods and is not followed")
+    found = spec.get("clusterIP")
+    if not found or found == "None":
+        raise NoModels(f"{named} has no address of its own")
+    return f"[{found}]" if ":" in found else str(found)
 
 
 async def models(root: str) -> frozenset[str]:
@@ -82,4 +114,6 @@ def listed(answer: Any, asked: str) -> frozenset[str]:
     data = answer.get("data") if isinstance(answer, dict) else None
     if not isinstance(data, list):
         raise NoModels(f"GET {asked} answers no list of models")
-    return frozenset(str(item["id"])[:NAME] for item in data if isinstance(item, dict) and "id" in item)
+    return frozenset(
+        item["id"][:NAME] for item in data if isinstance(item, dict) and isinstance(item.get("id"), str)
+    )

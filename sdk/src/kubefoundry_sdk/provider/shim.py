@@ -194,11 +194,13 @@ def set_up(running: Process, provider: Provider) -> None:
         running.options.finalizer_timeout,
         pods,
         Verification(
-            directly if inside else through_server(running.client),
+            directly(running.client) if inside else through_server(running.client),
             lambda ask: running.background("endpoint verification", ask),
             lambda key: queue.add(key),
             always=running.options.verify_endpoint != "false",
-            attempt=first_answer.directly if inside else first_answer.through_server(running.client),
+            attempt=first_answer.directly(running.client)
+            if inside
+            else first_answer.through_server(running.client),
             answers=running.options.verify_endpoint == ANSWER,
         ),
         silences=Silences(running.options.stale_after),
@@ -219,8 +221,12 @@ def set_up(running: Process, provider: Provider) -> None:
         helpers.subscribe(helper_changed)
     if pods is not None:
         upstream.objects.subscribe(pods.upstream_changed)
-            directly if inside else through_server(running.client),
-            lambda ask: running.background("endpoint verification", ask),
+        running.background("watch of pods", lambda: pods.run(running))
+    if creations is not None:
+        upstream.objects.subscribe(creations.upstream_changed)
+        running.background("watch of refused pods", lambda: creations.run(running))
+    running.background("watch of the upstream CRD", upstream.run)
+    running.while_leading("registration", registration.run)
     running.ready_when(lambda: None if upstream.listed else f"CRD {provider.upstream.crd} not looked for yet")
 
 

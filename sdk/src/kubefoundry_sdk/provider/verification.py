@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -32,9 +32,10 @@ PATIENCE: Final = 3
 
 ANSWER: Final = "answer"
 """Value of flag and annotation: the model has to answer, not only to be listed."""
-SHOWN: Final = 5
-LONGEST: Final = 100
-"""How many models a message names, and how much of each: a server may list anything."""
+LONGEST: Final = 300
+"""Characters of what an endpoint said that are told, and of a name that it lists."""
+LISTED: Final = 5
+"""Names of models that are told of those that an endpoint lists."""
 
 log = logging.getLogger(__name__)
 
@@ -145,13 +146,13 @@ class Verification:
                 async with self._attempts:
                     await self._attempt(claim.namespace, claim.endpoint, model)
         except NoModels as error:
-            return f"{error}; look at the pods behind it and at network policies"
+            return f"{shortened(str(error))}; look at the pods behind it and at network policies"
         except Exception as error:
             log.exception("an endpoint's answer cannot be read, by a fault of ours")
             return f"its endpoint's answer cannot be read: {type(error).__name__}"
         if found and claim.model in (None, *found):
             return None
-        there = _shown(found) or "no model"
+        there = shown(found)
         at = f"{claim.endpoint.service}:{claim.endpoint.port}"
         return f"its endpoint {at} lists {there}, not {claim.model}; correct model.servedName or wait for the rollout"
 
@@ -161,7 +162,14 @@ class Verification:
             self._changed(key)
 
 
-def _shown(models: frozenset[str]) -> str:
-    told = [name if len(name) <= LONGEST else f"{name[:LONGEST]}…" for name in sorted(models)[:SHOWN]]
-    more = len(models) - SHOWN
-    return ", ".join(told) + (f" and {more} more" if more > 0 else "")
+def shown(listed: Collection[str]) -> str:
+    """The names as a user reads them: an endpoint may list a megabyte of them."""
+    first = [shortened(name) for name in sorted(listed)[:LISTED]]
+    more = [f"{len(listed) - LISTED} more"] if len(listed) > LISTED else []
+    return ", ".join(first + more) or "no model"
+
+
+def shortened(text: str) -> str:
+    """At most LONGEST characters and no half of a surrogate pair, which no JSON text can carry."""
+    clean = text.encode(errors="replace").decode()
+    return clean if len(clean) <= LONGEST else f"{clean[: LONGEST - 1]}…"

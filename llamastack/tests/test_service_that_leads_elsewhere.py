@@ -1,0 +1,24 @@
+"""A server is asked only through a Service that leads to pods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_llamastack.controller import leads_to_pods
+
+
+@pytest.mark.parametrize(
+    ("spec", "leads"),
+    [
+        ({"type": "ClusterIP", "selector": {"app": "llama-stack"}}, True),
+        ({"type": "ExternalName", "externalName": "metadata.internal"}, False),
+        ({"type": "ExternalName", "selector": {"app": "llama-stack"}}, False),
+        ({"type": "ClusterIP", "selector": {}}, False),
+        ({"type": "ClusterIP"}, False),
+        ({}, False),
+    ],
+)
+def test_whether_it_does(spec: dict[str, Any], leads: bool) -> None:
+    assert leads_to_pods({"spec": spec}) is leads

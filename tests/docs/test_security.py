@@ -1,0 +1,42 @@
+"""Every threat in docs/security.md names the tests that see what stops it, and they exist."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from behaviours.listed import ROOT
+from mutations.listed import defines
+
+TABLE = (
+    (ROOT / "docs" / "security.md")
+    .read_text()
+    .partition("## Who may influence what")[2]
+    .partition("\n## ")[0]
+)
+ROWS = [line.strip("|").split("|") for line in TABLE.splitlines() if line.startswith("| ")][1:]
+FOLDERS = re.compile(r"`kubectl apply -k (manifests/[^`]+)`")
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[1].strip())
+def test_a_row_names_tests_that_are_there(row: list[str]) -> None:
+    _, what, stops, seen = row
+    tests = re.findall(r"`([^`]+\.py::[^`]+)`", seen)
+
+    assert what.strip()
+    assert stops.strip()
+    assert tests
+    assert [test for test in tests if not defines(ROOT, test)] == []
+
+
+def test_there_are_rows_and_the_first_says_who() -> None:
+    assert len(ROWS) > 10
+    assert ROWS[0][0].strip()
+
+
+def test_what_is_to_be_applied_is_there() -> None:
+    named = FOLDERS.findall((ROOT / "docs" / "security.md").read_text())
+
+    assert named
+    assert [folder for folder in named if not (ROOT / folder / "kustomization.yaml").is_file()] == []

@@ -1,0 +1,42 @@
+"""OpenShift's role that lets pods run as any user is given to nobody unless an administrator asks for it."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from kubefoundry_demo.suite import Suite
+from kubefoundry_llamastack.names import ANYUID_ROLE, LLSD, ROLE_BINDINGS
+from kubefoundry_sdk.cluster.client import Client
+from support.llamastack import deployment, llsd
+
+pytestmark = pytest.mark.integration
+
+
+async def test_no_account_is_given_it_where_the_role_exists(
+    stack: Suite, api: Client, namespace: str
+) -> None:
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": ANYUID_ROLE},
+        "rules": [],
+    }
+    stack.plane.kubectl("apply", "-f", "-", input=yaml.safe_dump(role))
+    try:
+        await api.create(LLSD, llsd("m", namespace), manager="user")
+        await deployment(api, "m", namespace)
+
+        # A role is given before there are pods that could use it.
+        bindings, _ = await api.list(ROLE_BINDINGS, namespace)
+        assert bindings == []
+    finally:
+        stack.plane.kubectl("delete", "clusterrole", ANYUID_ROLE)
+
+
+def test_the_operator_may_not_give_it(stack: Suite, namespace: str) -> None:
+    account = "--as=system:serviceaccount:kubefoundry-system:kubefoundry-llamastack"
+    done = stack.plane.kubectl(
+        "auth", "can-i", "bind", f"clusterroles/{ANYUID_ROLE}", account, "-n", namespace, check=False
+    )
+    assert done.stdout.strip() == "no"
