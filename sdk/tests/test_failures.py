@@ -22,13 +22,15 @@ def note(failures: Failures, error: Exception, now: float, mark: str = "a") -> t
     return report, failures.note(KEY, mark, error, report, STOP, now)
 
 
-def test_an_error_that_may_pass_is_told_when_it_comes_twice() -> None:
+@pytest.mark.parametrize("error", [PASSING, ApiError(403, "Forbidden", "roles not read yet")])
+def test_an_error_that_may_pass_is_told_when_it_comes_twice(error: Exception) -> None:
     failures = Failures()
 
-    first, _ = note(failures, PASSING, 0.0)
+    first, delay = note(failures, error, 0.0)
     assert first.stop is None
+    assert delay < 1
     assert failures.standing(KEY, "a", 0.1) is not None
-    second, _ = note(failures, PASSING, 1.0)
+    second, _ = note(failures, error, 1.0)
     assert second.stop == STOP
     told, left = failures.standing(KEY, "a", 1.1) or (None, 0.0)
     assert told is not None and told.stop == STOP

@@ -26,6 +26,7 @@ from kubefoundry_sdk.cluster.credentials import Credentials
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.cluster.reflector import Sink
 from kubefoundry_sdk.provider import manifest, shim
+from kubefoundry_sdk.provider.creation_watch import CreationWatch
 from kubefoundry_sdk.provider.pod_watch import PodWatch
 from kubefoundry_sdk.provider.upstream import Upstream
 from kubefoundry_sdk.provider.upstream_operator import Evidence, unavailable, unheld
@@ -110,6 +111,12 @@ POD: Object = {
     "spec": {"containers": [{"name": "c", "image": "i"}]},
     "status": {"conditions": [CONDITION], "containerStatuses": [CONTAINER], "phase": "Running"},
 }
+EVENT: Object = {
+    "metadata": {**META, "creationTimestamp": "2026-01-01T00:00:00Z"},
+    "involvedObject": {"kind": "ReplicaSet", "name": "r"},
+    "reason": "FailedCreate",
+    "message": "quota",
+}
 CONFIG_MAP: Object = {"metadata": META, "data": {"a": "b"}, "binaryData": {"c": "ZA=="}}
 REPLICA_SET: Object = {"metadata": META, "spec": {"template": {"spec": {"volumes": [{"name": "v"}]}}}}
 WORKLOAD: Object = {"metadata": META, "spec": {"replicas": 1}, "status": {"availableReplicas": 1}}
@@ -133,6 +140,12 @@ def pod_watch() -> PodWatch:
     return PodWatch(pods, lambda key: None)
 
 
+def creation_watch() -> CreationWatch:
+    pods = kuberay(Settings()).pods
+    assert pods is not None
+    return CreationWatch(pods, lambda key: None)
+
+
 SINKS: dict[str, tuple[Callable[[], Any], Object]] = {
     "core": (lambda: Store(managers=OWN, index=health_told), DEPLOYMENT),
     "selector": (lambda: Store(managers=OWN, index=lambda obj: "x" if unsettled(obj) else None), DEPLOYMENT),
@@ -140,8 +153,9 @@ SINKS: dict[str, tuple[Callable[[], Any], Object]] = {
     "another shim": (lambda: Store(managers=OWN, trim=lambda obj: shim.trim(obj, "other")), DEPLOYMENT),
     "helpers": (lambda: Store(managers=OWN, index=manifest.owner_uid), CONFIG_MAP),
     "pods": (pod_watch, POD),
-    "operator's Deployment": (lambda: Evidence(unavailable, lambda: 0.0), WORKLOAD),
-    "operator's Lease": (lambda: Evidence(unheld, lambda: 0.0), LEASE),
+    "Events of refused pods": (creation_watch, EVENT),
+    "operator's Deployment": (lambda: Evidence(unavailable, lambda: 0.0, lambda namespace: True), WORKLOAD),
+    "operator's Lease": (lambda: Evidence(unheld, lambda: 0.0, lambda namespace: True), LEASE),
     "upstream CRD": (upstream, standin("kuberay").document),
     "llamastack's ConfigMaps": (lambda: Store(trim=stores.digests), CONFIG_MAP),
     "llamastack's own ConfigMaps": (lambda: Store(managers=OWN, trim=stores.without_tool), CONFIG_MAP),
@@ -183,6 +197,8 @@ def there(sink: Any) -> list[Object]:
     found = sink._store if isinstance(sink, PodWatch) else sink
     if isinstance(found, Upstream):
         return [{"metadata": {"name": "after"}}] if found.listed and found.kind else []
+    if isinstance(found, CreationWatch):
+        return list(found._events.values())
     return found.seen if isinstance(found, Evidence) else list(found.objects())
 
 

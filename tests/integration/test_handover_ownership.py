@@ -133,3 +133,19 @@ async def test_what_others_made_in_that_name_stays(suite: Suite, api: Client, na
     await api.get(UPSTREAM["dynamo"], "m", namespace)
     held = await api.get(MODEL_DEPLOYMENTS, "m", namespace)
     assert held["metadata"]["finalizers"] == ["kubefoundry.ai/kuberay-provider"]
+
+
+@pytest.mark.parametrize("condition", ["ProviderCompatible", "ResourceCreated", "Ready"])
+async def test_a_condition_that_an_administrator_has_forced_blocks_nothing(
+    suite: Suite, api: Client, namespace: str, condition: str
+) -> None:
+    made = await served(api, namespace, "dynamo")
+    body = {name: made[name] for name in ("apiVersion", "kind")}
+    body["metadata"] = {"name": "m", "namespace": namespace}
+    # Half a condition: the rest of it is the provider's.
+    body["status"] = {"conditions": [{"type": condition, "message": "by hand"}]}
+    await api.apply_status(MODEL_DEPLOYMENTS, body, manager="admin")
+
+    await patched(api, namespace, {"op": "replace", "path": "/spec/provider/name", "value": "kuberay"})
+
+    await until_only(api, namespace, "dynamo", "kuberay")

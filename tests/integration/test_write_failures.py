@@ -197,3 +197,27 @@ async def test_a_dry_run_whose_result_is_too_large_for_an_annotation(
     assert result["accepted"] is True
     assert result["objects"] == []
     assert "too large for an annotation" in result["omitted"]
+
+
+async def test_what_somebody_publishes_by_hand_is_taken_back(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    await created(api, namespace)
+    await says(api, namespace, state="Starting")
+    await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Deploying")
+    by_hand = {"endpoint": {"service": "elsewhere", "port": 1}, "replicas": {"desired": 9, "ready": 9}}
+
+    suite.plane.kubectl(
+        *("patch", "md", "m", "-n", namespace, "--subresource=status", "--type=merge"),
+        *("-p", json.dumps({"status": by_hand})),
+    )
+
+    await until_deployment(
+        api,
+        "m",
+        namespace,
+        lambda obj: (
+            "endpoint" not in obj["status"]
+            and obj["status"]["replicas"] == {"desired": 1, "ready": 0, "available": 0}
+        ),
+    )

@@ -222,10 +222,10 @@ class Client:
         operations: Sequence[Mapping[str, Any]],
         *,
         manager: str,
+        subresource: Literal["", "/status"] = "",
     ) -> Object:
-        return await self._call(
-            "PATCH", path(kind, namespace, name), {"fieldManager": manager}, operations, JSON_PATCH
-        )
+        url = path(kind, namespace, name) + subresource
+        return await self._call("PATCH", url, {"fieldManager": manager}, operations, JSON_PATCH)
 
     async def delete(
         self,

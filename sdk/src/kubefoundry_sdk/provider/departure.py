@@ -8,7 +8,7 @@ import logging
 from kubefoundry_sdk.api import conditions, names, reasons
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.provider import finalizer, manifest, retained, succession
+from kubefoundry_sdk.provider import finalizer, foreign_status, manifest, retained, succession
 from kubefoundry_sdk.provider.context import Shim
 from kubefoundry_sdk.provider.observation import observe
 from kubefoundry_sdk.provider.report import Report, Stop
@@ -145,9 +145,14 @@ async def _write(shim: Shim, live: Object, fields: Object) -> None:
     except ApiError as error:
         if error.code != 422:
             raise
-        # Core still shares one of our conditions, and its part alone is none. It drops that at the event that
-        # brought us here, so to us this is a conflict like any other.
-        raise ApiError(409, "Conflict", error.message) from error
+        # Somebody has a part of a condition that we give up, and that part alone is none.
+        given_up = succession.conditions_of(live, shim.manager) - {
+            item["type"] for item in fields.get("conditions", ())
+        }
+        current = await foreign_status.remove(shim, live, (), given_up)
+        await status.write(
+            shim.client, shim.deployments, MODEL_DEPLOYMENTS, current, fields, manager=shim.manager
+        )
 
 
 def _chosen(live: Object) -> str | None:

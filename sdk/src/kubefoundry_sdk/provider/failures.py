@@ -52,7 +52,8 @@ class Failures:
         """Puts `stop` into the report where it is to be told; seconds until the next try."""
         known = self._known.get(key)
         count = known.count + 1 if known is not None and known.mark == mark else 1
-        passing = isinstance(error, ApiError) and not error.rejected
+        # A 403 passes, too: an API server that has just started has not read its roles yet.
+        passing = isinstance(error, ApiError) and (not error.rejected or error.code == 403)
         told = None
         if count > 1 or not passing:
             report.stop = stop
@@ -61,7 +62,7 @@ class Failures:
         if isinstance(error, ApiError):
             if error.retry_after is not None:
                 delay = min(error.retry_after, LAST_DELAY)
-            elif error.rejected:
+            elif not passing:
                 delay = LAST_DELAY
         self._known[key] = _Failure(mark, count, now + delay, told)
         return delay

@@ -79,9 +79,9 @@ def plan(
     record = manifest.applied(live) if live else remembered
     if record is not None and not converts:
         record = manifest.in_version(record, schema.api_version)
-    if record is not None and live is not None and record.manifest.get("apiVersion") == schema.api_version:
-        record = trusted.believed(record, live, rendered.main, provider.yielded)
     base = _base(provider, deployment, schema, record, rendered)
+    if record and live and base and record.manifest.get("apiVersion") == schema.api_version:
+        record = trusted.believed(record, live, base.main, provider.yielded)
     paths = provider.named_by_content
     used = content_names.in_use(paths, rendered.main, record.manifest if record else live)
     standing = _by_plain_name(live_helpers, used)
@@ -196,13 +196,11 @@ def _helpers_before(
         known = manifest.applied(live)
         if known is None:
             continue
-        wanted = next((obj for obj in today.helpers if obj["metadata"]["name"] == name), {})
-        known = trusted.believed(known, live, wanted)
         together = record is not None and known == replace(record, manifest=known.manifest)
         rendered = base if together else _base(provider, deployment, schema, known, today)
         for obj in rendered.helpers if rendered else ():
             if obj["metadata"]["name"] == name:
-                found[name] = (known.manifest, obj)
+                found[name] = (trusted.believed(known, live, obj).manifest, obj)
     return found
 
 

@@ -22,6 +22,7 @@ from kubefoundry_sdk.provider import (
     dry_run,
     failures,
     finalizer,
+    foreign_status,
     handover,
     manifest,
     moved,
@@ -106,6 +107,8 @@ async def reconcile(shim: Shim, key: Key) -> float | None:
     if await _tell(shim, current, wanted):
         for kind, reason, note in transitions(before, wanted):
             shim.recorder.event(current, kind, reason, note)
+    if "phase" in wanted and (written := shim.deployments.get(key)) is not None:
+        await foreign_status.unpublish(shim, written, wanted)
     if wanted.get("phase") != "Running":
         await shim.secrets.check(current)
     return retry

@@ -20,7 +20,7 @@ def waits_for(deployment: Object, manager: str) -> str | None:
         return "Waiting for a provider to be selected"
     if dry_run.asked(deployment):
         return f"Waiting to hand over to provider {chosen}: annotation {names.DRY_RUN_ANNOTATION} is set"
-    ours = _conditions(deployment, manager)
+    ours = conditions_of(deployment, manager)
     spoken = not ours & {reasons.PROVIDER_COMPATIBLE, reasons.RESOURCE_CREATED}
     if spoken and handover.accepted(deployment):
         return None
@@ -48,10 +48,10 @@ def told(deployment: Object, manager: str) -> bool:
 
 def says(deployment: Object, manager: str, type_: str) -> bool:
     """Whether the condition of that type is ours, or ours as well."""
-    return type_ in _conditions(deployment, manager)
+    return type_ in conditions_of(deployment, manager)
 
 
-def _conditions(deployment: Object, manager: str) -> set[str]:
+def conditions_of(deployment: Object, manager: str) -> set[str]:
     """Types of the conditions that we own something of."""
     owned = _ours(deployment, manager).get("f:conditions", {})
     return {str(json.loads(key[2:]).get("type")) for key in owned if key.startswith("k:")}

@@ -1,7 +1,8 @@
 """How far the record on an upstream object is believed: as far as the object is what it says (contract §4, trust).
 
 Who may write annotations there may write anything into the record, and an edit starts from what it says was applied.
-So it counts only where the live object has the same values; elsewhere today's render does.
+So it counts only where the live object has the same values; elsewhere does today's render of the spec that was
+applied, which the user's change is then brought onto.
 """
 
 from __future__ import annotations
