@@ -118,7 +118,7 @@ async def test_a_listed_model_runs_once_it_answers_and_is_asked_no_more(
     async with serving(Engine({COMPLETION: 503})) as engine:
         verified = Verification(
             lambda namespace, where: models(engine.root),
-            asyncio.create_task,
+            lambda work: asyncio.ensure_future(work()),
             told.put_nowait,
             always=False,
             attempt=lambda namespace, where, model: first_answer.at(engine.root, model),
