@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from kubefoundry_core.admission.review import Malformed, Review, allowed_unread, refused_unread
-from kubefoundry_sdk.api.foreign_json import LEVELS, decode, deep
+from kubefoundry_sdk.api.foreign_json import decode
 
 Judge = Callable[[Any], Review]
 """From a parsed review to the answer. Raises Malformed."""
@@ -28,7 +28,7 @@ _DELETION: Final = b'"deletionTimestamp":"'
 
 
 def answered(body: bytes, judge: Judge) -> Review:
-    """The judge's answer; a refusal where the review holds too much or is nested too deep to be judged.
+    """The judge's answer; a refusal where the review holds too much to be judged.
 
     One that tells of a deletion is let through unread: its finalizers have to be taken off. Whoever only writes that
     word into a spec gains nothing, the controller judges every object again.
@@ -37,8 +37,7 @@ def answered(body: bytes, judge: Judge) -> Review:
     """
     if body.count(b"{") + body.count(b"[") > MOST:
         return _unread(body, f"it holds more than {MOST} maps and lists")
-    if deep(body):
-        return _unread(body, f"it, or what it replaces, is nested more than {LEVELS} levels deep")
+    # What is nested deeper than is read is cut: of a ModelDeployment the rule of a spec's depth then says so.
     return judge(decode(body))
 
 
