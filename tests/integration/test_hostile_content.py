@@ -33,7 +33,7 @@ def nested(levels: int, opener: str = '{"a":', closer: str = "}") -> str:
 HOSTILE: dict[str, tuple[str, str]] = {
     **{f"deep-{levels}": (nested(levels), DEEP) for levels in (100, 500, 960, 1000, 9000)},
     **{f"lists-{levels}": (nested(levels, "[", "]"), DEEP) for levels in (500, 1000, 9000)},
-    "wide-and-deep": (f"[{','.join([nested(5000)] * 20)}]", DEEP),
+    "wide-and-deep": (f"[{','.join([nested(5000)] * 15)}]", DEEP),
     "large": (json.dumps("x" * 900_000), LARGE),
     "many": (json.dumps({f"k{number}": "y" * 40 for number in range(15_000)}), LARGE),
 }

@@ -14,6 +14,7 @@ from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment
 from support.foreign import foreign
 from support.kinds import UPSTREAM
+from support.namespaces import new_namespace
 from support.proxy import Fault, behind
 from support.waiting import message, phase, reason, until, until_deployment
 
@@ -92,12 +93,13 @@ async def test_one_that_appears_while_ours_is_being_written_is_not_merged_into(
 
 
 async def test_a_foreign_helper_is_left_alone(suite: Suite, api: Client, namespace: str) -> None:
+    name = await name_of_helper(api)
     theirs = await api.create(
         CONFIG_MAPS,
         {
             "apiVersion": "v1",
             "kind": "ConfigMap",
-            "metadata": {"name": "m-inference-config", "namespace": namespace},
+            "metadata": {"name": name, "namespace": namespace},
             "data": {"mine": "yes"},
         },
         manager="admin",
@@ -108,15 +110,26 @@ async def test_a_foreign_helper_is_left_alone(suite: Suite, api: Client, namespa
     refused = await until_deployment(
         api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "NameConflict"
     )
-    assert message(refused, "ResourceCreated").startswith(
-        "ConfigMap 'm-inference-config' exists and was not made"
-    )
-    assert await api.get(CONFIG_MAPS, "m-inference-config", namespace) == theirs
-    await api.delete(CONFIG_MAPS, "m-inference-config", namespace, uid=theirs["metadata"]["uid"])
+    assert message(refused, "ResourceCreated").startswith(f"ConfigMap '{name}' exists and was not made")
+    assert await api.get(CONFIG_MAPS, name, namespace) == theirs
+    await api.delete(CONFIG_MAPS, name, namespace, uid=theirs["metadata"]["uid"])
     # Nothing of a ConfigMap without our labels is watched: the next change looks again, or the next five minutes.
     touch = [{"op": "add", "path": "/metadata/annotations", "value": {"example.com/touched": "yes"}}]
     await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, touch, manager="test")
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+
+
+async def name_of_helper(api: Client) -> str:
+    """What KAITO's ConfigMap of such a deployment is called, which says its content: as seen in another namespace."""
+    elsewhere = await new_namespace(api)
+    await create(api, elsewhere, "kaito")
+    await until_deployment(api, "m", elsewhere, lambda obj: phase(obj) == "Running")
+    [helper] = [
+        config_map["metadata"]["name"]
+        for config_map in (await api.list(CONFIG_MAPS, elsewhere))[0]
+        if config_map["metadata"]["name"].startswith("m-inference-config")
+    ]
+    return str(helper)
 
 
 async def create(api: Client, namespace: str, provider: str) -> Object:
