@@ -20,6 +20,7 @@ from kubefoundry_llamastack.names import (
     INGRESSES,
     NETWORK_POLICIES,
     OPERATOR_CONFIG,
+    ROLE_BINDINGS,
     SERVICE_ACCOUNTS,
     SERVICES,
 )
@@ -34,7 +35,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.upstream, recordings.needed]
 KINDS: Final[dict[str, Kind]] = {
     kind.kind: kind
     for kind in (
-        *(DEPLOYMENTS, SERVICES, SERVICE_ACCOUNTS, CLAIMS, NETWORK_POLICIES, INGRESSES),
+        *(DEPLOYMENTS, SERVICES, SERVICE_ACCOUNTS, CLAIMS, ROLE_BINDINGS, NETWORK_POLICIES, INGRESSES),
         *(AUTOSCALERS, DISRUPTION_BUDGETS, CONFIG_MAPS),
     )
 }
