@@ -8,8 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-_ONE: Final = r"\b(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b"
-_TEST: Final = re.compile(rf"{_ONE}.*?::|::.* {_ONE}")
+_ONE: Final = r"(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)"
+_TEST: Final = re.compile(rf"^\[gw\d+\] \[ *\d+%\] {_ONE} |::.* {_ONE}(?: \(.*\))? +\[ *\d+%\]$")
+"""With several workers the outcome comes first, with one it comes last."""
+
 _PERCENT: Final = re.compile(r"\[\s*(\d+)%\]")
 _SUM: Final = re.compile(r"(\d+) (passed|failed|skipped|errors?|xfailed|xpassed)\b")
 _CLOSING: Final = re.compile(r"^=* ?(?:\d+ \w+, )*\d+ \w+ in [\d.]+s")
@@ -29,7 +31,7 @@ class Progress:
 
     def take(self, line: str) -> None:
         """One more line of its output."""
-        if found := _TEST.search(line):
+        if found := _TEST.search(line.rstrip()):
             self.tests += 1
             self.failed += (found[1] or found[2]) in ("FAILED", "ERROR")
             if told := _PERCENT.search(line):

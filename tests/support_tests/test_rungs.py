@@ -8,14 +8,15 @@ from rungs.outcome import Progress, closing, of_pytest
 
 XDIST = """\
 4 workers [4 items]
-[gw0] [ 25%] PASSED tests/a/test_a.py::test_one[x y]
+tests/a/test_a.py::test_one[2 FAILED]
+[gw0] [ 25%] PASSED tests/a/test_a.py::test_one[2 FAILED]
 [gw1] [ 50%] FAILED tests/a/test_a.py::test_two
 [gw1] [ 75%] SKIPPED tests/a/test_b.py::test_three
 [gw1] [100%] ERROR tests/a/test_b.py::test_four
 ============================== FAILURES ===============================
 E   AssertionError: boom
 ============================= slowest 10 durations ============================
-35.12s call     tests/a/test_a.py::test_one[x y]
+35.12s call     tests/a/test_a.py::test_one[2 FAILED]
 4.00s setup    tests/a/test_b.py::test_four
 =========================== short test summary info ===========================
 SKIPPED [3] tests/a/test_b.py:12: no ../shared beside the checkout
@@ -38,7 +39,7 @@ def test_sums_slowest_and_reasons_of_all_rungs_are_put_together() -> None:
     assert said == (
         "\n"
         "the 2 slowest:\n"
-        "   35.1 s  call     tests/a/test_a.py::test_one[x y]\n"
+        "   35.1 s  call     tests/a/test_a.py::test_one[2 FAILED]\n"
         "    4.0 s  setup    tests/a/test_b.py::test_four\n"
         "\n"
         "LEFT OUT:\n"
