@@ -1,8 +1,8 @@
 """Where the time of a run goes: `pytest -p timing.recorder --timing FILE` writes a line a test phase and a fixture.
 
 Each line is a JSON object with `wall` and `cpu` in seconds. CPU is that of pytest and of all processes that were
-started from it, whoever their parent is by now: a control group counts them (cgroup v1 or v2; root). Where there are
-several workers, each has a group and a file of its own.
+started from it, whoever their parent is by now: a control group counts them (cgroup v1 or v2; root). Each
+process has a group and a file of its own (FILE.PID).
 """
 
 from __future__ import annotations
@@ -30,9 +30,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if path is not None:
         global _usage
         _usage = _group()
-        if worker := os.environ.get("PYTEST_XDIST_WORKER"):
-            path = path.with_name(f"{path.name}.{worker}")
-        config.stash[_FILE] = path.open("w", buffering=1)
+        # a test may start a pytest of its own, which gets the same options
+        config.stash[_FILE] = path.with_name(f"{path.name}.{os.getpid()}").open("w", buffering=1)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
