@@ -14,11 +14,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from kubefoundry_sdk.api.equality import same
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider import manifest
+from kubefoundry_sdk.provider import documents, manifest
 from kubefoundry_sdk.provider.contract import Rendered
 
 DIGITS: Final = 10
@@ -29,7 +29,7 @@ def in_use(paths: Sequence[str], rendered: Object, standing: Object | None) -> d
     """Of each plain name in a rendered main object the name that the standing one has in its place."""
     found = {}
     for path in paths:
-        plain, name = _at(rendered, path.split(".")), _at(standing, path.split("."))
+        plain, name = documents.at(rendered, path.split(".")), documents.at(standing, path.split("."))
         if isinstance(plain, str) and isinstance(name, str):
             found[plain] = name
     return found
@@ -52,7 +52,7 @@ def settled(
     used: as `in_use`. standing: live helpers by plain name. untouched: plain names of helpers whose content the user
     has not changed: they keep the name they have, whatever somebody did to them.
     """
-    named = {_at(wanted.main, path.split(".")) for path in paths}
+    named = {documents.at(wanted.main, path.split(".")) for path in paths}
     real = {}
     helpers = []
     for helper in wanted.helpers:
@@ -82,18 +82,7 @@ def _digest(helper: Object) -> str:
 def _renamed(paths: Sequence[str], main: Object, names: Mapping[str, str]) -> Object:
     for path in paths:
         steps = path.split(".")
-        name = _at(main, steps)
+        name = documents.at(main, steps)
         if isinstance(name, str) and name in names:
-            main = _with(main, steps, names[name])
+            main = documents.replaced(main, steps, names[name])
     return main
-
-
-def _at(obj: Any, steps: Sequence[str]) -> Any:
-    for step in steps:
-        obj = obj.get(step) if isinstance(obj, Mapping) else None
-    return obj
-
-
-def _with(obj: Object, steps: Sequence[str], value: Any) -> Object:
-    first, *rest = steps
-    return {**obj, first: _with(obj[first], rest, value) if rest else value}

@@ -27,7 +27,7 @@ def rebase(documents: Sequence[Document], applied: Object, old: Object, new: Obj
     for document in documents:
         if document.kind != new.get("kind"):
             continue
-        texts = [_at(obj, document.path) for obj in (applied, old, new)]
+        texts = [at(obj, document.path) for obj in (applied, old, new)]
         if not all(isinstance(text, str) for text in texts) or same(texts[1], texts[2]):
             continue
         try:
@@ -36,7 +36,7 @@ def rebase(documents: Sequence[Document], applied: Object, old: Object, new: Obj
             continue
         content = change.rebase(before, was, wanted)
         text = texts[0] if same(content, before) else document.write(content)
-        merged = _with(merged, document.path, text)
+        merged = replaced(merged, document.path, text)
     return merged
 
 
@@ -64,12 +64,14 @@ def parsed(text: str) -> Any:
         raise ValueError(f"is no YAML: {error}") from error
 
 
-def _at(obj: Any, path: Sequence[str]) -> Any:
+def at(obj: Any, path: Sequence[str]) -> Any:
+    """The value there, None where there is none."""
     for key in path:
         obj = obj.get(key) if isinstance(obj, Mapping) else None
     return obj
 
 
-def _with(obj: Object, path: Sequence[str], value: Any) -> Object:
+def replaced(obj: Object, path: Sequence[str], value: Any) -> Object:
+    """The object with another value there; all maps on the way exist. Raises KeyError."""
     first, *rest = path
-    return {**obj, first: _with(obj[first], rest, value) if rest else value}
+    return {**obj, first: replaced(obj[first], rest, value) if rest else value}
