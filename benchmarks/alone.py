@@ -6,7 +6,7 @@ from benchmarks import processes
 from benchmarks.figures import Figure, Section
 from benchmarks.rig import MANAGER, UPSTREAM, Rig, at_a_time, say
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider import manifest
+from kubefoundry_sdk.provider.write import manifest
 
 
 async def upstream_alone(rig: Rig, at_once: int) -> Section:

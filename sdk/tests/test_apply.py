@@ -10,7 +10,7 @@ from kubefoundry_sdk.api.kinds import Kind
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.credentials import Credentials
 from kubefoundry_sdk.cluster.errors import Unreachable
-from kubefoundry_sdk.provider import apply
+from kubefoundry_sdk.provider.write import apply
 from kubefoundry_sdk.runtime.store import Store
 
 KIND = Kind("example.com", "v1", "engines", "Engine")

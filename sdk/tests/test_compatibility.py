@@ -8,8 +8,8 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider import compatibility, overrides
 from kubefoundry_sdk.provider.contract import Capabilities, Deployment, Provider, Schema, UpstreamKind
+from kubefoundry_sdk.provider.reconcile import compatibility, overrides
 
 
 def never(*arguments: object) -> Any:

@@ -10,9 +10,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubefoundry_sdk.provider import manifest
 from kubefoundry_sdk.provider.contract import Deployment, Document, Provider, Rendered, Schema
-from kubefoundry_sdk.provider.plan import Plan
+from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk.provider.write.plan import Plan
 from support.plans import deployment, planned, provider
 
 KEY = "config.yaml"

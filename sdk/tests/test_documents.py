@@ -10,8 +10,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubefoundry_sdk.provider import documents
 from kubefoundry_sdk.provider.contract import Document
+from kubefoundry_sdk.provider.write import documents
 
 KIND = Document("Thing", ("spec", "text"), yaml.safe_dump)
 

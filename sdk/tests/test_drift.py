@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubefoundry_sdk.provider.drift import LIMIT, WINDOW, Corrections, differences
+from kubefoundry_sdk.provider.write.drift import LIMIT, WINDOW, Corrections, differences
 
 OWNER = {"uid": "u", "name": "m"}
 APPLIED: dict[str, Any] = {

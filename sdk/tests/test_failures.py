@@ -8,9 +8,9 @@ import pytest
 
 from kubefoundry_sdk.api.conditions import MAX_MESSAGE, clip, condition
 from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.provider import dry_run
-from kubefoundry_sdk.provider.failures import LAST_DELAY, Failures, described, mark
-from kubefoundry_sdk.provider.report import Report, Stop
+from kubefoundry_sdk.provider.reconcile import dry_run
+from kubefoundry_sdk.provider.reconcile.failures import LAST_DELAY, Failures, described, mark
+from kubefoundry_sdk.provider.reconcile.report import Report, Stop
 
 KEY = ("n", "m")
 STOP = Stop("ResourceCreated", "ApplyFailed", "no", failed=False)

@@ -9,7 +9,7 @@ import pytest
 from kubefoundry_sdk.api.kinds import Kind
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.credentials import Credentials
-from kubefoundry_sdk.provider import finalizer
+from kubefoundry_sdk.provider.reconcile import finalizer
 from kubefoundry_sdk.runtime import options
 from kubefoundry_sdk.runtime.store import Store
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubefoundry_sdk.provider.handover import given_up, others
+from kubefoundry_sdk.provider.reconcile.handover import given_up, others
 from kubefoundry_sdk.runtime.waits import Waits
 
 TIMEOUT = 300.0

@@ -11,8 +11,8 @@ import pytest
 
 from kubefoundry_sdk.api.foreign_json import LEVELS, nested
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider import manifest
 from kubefoundry_sdk.provider.contract import Deployment
+from kubefoundry_sdk.provider.write import manifest
 
 RAW = {"model": {"id": "org/m"}, "engine": {"type": "vllm"}, "resources": {"gpu": {"count": 1}}}
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kubefoundry_sdk.api import names
-from kubefoundry_sdk.provider import manifest
-from kubefoundry_sdk.provider.observation import as_applied
+from kubefoundry_sdk.provider.reconcile.observation import as_applied
+from kubefoundry_sdk.provider.write import manifest
 from support.plans import SPEC
 
 

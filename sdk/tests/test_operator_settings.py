@@ -8,7 +8,7 @@ import pytest
 
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.contract import Operator
-from kubefoundry_sdk.provider.operator_settings import OperatorSettings
+from kubefoundry_sdk.provider.watch.operator_settings import OperatorSettings
 
 
 def deployment(mode: str | None, namespace: str = "acme") -> Object:

@@ -6,8 +6,8 @@ import pytest
 
 from kubefoundry_sdk.api.kinds import Kind
 from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.provider import apply
-from kubefoundry_sdk.provider.apply import refusal
+from kubefoundry_sdk.provider.write import apply
+from kubefoundry_sdk.provider.write.apply import refusal
 
 MODELS = Kind("acme.io", "v1", "models", "Model")
 FORBIDDEN = 'models.acme.io "m" is forbidden: '

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from kubefoundry_sdk.provider.contract import Schema, UnsupportedSchema
 from kubefoundry_sdk.provider.registration import Registration, upstream_condition
-from kubefoundry_sdk.provider.upstream import Upstream
+from kubefoundry_sdk.provider.watch.upstream import Upstream
 from kubefoundry_sdk.runtime import options
 from kubefoundry_sdk.runtime.process import Process
 from support.plans import provider

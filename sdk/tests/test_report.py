@@ -15,7 +15,7 @@ from kubefoundry_sdk.provider.contract import (
     Replicas,
     UpstreamKind,
 )
-from kubefoundry_sdk.provider.report import Report, Stop, transitions
+from kubefoundry_sdk.provider.reconcile.report import Report, Stop, transitions
 
 
 def never(*arguments: object) -> Any:

@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.provider.staleness import THRESHOLD, Silences, Verdict, acknowledged, judge, message
+from kubefoundry_sdk.provider.health.staleness import (
+    THRESHOLD,
+    Silences,
+    Verdict,
+    acknowledged,
+    judge,
+    message,
+)
 
 DOWN = "Deployment widgets/widget-operator has no available replica"
 

@@ -19,7 +19,13 @@ from kubefoundry_sdk.provider.contract import (
     UnsupportedSchema,
     UpstreamKind,
 )
-from kubefoundry_sdk.provider.upstream import AGAIN, TAKEN_UP, Upstream, addressed, schema_digest
+from kubefoundry_sdk.provider.watch.upstream import (
+    AGAIN,
+    TAKEN_UP,
+    Upstream,
+    addressed,
+    schema_digest,
+)
 from kubefoundry_sdk.runtime import options
 from kubefoundry_sdk.runtime.process import Process
 

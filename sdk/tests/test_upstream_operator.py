@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from kubefoundry_sdk.provider import upstream_operator
 from kubefoundry_sdk.provider.contract import Operator
-from kubefoundry_sdk.provider.operator_settings import OperatorSettings
-from kubefoundry_sdk.provider.trusted_namespaces import TrustedNamespaces
-from kubefoundry_sdk.provider.upstream_operator import (
+from kubefoundry_sdk.provider.watch import upstream_operator
+from kubefoundry_sdk.provider.watch.operator_settings import OperatorSettings
+from kubefoundry_sdk.provider.watch.trusted_namespaces import TrustedNamespaces
+from kubefoundry_sdk.provider.watch.upstream_operator import (
     Evidence,
     Judge,
     OperatorWatch,

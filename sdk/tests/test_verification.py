@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider import verification
 from kubefoundry_sdk.provider.contract import Deployment, Endpoint
-from kubefoundry_sdk.provider.models_endpoint import NoModels, address, directly, models
-from kubefoundry_sdk.provider.verification import LISTED, LONGEST, Verification, shown
+from kubefoundry_sdk.provider.health import verification
+from kubefoundry_sdk.provider.health.models_endpoint import NoModels, address, directly, models
+from kubefoundry_sdk.provider.health.verification import LISTED, LONGEST, Verification, shown
 from kubefoundry_sdk.runtime.store import Key
 from support.waiting import SECONDS
 from support.wire import Asked, ok, wire

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from acceptance.listed import LIST, ROOT, points, verdict
-from acceptance.noted import VARIABLE, read
+from acceptance.outcomes import VARIABLE, read
+from acceptance.points import LIST, ROOT, points, verdict
 
-MARKED: Final = ("-m", "accept", "-p", "acceptance.noted")
+MARKED: Final = ("-m", "accept", "-p", "acceptance.outcomes")
 FOLDERS: Final = ("llamastack/tests", "llamastack/tool/tests", "tests/llamastack")
 RUNS: Final = (
     (sys.executable, "-m", "pytest", *FOLDERS, *MARKED),

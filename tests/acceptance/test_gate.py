@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from acceptance.__main__ import MARKED, accepted
-from acceptance.listed import LIST, Told, Verdict, points, verdict
+from acceptance.points import LIST, Told, Verdict, points, verdict
 
 DEMANDED = "# two points\nA-1 the first of them\nA-2 the second\n"
 MARK = "import pytest\n\n"

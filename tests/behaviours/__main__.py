@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from behaviours.listed import ROOT, Behaviour, Outcome, behaviours, outcome
-from behaviours.noted import VARIABLE, read
+from behaviours.catalogue import ROOT, Behaviour, Outcome, behaviours, outcome
+from behaviours.outcomes import VARIABLE, read
 
 OPERATORS: Final = "tests/operators/"
 """Tests that need a network of their own; a program of theirs makes it."""
@@ -38,7 +38,7 @@ def main() -> int:
 
 def _run(pytest: Sequence[str], outcomes: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests"), VARIABLE: str(outcomes)}
-    subprocess.run([*pytest, "-p", "behaviours.noted"], cwd=ROOT, env=environment, check=False)
+    subprocess.run([*pytest, "-p", "behaviours.outcomes"], cwd=ROOT, env=environment, check=False)
 
 
 def table(chosen: Sequence[Behaviour], told: dict[str, Outcome]) -> list[str]:

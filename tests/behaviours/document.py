@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Final
 
-from behaviours.listed import ROOT, behaviours
+from behaviours.catalogue import ROOT, behaviours
 from support.changes.every import EVERY
 from support.changes.refused import REFUSED
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from behaviours.catalogue import ROOT, Behaviour, Outcome, behaviours, outcome
 from behaviours.document import DOCUMENT, document
-from behaviours.listed import ROOT, Behaviour, Outcome, behaviours, outcome
-from mutations.listed import defines
+from mutations.catalogue import defines
 
 ALL = behaviours()
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from behaviours.listed import ROOT
-from mutations.listed import defines
+from behaviours.catalogue import ROOT
+from mutations.catalogue import defines
 
 TABLE = (
     (ROOT / "docs" / "security.md")

@@ -25,11 +25,12 @@ from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.credentials import Credentials
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.cluster.reflector import Sink
-from kubefoundry_sdk.provider import manifest, shim
-from kubefoundry_sdk.provider.creation_watch import CreationWatch
-from kubefoundry_sdk.provider.pod_watch import PodWatch
-from kubefoundry_sdk.provider.upstream import Upstream
-from kubefoundry_sdk.provider.upstream_operator import Evidence, unavailable, unheld
+from kubefoundry_sdk.provider import run
+from kubefoundry_sdk.provider.watch.pod_creation import CreationWatch
+from kubefoundry_sdk.provider.watch.pods import PodWatch
+from kubefoundry_sdk.provider.watch.upstream import Upstream
+from kubefoundry_sdk.provider.watch.upstream_operator import Evidence, unavailable, unheld
+from kubefoundry_sdk.provider.write import manifest
 from kubefoundry_sdk.runtime import options
 from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.store import Store
@@ -149,8 +150,8 @@ def creation_watch() -> CreationWatch:
 SINKS: dict[str, tuple[Callable[[], Any], Object]] = {
     "core": (lambda: Store(managers=OWN, index=health_told), DEPLOYMENT),
     "selector": (lambda: Store(managers=OWN, index=lambda obj: "x" if unsettled(obj) else None), DEPLOYMENT),
-    "shim": (lambda: Store(managers=OWN, trim=lambda obj: shim.trim(obj, "kuberay")), DEPLOYMENT),
-    "another shim": (lambda: Store(managers=OWN, trim=lambda obj: shim.trim(obj, "other")), DEPLOYMENT),
+    "shim": (lambda: Store(managers=OWN, trim=lambda obj: run.trim(obj, "kuberay")), DEPLOYMENT),
+    "another shim": (lambda: Store(managers=OWN, trim=lambda obj: run.trim(obj, "other")), DEPLOYMENT),
     "helpers": (lambda: Store(managers=OWN, index=manifest.owner_uid), CONFIG_MAP),
     "pods": (pod_watch, POD),
     "Events of refused pods": (creation_watch, EVENT),

@@ -14,7 +14,7 @@ from kubefoundry_demo.suite import Suite
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, SERVICES, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.provider.verification import LAST_DELAY
+from kubefoundry_sdk.provider.health.verification import LAST_DELAY
 from support import pods
 from support.deployments import GPU, model_deployment
 from support.edits import running

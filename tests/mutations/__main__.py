@@ -9,8 +9,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from mutations.copied import Copy, copy
-from mutations.listed import ROOT, Mutation, mutations
+from mutations.catalogue import ROOT, Mutation, mutations
+from mutations.checkout import Copy, copy
 
 
 def main() -> int:

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from mutations.listed import LISTS, ROOT, Mutation, defines, mutations, of_list
+from mutations.catalogue import LISTS, ROOT, Mutation, defines, mutations, of_list
 
 ALL = mutations()
 LEAST = (25, 20)

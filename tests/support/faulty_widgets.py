@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider import shim
+from kubefoundry_sdk.provider import run
 from kubefoundry_sdk.provider.contract import Deployment, Observation, Provider, Rendered, Schema
 from kubefoundry_widgets.provider import NAME, provider
 
@@ -41,4 +41,4 @@ def fail(deployment: Deployment, function: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(shim.run(NAME, build))
+    sys.exit(run.run(NAME, build))

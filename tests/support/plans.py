@@ -6,7 +6,6 @@ from typing import Any
 
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider import manifest
 from kubefoundry_sdk.provider.contract import (
     Capabilities,
     Deployment,
@@ -16,7 +15,8 @@ from kubefoundry_sdk.provider.contract import (
     Schema,
     UpstreamKind,
 )
-from kubefoundry_sdk.provider.plan import Plan, pinned, plan
+from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk.provider.write.plan import Plan, pinned, plan
 
 V1 = Schema("example.com/v1")
 V2 = Schema("example.com/v2")

@@ -27,8 +27,8 @@ from kubefoundry_demo.control_plane import ControlPlane
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, CRDS, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.provider.compatibility import check
 from kubefoundry_sdk.provider.contract import Provider, Rendered, Schema
+from kubefoundry_sdk.provider.reconcile.compatibility import check
 from kubefoundry_simulators.cluster import connect
 from kubefoundry_simulators.webhooks import Webhooks, serve
 from support.corpus import Spec, deployment, specs

@@ -1,6 +1,6 @@
 """Core's half that reconciles: watches, decides, writes what differs.
 
-What to write is said by `decision` and `abandonment`, how the providers fare by `provider_health`.
+What to write is said by `decision` and `orphans`, how the providers fare by `provider_health`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import asyncio
 import logging
 from collections.abc import Iterable
 
-from kubefoundry_core.abandonment import dead_managers, orphaned_finalizers, remaining
-from kubefoundry_core.announcements import announcements
 from kubefoundry_core.decision import Surroundings, decide, shared
+from kubefoundry_core.events import announcements
+from kubefoundry_core.orphans import dead_managers, orphaned_finalizers, remaining
 from kubefoundry_core.provider_health import Health, Providers
 from kubefoundry_sdk.api import reasons
 from kubefoundry_sdk.api.conditions import find
@@ -20,8 +20,8 @@ from kubefoundry_sdk.api.names import CORE_MANAGER, SELECTOR_LEASE, SELECTOR_MAN
 from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.runtime import status
 from kubefoundry_sdk.runtime.lease import DURATION, Expiry, expired
+from kubefoundry_sdk.runtime.paced_queue import Spread
 from kubefoundry_sdk.runtime.process import Process
-from kubefoundry_sdk.runtime.spread import Spread
 from kubefoundry_sdk.runtime.store import Key
 from kubefoundry_sdk.runtime.waits import Waits
 

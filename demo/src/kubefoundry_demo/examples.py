@@ -16,7 +16,7 @@ from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.reflector import reflect
-from kubefoundry_sdk.provider import manifest
+from kubefoundry_sdk.provider.write import manifest
 from kubefoundry_sdk.runtime.store import Key, Store
 
 FOLDER: Final = ROOT / "examples"

@@ -7,8 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from kubefoundry_llamastack import distribution, findings, names, reasons, tool_maps, workload
-from kubefoundry_llamastack.findings import Source
+from kubefoundry_llamastack import (
+    dependencies,
+    distribution,
+    names,
+    reasons,
+    tool_config_maps,
+    workload,
+)
+from kubefoundry_llamastack.dependencies import Source
 from kubefoundry_llamastack.model_deployments import Resolved
 from kubefoundry_llamastack.ownership import ownership
 from kubefoundry_llamastack.render import ca_bundle
@@ -16,12 +23,12 @@ from kubefoundry_llamastack.render import children as render
 from kubefoundry_llamastack.render.request import Distribution, Settings, owner
 from kubefoundry_llamastack.report import Obstacle
 from kubefoundry_llamastack.stores import Stores
-from kubefoundry_llamastack.tool_maps import Tool
+from kubefoundry_llamastack.tool_config_maps import Tool
 from kubefoundry_llamastack.workload import Before, Workload
 from kubefoundry_llamastack.write import Conflict, Writer
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Kind, Object
-from kubefoundry_sdk.provider.apply import Refused
-from kubefoundry_sdk.provider.drift import Corrections
+from kubefoundry_sdk.provider.write.apply import Refused
+from kubefoundry_sdk.provider.write.drift import Corrections
 from kubefoundry_sdk.runtime.store import Key
 
 Event = tuple[Literal["Normal", "Warning"], str, str]
@@ -137,7 +144,7 @@ class Children:
         text = await self._certificates(cr, outcome)
         ca_digest = workload.digest(text) if text else None
         latched = workload.latched(cr, live)
-        found = findings.find(cr, self._known, config, latched, ca_digest, self._tool.name(cr.name))
+        found = dependencies.find(cr, self._known, config, latched, ca_digest, self._tool.name(cr.name))
         outcome.resolved = found.resolved
         outcome.obstacles += found.obstacles
         if outcome.obstacles and any(item.type == reasons.DEPLOYMENT_READY for item in outcome.obstacles):
@@ -210,7 +217,7 @@ class Children:
         live = self._known.deployments.get((cr.namespace, cr.name))
         sets = self._known.replica_sets.indexed(live["metadata"]["uid"]) if live else []
         templates = [decided.body["spec"]["template"], *(item["spec"]["template"] for item in sets)]
-        for name in tool_maps.unused(existing, templates):
+        for name in tool_config_maps.unused(existing, templates):
             await self._writer.delete(CONFIG_MAPS, store, (cr.namespace, name), cr)
 
     def _tools(self, cr: Distribution) -> list[str]:
@@ -219,14 +226,14 @@ class Children:
             name
             for namespace, name in self._known.own_config_maps.keys()  # noqa: SIM118 (a Store is no dict)
             if namespace == cr.namespace
-            and tool_maps.cr_of(name) == cr.name
+            and tool_config_maps.cr_of(name) == cr.name
             and (live := self._known.own_config_maps.get((namespace, name))) is not None
             and ownership(live, cr.uid) == "ours"
         ]
 
     async def _certificates(self, cr: Distribution, outcome: Outcome) -> str | None:
         """The PEM text to mount, None where there is none. Read from the API server only when it has changed."""
-        source = findings.ca_source(cr, self._known)
+        source = dependencies.ca_source(cr, self._known)
         if isinstance(source, Obstacle):
             outcome.obstacles.append(source)
             return None

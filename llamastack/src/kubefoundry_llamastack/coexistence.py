@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kubefoundry_llamastack import ownership, reasons
-from kubefoundry_llamastack.findings import lost_fields
+from kubefoundry_llamastack.dependencies import lost_fields
 from kubefoundry_llamastack.names import MANAGER
 from kubefoundry_llamastack.render.request import Distribution
 from kubefoundry_llamastack.report import Obstacle

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from importlib.metadata import version
 
-from kubefoundry_llamastack import distribution, names, stores, tool_maps
+from kubefoundry_llamastack import distribution, names, stores, tool_config_maps
 from kubefoundry_llamastack.names import INSTANCE_LABEL
 from kubefoundry_llamastack.observe.deployments import counts
 from kubefoundry_llamastack.reconcile import Operator
@@ -42,7 +42,7 @@ class Controller:
             process.recorder,
             known,
             settings,
-            tool_maps.current(),
+            tool_config_maps.current(),
             version("kubefoundry-llamastack"),
             self._poll.answer,
         )
@@ -113,7 +113,7 @@ class Controller:
     def _own_config_map(self, key: Key, obj: Object | None) -> None:
         """A CR may itself be called as another's ConfigMap: all that it could belong to are asked."""
         name = key[1]
-        for cr in (tool_maps.cr_of(name), name.removesuffix("-ca-bundle"), name.removesuffix(RECORD)):
+        for cr in (tool_config_maps.cr_of(name), name.removesuffix("-ca-bundle"), name.removesuffix(RECORD)):
             if cr is not None:
                 self._add((key[0], cr))
 

@@ -26,7 +26,7 @@ from kubefoundry_llamastack.reasons import condition
 from kubefoundry_llamastack.render.request import Distribution, Settings
 from kubefoundry_llamastack.report import Answer, Obstacle, Seen
 from kubefoundry_llamastack.stores import Stores
-from kubefoundry_llamastack.tool_maps import Tool
+from kubefoundry_llamastack.tool_config_maps import Tool
 from kubefoundry_llamastack.write import Writer
 from kubefoundry_sdk.api import extent, managed_fields
 from kubefoundry_sdk.api import names as shared

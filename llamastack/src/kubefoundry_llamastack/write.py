@@ -13,7 +13,7 @@ from kubefoundry_llamastack.render.request import Distribution
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.provider.apply import ABSENT, RETRY, Refusals, Refused
+from kubefoundry_sdk.provider.write.apply import ABSENT, RETRY, Refusals, Refused
 from kubefoundry_sdk.runtime.store import Key, Store, key_of
 
 REMEDIES: Final = (

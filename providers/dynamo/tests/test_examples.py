@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubefoundry_dynamo.render import render
 from kubefoundry_dynamo.settings import Settings
 from kubefoundry_sdk.provider.contract import Schema
-from kubefoundry_sdk.provider.pods import LAST_WORDS
+from kubefoundry_sdk.provider.health.pod_causes import LAST_WORDS
 from support.corpus import deployment
 
 V0_7 = Schema("nvidia.com/v1alpha1", frozenset({"subComponentType", "globalDynamoNamespace"}))

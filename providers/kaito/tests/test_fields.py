@@ -12,8 +12,8 @@ import pytest
 from kubefoundry_kaito.probe import ACCESS_SECRET, ANY_MODEL, ENGINE_CONFIG, INSTANCE_TYPE_DEFAULT
 from kubefoundry_kaito.provider import provider
 from kubefoundry_kaito.settings import Settings
-from kubefoundry_sdk.provider.compatibility import check
 from kubefoundry_sdk.provider.contract import Provider, Schema
+from kubefoundry_sdk.provider.reconcile.compatibility import check
 from support import fieldtable
 from support.corpus import deployment
 from support.fieldtable import Promise, Row, Sample

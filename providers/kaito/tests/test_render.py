@@ -11,7 +11,7 @@ from kubefoundry_kaito.probe import ACCESS_SECRET, ANY_MODEL, ENGINE_CONFIG
 from kubefoundry_kaito.render import render
 from kubefoundry_kaito.settings import Settings
 from kubefoundry_sdk.provider.contract import Rendered, Schema
-from kubefoundry_sdk.provider.pods import LAST_WORDS
+from kubefoundry_sdk.provider.health.pod_causes import LAST_WORDS
 from support.corpus import deployment
 
 Spec = dict[str, Any]

@@ -10,8 +10,8 @@ from hypothesis.strategies import DataObject
 from kubefoundry_kaito.probe import ANY_MODEL, ENGINE_CONFIG, INSTANCE_TYPE_DEFAULT, probe
 from kubefoundry_kaito.provider import provider
 from kubefoundry_kaito.settings import Settings
-from kubefoundry_sdk.provider.compatibility import check
 from kubefoundry_sdk.provider.contract import Provider, Schema
+from kubefoundry_sdk.provider.reconcile.compatibility import check
 from support import upstream
 from support.corpus import Spec, deployment, specs
 from support.structural import violations

@@ -10,7 +10,7 @@ import pytest
 from kubefoundry_kuberay.provider import provider
 from kubefoundry_kuberay.settings import Settings
 from kubefoundry_sdk.provider.contract import Schema
-from kubefoundry_sdk.provider.pods import LAST_WORDS
+from kubefoundry_sdk.provider.health.pod_causes import LAST_WORDS
 from support.corpus import deployment
 
 SCHEMA = Schema("ray.io/v1", frozenset({"suspend"}))

@@ -9,7 +9,7 @@ from typing import Final
 
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider import shim
+from kubefoundry_sdk.provider import run
 from kubefoundry_sdk.provider.contract import (
     Capabilities,
     Deployment,
@@ -135,4 +135,4 @@ def build(arguments: argparse.Namespace) -> Provider:
 
 
 def main() -> int:
-    return shim.run(NAME, build)
+    return run.run(NAME, build)

@@ -7,7 +7,7 @@ from typing import Any, Final
 from kubefoundry_dynamo.graph import Component, Graph
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.contract import Schema
-from kubefoundry_sdk.provider.pods import LAST_WORDS
+from kubefoundry_sdk.provider.health.pod_causes import LAST_WORDS
 
 NVIDIA_GPU: Final = "nvidia.com/gpu"
 """The resource that the CRD's `gpu` means where nothing else is said."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from kubefoundry_kaito.provider import NAME, build
 from kubefoundry_kaito.settings import add_arguments
-from kubefoundry_sdk.provider import shim
+from kubefoundry_sdk.provider import run
 
 
 def main() -> int:
     """Runs the shim until it is told to stop; the exit code."""
-    return shim.run(NAME, build=build, add_arguments=add_arguments)
+    return run.run(NAME, build=build, add_arguments=add_arguments)

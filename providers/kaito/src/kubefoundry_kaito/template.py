@@ -8,7 +8,7 @@ from kubefoundry_kaito import llamacpp, vllm
 from kubefoundry_kaito.options import argv
 from kubefoundry_kaito.overrides import overrides_of
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider.pods import LAST_WORDS
+from kubefoundry_sdk.provider.health.pod_causes import LAST_WORDS
 
 CONTAINER: Final = "model"
 

@@ -17,7 +17,7 @@ from kubefoundry_kuberay.roles import Role, roles
 from kubefoundry_sdk.api import quantity
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.api.names import PREFIX
-from kubefoundry_sdk.provider.pods import LAST_WORDS
+from kubefoundry_sdk.provider.health.pod_causes import LAST_WORDS
 
 MAX_WORKERS: Final = 1000
 """Most workers of a group: constant, because KubeRay does not pass a change of it on either."""

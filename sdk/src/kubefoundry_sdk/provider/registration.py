@@ -14,8 +14,8 @@ from kubefoundry_sdk.api.reasons import UPSTREAM_OPERATOR_UP, UPSTREAM_READY
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.contract import Provider, Schema
-from kubefoundry_sdk.provider.upstream import Upstream
-from kubefoundry_sdk.provider.upstream_operator import OperatorWatch
+from kubefoundry_sdk.provider.watch.upstream import Upstream
+from kubefoundry_sdk.provider.watch.upstream_operator import OperatorWatch
 
 log = logging.getLogger(__name__)
 

@@ -1,0 +1,49 @@
+"""Whether the upstream operator has taken up what was applied last: until then `Ready` stands for what was before.
+
+An operator that has not looked at an edit yet says of the old spec that it serves. That is true, and no answer to
+whoever waits for the new one (`kubectl wait` compares the condition's observedGeneration with the object's).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kubefoundry_sdk.api import conditions, reasons
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider.health.staleness import acknowledged
+from kubefoundry_sdk.runtime.store import Key, key_of
+
+NOT_YET: Final = float("inf")
+
+
+class Acknowledgements:
+    """When which upstream object (by uid and generation) was first seen to be acknowledged."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Key, tuple[str, int, float]] = {}
+
+    def left(self, live: Object, settles: float, now: float) -> float:
+        """Seconds until the status speaks of the object as it is now: 0 when it does, `NOT_YET` until the operator
+        has acknowledged it.
+
+        settles: how long after that the status may still tell of before. now: monotonic seconds.
+        """
+        if not acknowledged(live, serving=True):
+            return NOT_YET
+        mark = (live["metadata"]["uid"], live["metadata"]["generation"])
+        known = self._seen.get(key_of(live))
+        if known is None or known[:2] != mark:
+            known = self._seen[key_of(live)] = (*mark, now)
+        return max(0.0, settles - (now - known[2]))
+
+    def forget(self, key: Key) -> None:
+        self._seen.pop(key, None)
+
+
+def generation_told(status: Mapping[str, Any], generation: int) -> int:
+    """The newest generation that a ModelDeployment's status calls looked at; that one where it tells none."""
+    ready = conditions.find(status.get("conditions"), reasons.READY) or {}
+    told = [status.get("observedGeneration"), ready.get("observedGeneration")]
+    known = [number for number in told if isinstance(number, int)]
+    return min(generation, *known) if known else generation

@@ -1,0 +1,111 @@
+"""A request of one token: whether a model answers, and not only is listed.
+
+Dynamo lists a model seconds before its first worker can be reached, and a frontend stays Ready without any
+(ai-dynamo/dynamo issues 11855 and 11178). Which kind of request a model takes nothing tells: they are tried in turn.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+import aiohttp
+
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.provider.contract import Endpoint
+from kubefoundry_sdk.provider.health.models_endpoint import LIMIT, NoModels, root
+
+TIMEOUT: Final = 60.0
+"""Seconds for an answer: the first one of an engine that compiles when it is first asked."""
+
+REQUESTS: Final[tuple[tuple[str, Mapping[str, Any]], ...]] = (
+    ("/v1/completions", {"prompt": "1", "max_tokens": 1}),
+    ("/v1/chat/completions", {"messages": [{"role": "user", "content": "1"}], "max_tokens": 1}),
+    ("/v1/embeddings", {"input": "1"}),
+)
+"""What the OpenAI API has for models of text, chat and embeddings."""
+
+OTHER_KIND: Final = frozenset({400, 404, 405, 415, 422, 501})
+"""Answers of a server that has the model and no such request for it."""
+
+Try = Callable[[str, Endpoint, str], Awaitable[None]]
+"""Asks the model at the endpoint in a namespace for one token. Raises NoModels where it does not answer."""
+
+Send = Callable[[str, Mapping[str, Any] | None], Awaitable[int]]
+"""POST of a body to a path, GET without one: the status of the answer. Raises NoModels where there is none."""
+
+
+def through_server(client: Client) -> Try:
+    """By way of the API server: for a process outside of the cluster. Whose credentials these are needs `get` and
+    `create` on `services/proxy`."""
+
+    async def attempt(namespace: str, endpoint: Endpoint, model: str) -> None:
+        root = f"/api/v1/namespaces/{namespace}/services/{endpoint.service}:{endpoint.port}/proxy"
+
+        async def send(path: str, body: Mapping[str, Any] | None) -> int:
+            try:
+                await (client.read(root + path) if body is None else client.send(root + path, body))
+            except ApiError as error:
+                return error.code
+            except Unreachable as error:
+                raise NoModels(str(error)) from error
+            except (ValueError, RecursionError) as error:
+                raise NoModels(f"{path} answers no JSON") from error
+            return 200
+
+        await one_token(send, model)
+
+    return attempt
+
+
+def directly(client: Client) -> Try:
+    """At the Service's own address, as `models_endpoint.directly`. Needs `get` on `services`."""
+
+    async def attempt(namespace: str, endpoint: Endpoint, model: str) -> None:
+        await at(await root(client, namespace, endpoint), model)
+
+    return attempt
+
+
+async def at(url: str, model: str) -> None:
+    """Asks the server at `url`. Raises NoModels."""
+
+    async def send(path: str, body: Mapping[str, Any] | None) -> int:
+        method = "GET" if body is None else "POST"
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT)) as session,
+                # A redirect could lead anywhere.
+                session.request(method, f"{url}{path}", json=body, allow_redirects=False) as response,
+            ):
+                answer = await response.content.read(LIMIT)
+                if response.status == 200 and body is not None:
+                    json.loads(answer)
+                return response.status
+        except TimeoutError as error:
+            raise NoModels(f"{method} {url}{path} does not answer within {TIMEOUT:.0f} s") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise NoModels(f"{method} {url}{path} does not answer: {error}") from error
+        except (ValueError, RecursionError) as error:
+            raise NoModels(f"{method} {url}{path} answers no JSON") from error
+
+    await one_token(send, model)
+
+
+async def one_token(send: Send, model: str) -> None:
+    """Dynamo's own word first, where it is there; then kinds of requests until one is answered. Raises NoModels."""
+    ready = f"/v1/models/{quote(model, safe='')}/ready"
+    if (status := await send(ready, None)) not in (200, *OTHER_KIND):
+        raise NoModels(f"GET {ready} answers {status}")
+    refused = []
+    for path, body in REQUESTS:
+        status = await send(path, {"model": model, **body})
+        if status == 200:
+            return
+        refused.append(f"{path} {status}")
+        if status not in OTHER_KIND:
+            break
+    raise NoModels(f"a request of one token to {model} is answered by {', '.join(refused)}")

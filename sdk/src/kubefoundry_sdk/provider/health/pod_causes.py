@@ -1,0 +1,214 @@
+"""What the pods of an upstream object tell about why it does not serve: from pods to one cause, purely.
+
+Contract §3, pod causes: image pull, crash loop, out of memory and bad container configuration make a deployment
+Failed where nothing serves; a pod that cannot be scheduled is told only. Reasons are those that kubelet
+(`pkg/kubelet/images`, `pkg/kubelet/container`) and scheduler write, Kubernetes 1.26 to 1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider.contract import Observation
+
+PULL: Final = frozenset(
+    {
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "ErrImageNeverPull",
+        "ImageInspectError",
+        "RegistryUnavailable",
+        "SignatureValidationFailed",
+    }
+)
+CONFIGURATION: Final = frozenset(
+    {
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "RunContainerError",
+        "PreCreateHookError",
+        "PreStartHookError",
+        "PostStartHookError",
+    }
+)
+CRASH_LOOP: Final = "CrashLoopBackOff"
+OUT_OF_MEMORY: Final = "OOMKilled"
+
+LAST_WORDS: Final = {"terminationMessagePolicy": "FallbackToLogsOnError"}
+"""For containers that a shim renders: what a container logged last before it failed is then in the pod's status."""
+
+PATIENCE: Final = timedelta(seconds=60)
+"""A container that crashed has recovered once it has lived this much longer than twice its last life."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One pod's trouble: what happened to which container, why, and what to do.
+
+    failed: whether it makes Failed what does not serve. until: when it may be over although no event says so.
+    rank: the lower, the closer to the root of the trouble.
+    """
+
+    message: str
+    failed: bool
+    rank: int
+    until: datetime | None = None
+
+
+def cause(pods: Iterable[Object], now: datetime) -> Cause | None:
+    """The trouble to tell, None where the pods tell of none. The same pods in any order give the same one.
+
+    pods: as `watch.pods.trim` leaves them: nothing of a container that is ready.
+    """
+    found = [
+        (item.rank, pod["metadata"]["name"], number, item)
+        for pod in pods
+        if not pod["metadata"].get("deletionTimestamp")
+        for number, item in enumerate(_causes(pod, now))
+    ]
+    return min(found, key=lambda entry: entry[:3])[3] if found else None
+
+
+def explain(seen: Observation, why: Cause, title: str) -> Observation:
+    """The observation with the cause in it, first where it does not serve. title: how messages call the upstream."""
+    if seen.reason == "ScaledToZero":
+        return seen
+    if seen.phase == "Running" or (seen.phase == "Failed" and not why.failed):
+        return replace(seen, message=f"{seen.message}; {why.message}")
+    message = f"{why.message} ({title}: {seen.message})"
+    if why.failed:
+        return replace(seen, phase="Failed", reason="Failed", message=message)
+    return replace(seen, phase="Deploying", message=message)
+
+
+def _causes(pod: Object, now: datetime) -> Iterator[Cause]:
+    status = _mapping(pod.get("status"))
+    name = pod["metadata"]["name"]
+    for item in _items(status.get("conditions")):
+        if (item.get("type"), item.get("status"), item.get("reason")) == (
+            "PodScheduled",
+            "False",
+            "Unschedulable",
+        ):
+            yield Cause(
+                f"pod {name} cannot be scheduled: {item.get('message') or 'no node fits'}; "
+                "free or add nodes that have what it asks for",
+                failed=False,
+                rank=5,
+            )
+    for field in ("initContainerStatuses", "containerStatuses"):
+        for container in _items(status.get(field)):
+            if (found := _container(pod, container, now)) is not None:
+                yield found
+
+
+def _container(pod: Object, container: Mapping[str, Any], now: datetime) -> Cause | None:
+    state = _mapping(container.get("state"))
+    waiting = _mapping(state.get("waiting"))
+    reason, said = waiting.get("reason"), str(waiting.get("message") or "")
+    where = f"container {container.get('name')} of pod {pod['metadata']['name']}"
+    if reason in PULL:
+        return Cause(
+            f"image {container.get('image')} of {where} cannot be pulled{_pull_error(said)}; "
+            "correct the image, or give the nodes access to its registry",
+            failed=True,
+            rank=2,
+        )
+    if reason in CONFIGURATION:
+        return Cause(
+            f"{where} cannot be started: {last_line(said) or reason}; create what it misses, or correct the spec",
+            failed=True,
+            rank=1,
+        )
+    end = _mapping(state.get("terminated")) or _mapping(
+        _mapping(container.get("lastState")).get("terminated")
+    )
+    if not end.get("exitCode"):
+        return None
+    return _crash(pod, container, where, end, now)
+
+
+def _crash(
+    pod: Object, container: Mapping[str, Any], where: str, end: Mapping[str, Any], now: datetime
+) -> Cause | None:
+    """Of a container that has ended badly and is not ready. One that has run longer than before has recovered."""
+    state = _mapping(container.get("state"))
+    until = _recovered(_mapping(state.get("running")), end) if "running" in state else None
+    if until is not None and until <= now:
+        return None
+    memory = end.get("reason") == OUT_OF_MEMORY
+    restarts = int(container.get("restartCount") or 0)
+    # Kubernetes starts it again at once the first time: no loop yet.
+    loop = (
+        _mapping(state.get("waiting")).get("reason") == CRASH_LOOP or restarts + ("running" not in state) > 1
+    )
+    if memory:
+        return Cause(
+            f"{where} was killed because it ran out of memory, {_times(restarts)}; raise its memory, "
+            "or let the model need less",
+            failed=True,
+            rank=3,
+            until=until,
+        )
+    said = last_line(str(end.get("message") or ""))
+    exit_ = f"exit code {end['exitCode']}"
+    return Cause(
+        f"{where} {'keeps crashing' if loop else 'crashed'}, {_times(restarts)}: "
+        f"{f'{said} ({exit_})' if said else exit_}; see kubectl logs -n {pod['metadata']['namespace']} "
+        f"{pod['metadata']['name']} -c {container.get('name')} --previous",
+        failed=loop,
+        rank=4,
+        until=until,
+    )
+
+
+def _recovered(running: Mapping[str, Any], end: Mapping[str, Any]) -> datetime | None:
+    """When a running container will have outlived its last life."""
+    started, born, died = (
+        _time(value) for value in (running.get("startedAt"), end.get("startedAt"), end.get("finishedAt"))
+    )
+    if started is None or born is None or died is None:
+        return None
+    return started + 2 * max(died - born, timedelta()) + PATIENCE
+
+
+def last_line(text: str) -> str:
+    """The last line with something on it, where a program that fails says why; at most 300 characters of it."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not lines:
+        return ""
+    return lines[-1] if len(lines[-1]) <= 300 else f"{lines[-1][:299]}…"
+
+
+def _pull_error(said: str) -> str:
+    """What the registry answered. While it waits, kubelet repeats it only from 1.31 on, behind `ErrImagePull: `."""
+    _, found, repeated = said.partition("ErrImagePull: ")
+    if found:
+        said = repeated
+    elif said.startswith("Back-off pulling image"):
+        return ""
+    return f": {last_line(said)}" if last_line(said) else ""
+
+
+def _times(restarts: int) -> str:
+    return {0: "not restarted yet", 1: "restarted once"}.get(restarts, f"restarted {restarts} times")
+
+
+def _time(value: Any) -> datetime | None:
+    try:
+        return datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _items(value: Any) -> list[Mapping[str, Any]]:
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,61 @@
+"""Whether a provider can serve a deployment: capabilities, overrides, and what the shim itself refuses.
+
+Texts of the capability checks are those of 003 §8, second table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.provider.contract import Deployment, Provider, Schema
+from kubefoundry_sdk.provider.reconcile import overrides
+
+
+@dataclass(frozen=True, slots=True)
+class Compatibility:
+    """problems: empty when compatible. invalid_overrides: they are about overrides only.
+
+    warning: one line about override keys that nobody reads, or None.
+    """
+
+    problems: tuple[str, ...]
+    invalid_overrides: bool
+    warning: str | None
+
+
+def check(provider: Provider, deployment: Deployment, schema: Schema | None) -> Compatibility:
+    """All that stands against this deployment on this provider; the schema is None while no CRD is installed."""
+    given = (deployment.spec.provider.overrides if deployment.spec.provider else None) or {}
+    wrong = overrides.wrong_types(provider.overrides, given)
+    warning = _unknown(provider, overrides.unknown_keys(provider.overrides, given))
+    problems = capability_problems(provider, deployment.spec)
+    if not problems and not wrong:
+        problems = list(provider.supports(deployment, schema))
+    return Compatibility((*problems, *wrong), bool(wrong) and not problems, warning)
+
+
+def capability_problems(provider: Provider, spec: ModelDeploymentSpec) -> list[str]:
+    """What the provider's capabilities rule out (003 §8)."""
+    can = provider.capabilities
+    problems = []
+    if spec.engine.type not in can.engines:
+        problems.append(f"{provider.title} does not support {spec.engine.type} engine")
+    if spec.serving.mode not in can.serving_modes:
+        problems.append(f"{provider.title} does not support {spec.serving.mode} mode")
+    aggregated = spec.serving.mode == "aggregated"
+    if aggregated and spec.gpu_count == 0 and not can.cpu_support:
+        problems.append(f"{provider.title} requires GPU (set resources.gpu.count > 0)")
+    # In disaggregated mode the components have GPUs, always (003 §8).
+    if (spec.gpu_count > 0 or not aggregated) and not can.gpu_support:
+        problems.append(f"{provider.title} does not support GPU (set resources.gpu.count to 0)")
+    return problems
+
+
+def _unknown(provider: Provider, keys: Sequence[str]) -> str | None:
+    if not keys:
+        return None
+    known = overrides.known_keys(provider.overrides)
+    knows = f"{provider.title} knows {', '.join(known)}" if known else f"{provider.title} has no overrides"
+    return f"Ignored unknown provider.overrides: {', '.join(keys)}; {knows}"

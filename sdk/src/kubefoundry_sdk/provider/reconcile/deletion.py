@@ -1,0 +1,161 @@
+"""Letting a ModelDeployment go: it is being deleted, or belongs to another provider now (contract §4.2, §4.4)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from kubefoundry_sdk.api import conditions, names, reasons
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.provider.reconcile import finalizer, foreign_status, release, retained
+from kubefoundry_sdk.provider.reconcile.context import Shim
+from kubefoundry_sdk.provider.reconcile.observation import observe
+from kubefoundry_sdk.provider.reconcile.report import Report, Stop
+from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk.runtime import status
+from kubefoundry_sdk.runtime.store import key_of
+
+log = logging.getLogger(__name__)
+
+
+async def terminate(shim: Shim, live: Object, tells: bool) -> float | None:
+    """Step 2: delete upstream, wait, let the ModelDeployment go; after the time-out in any case.
+
+    tells: whether the status is ours to write.
+    Raises ApiError or Unreachable, before the time-out, where the deletion upstream fails.
+    """
+    remaining = _time_left(shim, live)
+    try:
+        left = await finalizer.clean_up(
+            shim.client, live, shim.upstream.kind, shim.upstream.objects, shim.helpers
+        )
+    except ApiError as error:
+        if remaining > 0:
+            if tells and error.rejected:
+                await _tell_terminating(
+                    shim, live, f"Deleting what was made upstream failed: {error.message}"
+                )
+            raise
+        left = [str(error)]
+    if left and remaining > 0:
+        if tells:
+            await _tell_terminating(shim, live, f"Waiting for {', '.join(left)} to be deleted")
+        return remaining + 0.1
+    await _release(shim, live, left)
+    return None
+
+
+async def give_up(shim: Shim, live: Object) -> float | None:
+    """Step 2 while the upstream objects are not known, because the API server does not list them."""
+    remaining = _time_left(shim, live)
+    if remaining > 0:
+        return remaining + 0.1
+    meta = live["metadata"]
+    upstream = shim.provider.upstream
+    left = f"{upstream.kind} {meta['namespace']}/{meta['name']} (unknown: {upstream.crd} cannot be listed)"
+    await _release(shim, live, [left])
+    return None
+
+
+def _time_left(shim: Shim, live: Object) -> float:
+    """Seconds until the finalizer goes in any case, from when this process first saw the deletion."""
+    now = asyncio.get_running_loop().time()
+    return shim.deletions.left(key_of(live), [live["metadata"]["uid"]], now)
+
+
+async def _release(shim: Shim, live: Object, left: list[str]) -> None:
+    """Takes our finalizer off, and says what is left behind."""
+    meta = live["metadata"]
+    if left:
+        note = "Finalizer removed after timeout, provider resource may be orphaned"
+        log.warning("%s/%s: %s: %s", meta["namespace"], meta["name"], note, ", ".join(left))
+        shim.recorder.event(live, "Warning", "FinalizerTimeout", f"{note}: {', '.join(left)}")
+    own = names.provider_finalizer(shim.provider.name)
+    current = shim.deployments.get((meta["namespace"], meta["name"]))
+    if current and current["metadata"]["uid"] == meta["uid"]:
+        await finalizer.remove(shim.client, shim.deployments, current, own, manager=shim.manager)
+
+
+async def _tell_terminating(shim: Shim, live: Object, message: str) -> None:
+    generation = live["metadata"]["generation"]
+    wanted = {
+        "phase": "Terminating",
+        "message": message,
+        "observedGeneration": generation,
+        "conditions": [
+            conditions.condition(
+                reasons.RESOURCE_CREATED, False, "Terminating", message, generation=generation
+            ),
+            conditions.condition(reasons.READY, False, "Progressing", message, generation=generation),
+        ],
+    }
+    await status.write(shim.client, shim.deployments, MODEL_DEPLOYMENTS, live, wanted, manager=shim.manager)
+
+
+async def let_go(shim: Shim, live: Object) -> float | None:
+    """Step 4: another provider's, or nobody's. Seconds until another turn is due, or None.
+
+    What serves goes on serving and being observed until the chosen provider has said that it takes over. Then all
+    that we have made is deleted, by ownership: whoever has removed our finalizer, or created it late.
+    """
+    key, meta = key_of(live), live["metadata"]
+    upstream = shim.upstream.objects.get(key) if shim.upstream.kind else None
+    if upstream and manifest.made_by(upstream, meta["uid"], shim.manager):
+        # Of others' ModelDeployments we keep too little to decide on (`shim.trim`) until our finalizer is there.
+        await finalizer.restore(shim.client, shim.deployments, live, shim.provider.name)
+        current = shim.deployments.get(key)
+        if current is None or current["metadata"]["uid"] != meta["uid"]:
+            return None
+        live = current
+        if why := release.waits_for(live, shim.manager):
+            return await _keep(shim, live, why)
+    elif not _chosen(live):
+        return None
+    if await finalizer.clean_up(
+        shim.client, live, shim.upstream.kind, shim.upstream.objects, shim.helpers, shim.manager
+    ):
+        why = f"{shim.provider.title} is being removed for provider {_chosen(live)}"
+        return await _keep(shim, live, why, reason="Terminating")
+    await _write(shim, live, {})
+    current = shim.deployments.get(key)
+    if current and current["metadata"]["uid"] == meta["uid"] and finalizer.has(current, shim.provider.name):
+        own = names.provider_finalizer(shim.provider.name)
+        await finalizer.remove(shim.client, shim.deployments, current, own, manager=shim.manager)
+    return None
+
+
+async def _keep(shim: Shim, live: Object, why: str, reason: str = "") -> float | None:
+    """Goes on telling what serves. The conditions of a chosen provider are its own to write, so ours go."""
+    report = Report(live["metadata"]["generation"])
+    if _chosen(live):
+        report.stop = Stop(reasons.PROVIDER_SELECTED, reason, why, failed=False)
+    else:
+        retained.as_before(live, report, shim.manager)
+    due = observe(shim, live, report)
+    told = report.status(shim.provider) if release.speaks(live, shim.manager) else {}
+    await _write(shim, live, told)
+    return due
+
+
+async def _write(shim: Shim, live: Object, fields: Object) -> None:
+    try:
+        await status.write(
+            shim.client, shim.deployments, MODEL_DEPLOYMENTS, live, fields, manager=shim.manager
+        )
+    except ApiError as error:
+        if error.code != 422:
+            raise
+        # Somebody has a part of a condition that we give up, and that part alone is none.
+        given_up = release.conditions_of(live, shim.manager) - {
+            item["type"] for item in fields.get("conditions", ())
+        }
+        current = await foreign_status.remove(shim, live, (), given_up)
+        await status.write(
+            shim.client, shim.deployments, MODEL_DEPLOYMENTS, current, fields, manager=shim.manager
+        )
+
+
+def _chosen(live: Object) -> str | None:
+    name = ((live.get("status") or {}).get("provider") or {}).get("name")
+    return str(name) if name else None

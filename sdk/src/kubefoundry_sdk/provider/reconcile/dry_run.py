@@ -1,0 +1,106 @@
+"""Annotation `kubefoundry.ai/dry-run: "true"`: what would be applied, and what the API server says to it.
+
+Nothing is stored upstream and no finalizer is set; the result stands in an annotation (contract §4.11).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import Final
+
+from kubefoundry_sdk.api import names, reasons
+from kubefoundry_sdk.api.conditions import clip
+from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Kind, Object
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.provider.reconcile import finalizer
+from kubefoundry_sdk.provider.reconcile.context import Shim
+from kubefoundry_sdk.provider.reconcile.report import Stop
+from kubefoundry_sdk.provider.write import apply, manifest
+from kubefoundry_sdk.provider.write.plan import Plan
+from kubefoundry_sdk.runtime.store import Key
+
+LARGEST: Final = 192 * 1024
+"""Bytes of the result: the annotations of an object have 256 KiB together (Kubernetes), and others want some."""
+
+SHORT: Final = 4096
+"""Characters of the message beside objects that were left out."""
+
+
+def asked(deployment: Object) -> bool:
+    return (deployment["metadata"].get("annotations") or {}).get(names.DRY_RUN_ANNOTATION) == "true"
+
+
+async def run(
+    client: Client, kind: Kind, todo: Plan, exists: bool, helpers: Collection[str], *, manager: str
+) -> tuple[Stop, str]:
+    """Sends everything as a server-side dry run: the condition to show, and the result as JSON text.
+
+    exists: whether the main object does. helpers: names of those that do.
+    The result holds `accepted`, `message` and `objects`, the manifests without KubeFoundry's record on them;
+    `omitted` says so where they are too large.
+    Admission of the main object may ask for a helper that is not there yet, and must not be made for a question:
+    then `accepted` is null, and the message says what could not be tried.
+    """
+    named = f"{kind.kind} '{todo.main['metadata']['name']}'"
+    verb = "would be recreated" if todo.recreate else "would be updated" if exists else "would be created"
+    missing = [obj for obj in todo.helpers if obj["metadata"]["name"] not in helpers]
+    problem: str | None = None
+    untried: str | None = None
+    for obj in todo.objects:
+        addressed = kind if obj is todo.main else CONFIG_MAPS
+        known = exists if obj is todo.main else obj["metadata"]["name"] in helpers
+        try:
+            if obj is todo.main and todo.recreate:
+                await apply.try_new(client, kind, obj, manager=manager)
+            else:
+                await apply.try_apply(client, addressed, obj, manager=manager, exists=known)
+        except apply.Refused as refused:
+            problem = str(refused)
+            if obj is todo.main and (absent := _asked_for(missing, problem)) is not None:
+                untried = f"{named} {verb}, but not before {absent}, and without it admission says: {problem}"
+            break
+        except apply.NameTaken as taken:
+            problem = f"{taken} exists and was not made for this ModelDeployment"
+            break
+    message = untried or problem or (f"{named} {verb}" if todo.changed else f"{named} would not change")
+    result = {
+        "accepted": None if untried else problem is None,
+        "message": message,
+        "objects": [manifest.content(obj) for obj in todo.objects],
+    }
+    stop = Stop(
+        reasons.RESOURCE_CREATED,
+        "DryRun",
+        f"Dry run: {message}; remove annotation {names.DRY_RUN_ANNOTATION} to apply",
+        failed=False,
+    )
+    return stop, text_of(result)
+
+
+def text_of(result: Object) -> str:
+    """The result as the annotation holds it: without the objects where these are too large for one."""
+    text = json.dumps(result, sort_keys=True)
+    if len(text.encode()) <= LARGEST:
+        return text
+    left_out = f"{len(result['objects'])} objects of {len(text.encode())} bytes together: too large for an annotation"
+    short = {**result, "message": clip(result["message"], SHORT), "objects": [], "omitted": left_out}
+    return json.dumps(short, sort_keys=True)
+
+
+def _asked_for(missing: list[Object], words: str) -> str | None:
+    """Which of the helpers that are not there a refusal names, in words; None where it names none."""
+    for obj in missing:
+        if obj["metadata"]["name"] in words:
+            return f"{obj['kind']} '{obj['metadata']['name']}' is made"
+    return None
+
+
+async def withdraw(shim: Shim, key: Key) -> None:
+    """Takes an earlier result off: what it tells does not hold any more. No request where there is none."""
+    live = shim.deployments.get(key)
+    if live is not None and finalizer.owns_result(live, shim.provider.name):
+        held = finalizer.has(live, shim.provider.name)
+        await finalizer.own(
+            shim.client, shim.deployments, live, shim.provider.name, hold=held, dry_run_result=None
+        )

@@ -1,0 +1,115 @@
+"""What ends a turn's writing unforeseen, told to the user and tried again with back-off (contract, errors).
+
+An error that may pass is told when it comes twice in a row; one that cannot pass, and a fault of the provider's own
+code, at once. Until the next try is due, turns observe and write nothing: what the status says causes the next event.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from dataclasses import dataclass, replace
+from typing import Final
+
+from kubefoundry_sdk.api import names, reasons
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.provider.contract import Provider
+from kubefoundry_sdk.provider.reconcile.report import Report, Stop
+from kubefoundry_sdk.runtime.store import Key
+
+FIRST_DELAY: Final = 0.2
+LAST_DELAY: Final = 300.0
+"""Seconds: the back-off doubles from the first to the last (contract, errors), and so far `Retry-After` counts."""
+
+SHOWN: Final = 300
+"""Characters of an exception's text that a message shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    mark: str
+    count: int
+    due: float
+    told: Report | None
+
+
+class Failures:
+    """What failed last for which ModelDeployment, how often in a row, and when it is worth another try."""
+
+    def __init__(self) -> None:
+        self._known: dict[Key, _Failure] = {}
+
+    def standing(self, key: Key, mark: str, now: float) -> tuple[Report | None, float] | None:
+        """What was told of a failure whose next try is not due, and the seconds until it is; None to try now."""
+        known = self._known.get(key)
+        if known is None or known.mark != mark or now >= known.due:
+            return None
+        return known.told, known.due - now
+
+    def note(self, key: Key, mark: str, error: Exception, report: Report, stop: Stop, now: float) -> float:
+        """Puts `stop` into the report where it is to be told; seconds until the next try."""
+        known = self._known.get(key)
+        count = known.count + 1 if known is not None and known.mark == mark else 1
+        # A 403 passes, too: an API server that has just started has not read its roles yet.
+        passing = isinstance(error, ApiError) and (not error.rejected or error.code == 403)
+        told = None
+        if count > 1 or not passing:
+            report.stop = stop
+            told = replace(report, notes=list(report.notes))
+        delay = min(FIRST_DELAY * 2.0 ** min(count - 1, 20), LAST_DELAY) * random.uniform(0.8, 1.2)
+        if isinstance(error, ApiError):
+            if error.retry_after is not None:
+                delay = min(error.retry_after, LAST_DELAY)
+            elif not passing:
+                delay = LAST_DELAY
+        self._known[key] = _Failure(mark, count, now + delay, told)
+        return delay
+
+    def forget(self, key: Key) -> None:
+        self._known.pop(key, None)
+
+
+def mark(deployment: Object, upstream: Object | None, digest: str | None, own: str) -> str:
+    """Tells what makes another try worth it at once: a change by the user, or of what stands upstream.
+
+    digest: of the upstream CRD's schema. own: our finalizer, which the turn itself may have put there.
+    """
+    meta = deployment["metadata"]
+    annotations = dict(meta.get("annotations") or {})
+    annotations.pop(names.DRY_RUN_RESULT_ANNOTATION, None)
+    there = (upstream or {}).get("metadata") or {}
+    parts = [
+        *(meta.get(name) for name in ("uid", "generation", "labels")),
+        [name for name in meta.get("finalizers") or () if name != own],
+        annotations,
+        digest,
+        there.get("uid"),
+        "deletionTimestamp" in there,
+    ]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def stop(provider: Provider, error: Exception) -> Stop:
+    """The condition that tells it."""
+    if not isinstance(error, ApiError):
+        message = f"Provider {provider.name} failed by a fault of its own: {described(error)}; see its log"
+        return Stop(reasons.RESOURCE_CREATED, "ProviderError", message, failed=True)
+    if error.rejected:
+        message = f"The API server refused a write of provider {provider.name}: {error.message}"
+        return Stop(reasons.RESOURCE_CREATED, "ApplyRejected", message, failed=True)
+    message = f"A write failed and is tried again: {error.code} {error.reason}: {error.message}"
+    return Stop(reasons.RESOURCE_CREATED, "ApplyFailed", message, failed=False)
+
+
+def described(error: Exception) -> str:
+    """One bounded line."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:SHOWN]}{'…' if len(text) > SHOWN else ''}"
+
+
+def restored(report: Report, told: Report) -> None:
+    """Makes the report say again what was told of the failure."""
+    for name in ("compatible", "created", "override_warning", "stop", "notes"):
+        setattr(report, name, getattr(told, name))

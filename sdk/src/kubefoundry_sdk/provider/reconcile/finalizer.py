@@ -1,0 +1,145 @@
+"""The shim's finalizer on a ModelDeployment, and the clean-up that it stands for (contract §4.2, §4.4, §4.12)."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from typing import Final
+
+from kubefoundry_sdk.api import managed_fields, names
+from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.provider.write import apply, manifest
+from kubefoundry_sdk.runtime.store import Store
+
+log = logging.getLogger(__name__)
+
+ORPHAN: Final = "orphan"
+"""Finalizer of a deletion that leaves what is owned (metav1.FinalizerOrphanDependents): `--cascade=orphan`."""
+
+
+def has(deployment: Object, provider: str) -> bool:
+    return names.provider_finalizer(provider) in (deployment["metadata"].get("finalizers") or ())
+
+
+def owns_result(deployment: Object, provider: str) -> bool:
+    """Whether the result of a dry run stands on it."""
+    fields = managed_fields.owned(deployment, names.provider_manager(provider)) or {}
+    return "f:annotations" in fields.get("f:metadata", {})
+
+
+async def own(
+    client: Client, store: Store, deployment: Object, provider: str, *, hold: bool, dry_run_result: str | None
+) -> None:
+    """Makes finalizer and dry-run result what the shim owns of the ModelDeployment itself; no request if they are.
+
+    By server-side apply, guarded by the uid: a ModelDeployment made anew is another object. Raises apply.Refused
+    where somebody else uses our field manager.
+    """
+    meta = deployment["metadata"]
+    manager = names.provider_manager(provider)
+    wanted: Object = {}
+    if hold:
+        wanted["finalizers"] = [names.provider_finalizer(provider)]
+    if dry_run_result is not None:
+        wanted["annotations"] = {names.DRY_RUN_RESULT_ANNOTATION: dry_run_result}
+    fields = managed_fields.owned(deployment, manager) or {}
+    if theirs := sorted(set(fields) - {"f:metadata"}):
+        # Our apply states none of it, so it would take it away.
+        raise apply.Refused(
+            f"Field manager {manager} is the provider's own, and somebody has applied "
+            f"{', '.join(name.removeprefix('f:') for name in theirs)} under it: apply under another name, and take "
+            f"its entry off metadata.managedFields"
+        )
+    annotations = meta.get("annotations") or {}
+    if (
+        has(deployment, provider) == hold
+        and owns_result(deployment, provider) == (dry_run_result is not None)
+        and (dry_run_result is None or annotations.get(names.DRY_RUN_RESULT_ANNOTATION) == dry_run_result)
+    ):
+        return
+    body: Object = {
+        "apiVersion": names.API_VERSION,
+        "kind": names.MODEL_DEPLOYMENT,
+        "metadata": {"name": meta["name"], "namespace": meta["namespace"], "uid": meta["uid"], **wanted},
+    }
+    store.put(await client.apply(MODEL_DEPLOYMENTS, body, manager=manager))
+
+
+async def restore(client: Client, store: Store, deployment: Object, provider: str) -> None:
+    """Puts back a finalizer that somebody has removed while our object stands; no request if it is there."""
+    if has(deployment, provider):
+        return
+    annotations = deployment["metadata"].get("annotations") or {}
+    ours = owns_result(deployment, provider)
+    result = annotations.get(names.DRY_RUN_RESULT_ANNOTATION) if ours else None
+    with suppress(apply.Refused):
+        # Step 12 tells it.
+        await own(client, store, deployment, provider, hold=True, dry_run_result=result)
+
+
+async def remove(client: Client, store: Store, deployment: Object, finalizer: str, *, manager: str) -> None:
+    """By JSON patch with a test on uid and resource version: an apply leaves a co-owned one (contract §4.2).
+
+    Raises ApiError (conflict, or Invalid from the test) where the object has changed: decide again then.
+    """
+    meta = deployment["metadata"]
+    operations = [
+        {"op": "test", "path": "/metadata/uid", "value": meta["uid"]},
+        {"op": "test", "path": "/metadata/resourceVersion", "value": meta["resourceVersion"]},
+        {"op": "remove", "path": f"/metadata/finalizers/{meta['finalizers'].index(finalizer)}"},
+    ]
+    try:
+        store.put(
+            await client.json_patch(
+                MODEL_DEPLOYMENTS, meta["name"], meta["namespace"], operations, manager=manager
+            )
+        )
+    except ApiError as error:
+        if error.not_found:
+            return
+        if error.code == 422:
+            # A failed test is answered as Invalid; to us it is a conflict like any other.
+            raise ApiError(409, "Conflict", error.message) from error
+        raise
+
+
+async def clean_up(
+    client: Client,
+    deployment: Object,
+    kind: Kind | None,
+    objects: Store,
+    helpers: Store | None,
+    manager: str | None = None,
+) -> list[str]:
+    """Asks for deletion of what this ModelDeployment owns upstream; names what is still there.
+
+    While it is being deleted only the ownerReference counts, and not while the garbage collector is still taking it
+    away: what `--cascade=orphan` leaves behind goes on running. Without the kind (its CRD is not installed) there is
+    nothing upstream.
+
+    manager: of a provider that has to let go of a ModelDeployment that stays: all that it has made for it goes, an
+    object without ownerReference too.
+    """
+    meta = deployment["metadata"]
+    if ORPHAN in meta.get("finalizers", ()):
+        return []
+
+    def goes(obj: Object) -> bool:
+        if manager:
+            return manifest.made_by(obj, meta["uid"], manager)
+        return manifest.owned_by(obj, meta["uid"])
+
+    left = []
+    live = objects.get((meta["namespace"], meta["name"])) if kind else None
+    if kind and live and goes(live):
+        left.append(f"{kind.kind} {meta['namespace']}/{meta['name']}")
+        if not live["metadata"].get("deletionTimestamp"):
+            await apply.remove(client, kind, live)
+    for obj in helpers.indexed(meta["uid"]) if helpers is not None else ():
+        if goes(obj):
+            left.append(f"ConfigMap {meta['namespace']}/{obj['metadata']['name']}")
+            if not obj["metadata"].get("deletionTimestamp"):
+                await apply.remove(client, CONFIG_MAPS, obj)
+    return left

@@ -1,0 +1,67 @@
+"""Taking a ModelDeployment over from another provider (contract §4.6).
+
+First say that it can be done, then wait for the other one's clean-up, in the end go on without.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from kubefoundry_sdk.api import handover, managed_fields, reasons
+from kubefoundry_sdk.api.kinds import Kind, Object
+from kubefoundry_sdk.provider.reconcile.context import Shim
+from kubefoundry_sdk.provider.reconcile.report import Stop
+from kubefoundry_sdk.provider.write import apply
+from kubefoundry_sdk.provider.write.plan import Plan
+from kubefoundry_sdk.runtime.store import key_of
+
+
+def others(deployment: Object, provider: str) -> list[str]:
+    """Providers that still hold the ModelDeployment by their finalizer."""
+    return [name for name in handover.holders(deployment) if name != provider]
+
+
+async def wait(
+    shim: Shim, kind: Kind, todo: Plan, digest: str, live: Object, upstream: Object | None
+) -> Stop | None:
+    """Step 6: what is waited for, None once nothing is. Its `retry` tells for how long at most.
+
+    The other one goes on serving until we have said that we can take over, so our objects are tried before: once, as
+    new ones. Helpers are made for that, because admission of the main object may ask for them.
+    digest: of the plan. upstream: an object of ours that stands there already. Raises as `apply.write`.
+    """
+    key = key_of(live)
+    holding = others(live, shim.provider.name)
+    if not holding:
+        shim.waits.forget(key)
+        shim.tried.pop(key, None)
+        return None
+    if upstream is None and shim.tried.get(key) != digest:
+        await apply.try_replacement(shim.client, kind, shim.helpers, todo, manager=shim.manager)
+        shim.tried[key] = digest
+    now = asyncio.get_running_loop().time()
+    left = shim.waits.left(key, [live["metadata"]["uid"], *holding], now)
+    if left > 0:
+        return waiting(holding, left)
+    shim.recorder.event(live, "Warning", "FinalizerTimeout", given_up(holding, shim.waits.timeout))
+    return None
+
+
+def spoken_for(deployment: Object, manager: str) -> bool:
+    """Whether another provider tells what serves: phase, message, Ready, counts and endpoint are its words then."""
+    provider = (deployment.get("status") or {}).get("provider") or {}
+    ours = (managed_fields.owned(deployment, manager, "status") or {}).get("f:status", {})
+    return bool(provider.get("resourceName")) and "f:resourceName" not in ours.get("f:provider", {})
+
+
+def waiting(holding: list[str], left: float) -> Stop:
+    message = f"Waiting for provider {', '.join(holding)} to remove what it made for this ModelDeployment"
+    return Stop(reasons.RESOURCE_CREATED, "WaitingForCleanup", message, failed=False, retry=left)
+
+
+def given_up(holding: list[str], timeout: float) -> str:
+    """What the Event says when the time is over."""
+    return (
+        f"Provider {', '.join(holding)} has not cleaned up in {timeout:.0f} s; going on without. "
+        "What it made may still run: delete it by hand"
+    )

@@ -1,0 +1,153 @@
+"""Step 15: what stands upstream, in our terms; a turn that stopped writing does it all the same (contract §4)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from kubefoundry_sdk.api import conditions, reasons
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider.contract import Deployment, Endpoint, Observation, Replicas
+from kubefoundry_sdk.provider.health import acknowledgement, pod_causes, staleness
+from kubefoundry_sdk.provider.reconcile import failures
+from kubefoundry_sdk.provider.reconcile.context import Shim, read
+from kubefoundry_sdk.provider.reconcile.report import Report
+from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk.runtime.store import key_of
+
+log = logging.getLogger(__name__)
+
+
+AGAIN: Final = 300.0
+"""Seconds until an object that could not be read is read again though nothing has changed."""
+
+
+def observe(shim: Shim, live: Object, report: Report) -> float | None:
+    """Fills the report; seconds after which another look is due although nothing has changed, or None."""
+    try:
+        return _observe(shim, live, report)
+    except Exception as error:
+        log.exception("the status of %s/%s cannot be read", *key_of(live))
+        _not_read(shim, live, report, failures.described(error))
+        return AGAIN
+
+
+def _not_read(shim: Shim, live: Object, report: Report, fault: str) -> None:
+    """What was read last stands: what serves is not taken back for a fault in reading."""
+    before = live.get("status") or {}
+    counts, endpoint = before.get("replicas") or {}, before.get("endpoint") or {}
+    named = f"{shim.provider.upstream.kind} '{live['metadata']['name']}'"
+    message = f"Provider {shim.provider.name} cannot read the status of {named}: {fault}"
+    phase: Any = before.get("phase")
+    ready = conditions.find(before.get("conditions"), reasons.READY) or {}
+    stands = phase in ("Pending", "Failed") or (phase == "Running" and "service" in endpoint)
+    report.observation = Observation(
+        phase=phase if stands else "Deploying",
+        reason=ready.get("reason", "Unknown") if stands else "Unknown",
+        message=f"{message}; this is what was read last" if stands else message,
+        replicas=Replicas(*(counts.get(name, 0) for name in ("desired", "ready", "available"))),
+        endpoint=Endpoint(endpoint.get("service", ""), endpoint.get("port", 0)),
+    )
+    report.stale, report.stale_reason = message, "ProviderError"
+
+
+def _observe(shim: Shim, live: Object, report: Report) -> float | None:
+    meta = live["metadata"]
+    key = (meta["namespace"], meta["name"])
+    upstream = shim.upstream.objects.get(key)
+    if upstream is None or not manifest.made_for(upstream, meta["uid"]):
+        shim.verification.forget(key)
+        return None
+    deployment = as_applied(live, upstream)
+    if deployment is None:
+        return None
+    report.live = upstream
+    seen = report.observation = shim.provider.observe(deployment, upstream)
+    due = None
+    if upstream["metadata"].get("deletionTimestamp"):
+        # it serves to its end
+        report.endpoint = (live.get("status") or {}).get("endpoint")
+    else:
+        due = _explain(shim, upstream, report)
+        due = _soonest(due, _hold(shim, live, upstream, report))
+    _verify(shim, live, deployment, report)
+    verdict = staleness.judge(
+        shim.silences,
+        upstream,
+        phase=seen.phase,
+        stood=conditions.is_true((live.get("status") or {}).get("conditions"), reasons.STALE_STATUS),
+        down=shim.operator.down if shim.operator else None,
+        now=asyncio.get_running_loop().time(),
+    )
+    report.stale = verdict.message
+    return _soonest(due, verdict.again)
+
+
+def as_applied(live: Object, upstream: Object) -> Deployment | None:
+    """The deployment as it was applied: a newer spec that was refused says nothing about what runs.
+
+    As it is now where that is not recorded or not readable; None where neither is.
+    """
+    record = manifest.applied(upstream)
+    for obj in ({**live, "spec": record.spec}, live) if record else (live,):
+        try:
+            return read(obj)
+        except ValidationError:
+            continue
+    return None
+
+
+def _soonest(*waits: float | None) -> float | None:
+    return min((wait for wait in waits if wait is not None), default=None)
+
+
+def _hold(shim: Shim, live: Object, upstream: Object, report: Report) -> float | None:
+    """Leaves the generation as it was told while the upstream tells of before; seconds until that may be over."""
+    if report.observation is None or report.observation.phase != "Running":
+        return None
+    if report.stop is not None:
+        # Nothing of this generation was written: there is nothing for the upstream to take up.
+        return None
+    told = acknowledgement.generation_told(live.get("status") or {}, report.generation)
+    if told >= report.generation:
+        return None
+    now = asyncio.get_running_loop().time()
+    left = shim.acknowledgements.left(upstream, shim.provider.settles, now)
+    if not left:
+        return None
+    report.seen_generation = told
+    return left if left < acknowledgement.NOT_YET else None
+
+
+def _explain(shim: Shim, upstream: Object, report: Report) -> float | None:
+    """Adds what the pods tell; seconds until that may be over."""
+    now = shim.now()
+    there = shim.pods.of(upstream) if shim.pods else []
+    why = pod_causes.cause(there, now)
+    if why is None and shim.creations is not None:
+        why = shim.creations.cause(upstream, there)
+    if why is None or report.observation is None:
+        return None
+    report.observation = pod_causes.explain(report.observation, why, shim.provider.title)
+    return (why.until - now).total_seconds() if why.until else None
+
+
+def _verify(shim: Shim, live: Object, deployment: Deployment, report: Report) -> None:
+    """Takes Running back where the endpoint is to be verified and is not."""
+    seen, upstream = report.observation, report.live
+    if seen is None or upstream is None or seen.phase != "Running" or not shim.verification.wanted(live):
+        shim.verification.forget((deployment.namespace, deployment.name))
+        return
+    if problem := shim.verification.verdict(deployment, upstream, seen.endpoint):
+        message = f"{shim.provider.title} reports the model as ready, but {problem}"
+        report.observation = replace(
+            seen,
+            phase="Deploying",
+            reason="EndpointUnverified",
+            message=message,
+            replicas=replace(seen.replicas, available=0),
+        )

@@ -1,0 +1,52 @@
+"""What stands in the way of writing upstream: no usable CRD (contract §4.8), or another's object (§4.10)."""
+
+from __future__ import annotations
+
+from kubefoundry_sdk.api import reasons
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider.contract import Deployment, Provider, UnsupportedSchema
+from kubefoundry_sdk.provider.reconcile.context import Shim
+from kubefoundry_sdk.provider.reconcile.report import Stop
+from kubefoundry_sdk.provider.write import manifest
+
+
+def standing_there(shim: Shim, deployment: Deployment, wanted: list[Object]) -> Stop | None:
+    """A live object of a wanted name that is not ours to write."""
+    for obj in wanted:
+        store = shim.upstream.objects if obj is wanted[0] else shim.helpers
+        live = store.get((deployment.namespace, obj["metadata"]["name"])) if store is not None else None
+        if live is None:
+            continue
+        named = f"{obj['kind']} '{obj['metadata']['name']}'"
+        match manifest.ownership(live, name=deployment.name, uid=deployment.uid):
+            case "foreign":
+                return name_conflict(named)
+            case "leaving":
+                again = manifest.made_for(live, deployment.uid)
+                message = f"{named} is being deleted; it is made anew once it is gone"
+                reason = "Recreating" if again else "WaitingForCleanup"
+                return Stop(reasons.RESOURCE_CREATED, reason, message, failed=False)
+            case "ours":
+                pass
+    return None
+
+
+def name_conflict(named: str) -> Stop:
+    message = (
+        f"{named} exists and was not made for this ModelDeployment; it is left alone: "
+        "delete it or choose another name"
+    )
+    return Stop(reasons.RESOURCE_CREATED, "NameConflict", message, failed=True)
+
+
+def no_schema(provider: Provider, schema: object) -> Stop:
+    if isinstance(schema, UnsupportedSchema):
+        message = (
+            f"CRD {provider.upstream.crd} lacks {', '.join(schema.missing)}; "
+            f"install a {provider.title} version that this shim supports"
+        )
+        return Stop(reasons.RESOURCE_CREATED, "UnsupportedSchema", message, failed=False)
+    message = (
+        f"Provider '{provider.name}' CRD not installed in cluster; install the {provider.title} operator"
+    )
+    return Stop(reasons.RESOURCE_CREATED, "CRDNotInstalled", message, failed=False)

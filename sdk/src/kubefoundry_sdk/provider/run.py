@@ -1,0 +1,250 @@
+"""`run`: a provider as a process. All that a shim's console script has to call."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.cluster import credentials
+from kubefoundry_sdk.provider.contract import Provider
+from kubefoundry_sdk.provider.health import completion
+from kubefoundry_sdk.provider.health.models_endpoint import directly, through_server
+from kubefoundry_sdk.provider.health.staleness import THRESHOLD, Silences
+from kubefoundry_sdk.provider.health.verification import ANSWER, Verification
+from kubefoundry_sdk.provider.reconcile import finalizer
+from kubefoundry_sdk.provider.reconcile.context import Shim
+from kubefoundry_sdk.provider.reconcile.reconciler import reconcile
+from kubefoundry_sdk.provider.registration import Registration
+from kubefoundry_sdk.provider.watch.pod_creation import CreationWatch
+from kubefoundry_sdk.provider.watch.pods import PodWatch
+from kubefoundry_sdk.provider.watch.upstream import Upstream
+from kubefoundry_sdk.provider.watch.upstream_operator import OperatorWatch
+from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk.runtime import options, process
+from kubefoundry_sdk.runtime.paced_queue import Spread
+from kubefoundry_sdk.runtime.process import Process
+from kubefoundry_sdk.runtime.store import Key
+
+
+def run(
+    name: str,
+    build: Callable[[argparse.Namespace], Provider],
+    add_arguments: Callable[[argparse.ArgumentParser], None] | None = None,
+    arguments: Sequence[str] | None = None,
+) -> int:
+    """Runs the shim `kubefoundry-provider-NAME`; the process's exit code.
+
+    build: the provider from the parsed flags; `default_images` maps engines to images (`--default-image`). It may
+    raise ValueError, whose text becomes the one line of a refused start.
+    """
+    program = f"kubefoundry-provider-{name}"
+    parser = options.parser(program, f"Deploys ModelDeployments on {name}.")
+    options.finalizer_timeout(parser)
+    options.heartbeat_timeout(parser)
+    options.flag(
+        parser,
+        "--stale-after",
+        "seconds without an answer of the upstream operator after which a status counts as stale",
+        default=THRESHOLD,
+        read=options.seconds,
+    )
+    options.flag(
+        parser,
+        "--default-image",
+        "ENGINE=IMAGE used where a ModelDeployment names no image; several apart by commas",
+        default="",
+        read=images,
+        action=_Merge,
+        dest="default_images",
+    )
+    options.flag(
+        parser,
+        "--verify-endpoint",
+        "call a model Running only once GET /v1/models on its endpoint lists it: true, false, or answer, which also "
+        "asks it for one token",
+        default="false",
+        read=_verification,
+        nargs="?",
+        const="true",
+    )
+    options.flag(
+        parser,
+        "--operator-namespace",
+        "namespaces of the upstream operator, apart by commas; default: where its documentation installs it",
+        default="",
+    )
+    options.flag(
+        parser,
+        "--operator-deployment",
+        "name of the upstream operator's Deployment; default: that of its documentation",
+        default="",
+    )
+    if add_arguments:
+        add_arguments(parser)
+    parsed = parser.parse_args(arguments)
+    try:
+        provider = placed(build(parsed), parsed.operator_namespace, parsed.operator_deployment)
+    except ValueError as error:
+        parser.error(str(error))
+    return process.run(program, parsed, lambda running: set_up(running, provider))
+
+
+class _Merge(argparse.Action):
+    """Every occurrence adds to the map; the later one wins."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option: str | None = None,
+    ) -> None:
+        before = getattr(namespace, self.dest)
+        # argparse reads a default that is a text only after the flags
+        known = images(before) if isinstance(before, str) else before
+        setattr(namespace, self.dest, {**known, **values})
+
+
+def placed(provider: Provider, namespaces: str, deployment: str) -> Provider:
+    """The provider whose upstream operator is where an administrator says it is; empty: as documented."""
+    operator = provider.operator
+    if operator is None:
+        return provider
+    named = tuple(filter(None, namespaces.split(","))) or operator.namespaces
+    placed = replace(operator, namespaces=named, deployment=deployment or operator.deployment)
+    return replace(provider, operator=placed)
+
+
+def _verification(text: str) -> str:
+    """`true`, `false` or `answer`. Raises ArgumentTypeError for anything else."""
+    return ANSWER if text == ANSWER else str(options.boolean(text)).lower()
+
+
+def images(text: str) -> dict[str, str]:
+    """`vllm=repo/image:tag,sglang=…`. Raises ArgumentTypeError for anything else."""
+    found = {}
+    for pair in filter(None, text.split(",")):
+        engine, separator, image = pair.partition("=")
+        if not (engine and separator and image):
+            raise argparse.ArgumentTypeError(f"{pair!r} is not ENGINE=IMAGE")
+        found[engine] = image
+    return found
+
+
+def set_up(running: Process, provider: Provider) -> None:
+    """Wires watches, queue and registration of a provider."""
+    manager = names.provider_manager(provider.name)
+    deployments = running.watch(
+        MODEL_DEPLOYMENTS, managers=frozenset({manager}), trim=lambda obj: trim(obj, provider.name)
+    )
+    helpers = None
+    if provider.helper_kinds:
+        made_here = f"{names.MANAGED_BY_LABEL}={names.MANAGED_BY},{manifest.PROVIDER_LABEL}={provider.name}"
+        helpers = running.watch(
+            CONFIG_MAPS,
+            selector={"labelSelector": made_here},
+            managers=frozenset({manager}),
+            index=manifest.owner_uid,
+        )
+
+    def upstream_changed() -> None:
+        registration.poke()
+        for key in deployments.keys():  # noqa: SIM118 (a Store is no dict)
+            queue.add(key)
+
+    owners: dict[Key, str] = {}
+
+    def helper_changed(key: Key, obj: Object | None) -> None:
+        # One that is gone, or has lost its owner or the labels that we watch by, concerns who owned it before.
+        owner, before = manifest.owner_name(obj) if obj else None, owners.pop(key, None)
+        if owner:
+            owners[key] = owner
+        for name in filter(None, {owner, before}):
+            queue.add((key[0], name))
+
+    upstream = Upstream(running, provider, manager, upstream_changed)
+
+    def operator_changed() -> None:
+        registration.poke()
+        news.add(upstream.objects.keys())
+
+    news = Spread(lambda key: queue.add(key))
+    operator = None
+    if provider.operator:
+        operator = OperatorWatch(running.client, provider.operator, upstream.settings, operator_changed)
+        running.background("watch of the upstream operator", operator.run)
+        running.while_leading("news", news.run)
+    registration = Registration(
+        running.client, provider, upstream, operator, interval=running.options.heartbeat_timeout / 3
+    )
+    pods = PodWatch(provider.pods, lambda key: queue.add(key)) if provider.pods else None
+    inside = credentials.inside(running.options.kubeconfig)
+    creations = None
+    if provider.pods and provider.pods.creation_events:
+        creations = CreationWatch(provider.pods, lambda key: queue.add(key))
+    shim = Shim(
+        provider,
+        running.client,
+        running.recorder,
+        deployments,
+        upstream,
+        helpers,
+        running.options.finalizer_timeout,
+        pods,
+        Verification(
+            directly(running.client) if inside else through_server(running.client),
+            lambda ask: running.background("endpoint verification", ask),
+            lambda key: queue.add(key),
+            always=running.options.verify_endpoint != "false",
+            attempt=completion.directly(running.client)
+            if inside
+            else completion.through_server(running.client),
+            answers=running.options.verify_endpoint == ANSWER,
+        ),
+        silences=Silences(running.options.stale_after),
+        operator=operator,
+        creations=creations,
+    )
+
+    async def turn(key: Key) -> float | None:
+        if pods is not None:
+            await pods.first_look()
+        return await reconcile(shim, key)
+
+    queue = running.queue(provider.name, turn, of=deployments)
+    deployments.subscribe(lambda key, obj: queue.add(key))
+    # The upstream object has the name of its ModelDeployment, so its key is the key.
+    upstream.objects.subscribe(lambda key, obj: queue.add(key))
+    if helpers is not None:
+        helpers.subscribe(helper_changed)
+    if pods is not None:
+        upstream.objects.subscribe(pods.upstream_changed)
+        running.background("watch of pods", lambda: pods.run(running))
+    if creations is not None:
+        upstream.objects.subscribe(creations.upstream_changed)
+        running.background("watch of refused pods", lambda: creations.run(running))
+    running.background("watch of the upstream CRD", upstream.run)
+    running.while_leading("registration", registration.run)
+    running.ready_when(lambda: None if upstream.listed else f"CRD {provider.upstream.crd} not looked for yet")
+
+
+_TOLD: Final = ("name", "namespace", "uid", "generation", "deletionTimestamp")
+
+
+def trim(obj: Object, provider: str) -> Object:
+    """Of other providers' ModelDeployments only what tells that they are others'."""
+    named = ((obj.get("status") or {}).get("provider") or {}).get("name")
+    meta = obj["metadata"]
+    ours = any(
+        entry.get("manager") == names.provider_manager(provider) for entry in meta.get("managedFields", ())
+    )
+    if named == provider or ours or finalizer.has(obj, provider):
+        return obj
+    return {
+        "metadata": {key: meta[key] for key in _TOLD if key in meta},
+        "status": {"provider": {"name": named}} if named else {},
+    }

@@ -1,0 +1,136 @@
+"""Pods that are never created, followed where that is allowed: a quota, a policy or a LimitRange refuses them.
+
+No pod tells of it, and most upstream systems say no more than that they wait. What creates the pods (a ReplicaSet, a
+StatefulSet, a RayCluster) writes an Event with the API server's words, which is all that Kubernetes keeps of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from kubefoundry_sdk.api.kinds import CORE_EVENTS, Object
+from kubefoundry_sdk.cluster.skipped import skipped
+from kubefoundry_sdk.provider.contract import Pods
+from kubefoundry_sdk.provider.health.pod_causes import Cause, last_line
+from kubefoundry_sdk.runtime.process import Process
+from kubefoundry_sdk.runtime.store import Key, key_of
+
+FAILED: Final = "Failed"
+"""Beginning of the reasons: `FailedCreate` of Kubernetes' controllers, `FailedToCreateWorkerPod` of KubeRay."""
+
+GENERATED: Final = 2
+"""Parts that are generated at the end of a ReplicaSet's name, at most: its own, and one of the Deployment's maker."""
+
+
+class CreationWatch:
+    """The sink of the Events' watch. `changed` is called with the upstream object whose pods cannot be created."""
+
+    def __init__(self, source: Pods, changed: Callable[[Key], None]) -> None:
+        self._source = source
+        self._changed = changed
+        self._events: dict[Key, Object] = {}
+        self._told: dict[str, set[Key]] = {}
+        """Events by what an upstream object may call the maker that they tell of (`_names`)."""
+        self._upstream: dict[str, Key] = {}
+        self._makers: dict[Key, list[str]] = {}
+
+    async def run(self, process: Process) -> None:
+        """Follows the Events until cancelled, or waits for the permission to."""
+        selector = {"fieldSelector": self._source.creation_events or ""}
+        await process.follow(CORE_EVENTS, self, selector=selector, refused=lambda: None)
+
+    def cause(self, upstream: Object, pods: Iterable[Object]) -> Cause | None:
+        """Why pods of the upstream object are not created; None where all that was refused is there by now.
+
+        pods: those of the upstream object. A pod that the maker has answers its Event.
+        """
+        names = [pod["metadata"]["name"] for pod in pods]
+        created = upstream["metadata"]["creationTimestamp"]
+        for name in self._makers.get(key_of(upstream), ()):
+            for key in sorted(self._told.get(name, ())):
+                event = self._events[key]
+                if event["metadata"]["creationTimestamp"] >= created and not _answered(event, names):
+                    maker = f"{event['involvedObject']['kind']} {event['involvedObject']['name']}"
+                    return Cause(
+                        f"{maker} cannot create its pods: {event['message']}; ask for less, or have the quota, limit "
+                        "or policy changed",
+                        failed=True,
+                        rank=0,
+                    )
+        return None
+
+    def upstream_changed(self, key: Key, upstream: Object | None) -> None:
+        """Learns what creates the pods of an upstream object as it is now, None when it is gone."""
+        for maker in self._makers.pop(key, ()):
+            self._upstream.pop(maker, None)
+        if upstream is not None:
+            self._makers[key] = [f"{key[0]}/{name}" for name in self._source.makers(upstream)]
+            self._upstream.update(dict.fromkeys(self._makers[key], key))
+
+    def replace(self, objects: Iterable[Object], resource_version: str, *, anew: bool = False) -> None:
+        there = set()
+        for obj in objects:
+            try:
+                self.put(obj)
+                there.add(key_of(obj))
+            except Exception as error:
+                skipped(obj, error)
+        for key in [key for key in self._events if key not in there]:
+            self._forget(key)
+
+    def put(self, obj: Object) -> None:
+        event = trim(obj)
+        key = key_of(event)
+        self._forget(key)
+        if event["reason"].startswith(FAILED):
+            self._events[key] = event
+            for name in _names(event):
+                self._told.setdefault(name, set()).add(key)
+            self._tell(event)
+
+    def remove(self, obj: Object) -> None:
+        self._forget(key_of(obj))
+
+    def _forget(self, key: Key) -> None:
+        event = self._events.pop(key, None)
+        for name in _names(event) if event else ():
+            keys = self._told.get(name, set())
+            keys.discard(key)
+            if not keys:
+                self._told.pop(name, None)
+        if event is not None:
+            self._tell(event)
+
+    def _tell(self, event: Object) -> None:
+        for key in {self._upstream[name] for name in _names(event) if name in self._upstream}:
+            self._changed(key)
+
+
+def trim(event: Object) -> Object:
+    """What is told of an Event."""
+    meta: Mapping[str, Any] = event["metadata"]
+    kept = ("name", "namespace", "resourceVersion", "creationTimestamp")
+    regarding = event.get("involvedObject") or {}
+    return {
+        "metadata": {name: meta[name] for name in kept if name in meta},
+        "involvedObject": {name: str(regarding.get(name)) for name in ("kind", "name")},
+        "reason": str(event.get("reason")),
+        "message": last_line(str(event.get("message") or "")),
+    }
+
+
+def _names(event: Object) -> list[str]:
+    """What an upstream object may call the maker: its name, of a ReplicaSet also without the generated parts."""
+    kind, name = event["involvedObject"]["kind"], event["involvedObject"]["name"]
+    parts = name.split("-")
+    fewest = max(1, len(parts) - GENERATED) if kind == "ReplicaSet" else len(parts)
+    namespace = event["metadata"]["namespace"]
+    return [f"{namespace}/{'-'.join(parts[:count])}" for count in range(len(parts), fewest - 1, -1)]
+
+
+def _answered(event: Object, pods: list[str]) -> bool:
+    """Whether the maker has a pod of the kind that it could not create."""
+    maker, reason = event["involvedObject"]["name"], event["reason"]
+    part = next((part for part in ("Worker", "Head") if part in reason), "")
+    return any(name.startswith(f"{maker}-") and f"-{part.lower()}" in name for name in pods)

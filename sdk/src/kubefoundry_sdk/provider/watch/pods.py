@@ -1,0 +1,154 @@
+"""The pods of upstream objects, followed where that is allowed: what `pods.cause` is asked about."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from kubefoundry_sdk.api.kinds import PODS, Object
+from kubefoundry_sdk.provider.contract import Pods
+from kubefoundry_sdk.provider.health.pod_causes import last_line
+from kubefoundry_sdk.runtime.process import Process
+from kubefoundry_sdk.runtime.store import Key, Store
+
+FIRST_LOOK: Final = 10.0
+"""Seconds that reconciling waits for the first list of pods. Without it a shim's restart would call Deploying what
+fails because of a pod."""
+
+Owner = tuple[str, str]
+"""Namespace, and value of the provider's label."""
+
+
+class PodWatch:
+    """The sink of the pods' watch. `changed` is called with the upstream object whose pods tell something new."""
+
+    def __init__(self, source: Pods, changed: Callable[[Key], None]) -> None:
+        self._source = source
+        self._changed = changed
+        self._store = Store(trim=lambda pod: trim(pod, source.label), index=self._index)
+        self._store.subscribe(self._pod_changed)
+        self._upstream: dict[Owner, Key] = {}
+        self._owners: dict[Key, list[Owner]] = {}
+        self._told: dict[Key, Owner] = {}
+        """Pods that tell of trouble, and whose they are."""
+        self._looked = asyncio.Event()
+        self._blind = True
+
+    async def run(self, process: Process) -> None:
+        """Follows the pods until cancelled, or waits for the permission to."""
+        await process.follow(
+            PODS, self, selector={"labelSelector": self._source.label}, refused=self._refused
+        )
+
+    async def first_look(self) -> None:
+        """Returns when the pods are known, or it is known that they cannot be, or it takes too long."""
+        if self._looked.is_set():
+            return
+        try:
+            async with asyncio.timeout(FIRST_LOOK):
+                await self._looked.wait()
+        except TimeoutError:
+            self._looked.set()
+
+    def of(self, upstream: Object) -> list[Object]:
+        """The pods of the upstream object, and not of an earlier one of that name."""
+        if self._blind:
+            return []
+        meta = upstream["metadata"]
+        return [
+            pod
+            for value in self._source.values(upstream)
+            for pod in self._store.indexed(f"{meta['namespace']}/{value}")
+            if pod["metadata"]["creationTimestamp"] >= meta["creationTimestamp"]
+        ]
+
+    def upstream_changed(self, key: Key, upstream: Object | None) -> None:
+        """Learns whose pods are whose from an upstream object as it is now, None when it is gone."""
+        owners = [(key[0], value) for value in self._source.values(upstream)] if upstream else []
+        for owner in self._owners.pop(key, ()):
+            self._upstream.pop(owner, None)
+        if owners:
+            self._owners[key] = owners
+            self._upstream.update(dict.fromkeys(owners, key))
+
+    def replace(self, objects: Iterable[Object], resource_version: str, *, anew: bool = False) -> None:
+        self._blind = False
+        self._store.replace(objects, resource_version, anew=anew)
+        self._looked.set()
+
+    def put(self, obj: Object) -> None:
+        self._store.put(obj)
+
+    def remove(self, obj: Object) -> None:
+        self._store.remove(obj)
+
+    def _refused(self) -> None:
+        self._blind = True
+        self._looked.set()
+        for owner in self._told.values():
+            self._tell(owner)
+
+    def _pod_changed(self, key: Key, pod: Object | None) -> None:
+        before = self._told.pop(key, None)
+        if pod is not None and pod["status"]:
+            before = self._told[key] = (key[0], pod["metadata"]["labels"][self._source.label])
+        if before is not None:
+            self._tell(before)
+
+    def _tell(self, owner: Owner) -> None:
+        if (key := self._upstream.get(owner)) is not None:
+            self._changed(key)
+
+    def _index(self, pod: Object) -> str:
+        return f"{pod['metadata']['namespace']}/{pod['metadata']['labels'][self._source.label]}"
+
+
+def trim(pod: Object, label: str) -> Object:
+    """What `pods.cause` reads, and nothing of a pod without trouble but whose it is."""
+    meta = pod["metadata"]
+    kept = ("name", "namespace", "resourceVersion", "creationTimestamp", "deletionTimestamp")
+    status = pod.get("status") or {}
+    told = {
+        "conditions": [
+            item
+            for item in status.get("conditions") or ()
+            if item.get("type") == "PodScheduled" and item.get("status") == "False"
+        ],
+        **{
+            field: [_trim_container(item) for item in status.get(field) or () if _troubled(item)]
+            for field in ("initContainerStatuses", "containerStatuses")
+        },
+    }
+    return {
+        "metadata": {
+            **{name: meta[name] for name in kept if name in meta},
+            "labels": {label: meta["labels"][label]},
+        },
+        "status": {name: value for name, value in told.items() if value},
+    }
+
+
+def _troubled(container: Mapping[str, Any]) -> bool:
+    state = container.get("state") or {}
+    end = state.get("terminated") or (container.get("lastState") or {}).get("terminated") or {}
+    starting = state.get("waiting", {}).get("reason", "ContainerCreating") in (
+        "ContainerCreating",
+        "PodInitializing",
+    )
+    return not starting or bool(end.get("exitCode") and not container.get("ready"))
+
+
+def _trim_container(container: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {name: container.get(name) for name in ("name", "image", "ready", "restartCount")}
+    return {**kept, **{name: _trim_state(container.get(name) or {}) for name in ("state", "lastState")}}
+
+
+def _trim_state(state: Mapping[str, Any]) -> dict[str, Any]:
+    """A termination message may have 4 KiB; its last line is what is told."""
+    return {
+        name: {**part, "message": last_line(part["message"])}
+        if name == "terminated" and "message" in part
+        else part
+        for name, part in state.items()
+    }

@@ -1,0 +1,201 @@
+"""The upstream kind as this cluster has it: its CRD is watched and probed, its objects are followed."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from kubefoundry_sdk.api.kinds import CRDS, Kind, Object
+from kubefoundry_sdk.provider.contract import Provider, Schema, UnsupportedSchema
+from kubefoundry_sdk.provider.reconcile.failures import described
+from kubefoundry_sdk.provider.watch.operator_settings import OperatorSettings
+from kubefoundry_sdk.runtime.process import Process
+from kubefoundry_sdk.runtime.store import Store
+
+log = logging.getLogger(__name__)
+
+TAKEN_UP: Final = 10.0
+AGAIN: Final = 3.0
+"""Seconds after a change of the CRD within which a refusal is worth another try so soon: we may have heard of the
+change before the API server, or the one of several that we asked, had taken it up itself."""
+
+
+class Upstream:
+    """The sink of the CRD's watch. `changed` is called whenever what can be done upstream has changed."""
+
+    def __init__(
+        self,
+        process: Process,
+        provider: Provider,
+        manager: str,
+        changed: Callable[[], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._process = process
+        self._provider = provider
+        self._changed = changed
+        self._tasks: list[asyncio.Task[None] | None] = []
+        self._probed: Schema | UnsupportedSchema | None = None
+        self._clock = clock
+        self._taken = clock()
+        self.objects = Store(managers=frozenset({manager}))
+        told = provider.operator if provider.operator and provider.operator.read else None
+        self.settings = OperatorSettings(told, self._settings_changed) if told else None
+        self.version: str | None = None
+        """Through which objects are addressed; None while none is served."""
+        self.digest: str | None = None
+        """Of that version's schema; reported, never decided on (contract §4.8)."""
+        self.converts = False
+        """Whether a webhook converts between the versions; else they differ in nothing but their names."""
+        self.listed = False
+        """Whether the CRD was looked for at least once."""
+
+    @property
+    def schema(self) -> Schema | UnsupportedSchema | None:
+        """What `probe` found; None while the CRD is not installed."""
+        if isinstance(self._probed, Schema) and self.settings:
+            return replace(self._probed, discovered=self.settings.values)
+        return self._probed
+
+    @property
+    def kind(self) -> Kind | None:
+        """How to address the objects, None while none can exist: what cannot be written is still read and deleted."""
+        if self.version is None:
+            return None
+        upstream = self._provider.upstream
+        return Kind(upstream.group, self.version, upstream.plural, upstream.kind)
+
+    @property
+    def settled(self) -> bool:
+        """Whether all objects of the kind are known, or it is known that there can be none."""
+        told = self.settings is None or self.settings.known
+        return told and self.listed and (self.kind is None or self.objects.synced.is_set())
+
+    def worth_another_try(self, otherwise: float) -> float:
+        """Seconds until what was just refused is to be tried again; `otherwise` where the CRD is as it was."""
+        return min(otherwise, AGAIN) if self._clock() - self._taken < TAKEN_UP else otherwise
+
+    async def run(self) -> None:
+        """Watches the CRD by name: no listing of all CRDs of a cluster (contract §6)."""
+        selector = {"fieldSelector": f"metadata.name={self._provider.upstream.crd}"}
+        await self._process.follow(CRDS, self, selector=selector)
+
+    def replace(self, objects: Iterable[Object], resource_version: str, *, anew: bool = False) -> None:
+        first = not self.listed
+        self.listed = True
+        if (definition := next(iter(objects), None)) is not None:
+            self.put(definition)
+        else:
+            self._gone()
+        if first and self._probed is None:
+            self._changed()
+
+    def put(self, obj: Object) -> None:
+        if obj["metadata"].get("deletionTimestamp"):
+            # It takes its objects with it and no new ones.
+            self._gone()
+            return
+        probed = self._probe(obj)
+        version = addressed(obj, probed, self.version)
+        digest = schema_digest(obj, version)
+        self.converts = (obj["spec"].get("conversion") or {}).get("strategy") == "Webhook"
+        if (probed, version, digest) != (self._probed, self.version, self.digest):
+            self._take(probed, version, digest)
+
+    def _probe(self, crd: Object) -> Schema | UnsupportedSchema:
+        try:
+            return self._provider.probe(crd)
+        except Exception as error:
+            log.exception("CRD %s cannot be probed", self._provider.upstream.crd)
+            return UnsupportedSchema((f"a schema that can be read ({described(error)})",))
+
+    def remove(self, obj: Object) -> None:
+        self._gone()
+
+    def _gone(self) -> None:
+        if self._probed is not None:
+            self._take(None, None, None)
+
+    def _take(
+        self, probed: Schema | UnsupportedSchema | None, version: str | None, digest: str | None
+    ) -> None:
+        moved = version != self.version
+        self._probed, self.version, self.digest = probed, version, digest
+        self._taken = self._clock()
+        if moved:
+            self._follow()
+        self._changed()
+
+    def _settings_changed(self) -> None:
+        if self.listed:
+            self._changed()
+
+    def _follow(self) -> None:
+        """Starts, ends or moves the watch of the objects to the version that is used now."""
+        kind = self.kind
+        # The watch is itself the task that is cancelled: inside another, it could store an event after the clearing.
+        for task in self._tasks:
+            if task:
+                task.cancel()
+        self._tasks.clear()
+        self.objects.clear()
+        if kind:
+            self._tasks = [
+                self._process.background(
+                    f"watch of {kind.plural}", lambda: self._process.follow(kind, self.objects)
+                ),
+                self._process.background(f"first listing of {kind.plural}", self._tell_when_synced),
+            ]
+
+    async def _tell_when_synced(self) -> None:
+        await self.objects.synced.wait()
+        self._changed()
+
+
+def addressed(crd: Object, probed: Schema | UnsupportedSchema, before: str | None) -> str | None:
+    """The version that is written; where none can be, a served one to read and delete through.
+
+    before: the one used until now, which is kept as long as it is served; else the stored one, else any.
+    """
+    if isinstance(probed, Schema):
+        return probed.api_version.rpartition("/")[2]
+    served = [str(item["name"]) for item in crd["spec"]["versions"] if item.get("served")]
+    stored = [str(item["name"]) for item in crd["spec"]["versions"] if item.get("storage")]
+    return next((name for name in (before, *stored, *served) if name in served), None)
+
+
+def schema_digest(crd: Object, version: str | None) -> str | None:
+    """First 12 hex digits of the SHA-256 over that version's schema without its descriptions."""
+    found: Mapping[str, Any]
+    for found in crd["spec"]["versions"]:
+        if found["name"] == version:
+            text = json.dumps(
+                _undescribed((found.get("schema") or {}).get("openAPIV3Schema") or {}),
+                sort_keys=True,
+                separators=(",", ":"),
+            )
+            return hashlib.sha256(text.encode()).hexdigest()[:12]
+    return None
+
+
+def _undescribed(schema: Any) -> Any:
+    """Without descriptions: they change between releases that mean the same. A property may be called so.
+
+    Nor with an empty `required`, which the API server drops: a published CRD and the installed one are alike.
+    """
+    if isinstance(schema, dict):
+        return {
+            key: _undescribed(value)
+            for key, value in schema.items()
+            if not (key == "description" and isinstance(value, str))
+            and not (key == "required" and value == [])
+        }
+    if isinstance(schema, list):
+        return [_undescribed(item) for item in schema]
+    return schema

@@ -1,0 +1,202 @@
+"""Whether the upstream operator is up, as far as this shim's account lets it see (003 §13.4).
+
+Looked at are its Deployment and the Lease of its leader election, in the namespaces that an administrator has named
+or labelled (`trusted_namespaces`). Where that is not permitted, or nothing of these names is there, nothing is said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain, repeat
+from typing import Final
+
+from kubefoundry_sdk.api.kinds import DEPLOYMENTS, LEASES, NAMESPACES, Kind, Object
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.cluster.permission import may
+from kubefoundry_sdk.cluster.reflector import Sink, reflect
+from kubefoundry_sdk.cluster.skipped import skipped
+from kubefoundry_sdk.provider.contract import Operator
+from kubefoundry_sdk.provider.watch.operator_settings import OperatorSettings
+from kubefoundry_sdk.provider.watch.trusted_namespaces import SELECTOR, TrustedNamespaces
+from kubefoundry_sdk.runtime.lease import expired
+from kubefoundry_sdk.runtime.store import Key, key_of
+
+log = logging.getLogger(__name__)
+
+ASKING: Final = (1.0, 5.0, 15.0, 60.0, 300.0)
+"""Seconds between questions for the permission: it may be granted at any time."""
+
+BELIEVED: Final = 2
+"""How often it has to be denied: an API server that has just started has not read its roles yet."""
+
+Judge = Callable[[Object, float], str | None]
+"""What is wrong with an object that has stood unchanged for so many seconds, or None."""
+
+
+def unavailable(deployment: Object, age: float) -> str | None:
+    """The `Judge` of a Deployment: its age says nothing."""
+    if (deployment.get("status") or {}).get("availableReplicas"):
+        return None
+    return f"Deployment {_where(deployment)} has no available replica"
+
+
+def unheld(lease: Object, age: float) -> str | None:
+    """The `Judge` of a Lease."""
+    if not expired(lease, age):
+        return None
+    return (
+        f"Lease {_where(lease)} is held by nobody (delete it where the operator runs without leader election)"
+    )
+
+
+def _where(obj: Object) -> str:
+    return "/".join(key_of(obj))
+
+
+class Evidence:
+    """The sink of the objects of one kind that show whether the operator is up. `clock`: monotonic seconds.
+
+    trusted: whether what is in that namespace counts.
+    An object's age is counted up to the last sign of life of the watch: while we see nothing, nothing grows old.
+    """
+
+    def __init__(self, judge: Judge, clock: Callable[[], float], trusted: Callable[[str], bool]) -> None:
+        self._judge = judge
+        self._trusted = trusted
+        self._clock = clock
+        self._seen_at = clock()
+        self._objects: dict[Key, tuple[Object, float]] = {}
+
+    def replace(self, objects: Iterable[Object], resource_version: str, *, anew: bool = False) -> None:
+        before, self._objects = self._objects, {}
+        for obj in objects:
+            try:
+                known = before.get(key_of(obj))
+                if known and known[0]["metadata"]["resourceVersion"] == obj["metadata"]["resourceVersion"]:
+                    self._objects[key_of(obj)] = known
+                else:
+                    self.put(obj)
+            except Exception as error:
+                skipped(obj, error)
+
+    def put(self, obj: Object) -> None:
+        self._objects[key_of(obj)] = (obj, self._clock())
+
+    def remove(self, obj: Object) -> None:
+        self._objects.pop(key_of(obj), None)
+
+    def clear(self) -> None:
+        self._objects.clear()
+
+    def alive(self) -> None:
+        """The watch has given a sign of life."""
+        self._seen_at = self._clock()
+
+    @property
+    def seen(self) -> list[Object]:
+        return [obj for (namespace, _), (obj, _) in self._objects.items() if self._trusted(namespace)]
+
+    def down(self) -> str | None:
+        """What is wrong, where none of the objects shows an operator that is up. Of several, one is enough."""
+        problems = [
+            self._judge(obj, self._seen_at - since)
+            for (namespace, _), (obj, since) in sorted(self._objects.items())
+            if self._trusted(namespace)
+        ]
+        return problems[0] if problems and all(problems) else None
+
+
+class OperatorWatch:
+    """`changed` is called when what is known of the operator has changed; `settings` learn of its Deployments."""
+
+    def __init__(
+        self,
+        client: Client,
+        operator: Operator,
+        settings: OperatorSettings | None,
+        changed: Callable[[], None],
+    ) -> None:
+        clock = asyncio.get_running_loop().time
+        self._client = client
+        self._settings = settings
+        self._changed = changed
+        self._trusted = TrustedNamespaces(operator.namespaces, self._look)
+        self._deployments = Evidence(unavailable, clock, self._trusted.believed)
+        self._evidence = {(DEPLOYMENTS, operator.deployment): self._deployments}
+        if operator.lease:
+            self._evidence[LEASES, operator.lease] = Evidence(unheld, clock, self._trusted.believed)
+        self._listed = False
+        self.seen = False
+        """Whether anything shows how the operator is."""
+        self.down: str | None = None
+        """What shows that it is down, None where nothing does."""
+
+    async def run(self) -> None:
+        """Looks until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for (kind, name), evidence in self._evidence.items():
+                group.create_task(self._follow_evidence(kind, name, evidence))
+            group.create_task(self._follow_namespaces())
+
+    async def _follow_namespaces(self) -> None:
+        selector = {"labelSelector": SELECTOR}
+        await self._follow(NAMESPACES, "", self._trusted, selector, lambda: None, self._trusted.refused)
+
+    async def _follow_evidence(self, kind: Kind, name: str, evidence: Evidence) -> None:
+        def look() -> None:
+            self._listed = self._listed or kind == DEPLOYMENTS
+            self._look()
+
+        def alive() -> None:
+            evidence.alive()
+            look()
+
+        def refused() -> None:
+            evidence.clear()
+            look()
+
+        await self._follow(kind, name, evidence, {"fieldSelector": f"metadata.name={name}"}, alive, refused)
+
+    async def _follow(
+        self,
+        kind: Kind,
+        name: str,
+        sink: Sink,
+        selector: Mapping[str, str],
+        alive: Callable[[], None],
+        refused: Callable[[], None],
+    ) -> None:
+        """name: of the objects, empty for any."""
+        denied = 0
+        for delay in chain(ASKING, repeat(ASKING[-1])):
+            permitted = await self._permitted(kind, name)
+            if permitted:
+                break
+            if permitted is not None:
+                denied += 1
+            if denied == BELIEVED:
+                refused()
+            await asyncio.sleep(delay)
+        await reflect(self._client, kind, sink, selector=selector, alive=alive, refused=refused)
+
+    async def _permitted(self, kind: Kind, name: str) -> bool | None:
+        """None where there was no answer."""
+        try:
+            return await may(self._client, "watch", kind, name)
+        except (ApiError, Unreachable) as error:
+            log.info("whether %s %s may be watched is not known: %s", kind.kind, name, error)
+            return None
+
+    def _look(self) -> None:
+        if not self._trusted.known:
+            return
+        if self._settings and self._listed:
+            self._settings.see(self._deployments.seen, str(self._trusted))
+        seen = any(evidence.seen for evidence in self._evidence.values())
+        down = next((found for evidence in self._evidence.values() if (found := evidence.down())), None)
+        if (seen, down) != (self.seen, self.down):
+            self.seen, self.down = seen, down
+            self._changed()

@@ -1,0 +1,77 @@
+"""YAML documents inside a field: a change is brought into the text that was applied, not put in its place.
+
+As one text `spec.serveConfigV2` or a ConfigMap's entry would be taken from the new render as a whole whenever the
+user changes anything in it, and with it whatever a newer shim renders differently. Parsed, they are rebased like any
+other part of a manifest (`change.rebase`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kubefoundry_sdk.api.equality import same
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider.contract import Document
+from kubefoundry_sdk.provider.write import change
+
+LIMIT: Final = 256 * 1024
+"""Characters of a document that are parsed; what a shim renders has a few thousand."""
+DEPTH: Final = 32
+"""Levels of nesting that are parsed."""
+
+
+def rebase(documents: Sequence[Document], applied: Object, old: Object, new: Object) -> Object:
+    """As `change.rebase`; texts that are documents of that kind are compared and changed as what they say."""
+    merged: Object = change.rebase(applied, old, new)
+    for document in documents:
+        if document.kind != new.get("kind"):
+            continue
+        texts = [at(obj, document.path) for obj in (applied, old, new)]
+        if not all(isinstance(text, str) for text in texts) or same(texts[1], texts[2]):
+            continue
+        try:
+            before, was, wanted = (parsed(text) for text in texts)
+        except ValueError:
+            continue
+        content = change.rebase(before, was, wanted)
+        text = texts[0] if same(content, before) else document.write(content)
+        merged = replaced(merged, document.path, text)
+    return merged
+
+
+def parsed(text: str) -> Any:
+    """The content. Raises ValueError for what is no YAML, too large, too deep, or refers to parts of itself: such
+    references let a short text stand for one of any size."""
+    import yaml  # most shims have no documents
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    if len(text) > LIMIT:
+        raise ValueError(f"has more than {LIMIT} characters")
+    depth = 0
+    try:
+        for event in yaml.parse(text, Loader=loader):
+            if isinstance(event, yaml.AliasEvent):
+                raise ValueError("refers to a part of itself")
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+            if depth > DEPTH:
+                raise ValueError(f"is nested more than {DEPTH} deep")
+        return yaml.load(text, Loader=loader)  # a safe loader
+    except (yaml.YAMLError, TypeError, OverflowError) as error:
+        raise ValueError(f"is no YAML: {error}") from error
+
+
+def at(obj: Any, path: Sequence[str]) -> Any:
+    """The value there, None where there is none."""
+    for key in path:
+        obj = obj.get(key) if isinstance(obj, Mapping) else None
+    return obj
+
+
+def replaced(obj: Object, path: Sequence[str], value: Any) -> Object:
+    """The object with another value there; all maps on the way exist. Raises KeyError."""
+    first, *rest = path
+    return {**obj, first: replaced(obj[first], rest, value) if rest else value}

@@ -1,0 +1,307 @@
+"""From a render and what lives upstream to what has to happen: a pure decision (contract §4.13, §4.14)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pydantic import ValidationError
+
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.equality import same
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.provider.contract import Deployment, Document, Provider, Rendered, Schema
+from kubefoundry_sdk.provider.write import (
+    content_names,
+    documents,
+    drift,
+    manifest,
+    record_trust,
+)
+from kubefoundry_sdk.provider.write.change import identity_changed
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """main, helpers: as they are to be applied (dressed). changed: those of them that differ from what was applied
+    last, or are not there. recreate: why the main object has to be deleted first. drifted: paths on the live main
+    object that someone has changed; only where nothing else is to be written. edited: those of `changed` that are
+    written for no other reason than that someone has changed them at these paths. fresh: those of `helpers` that the
+    main object which stands there does not name: making them, and deleting them again, changes nothing that serves.
+    moved: what was applied, in a
+    version of the CRD that it has left since, and nothing else is to be written: what it looks like in today's is the
+    converting webhook's to say, so only that version tells drift.
+    """
+
+    main: Object
+    helpers: list[Object]
+    changed: list[Object]
+    recreate: str | None = None
+    drifted: tuple[str, ...] = ()
+    edited: tuple[tuple[Object, tuple[str, ...]], ...] = ()
+    fresh: tuple[Object, ...] = ()
+    moved: Object | None = None
+
+    @property
+    def corrections(self) -> list[tuple[Object, tuple[str, ...]]]:
+        """Objects to put back, and the paths that someone has changed; empty where more than that is to be done."""
+        if self.drifted:
+            return [(self.main, self.drifted)]
+        return list(self.edited) if len(self.edited) == len(self.changed) else []
+
+    @property
+    def objects(self) -> list[Object]:
+        return [*self.helpers, self.main]
+
+
+def pinned(deployment: Deployment, record: manifest.Record | None) -> Deployment:
+    """The deployment with the default image that serves it, as if the user had named that one.
+
+    As it is where the user names an image, or where what was applied is to be replaced as a whole.
+    """
+    before = _before(deployment, record)
+    if record is None or before is None or before.image or deployment.spec.image:
+        return deployment
+    return replace(deployment, spec=_with_image(deployment.spec, record.image))
+
+
+def plan(
+    provider: Provider,
+    deployment: Deployment,
+    schema: Schema,
+    rendered: Rendered,
+    live: Object | None,
+    live_helpers: dict[str, Object],
+    remembered: manifest.Record | None = None,
+    *,
+    converts: bool = True,
+) -> Plan:
+    """What the deployment is to be upstream, given the live main object and live helpers by name (ours).
+
+    remembered: what was applied to the object that stood there, where none does now.
+    converts: whether a webhook converts between the CRD's versions; else they differ in nothing but their names.
+    """
+    record = manifest.applied(live) if live else remembered
+    if record is not None and not converts:
+        record = manifest.in_version(record, schema.api_version)
+    base = _base(provider, deployment, schema, record, rendered)
+    if record and live and base and record.manifest.get("apiVersion") == schema.api_version:
+        record = record_trust.believed(record, live, base.main, provider.yielded)
+    paths = provider.named_by_content
+    used = content_names.in_use(paths, rendered.main, record.manifest if record else live)
+    standing = _by_plain_name(live_helpers, used)
+    plain = replace(record, manifest=content_names.plain(paths, record.manifest, used)) if record else None
+    before = _helpers_before(provider, deployment, schema, rendered, base, plain, standing)
+    wanted = _wanted(provider, rendered, base, plain, before)
+    named = content_names.settled(paths, wanted, used, standing, _untouched(base, rendered))
+    main = manifest.dress(named.main, deployment, provider.name, rendered.image)
+    helpers = [manifest.dress(obj, deployment, provider.name, rendered.image) for obj in named.helpers]
+    if live is None:
+        return Plan(main, helpers, [*_different(helpers, live_helpers), main])
+    changed = _different(helpers, live_helpers)
+    moved = record is not None and base is not None and _only_version_differs(record, main, base, rendered)
+    if moved and not changed:
+        return Plan(main, helpers, [], moved=record.manifest if record else None)
+    if not moved and (record is None or base is None or not same(manifest.content(main), record.manifest)):
+        changed.append(main)
+    why = None
+    if changed and provider.given_up(live):
+        why = f"{provider.title} has given the old one up"
+    elif changed and plain:
+        old = tuple(_applied_helper(obj, standing) for obj in (base or rendered).helpers)
+        why = _recreate(provider, deployment, plain, wanted, old)
+    drifted: tuple[str, ...] = ()
+    if not changed and record is not None:
+        drifted = tuple(drift.differences(record.manifest, live, provider.yielded))
+    edited = []
+    for obj in changed:
+        there = live if obj is main else live_helpers.get(obj["metadata"]["name"])
+        if edits := _edited(obj, there, provider.yielded):
+            edited.append((obj, edits))
+    kept = {obj["metadata"]["name"] for obj in rendered.helpers} | set(used.values())
+    fresh = tuple(obj for obj in helpers if obj["metadata"]["name"] not in kept)
+    return Plan(_yield(provider, main, live), helpers, changed, why, drifted, tuple(edited), fresh)
+
+
+def _before(deployment: Deployment, record: manifest.Record | None) -> ModelDeploymentSpec | None:
+    """The spec that was applied; None where its manifest is to be replaced as a whole: it is unknown, or the user
+    asks for a refresh or another identity."""
+    if record is None or record.refresh != deployment.annotations.get(names.REFRESH_ANNOTATION, ""):
+        return None
+    try:
+        spec = ModelDeploymentSpec.model_validate(record.spec)
+    except ValidationError:
+        return None
+    return None if identity_changed(spec, deployment.spec) else spec
+
+
+def _base(
+    provider: Provider,
+    deployment: Deployment,
+    schema: Schema,
+    record: manifest.Record | None,
+    rendered: Rendered,
+) -> Rendered | None:
+    """Today's render of the spec that was applied; None where the applied manifest is to be replaced as a whole,
+    or this shim cannot render that spec. rendered: that of the deployment as it is."""
+    spec = _before(deployment, record)
+    if record is None or spec is None:
+        return None
+    before = replace(deployment, spec=spec if spec.image else _with_image(spec, record.image))
+    if same(record.spec, deployment.raw_spec) and before.spec.image == deployment.spec.image:
+        return rendered
+    return None if provider.supports(before, schema) else provider.render(before, schema)
+
+
+def _with_image(spec: ModelDeploymentSpec, image: str | None) -> ModelDeploymentSpec:
+    return spec.model_copy(update={"image": image})
+
+
+def _only_version_differs(record: manifest.Record, main: Object, base: Rendered, rendered: Rendered) -> bool:
+    """Whether the CRD's version has moved on and nothing else: the API server converts, no need to write."""
+    return (
+        record.manifest.get("apiVersion") != main["apiVersion"]
+        and record.manifest["metadata"] == manifest.content(main)["metadata"]
+        and same(base.main, rendered.main)
+        and same(list(base.helpers), list(rendered.helpers))
+    )
+
+
+def _by_plain_name(live_helpers: dict[str, Object], used: dict[str, str]) -> dict[str, Object]:
+    """Live helpers by the names that a render gives them."""
+    others = {name: obj for name, obj in live_helpers.items() if name not in used}
+    return others | {plain: live_helpers[name] for plain, name in used.items() if name in live_helpers}
+
+
+def _untouched(base: Rendered | None, rendered: Rendered) -> set[str]:
+    """Names of the helpers that the user's change leaves as they are."""
+    old = {obj["metadata"]["name"]: obj for obj in base.helpers} if base else {}
+    return {
+        name
+        for obj in rendered.helpers
+        if (name := obj["metadata"]["name"]) in old and same(manifest.body(old[name]), manifest.body(obj))
+    }
+
+
+def _helpers_before(
+    provider: Provider,
+    deployment: Deployment,
+    schema: Schema,
+    today: Rendered,
+    base: Rendered | None,
+    record: manifest.Record | None,
+    live_helpers: dict[str, Object],
+) -> dict[str, tuple[Object, Object]]:
+    """Of each live helper what was applied, and today's render of the spec that it was applied for.
+
+    That spec is not always the main object's: a change that reaches the helper alone writes the helper alone.
+    """
+    found = {}
+    for name, live in live_helpers.items():
+        known = manifest.applied(live)
+        if known is None:
+            continue
+        together = record is not None and known == replace(record, manifest=known.manifest)
+        rendered = base if together else _base(provider, deployment, schema, known, today)
+        for obj in rendered.helpers if rendered else ():
+            if obj["metadata"]["name"] == name:
+                found[name] = (record_trust.believed(known, live, obj).manifest, obj)
+    return found
+
+
+def _wanted(
+    provider: Provider,
+    rendered: Rendered,
+    base: Rendered | None,
+    record: manifest.Record | None,
+    before: dict[str, tuple[Object, Object]],
+) -> Rendered:
+    """The applied manifests with the user's change brought onto them, or the new render as it is."""
+    if base is None or record is None:
+        return rendered
+    same_version = record.manifest.get("apiVersion") == rendered.main["apiVersion"]
+    texts = provider.documents
+    main = _rebased(texts, record.manifest, base.main, rendered.main) if same_version else rendered.main
+    helpers = [
+        _rebased(texts, *before[name], obj) if (name := obj["metadata"]["name"]) in before else obj
+        for obj in rendered.helpers
+    ]
+    return Rendered(main, tuple(helpers), rendered.notes)
+
+
+def _rebased(texts: Sequence[Document], applied: Object, old: Object, new: Object) -> Object:
+    merged = documents.rebase(texts, manifest.body(applied), manifest.body(old), manifest.body(new))
+    return {**merged, "metadata": new["metadata"]}
+
+
+def _recreate(
+    provider: Provider,
+    deployment: Deployment,
+    record: manifest.Record,
+    wanted: Rendered,
+    helpers: tuple[Object, ...],
+) -> str | None:
+    try:
+        before = ModelDeploymentSpec.model_validate(record.spec)
+    except ValidationError:
+        before = deployment.spec
+    if fields := identity_changed(before, deployment.spec):
+        return f"{', '.join(fields)} changed"
+    return provider.recreate(Rendered(manifest.body(record.manifest), helpers), wanted)
+
+
+def _applied_helper(obj: Object, standing: dict[str, Object]) -> Object:
+    """What was applied last of a helper; of one that somebody has taken away, today's render of it."""
+    live = standing.get(obj["metadata"]["name"])
+    record = manifest.applied(live) if live else None
+    return manifest.body(record.manifest if record else obj)
+
+
+def _different(wanted: Sequence[Object], live: dict[str, Object]) -> list[Object]:
+    different = []
+    for obj in wanted:
+        known = live.get(obj["metadata"]["name"])
+        record = manifest.applied(known) if known else None
+        if (
+            known is None
+            or record is None
+            or not same(manifest.content(obj), record.manifest)
+            or drift.differences(record.manifest, known)
+        ):
+            different.append(obj)
+    return different
+
+
+def _edited(wanted: Object, live: Object | None, yielded: Sequence[str]) -> tuple[str, ...]:
+    """Paths at which someone has changed an object that is to be what it was; empty where it is not."""
+    if live is None:
+        return ()
+    if names.APPLIED_ANNOTATION not in (live["metadata"].get("annotations") or {}):
+        return (f"metadata.annotations.{names.APPLIED_ANNOTATION}",)
+    record = manifest.applied(live)
+    if record is None or not same(record.manifest, manifest.content(wanted)):
+        return ()
+    return tuple(drift.differences(record.manifest, live, yielded))
+
+
+def _yield(provider: Provider, main: Object, live: Object) -> Object:
+    """`main` with the live values at the paths that belong to others once the object exists."""
+    for path in provider.yielded:
+        _copy(live, main, path.split("."))
+    return main
+
+
+def _copy(live: object, main: object, path: list[str]) -> None:
+    if not path or not isinstance(live, dict) or not isinstance(main, dict):
+        return
+    name, items = path[0].removesuffix("[*]"), path[0].endswith("[*]")
+    if name not in live or name not in main:
+        return
+    if items:
+        for theirs, ours in zip(live[name], main[name], strict=False):
+            _copy(theirs, ours, path[1:])
+    elif len(path) == 1:
+        main[name] = live[name]
+    else:
+        _copy(live[name], main[name], path[1:])

@@ -1,0 +1,72 @@
+"""How far the record on an upstream object is believed: as far as the object is what it says (contract §4, trust).
+
+Who may write annotations there may write anything into the record, and an edit starts from what it says was applied.
+So it counts only where the live object has the same values; elsewhere does today's render of the spec that was
+applied, which the user's change is then brought onto.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider.write import drift
+from kubefoundry_sdk.provider.write.manifest import Record
+
+_MISSING: Final = object()
+
+
+def believed(record: Record, live: Object, instead: Object, yielded: Sequence[str] = ()) -> Record:
+    """The record with what the live object does not have taken from `instead`, or left out where that has none.
+
+    Metadata is never a base: it stays as it is. yielded: paths that belong to others, who may have changed them.
+    """
+    if not drift.differences({**record.manifest, "metadata": {}}, live, yielded):
+        return record
+    manifest = {
+        key: found
+        for key, value in record.manifest.items()
+        if (found := value if key in _HEAD else _believed(value, live.get(key), instead.get(key, _MISSING)))
+        is not _MISSING
+    }
+    return replace(record, manifest=manifest)
+
+
+def of_what_runs(record: Record, live: Object) -> Record:
+    """The record without an image that the live object does not run."""
+    if record.image is None or _holds(live, record.image):
+        return record
+    return replace(record, image=None)
+
+
+_HEAD: Final = ("apiVersion", "kind", "metadata")
+
+
+def _believed(applied: Any, live: Any, instead: Any) -> Any:
+    if drift.holds(applied, live):
+        return applied
+    if isinstance(applied, dict) and isinstance(live, dict):
+        other = instead if isinstance(instead, dict) else {}
+        found = {
+            key: _believed(value, live.get(key), other.get(key, _MISSING)) for key, value in applied.items()
+        }
+        return {key: value for key, value in found.items() if value is not _MISSING}
+    if drift.told_apart(applied, "name") and drift.told_apart(live, "name"):
+        there = {item["name"]: item for item in live}
+        named = drift.told_apart(instead, "name")
+        others = {item["name"]: item for item in instead} if named else {}
+        items = [
+            _believed(item, there.get(item["name"]), others.get(item["name"], _MISSING)) for item in applied
+        ]
+        return [item for item in items if item is not _MISSING]
+    return instead
+
+
+def _holds(value: Any, text: str) -> bool:
+    if isinstance(value, dict):
+        return any(_holds(item, text) for key, item in value.items() if key != "metadata")
+    if isinstance(value, list):
+        return any(_holds(item, text) for item in value)
+    return bool(value == text)

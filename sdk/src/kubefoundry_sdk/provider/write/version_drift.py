@@ -1,0 +1,61 @@
+"""Drift of an object whose CRD has moved to another version since it was written, where a webhook converts.
+
+What was applied cannot be held against today's shape, and writing it anew only to be able to would be a write without
+need. So the object is read once more, through the version in which it was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubefoundry_sdk.api.kinds import Kind, Object
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.provider.write import drift
+from kubefoundry_sdk.runtime.store import Key, key_of
+
+
+class Looks:
+    """Which generation of which object was found to be as it was applied: it is asked for once."""
+
+    def __init__(self) -> None:
+        self._fine: dict[Key, tuple[str, int]] = {}
+
+    def fine(self, live: Object) -> bool:
+        return self._fine.get(key_of(live)) == _mark(live)
+
+    def note(self, live: Object) -> None:
+        self._fine[key_of(live)] = _mark(live)
+
+    def forget(self, key: Key) -> None:
+        self._fine.pop(key, None)
+
+
+async def drifted(
+    client: Client, kind: Kind, applied: Object, live: Object, looks: Looks, yielded: Sequence[str]
+) -> tuple[str, ...]:
+    """Paths, as the version that was applied calls them, at which someone has changed the object.
+
+    One request for each generation of it at most. Labels, annotations and owners are alike in every version; of a
+    version that is no longer served they are all that can be compared. Raises ApiError.
+    """
+    metadata = tuple(drift.differences({"metadata": applied["metadata"]}, live))
+    if looks.fine(live):
+        return metadata
+    version = str(applied.get("apiVersion", kind.api_version)).rpartition("/")[2]
+    namespace, name = key_of(live)
+    try:
+        there = await client.get(Kind(kind.group, version, kind.plural, kind.kind), name, namespace)
+    except ApiError as error:
+        if not error.not_found:
+            raise
+        looks.note(live)
+        return metadata
+    found = tuple(drift.differences(applied, there, yielded))
+    if not found:
+        looks.note(there)
+    return found
+
+
+def _mark(live: Object) -> tuple[str, int]:
+    return live["metadata"]["uid"], live["metadata"]["generation"]

@@ -1,0 +1,50 @@
+"""When an upstream object's status speaks of what was applied last."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_sdk.provider.health.acknowledgement import NOT_YET, Acknowledgements, generation_told
+
+
+def live(generation: int, observed: object = None, uid: str = "u") -> dict[str, Any]:
+    meta = {"name": "m", "namespace": "n", "uid": uid, "generation": generation}
+    status = {"state": "x"} if observed is None else {"observedGeneration": observed}
+    return {"kind": "Thing", "metadata": meta, "status": status}
+
+
+def test_an_object_that_is_behind_is_waited_for_and_then_settles() -> None:
+    seen = Acknowledgements()
+
+    assert seen.left(live(2, 1), 3.0, 10.0) == NOT_YET
+    assert seen.left(live(2, 2), 3.0, 20.0) == 3.0
+    assert seen.left(live(2, 2), 3.0, 22.0) == 1.0
+    assert seen.left(live(2, 2), 3.0, 99.0) == 0.0
+
+
+@pytest.mark.parametrize("other", [live(3, 3), live(2, 2, uid="other")], ids=["edit", "object"])
+def test_each_generation_of_each_object_settles_by_itself(other: dict[str, Any]) -> None:
+    seen = Acknowledgements()
+    seen.left(live(2, 2), 3.0, 10.0)
+
+    assert seen.left(other, 3.0, 99.0) == 3.0
+
+
+def test_an_upstream_that_tells_no_generation_is_believed() -> None:
+    assert Acknowledgements().left(live(7), 0.0, 1.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ({}, 5),
+        ({"observedGeneration": 4}, 4),
+        ({"observedGeneration": 9}, 5),
+        ({"observedGeneration": "4"}, 5),
+        ({"observedGeneration": 5, "conditions": [{"type": "Ready", "observedGeneration": 3}]}, 3),
+    ],
+)
+def test_the_generation_that_was_told(status: dict[str, Any], expected: int) -> None:
+    assert generation_told(status, 5) == expected

@@ -1,0 +1,46 @@
+"""Keys get their turns one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+
+from kubefoundry_sdk.runtime.paced_queue import RATE, Spread
+from kubefoundry_sdk.runtime.store import Key
+from support.waiting import SECONDS
+
+
+async def test_each_key_once_in_order_and_never_two_at_once() -> None:
+    loop = asyncio.get_running_loop()
+    released: list[tuple[Key, float]] = []
+    done = asyncio.Event()
+
+    def release(key: Key) -> None:
+        released.append((key, loop.time()))
+        if len(released) == 3:
+            done.set()
+
+    spread = Spread(release)
+    spread.add([("n", "a"), ("n", "b"), ("n", "a")])
+    spread.add([("n", "c"), ("n", "b")])
+    assert ("n", "c") in spread
+    running = asyncio.ensure_future(spread.run())
+    await asyncio.wait_for(done.wait(), SECONDS)
+    running.cancel()
+
+    assert [name for (_, name), _ in released] == ["a", "b", "c"]
+    assert ("n", "c") not in spread
+    times = [moment for _, moment in released]
+    assert all(later - earlier >= 0.9 / RATE for earlier, later in pairwise(times))
+
+
+async def test_what_comes_while_nothing_waits_is_released() -> None:
+    released: asyncio.Queue[Key] = asyncio.Queue()
+    spread = Spread(released.put_nowait)
+    running = asyncio.ensure_future(spread.run())
+
+    for name in ("a", "a", "b"):
+        spread.add([("n", name)])
+        assert await asyncio.wait_for(released.get(), SECONDS) == ("n", name)
+
+    running.cancel()

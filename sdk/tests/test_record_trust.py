@@ -1,0 +1,112 @@
+"""How far a record that somebody may have written is believed."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubefoundry_sdk.provider.write import manifest, record_trust
+from kubefoundry_sdk.provider.write.manifest import Record
+
+
+def record(spec: Any, image: str | None = None) -> Record:
+    return Record({"apiVersion": "v1", "kind": "E", "metadata": {}, "spec": spec}, {}, "", image)
+
+
+def believed(applied: Any, live: Any, render: Any) -> Any:
+    return record_trust.believed(record(applied), {"spec": live}, {"spec": render}).manifest["spec"]
+
+
+@pytest.mark.parametrize(
+    ("applied", "live", "render", "expected"),
+    [
+        pytest.param({"a": 1}, {"a": 1, "b": 2}, {"a": 9}, {"a": 1}, id="as it is"),
+        pytest.param({"a": 1, "hostPID": True}, {"a": 1}, {"a": 1}, {"a": 1}, id="put into the record"),
+        pytest.param(
+            {"a": {"image": "evil"}},
+            {"a": {"image": "i"}},
+            {"a": {"image": "i"}},
+            {"a": {"image": "i"}},
+            id="changed",
+        ),
+        pytest.param(
+            {"volumes": [{"name": "v", "hostPath": "/"}, {"name": "own"}]},
+            {"volumes": [{"name": "own"}]},
+            {"volumes": [{"name": "own"}]},
+            {"volumes": [{"name": "own"}]},
+            id="an item of a list by name",
+        ),
+        pytest.param({"l": ["a", "--evil"]}, {"l": ["a"]}, {"l": ["a"]}, {"l": ["a"]}, id="a plain list"),
+        pytest.param({"l": ["a", "--evil"]}, {"l": ["a"]}, {}, {}, id="a plain list that is not rendered"),
+        pytest.param({"a": {}}, {}, {}, {"a": {}}, id="an empty map that the upstream drops"),
+        pytest.param({"n": 3}, {"n": 5}, {"n": 3}, {"n": 3}, id="drift: what is to be put back"),
+    ],
+)
+def test_only_what_the_object_has_is_a_base(applied: Any, live: Any, render: Any, expected: Any) -> None:
+    assert believed(applied, live, render) == expected
+
+
+LEAVES = st.sampled_from(["a", "b", 1, True])
+NAMES = st.sampled_from(["x", "y", "z"])
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: st.dictionaries(NAMES, inner, max_size=3) | st.lists(inner, max_size=3),
+    max_leaves=8,
+)
+SPECS = st.dictionaries(NAMES, VALUES, max_size=3)
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> set[tuple[Any, ...]]:
+    if isinstance(value, dict):
+        return {leaf for key, item in value.items() for leaf in leaves(item, (*path, key))}
+    if isinstance(value, list):
+        return {leaf for index, item in enumerate(value) for leaf in leaves(item, (*path, index))}
+    return {(*path, repr(value))}
+
+
+@given(applied=SPECS, live=SPECS, render=SPECS)
+def test_nothing_that_is_neither_live_nor_rendered_is_ever_a_base(
+    applied: Any, live: Any, render: Any
+) -> None:
+    assert leaves(believed(applied, live, render)) <= leaves(live) | leaves(render)
+
+
+@given(spec=SPECS, more=SPECS, render=SPECS)
+def test_a_true_record_stays_as_it_is(spec: Any, more: Any, render: Any) -> None:
+    assert believed(spec, {**more, **spec}, render) == spec
+
+
+@pytest.mark.parametrize(("runs", "expected"), [("i:1", "i:1"), ("other", None)])
+def test_an_image_that_does_not_run_is_not_kept(runs: str, expected: str | None) -> None:
+    live = {"metadata": {"annotations": {"x": "i:1"}}, "spec": {"containers": [{"image": runs}]}}
+
+    assert record_trust.of_what_runs(record({}, "i:1"), live).image == expected
+
+
+@pytest.mark.parametrize(
+    ("version", "read"),
+    [
+        ("kaito.sh/v1beta1", True),
+        ("v1", True),
+        ("ray.io/v1", True),
+        ("kaito.sh/v1/../../../api/v1/secrets", False),
+        ("kaito.sh/v1?watch=1", False),
+        ("kaito.sh/..", False),
+        ("kaito.sh/%2e%2e", False),
+        (["v1"], False),
+        ("v1\n", False),
+    ],
+)
+def test_a_version_that_is_none_makes_a_record_unreadable(version: Any, read: bool) -> None:
+    parts = [{"apiVersion": version, "kind": "E", "metadata": {}}, {}, "", None]
+    packed = base64.b64encode(zlib.compress(json.dumps(parts).encode())).decode()
+
+    found = manifest.applied({"metadata": {"annotations": {"kubefoundry.ai/applied": packed}}})
+
+    assert (found is not None) is read

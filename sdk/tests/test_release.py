@@ -1,0 +1,113 @@
+"""When a provider lets go of a model that another one is to serve, and what it says until then."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from kubefoundry_sdk.provider.reconcile.release import speaks, waits_for
+
+OLD = "old-provider"
+COMPATIBLE = ("ProviderCompatible", "True", "CompatibilityVerified", "fits", 2)
+ACCEPTED = ("ResourceCreated", "False", "WaitingForCleanup", "waiting", 2)
+CREATED = ("ResourceCreated", "True", "ResourceCreated", "created", 2)
+REJECTED = ("ResourceCreated", "False", "ApplyRejected", "refused by a policy", 2)
+
+Said = tuple[str, str, str, str, int]
+
+
+def deployment(
+    *said: Said, ours: tuple[str, ...] = (), chosen: str | None = "new", dry_run: bool = False, **status: Any
+) -> dict[str, Any]:
+    owned = {f"k:{json.dumps({'type': type_})}": {".": {}} for type_ in ours}
+    keys = ("type", "status", "reason", "message", "observedGeneration")
+    return {
+        "metadata": {
+            "name": "m",
+            "namespace": "n",
+            "generation": 2,
+            "annotations": {"kubefoundry.ai/dry-run": "true"} if dry_run else {},
+            "managedFields": [
+                {
+                    "manager": OLD,
+                    "operation": "Apply",
+                    "subresource": "status",
+                    "fieldsV1": {"f:status": {"f:conditions": owned}},
+                }
+            ],
+        },
+        "status": {
+            "provider": {"name": chosen} if chosen else {},
+            "conditions": [dict(zip(keys, item, strict=True)) for item in said],
+            **status,
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("live", "why"),
+    [
+        pytest.param(deployment(COMPATIBLE, ACCEPTED), None, id="tried, and waits for us"),
+        pytest.param(deployment(COMPATIBLE, CREATED), None, id="has created already"),
+        pytest.param(deployment(), "Waiting for provider new to say", id="silent"),
+        pytest.param(deployment(ACCEPTED), "Waiting for provider new to say", id="has looked at nothing"),
+        pytest.param(deployment(COMPATIBLE), "Waiting for provider new to say", id="not tried yet"),
+        pytest.param(
+            deployment((*COMPATIBLE[:4], 1), ACCEPTED), "Waiting for provider new to say", id="old yes"
+        ),
+        pytest.param(
+            deployment(COMPATIBLE, (*ACCEPTED[:4], 1)), "Waiting for provider new to say", id="old trial"
+        ),
+        pytest.param(
+            deployment(COMPATIBLE, REJECTED),
+            "Provider new cannot take over: refused by a policy",
+            id="its objects are refused",
+        ),
+        pytest.param(
+            deployment(("ProviderCompatible", "False", "Unsupported", "no such engine", 2)),
+            "Provider new cannot take over: no such engine",
+            id="it refuses",
+        ),
+        pytest.param(
+            deployment(("ProviderHealthy", "False", "HeartbeatLost", "no heartbeat", 2)),
+            "Waiting for provider new to say that it can take over: no heartbeat",
+            id="it is lost",
+        ),
+        pytest.param(
+            deployment(COMPATIBLE, CREATED, ours=("ProviderCompatible", "ResourceCreated")),
+            "Waiting for provider new to say",
+            id="these are our own words",
+        ),
+        pytest.param(
+            deployment(COMPATIBLE, CREATED, ours=("ResourceCreated",)),
+            "Waiting for provider new to say",
+            id="one of these is our own word",
+        ),
+        pytest.param(
+            deployment(COMPATIBLE, ACCEPTED, dry_run=True),
+            "Waiting to hand over to provider new: annotation kubefoundry.ai/dry-run is set",
+            id="a question",
+        ),
+        pytest.param(
+            deployment(COMPATIBLE, CREATED, chosen=None), "Waiting for a provider to be selected", id="nobody"
+        ),
+    ],
+)
+def test_what_keeps_a_provider_serving(live: dict[str, Any], why: str | None) -> None:
+    found = waits_for(live, OLD)
+
+    assert found == why or (found is not None and why is not None and found.startswith(why))
+
+
+@pytest.mark.parametrize(
+    ("owns", "published", "expected"), [(True, True, True), (False, True, False), (False, False, True)]
+)
+def test_who_tells_what_serves(owns: bool, published: bool, expected: bool) -> None:
+    live = deployment()
+    fields = live["metadata"]["managedFields"][0]["fieldsV1"]["f:status"]
+    fields |= {"f:phase": {}} if owns else {}
+    live["status"]["provider"] |= {"resourceName": "m"} if published else {}
+
+    assert speaks(live, OLD) is expected

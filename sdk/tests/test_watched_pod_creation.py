@@ -1,0 +1,130 @@
+"""Which upstream object an Event of pods that cannot be created concerns, and how long it does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_sdk.provider.contract import Pods
+from kubefoundry_sdk.provider.watch.pod_creation import CreationWatch
+from kubefoundry_sdk.runtime.store import Key
+
+SOURCE = Pods(
+    "label", lambda obj: [], makers=lambda obj: obj["makers"], creation_events="reason=FailedCreate"
+)
+QUOTA = 'pods "m-0" is forbidden: exceeded quota: gpus'
+
+
+def upstream(*makers: str, name: str = "m", created: str = "2026-11-22T08:00:00Z") -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, "namespace": "n", "creationTimestamp": created},
+        "makers": list(makers),
+    }
+
+
+def event(
+    kind: str, maker: str, *, name: str = "e", reason: str = "FailedCreate", namespace: str = "n"
+) -> dict[str, Any]:
+    meta = {"name": name, "namespace": namespace, "creationTimestamp": "2026-11-22T08:00:05Z"}
+    regarding = {"kind": kind, "name": maker}
+    return {
+        "metadata": meta,
+        "involvedObject": regarding,
+        "reason": reason,
+        "message": f"create failed\n{QUOTA}",
+    }
+
+
+def pod(name: str) -> dict[str, Any]:
+    return {"metadata": {"name": name}}
+
+
+def watch() -> tuple[CreationWatch, list[Key]]:
+    told: list[Key] = []
+    return CreationWatch(SOURCE, told.append), told
+
+
+@pytest.mark.parametrize(
+    ("makers", "told", "concerns"),
+    [
+        (["m"], event("StatefulSet", "m"), True),
+        (["m"], event("StatefulSet", "m-0"), False),
+        (["m-worker"], event("ReplicaSet", "m-worker-5d4f"), True),
+        (["m-worker"], event("ReplicaSet", "m-worker-abcd-5d4f"), True),
+        (["m-worker"], event("ReplicaSet", "m-worker-x-abcd-5d4f"), False),
+        (["m-worker"], event("ReplicaSet", "m-workers-5d4f"), False),
+        (["m-x2"], event("RayCluster", "m-x2", reason="FailedToCreateWorkerPod"), True),
+        (["m-x2"], event("RayCluster", "m-x2", reason="DeletedPod"), False),
+        (["m"], event("StatefulSet", "m", namespace="other"), False),
+    ],
+)
+def test_whose_pods_they_are(makers: list[str], told: dict[str, Any], concerns: bool) -> None:
+    seen, changed = watch()
+    live = upstream(*makers)
+    seen.upstream_changed(("n", "m"), live)
+
+    seen.put(told)
+
+    why = seen.cause(live, [])
+    assert (why is not None) == concerns
+    assert changed == [("n", "m")] * concerns
+    if why is not None:
+        regarding = told["involvedObject"]
+        assert why.message.startswith(
+            f"{regarding['kind']} {regarding['name']} cannot create its pods: {QUOTA}; ask"
+        )
+        assert why.failed
+
+
+def test_an_event_that_came_before_the_maker_was_known_counts() -> None:
+    seen, _ = watch()
+    seen.put(event("RayCluster", "m-x2", reason="FailedToCreateHeadPod"))
+    live = upstream("m-x2")
+
+    seen.upstream_changed(("n", "m"), live)
+
+    assert seen.cause(live, []) is not None
+
+
+@pytest.mark.parametrize(
+    ("told", "pods", "over"),
+    [
+        (event("StatefulSet", "m"), ["m-0"], True),
+        (event("StatefulSet", "m"), ["other-0"], False),
+        (event("RayCluster", "m", reason="FailedToCreateWorkerPod"), ["m-head-a"], False),
+        (event("RayCluster", "m", reason="FailedToCreateWorkerPod"), ["m-head-a", "m-gpu-worker-b"], True),
+        (event("RayCluster", "m", reason="FailedToCreateHeadPod"), ["m-head-a"], True),
+    ],
+)
+def test_a_pod_of_the_maker_answers_it(told: dict[str, Any], pods: list[str], over: bool) -> None:
+    seen, _ = watch()
+    live = upstream("m")
+    seen.upstream_changed(("n", "m"), live)
+    seen.put(told)
+
+    assert (seen.cause(live, map(pod, pods)) is None) == over
+
+
+def test_an_event_that_is_gone_is_forgotten() -> None:
+    seen, changed = watch()
+    live = upstream("m")
+    seen.upstream_changed(("n", "m"), live)
+    seen.put(event("StatefulSet", "m"))
+    seen.put(event("StatefulSet", "m", name="second"))
+
+    seen.remove(event("StatefulSet", "m"))
+    seen.replace([], "7")
+
+    assert seen.cause(live, []) is None
+    assert len(changed) == 4
+    assert (seen._events, seen._told) == ({}, {})
+
+
+def test_events_of_an_earlier_object_of_that_name_do_not_count() -> None:
+    seen, _ = watch()
+    live = upstream("m", created="2026-11-22T09:00:00Z")
+    seen.upstream_changed(("n", "m"), live)
+    seen.put(event("StatefulSet", "m"))
+
+    assert seen.cause(live, []) is None

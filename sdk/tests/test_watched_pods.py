@@ -1,0 +1,112 @@
+"""Whose a pod is, which of them are asked, and which ModelDeployment hears of a change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_sdk.provider.contract import Pods
+from kubefoundry_sdk.provider.watch.pods import PodWatch
+from kubefoundry_sdk.runtime.store import Key
+
+LABEL = "example.com/cluster"
+EARLY, LATE = "2026-03-01T00:00:00Z", "2026-03-02T00:00:00Z"
+BAD = {"containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "ErrImagePull"}}}]}
+GOOD = {"containerStatuses": [{"name": "c", "ready": True, "state": {"running": {}}}]}
+
+
+def engine(*clusters: str, created: str = EARLY) -> dict[str, Any]:
+    meta = {"name": "m", "namespace": "n", "creationTimestamp": created}
+    return {"metadata": meta, "status": {"clusters": list(clusters)}}
+
+
+def pod(name: str, cluster: str, status: dict[str, Any], version: int = 1, **meta: str) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "n",
+            "creationTimestamp": LATE,
+            "resourceVersion": str(version),
+            "labels": {LABEL: cluster},
+            **meta,
+        },
+        "status": status,
+    }
+
+
+@pytest.fixture
+def told() -> list[Key]:
+    return []
+
+
+@pytest.fixture
+def watch(told: list[Key]) -> PodWatch:
+    made = PodWatch(Pods(LABEL, lambda live: live["status"]["clusters"]), told.append)
+    made.replace([], "1")
+    made.upstream_changed(("n", "m"), engine("c1", "c2"))
+    return made
+
+
+def names(watch: PodWatch, live: dict[str, Any]) -> list[str]:
+    return sorted(item["metadata"]["name"] for item in watch.of(live))
+
+
+def test_the_pods_are_those_of_all_its_clusters_in_its_namespace(watch: PodWatch) -> None:
+    for name, cluster in (("a", "c1"), ("b", "c2"), ("x", "c3")):
+        watch.put(pod(name, cluster, BAD))
+    watch.put(pod("elsewhere", "c1", BAD, namespace="other"))
+
+    assert names(watch, engine("c1", "c2")) == ["a", "b"]
+    assert names(watch, engine("c3")) == ["x"]
+
+
+def test_pods_of_an_earlier_object_of_that_name_are_not_asked(watch: PodWatch) -> None:
+    watch.put(pod("old", "c1", BAD, creationTimestamp=EARLY))
+    watch.put(pod("new", "c1", BAD))
+
+    assert names(watch, engine("c1", created=LATE)) == ["new"]
+
+
+def test_trouble_and_its_end_are_told_to_the_owner_and_nothing_else_is(
+    watch: PodWatch, told: list[Key]
+) -> None:
+    watch.put(pod("a", "c1", GOOD, 1))
+    watch.put(pod("x", "c3", BAD, 1))
+    assert told == []
+
+    watch.put(pod("a", "c1", BAD, 2))
+    watch.put(pod("a", "c1", GOOD, 3))
+    assert told == [("n", "m")] * 2
+
+    watch.put(pod("a", "c1", GOOD, 4))
+    assert len(told) == 2
+    watch.put(pod("a", "c1", BAD, 5))
+    watch.remove(pod("a", "c1", BAD, 6))
+    assert told == [("n", "m")] * 4
+
+
+def test_a_cluster_that_is_left_behind_concerns_nobody(watch: PodWatch, told: list[Key]) -> None:
+    watch.upstream_changed(("n", "m"), engine("c2"))
+
+    watch.put(pod("a", "c1", BAD))
+    assert told == []
+    watch.upstream_changed(("n", "m"), None)
+    watch.put(pod("b", "c2", BAD))
+    assert told == []
+
+
+async def test_without_the_permission_no_pod_is_asked_until_they_are_listed_again(
+    watch: PodWatch, told: list[Key]
+) -> None:
+    watch.put(pod("a", "c1", BAD))
+    told.clear()
+
+    watch._refused()
+
+    assert names(watch, engine("c1")) == []
+    assert told == [("n", "m")]
+    # The same pod, unchanged: it has been there all the time.
+    watch.replace([pod("a", "c1", BAD)], "9")
+    assert names(watch, engine("c1")) == ["a"]
+    await watch.first_look()
