@@ -4,8 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-PACKAGES := sdk core selector providers/kaito providers/dynamo providers/kuberay simulators demo examples/shim llamastack/tool llamastack
-SOURCES := sdk/src core/src selector/src providers/kaito/src providers/dynamo/src providers/kuberay/src simulators/src demo/src benchmarks examples/shim/src examples/selector llamastack/src llamastack/tool/src
+PACKAGES := sdk core selector providers/kaito providers/dynamo providers/kuberay simulators demo examples/provider llamastack/tool llamastack
+SOURCES := sdk/src core/src selector/src providers/kaito/src providers/dynamo/src providers/kuberay/src simulators/src demo/src benchmarks examples/provider/src examples/selector llamastack/src llamastack/tool/src
 
 # Where Python may not keep what it compiled, pytest compiles every test file again in each of its processes.
 unexport PYTHONDONTWRITEBYTECODE
@@ -92,7 +92,7 @@ crds: setup ## writes crds/ from the typed models
 manifests: setup ## writes manifests/install.yaml from its parts
 	$(BIN)/python manifests/bundle.py
 
-docs: setup ## writes docs/crd-reference.md from crds/, docs/compatibility.md and docs/behaviours.md from shims, ../shared and tests
+docs: setup ## writes docs/crd-reference.md from crds/, docs/compatibility.md and docs/behaviours.md from providers, ../shared and tests
 	$(BIN)/python docs/reference.py
 	$(BIN)/python docs/compatibility.py
 	$(BIN)/python docs/llamastack/errors.py

@@ -32,7 +32,7 @@ async def upstream_alone(rig: Rig, at_once: int) -> Section:
     return Section(
         "k",
         f"The {n:,} upstream objects of e without us",
-        "What the shims had rendered, applied by one client while none of our processes ran, until the simulated "
+        "What the providers had rendered, applied by one client while none of our processes ran, until the simulated "
         "operators had brought all of it up. No design of ours could spend less than this in e.",
         [
             Figure("CPU of kube-apiserver", cpu.get("kube-apiserver", 0.0), "s"),
@@ -42,7 +42,7 @@ async def upstream_alone(rig: Rig, at_once: int) -> Section:
 
 
 def _as_rendered(live: Object, namespace: str) -> Object | None:
-    """The object as its shim applied it, in that namespace and without its owner."""
+    """The object as its provider applied it, in that namespace and without its owner."""
     record = manifest.applied(live)
     if record is None:
         return None

@@ -61,7 +61,7 @@ def count(rig: Rig, start: int) -> Requests:
 
 
 def sort(component: str, verb: str, resource: str) -> Sort:
-    """A shim's own registration is only patched to show that it lives, once it is there."""
+    """A provider's own registration is only patched to show that it lives, once it is there."""
     if resource == "events":
         return "Event"
     if resource == "leases":

@@ -30,8 +30,8 @@ async def first_effects(rig: Rig, n: int) -> Section:
     return Section(
         "g",
         "From process start to the first effect",
-        f"Median of {n}. Leader election on, the same identity, as in a restarted container. The first effect is the "
-        "first write that the audit log has of the component, Leases and Events apart: a shim's registration, the "
+        f"Median of {n}. Leader election on, the same identity, as in a restarted container. The first effect is "
+        "the first write of the component in the audit log, Leases and Events apart: a provider's registration, the "
         "first status of a ModelDeployment that waits for core or selector.",
         figures,
     )

@@ -1,4 +1,4 @@
-"""What another build of the shims, with other default images, does to objects that serve (j)."""
+"""What another build of the providers, with other default images, does to objects that serve (j)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ IMAGES: tuple[str, str] = ("example.com/engine:2.54.0", "example.com/engine:2.55
 
 
 async def upgraded(rig: Rig, n: int) -> Section:
-    """Section j: n that are Running, and each shim started again with another default image."""
-    say(f"j. upgrade of the shims over {n}")
+    """Section j: n that are Running, and each provider started again with another default image."""
+    say(f"j. upgrade of the providers over {n}")
     shims = [rig.suite.components[provider] for provider in UPSTREAM]
     before = [shim.environment for shim in shims]
     old, new = IMAGES
@@ -48,9 +48,9 @@ async def upgraded(rig: Rig, n: int) -> Section:
         shim.wait_ready()
     return Section(
         "j",
-        f"Upgrade of the shims over {n} that serve",
-        f"{n} Running over the providers, then each shim started again with another default image, and one more "
-        "deployment a provider made: when that is Running, the new shim has looked at all. Requests: the audit log's "
+        f"Upgrade of the providers over {n} that serve",
+        f"{n} Running over the three providers, then each restarted with another default image, and one more "
+        "deployment a provider made: when that is Running, the new one has looked at all. Requests: the audit log's "
         "of our ServiceAccounts; of the writes those for the later ones are taken off.",
         [
             Figure("writes to upstream objects", writes - later, "", aim=0),

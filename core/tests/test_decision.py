@@ -241,7 +241,7 @@ def test_a_spec_that_no_schema_saw_breaks_nothing(spec: Any) -> None:
 
 @pytest.mark.parametrize("deleting", [False, True])
 @pytest.mark.parametrize("spec", [GOOD, BAD])
-def test_phase_and_ready_are_the_shims_once_it_reported(spec: dict[str, Any], deleting: bool) -> None:
+def test_phase_and_ready_are_the_providers_once_it_reported(spec: dict[str, Any], deleting: bool) -> None:
     status = {
         "phase": "Running",
         "conditions": [condition("True", "ProviderCompatible", "CompatibilityVerified")],

@@ -31,7 +31,7 @@ def test_without_a_change_by_the_user_everything_stays(applied: Any, render: Any
 
 
 @given(old=MANIFESTS, new=MANIFESTS)
-def test_with_the_shim_that_applied_it_the_new_render_comes_out(old: Any, new: Any) -> None:
+def test_with_the_provider_that_applied_it_the_new_render_comes_out(old: Any, new: Any) -> None:
     # as text: 1 and true are one to Python, and two to the API server
     assert as_text(rebase(old, old, new)) == as_text(new)
 
@@ -73,14 +73,14 @@ def container(name: str, image: str, **more: Any) -> dict[str, Any]:
             {"env": [{"name": "A", "value": "1"}, {"name": "NEW", "value": "x"}]},
             {"env": [{"name": "A", "value": "2"}, {"name": "NEW", "value": "x"}]},
             {"env": [{"name": "A", "value": "2"}]},
-            id="an item that only a newer shim makes stays out",
+            id="an item that only a newer provider makes stays out",
         ),
         pytest.param(
             {"env": [{"name": "OLD", "value": "x"}, {"name": "A", "value": "1"}]},
             {"env": [{"name": "A", "value": "1"}]},
             {"env": [{"name": "A", "value": "2"}]},
             {"env": [{"name": "A", "value": "2"}, {"name": "OLD", "value": "x"}]},
-            id="an item that only the earlier shim made stays",
+            id="an item that only the earlier provider made stays",
         ),
         pytest.param(
             {"a": 1, "gone": {"x": 1}},

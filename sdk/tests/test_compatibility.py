@@ -36,7 +36,7 @@ def provider(title: str, *engines: str, modes: tuple[str, ...], cpu: bool) -> Pr
         capabilities=Capabilities(engines, modes, cpu, True),
         upstream=UpstreamKind("example.com", "engines", "Engine"),
         probe=never,
-        supports=lambda deployment, schema: ("the shim refuses it",) if schema is not None else (),
+        supports=lambda deployment, schema: ("the provider refuses it",) if schema is not None else (),
         render=never,
         observe=never,
         overrides=Overrides,
@@ -95,10 +95,10 @@ def test_what_the_table_does_not_name_is_compatible(asked: Deployment, by: Provi
     assert compatibility.check(by, asked, None) == compatibility.Compatibility((), False, None)
 
 
-def test_the_shim_is_asked_only_where_its_capabilities_and_the_types_allow() -> None:
+def test_the_provider_is_asked_only_where_its_capabilities_and_the_types_allow() -> None:
     schema = Schema("example.com/v1")
 
-    assert compatibility.check(KAITO, deployment(), schema).problems == ("the shim refuses it",)
+    assert compatibility.check(KAITO, deployment(), schema).problems == ("the provider refuses it",)
     assert compatibility.check(KAITO, deployment("sglang"), schema).problems == (
         "KAITO does not support sglang engine",
     )

@@ -90,7 +90,7 @@ def test_the_content_of_before_has_the_name_of_before() -> None:
 
 
 @pytest.mark.parametrize("newer", [shim(), shim(added=True)], ids=["as it renders", "with other defaults"])
-def test_what_an_earlier_shim_named_keeps_its_name_until_its_content_changes(newer: Provider) -> None:
+def test_what_an_earlier_provider_named_keeps_its_name_until_its_content_changes(newer: Provider) -> None:
     old = planned(context(1), shim=shim(by_content=False))
     assert name(old) == PLAIN
 
@@ -105,7 +105,7 @@ def test_what_an_earlier_shim_named_keeps_its_name_until_its_content_changes(new
     assert edited.recreate == "config"
 
 
-def test_a_newer_shims_defaults_come_with_no_change_of_the_users() -> None:
+def test_a_newer_providers_defaults_come_with_no_change_of_the_users() -> None:
     before = planned(context(1), shim=shim(seats=1))
 
     todo = planned(context(2), before, shim(seats=9, more=1))
@@ -129,7 +129,7 @@ def test_a_helper_that_somebody_changed_is_put_back_under_its_name() -> None:
     todo = planned(context(1), before, shim())
 
     assert [obj["metadata"]["name"] for obj in todo.changed] == [name(before)]
-    assert todo.corrections == [(todo.helpers[0], (f"data.{KEY}",))]
+    assert todo.repairs == [(todo.helpers[0], (f"data.{KEY}",))]
     assert todo.recreate is None
 
 

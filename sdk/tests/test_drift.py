@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubefoundry_sdk.provider.write.drift import LIMIT, WINDOW, Corrections, differences
+from kubefoundry_sdk.provider.write.drift import LIMIT, WINDOW, Repairs, differences
 
 OWNER = {"uid": "u", "name": "m"}
 APPLIED: dict[str, Any] = {
@@ -56,11 +56,11 @@ def meta(**changes: Any) -> dict[str, Any]:
         ),
         pytest.param(live(tolerations=[{"key": "x"}, {"key": "sku"}]), [], id="a toleration more"),
         pytest.param(live(tolerations=[]), ["spec.tolerations"], id="a toleration less"),
-        pytest.param(live(groups=[{"group": "gpu", "replicas": 5}]), [], id="a yielded path"),
+        pytest.param(live(groups=[{"group": "gpu", "replicas": 5}]), [], id="a ignored_differences path"),
         pytest.param(
             live(groups=[{"group": "cpu", "replicas": 5}]),
             ["spec.groups[0].group"],
-            id="beside a yielded path",
+            id="beside a ignored_differences path",
         ),
         pytest.param(meta(labels={}), ["metadata.labels.a"], id="a label less"),
         pytest.param(meta(annotations={"b": "2", "c": "3"}), [], id="an annotation more"),
@@ -94,7 +94,7 @@ KEY = ("n", "m")
 
 
 def test_the_sixth_correction_waits_until_the_first_is_old() -> None:
-    corrections = Corrections()
+    corrections = Repairs()
     for moment in range(LIMIT):
         assert corrections.wait(KEY, float(moment)) == 0
         corrections.note(KEY, float(moment))
@@ -105,7 +105,7 @@ def test_the_sixth_correction_waits_until_the_first_is_old() -> None:
 
 
 def test_corrections_of_a_gone_object_are_forgotten() -> None:
-    corrections = Corrections()
+    corrections = Repairs()
     for _ in range(LIMIT):
         corrections.note(KEY, 0.0)
 

@@ -141,7 +141,9 @@ def test_two_names_of_one_flag_are_refused(engine: str, one: str, other: str, va
         ("trtllm", {"kv_cache_config": "{}"}, {"kv_cache_config": "{}"}),
     ],
 )
-def test_shims_see_one_name_of_each_flag(engine: str, args: dict[str, str], expected: dict[str, str]) -> None:
+def test_providers_see_one_name_of_each_flag(
+    engine: str, args: dict[str, str], expected: dict[str, str]
+) -> None:
     raw = {"engine": {"type": engine, "args": args}}
 
     assert ModelDeploymentSpec.model_validate(raw).engine.args == expected

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubefoundry_sdk.provider.reconcile.handover import given_up, others
+from kubefoundry_sdk.provider.reconcile.handover import others, timed_out
 from kubefoundry_sdk.runtime.waits import Waits
 
 TIMEOUT = 300.0
@@ -59,7 +59,7 @@ def test_a_wait_that_is_over_is_forgotten() -> None:
 
 
 def test_giving_up_names_who_did_not_clean_up_and_what_to_do() -> None:
-    assert given_up(["dynamo"], TIMEOUT) == (
+    assert timed_out(["dynamo"], TIMEOUT) == (
         "Provider dynamo has not cleaned up in 300 s; going on without. "
         "What it made may still run: delete it by hand"
     )

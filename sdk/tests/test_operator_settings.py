@@ -61,7 +61,7 @@ def test_operators_that_disagree_tell_nothing() -> None:
 
 
 SEEN = "read from Deployment acme/acme-operator"
-DEFAULTS = "the shim's defaults hold: where they are wrong, state the settings by flags"
+DEFAULTS = "the provider's defaults hold: where they are wrong, state the settings by flags"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from itertools import pairwise
 
-from kubefoundry_sdk.runtime.paced_queue import RATE, Spread
+from kubefoundry_sdk.runtime.paced_queue import RATE, PacedQueue
 from kubefoundry_sdk.runtime.store import Key
 from support.waiting import SECONDS
 
@@ -20,7 +20,7 @@ async def test_each_key_once_in_order_and_never_two_at_once() -> None:
         if len(released) == 3:
             done.set()
 
-    spread = Spread(release)
+    spread = PacedQueue(release)
     spread.add([("n", "a"), ("n", "b"), ("n", "a")])
     spread.add([("n", "c"), ("n", "b")])
     assert ("n", "c") in spread
@@ -36,7 +36,7 @@ async def test_each_key_once_in_order_and_never_two_at_once() -> None:
 
 async def test_what_comes_while_nothing_waits_is_released() -> None:
     released: asyncio.Queue[Key] = asyncio.Queue()
-    spread = Spread(released.put_nowait)
+    spread = PacedQueue(released.put_nowait)
     running = asyncio.ensure_future(spread.run())
 
     for name in ("a", "a", "b"):

@@ -101,7 +101,7 @@ def test_what_a_change_needs(
 def test_what_the_upstream_has_given_up_is_made_anew_by_the_next_change(
     spec: dict[str, Any], annotations: dict[str, str], recreate: str | None
 ) -> None:
-    shim = replace(provider(), given_up=lambda live: True)
+    shim = replace(provider(), must_recreate=lambda live: True)
 
     todo = planned(deployment(spec, annotations=annotations), planned(deployment()), shim)
 

@@ -42,7 +42,7 @@ def test_what_is_written_only_because_someone_changed_it_is_a_correction() -> No
     live.helpers[0]["data"]["served"] = "theirs"
 
     todo = planned(deployment(), live)
-    [(obj, paths)] = todo.corrections
+    [(obj, paths)] = todo.repairs
 
     assert (obj["kind"], paths) == ("ConfigMap", ("data.served",))
 
@@ -51,7 +51,7 @@ def test_a_record_that_someone_removed_is_corrected() -> None:
     live = planned(deployment())
     del live.main["metadata"]["annotations"]["kubefoundry.ai/applied"]
 
-    [(obj, paths)] = planned(deployment(), live).corrections
+    [(obj, paths)] = planned(deployment(), live).repairs
 
     assert (obj["kind"], paths) == ("Engine", ("metadata.annotations.kubefoundry.ai/applied",))
 
@@ -62,4 +62,4 @@ def test_a_change_of_the_users_is_no_correction_whatever_someone_changed_meanwhi
 
     todo = planned(deployment({"scaling": {"replicas": 3}}), live)
 
-    assert (changed(todo), todo.corrections) == (["ConfigMap", "Engine"], [])
+    assert (changed(todo), todo.repairs) == (["ConfigMap", "Engine"], [])

@@ -1,4 +1,4 @@
-"""What a shim with other defaults than the one that applied writes: what the user changed, and no more."""
+"""What a provider with other defaults than the one that applied writes: what the user changed, and no more."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from support.plans import V1, changed, deployment, image, planned, provider
 NEWER = provider("default:2", flag=" --new")
 
 
-def test_a_newer_shim_alone_writes_nothing() -> None:
+def test_a_newer_provider_alone_writes_nothing() -> None:
     todo = planned(deployment(), planned(deployment()), NEWER)
 
     assert (todo.changed, todo.recreate, todo.drifted) == ([], None, ())
 
 
-def test_scaling_through_a_newer_shim_changes_the_scale_only() -> None:
+def test_scaling_through_a_newer_provider_changes_the_scale_only() -> None:
     before = planned(deployment())
 
     todo = planned(deployment({"scaling": {"replicas": 3}}), before, NEWER)
@@ -39,7 +39,7 @@ def test_scaling_through_a_newer_shim_changes_the_scale_only() -> None:
         pytest.param({}, {"annotations": {"kubefoundry.ai/refresh": "1"}}, "default:2", id="refresh"),
     ],
 )
-def test_what_a_change_through_a_newer_shim_does_to_the_image(
+def test_what_a_change_through_a_newer_provider_does_to_the_image(
     spec: dict[str, Any], metadata: dict[str, Any], expected: str
 ) -> None:
     todo = planned(deployment(spec, **metadata), planned(deployment()), NEWER)
@@ -83,7 +83,7 @@ def test_an_object_without_a_readable_record_is_written_whole() -> None:
     assert (image(todo), todo.recreate) == ("default:2", None)
 
 
-def test_a_shim_that_cannot_render_the_old_spec_replaces_the_whole() -> None:
+def test_a_provider_that_cannot_render_the_old_spec_replaces_the_whole() -> None:
     picky = replace(
         NEWER, supports=lambda asked, schema: () if asked.spec.engine.context_length else ("too short",)
     )

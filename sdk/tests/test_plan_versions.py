@@ -64,4 +64,4 @@ def test_a_helper_that_someone_changed_is_put_back_after_the_move() -> None:
 
     todo = moved(live, converts=True)
 
-    assert [(obj["kind"], paths) for obj, paths in todo.corrections] == [("ConfigMap", ("data.served",))]
+    assert [(obj["kind"], paths) for obj, paths in todo.repairs] == [("ConfigMap", ("data.served",))]

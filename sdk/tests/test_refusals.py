@@ -52,14 +52,14 @@ FORBIDDEN = 'models.acme.io "m" is forbidden: '
         pytest.param(
             403,
             f'{FORBIDDEN}User "system:serviceaccount:s:a" cannot create resource "models" in API group "acme.io"',
-            "grant the shim's ServiceAccount that permission",
+            "grant the provider's ServiceAccount that permission",
             id="RBAC",
         ),
         pytest.param(
             403,
             f"{FORBIDDEN}cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set "
             "finalizers on: no",
-            "grant the shim's ServiceAccount that permission",
+            "grant the provider's ServiceAccount that permission",
             id="owner references",
         ),
         pytest.param(

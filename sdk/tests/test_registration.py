@@ -50,7 +50,7 @@ class Server:
 
 @asynccontextmanager
 async def registered(server: Server) -> AsyncIterator[None]:
-    """A shim whose upstream CRD is looked for and not there, registering for as long as the block lasts, its
+    """A provider whose upstream CRD is looked for and not there, registering for as long as the block lasts, its
     heartbeats as close together as they may be."""
     async with wire(server.answer) as made:
         process = Process("t", options.parser("t", "").parse_args([]), made.client)
@@ -63,7 +63,7 @@ async def registered(server: Server) -> AsyncIterator[None]:
             task.cancel()
 
 
-async def test_it_lives_as_long_as_its_shim() -> None:
+async def test_it_lives_as_long_as_its_provider() -> None:
     server = Server()
 
     async with registered(server):
@@ -136,7 +136,7 @@ async def test_rules_of_an_admin_stay_the_admins() -> None:
             UnsupportedSchema(("spec.a", "spec.b")),
             "False",
             "UnsupportedSchema",
-            "CRD engines.example.com lacks spec.a, spec.b; install a Example version that this shim supports",
+            "CRD engines.example.com lacks spec.a, spec.b; install a Example version that this provider supports",
             id="unknown",
         ),
         pytest.param(

@@ -31,7 +31,7 @@ BEHIND = upstream({"observedGeneration": 2})
 
 
 class Watched:
-    """An upstream object as the shim looks at it in the course of time."""
+    """An upstream object as the provider looks at it in the course of time."""
 
     def __init__(self, threshold: float = THRESHOLD) -> None:
         self.silences = Silences(threshold)
@@ -129,7 +129,7 @@ def test_the_status_of_an_operator_that_is_down_is_stale_after_five_minutes(phas
     assert watched.after(1, CURRENT, phase) == Verdict()
 
 
-def test_a_shim_that_has_just_started_takes_nothing_back_before_it_has_seen() -> None:
+def test_a_provider_that_has_just_started_takes_nothing_back_before_it_has_seen() -> None:
     watched = Watched()
     watched.stood = True
 

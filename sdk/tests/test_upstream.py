@@ -1,4 +1,4 @@
-"""What a shim knows of its upstream kind as the CRD comes, changes and goes."""
+"""What a provider knows of its upstream kind as the CRD comes, changes and goes."""
 
 from __future__ import annotations
 

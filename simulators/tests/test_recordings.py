@@ -1,6 +1,6 @@
 """The simulated operators report what the real ones were recorded to report, in that order.
 
-The recordings lie in ../shared; a status is compared by what a shim can read off it, without times and numbers.
+The recordings lie in ../shared; a status is compared by what a provider can read off it, without times and numbers.
 """
 
 from __future__ import annotations

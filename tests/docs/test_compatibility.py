@@ -1,4 +1,4 @@
-"""docs/compatibility.md is what the shims do today with the CRDs of ../shared."""
+"""docs/compatibility.md is what the providers do today with the CRDs of ../shared."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_the_document_is_current(generator: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_shim_calls_a_release_degraded_where_it_refuses_something(
+def test_a_provider_calls_a_release_degraded_where_it_refuses_something(
     generator: dict[str, Any], provider: str
 ) -> None:
     """What the InferenceProviderConfig says (`Schema.lost`) and what is refused are written in two places."""

@@ -1,4 +1,4 @@
-"""The example shim's four functions, as docs/writing-a-shim.md has them."""
+"""The example provider's four functions, as docs/writing-a-provider.md has them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from support.deployments import CPU, DISAGGREGATED, GPU
 from support.structural import violations
 
 ROOT = Path(__file__).resolve().parents[2]
-CRD: dict[str, Any] = yaml.safe_load((ROOT / "examples" / "shim" / "widgets.crd.yaml").read_text())
+CRD: dict[str, Any] = yaml.safe_load((ROOT / "examples" / "provider" / "widgets.crd.yaml").read_text())
 SCHEMA = Schema(API_VERSION)
 WIDGETS = provider({"vllm": "example.com/vllm:1"})
 

@@ -20,7 +20,7 @@ from support.widgets import EXAMPLES, WIDGETS, install
 pytestmark = pytest.mark.integration
 
 
-async def test_a_shim_of_a_third_party(fresh: Suite, api: Client, namespace: str) -> None:
+async def test_a_provider_of_a_third_party(fresh: Suite, api: Client, namespace: str) -> None:
     install(fresh)
     fresh.start("core", "widgets")
 

@@ -150,8 +150,8 @@ def creation_watch() -> CreationWatch:
 SINKS: dict[str, tuple[Callable[[], Any], Object]] = {
     "core": (lambda: Store(managers=OWN, index=health_told), DEPLOYMENT),
     "selector": (lambda: Store(managers=OWN, index=lambda obj: "x" if unsettled(obj) else None), DEPLOYMENT),
-    "shim": (lambda: Store(managers=OWN, trim=lambda obj: run.trim(obj, "kuberay")), DEPLOYMENT),
-    "another shim": (lambda: Store(managers=OWN, trim=lambda obj: run.trim(obj, "other")), DEPLOYMENT),
+    "provider": (lambda: Store(managers=OWN, trim=lambda obj: run.trim(obj, "kuberay")), DEPLOYMENT),
+    "another provider": (lambda: Store(managers=OWN, trim=lambda obj: run.trim(obj, "other")), DEPLOYMENT),
     "helpers": (lambda: Store(managers=OWN, index=manifest.owner_uid), CONFIG_MAP),
     "pods": (pod_watch, POD),
     "Events of refused pods": (creation_watch, EVENT),

@@ -1,7 +1,7 @@
 """Every field of 003 §4.11 and every provider: after an edit the upstream operator runs the new value.
 
 The simulated operators ignore and refuse what the real ones do, and tell what runs behind the spec. `in place`: the
-upstream object stays. `recreate`: another one takes its name. `refused`: the shim says no, and what ran goes on.
+upstream object stays. `recreate`: another one takes its name. `refused`: the provider says no, and what ran goes on.
 """
 
 from __future__ import annotations

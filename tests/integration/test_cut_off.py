@@ -25,7 +25,7 @@ LONGEST = 30.0
 
 @pytest.fixture
 async def proxy(suite: Suite, tmp_path: Path) -> AsyncIterator[Proxy]:
-    """The suite's Dynamo shim restarted behind a proxy, and as it was afterwards."""
+    """The suite's Dynamo provider restarted behind a proxy, and as it was afterwards."""
     async with behind(suite, "dynamo", tmp_path) as made:
         yield made
 

@@ -125,7 +125,9 @@ async def test_what_a_forced_removal_left_is_waited_for(
 
 
 @EVERY
-async def test_a_stopped_shim_is_waited_for(suite: Suite, api: Client, namespace: str, provider: str) -> None:
+async def test_a_stopped_provider_is_waited_for(
+    suite: Suite, api: Client, namespace: str, provider: str
+) -> None:
     made = await create(api, namespace, provider)
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
 

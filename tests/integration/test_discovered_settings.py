@@ -56,7 +56,7 @@ def install(suite: Suite, namespace: str, provider: str, **container: Any) -> st
 
 @pytest.fixture(autouse=True)
 def forgotten(suite: Suite, namespace: str) -> Iterator[None]:
-    """The operators' Deployments, and what the shims have read of them, when the test is over."""
+    """The operators' Deployments, and what the providers have read of them, when the test is over."""
     yield
     left = suite.plane.kubectl("get", "deployments", "-n", namespace, "-o", "name").stdout.split()
     for provider, name in OPERATORS.items():
@@ -107,7 +107,7 @@ MODES = {"byo": f"{GATE}true", "auto": f"{GATE}false"}
             "byo",
             "auto",
             "KAITO makes nodes in this cluster and needs an instance type: set provider.overrides.instanceType, "
-            "or start the KAITO shim with --kaito-gpu-instance-type",
+            "or start the KAITO provider with --kaito-gpu-instance-type",
             id="KAITO is to make nodes",
         ),
         pytest.param(

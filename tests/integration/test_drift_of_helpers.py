@@ -87,7 +87,7 @@ async def helper_of(api: Client, namespace: str) -> str:
 
 
 def ours(obj: Object | None) -> dict[str, Any]:
-    """What the shim states of a ConfigMap."""
+    """What the provider states of a ConfigMap."""
     meta = (obj or {}).get("metadata") or {}
     return {
         "data": (obj or {}).get("data"),

@@ -23,7 +23,7 @@ GRAPHS = Kind("nvidia.com", "v1alpha1", "dynamographdeployments", "DynamoGraphDe
 
 @pytest.fixture
 async def proxy(suite: Suite, tmp_path: Path) -> AsyncIterator[Proxy]:
-    """The suite's Dynamo shim restarted behind a proxy, and as it was afterwards."""
+    """The suite's Dynamo provider restarted behind a proxy, and as it was afterwards."""
     async with behind(suite, "dynamo", tmp_path) as made:
         yield made
 

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.integration
 
 EVERY = pytest.mark.parametrize("provider", UPSTREAM)
 PATIENCE = {"KUBEFOUNDRY_FINALIZER_TIMEOUT": "5"}
-"""Seconds, in place of 5 minutes: within them the shim has to say what it waits for."""
+"""Seconds, in place of 5 minutes: within them the provider has to say what it waits for."""
 
 GARBAGE = 120.0
 """Bound on what the garbage collector has to do first, which learns of new kinds every 30 s only."""
@@ -31,7 +31,7 @@ GARBAGE = 120.0
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
-    """Core, shims and simulated operators; finalizers go soon."""
+    """Core, providers and simulated operators; finalizers go soon."""
     with running_suite(tmp_path_factory.mktemp("timeout"), *UPSTREAM) as made:
         for name in ("core", *UPSTREAM):
             made.install(name, environment=PATIENCE)
@@ -58,7 +58,9 @@ async def test_an_upstream_object_that_does_not_go(
 
 
 @EVERY
-async def test_a_shim_that_may_not_delete(suite: Suite, api: Client, namespace: str, provider: str) -> None:
+async def test_a_provider_that_may_not_delete(
+    suite: Suite, api: Client, namespace: str, provider: str
+) -> None:
     kind = UPSTREAM[provider]
     made = await create_running(api, namespace, provider)
 
@@ -74,7 +76,7 @@ async def test_a_shim_that_may_not_delete(suite: Suite, api: Client, namespace: 
 
 
 @EVERY
-async def test_a_shim_that_cannot_see_its_objects(
+async def test_a_provider_that_cannot_see_its_objects(
     suite: Suite, api: Client, namespace: str, provider: str
 ) -> None:
     kind = UPSTREAM[provider]
@@ -92,7 +94,7 @@ async def test_a_shim_that_cannot_see_its_objects(
     shim.wait_ready()
 
 
-async def test_a_namespace_whose_shims_were_uninstalled(suite: Suite, api: Client, namespace: str) -> None:
+async def test_a_namespace_whose_processs_were_uninstalled(suite: Suite, api: Client, namespace: str) -> None:
     for provider in UPSTREAM:
         await create_running(api, namespace, provider, name=provider)
 
@@ -104,7 +106,7 @@ async def test_a_namespace_whose_shims_were_uninstalled(suite: Suite, api: Clien
         await until(api, NAMESPACES, namespace, None, lambda obj: obj is None, seconds=GARBAGE)
 
 
-async def test_a_deployment_whose_shim_was_uninstalled(suite: Suite, api: Client, namespace: str) -> None:
+async def test_a_deployment_whose_process_was_uninstalled(suite: Suite, api: Client, namespace: str) -> None:
     made = await create_running(api, namespace, "dynamo")
 
     with uninstalled(suite, "dynamo", PATIENCE):

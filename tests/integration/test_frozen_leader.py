@@ -27,14 +27,14 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture
 async def proxy(suite: Suite, tmp_path: Path) -> AsyncIterator[Proxy]:
-    """The suite's Dynamo shim restarted behind a proxy, and as it was afterwards."""
+    """The suite's Dynamo provider restarted behind a proxy, and as it was afterwards."""
     async with behind(suite, "dynamo", tmp_path) as made:
         yield made
 
 
 @contextmanager
 def another(suite: Suite, folder: Path) -> Iterator[Component]:
-    """A second replica of the Dynamo shim, which speaks to the API server itself."""
+    """A second replica of the Dynamo provider, which speaks to the API server itself."""
     first = suite.components["dynamo"]
     account = folder / "account"
     shutil.copytree(first.environment["KUBEFOUNDRY_SERVICE_ACCOUNT_DIR"], account)

@@ -149,7 +149,7 @@ async def test_the_selector_hands_over_when_the_user_asks_for_it(
 
 
 async def kept(api: Client, namespace: str, edited: Object, provider: str) -> None:
-    """Waits until the selector and the shim have seen that generation, which stays with the provider."""
+    """Waits until the selector and the provider have seen that generation, which stays with the provider."""
     judged = await until_deployment(
         api,
         "m",
@@ -199,7 +199,7 @@ async def test_neither_a_name_taken_back_nor_a_lost_registration_moves_it(
     assert served_by("kuberay")(await api.get(MODEL_DEPLOYMENTS, "m", namespace))
 
 
-async def test_a_stuck_old_shim_is_survived_and_cleans_up_when_it_is_back(
+async def test_a_stuck_old_provider_is_survived_and_cleans_up_when_it_is_back(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     with restarted(suite.components["dynamo"], {"KUBEFOUNDRY_FINALIZER_TIMEOUT": "3"}):

@@ -124,7 +124,7 @@ async def test_what_others_made_in_that_name_stays(suite: Suite, api: Client, na
     theirs["metadata"]["annotations"] = {"kubefoundry.ai/owner-uid": made["metadata"]["uid"]}
 
     await api.create(UPSTREAM["dynamo"], theirs, manager="tenant")
-    # A turn of the shim that has seen it, and one for an object of its own after that.
+    # A turn of the provider that has seen it, and one for an object of its own after that.
     await api.create(
         MODEL_DEPLOYMENTS, model_deployment("later", namespace, GPU, provider="dynamo"), manager="test"
     )

@@ -122,7 +122,7 @@ async def test_a_provider_that_cannot_do_it_is_not_switched_to(
     assert "kuberay-provider" not in managers
 
 
-async def test_a_provider_whose_shim_is_down_is_not_switched_to(
+async def test_a_provider_whose_process_is_down_is_not_switched_to(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     await served(api, namespace, GPU)

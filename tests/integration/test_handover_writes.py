@@ -1,4 +1,4 @@
-"""Changing the provider of a deployment takes few writes: core and the two shims do not contradict one another."""
+"""Changing the provider of a deployment takes few writes: core and the two providers never contradict each other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.waiting import phase, until_deployment
 pytestmark = pytest.mark.integration
 
 
-async def test_core_leaves_the_words_to_a_shim_that_waits_for_anothers_clean_up(
+async def test_core_leaves_the_words_to_a_provider_that_waits_for_anothers_clean_up(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     await api.create(

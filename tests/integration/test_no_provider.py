@@ -40,7 +40,7 @@ async def test_a_name_that_is_taken_back_moves_nothing(
     await api.apply_status(MODEL_DEPLOYMENTS, released, manager=SELECTOR_MANAGER)
 
     await until_deployment(api, "m", namespace, lambda obj: reason(obj, "ProviderSelected") == "NoSelector")
-    # Turns are taken in order: when a later one is done, so is what the shim had to do here.
+    # Turns are taken in order: when a later one is done, so is what the provider had to do here.
     await api.create(
         MODEL_DEPLOYMENTS, model_deployment("later", namespace, GPU, provider="dynamo"), manager="test"
     )

@@ -33,7 +33,7 @@ def believed(suite: Suite, namespace: str) -> str:
 
 @pytest.fixture
 def forgotten(suite: Suite, namespace: str, believed: str) -> Iterator[None]:
-    """KAITO's Deployments, and what the shim has read of them, when the test is over."""
+    """KAITO's Deployments, and what the provider has read of them, when the test is over."""
     yield
     for where in (namespace, believed):
         suite.plane.kubectl("delete", "deployment", "kaito-workspace", "-n", where)

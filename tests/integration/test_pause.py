@@ -43,7 +43,7 @@ async def test_nothing_upstream_is_touched_while_paused_and_all_is_caught_up_wit
         kind, "m", namespace, [{"op": "replace", "path": edit.pointer, "value": edit.value}], manager=ADMIN
     )
     await change_spec(api, namespace, "/spec/model/servedName", "renamed")
-    # Core has looked at the new generation, and a turn of the shim after that is over.
+    # Core has looked at the new generation, and a turn of the provider after that is over.
     await until_deployment(api, "m", namespace, lambda obj: validated(obj) == 2)
     await running(api, namespace, GPU, provider, "later")
     writes = log.writes(f"provider-{provider}", namespace, kind.plural)
@@ -98,7 +98,7 @@ async def test_deletion_goes_before_pause(suite: Suite, api: Client, namespace: 
 
 
 def shim_conditions(obj: Object) -> list[Any]:
-    """What the shim says, with its transition times."""
+    """What the provider says, with its transition times."""
     mine = ("ProviderCompatible", "ResourceCreated", "Ready")
     return sorted(
         (item for item in obj["status"]["conditions"] if item["type"] in mine), key=lambda item: item["type"]

@@ -1,4 +1,4 @@
-"""A shim that may not watch pods does the rest of its work, says so once, and goes on by itself once it may."""
+"""A provider that may not watch pods does the rest of its work, says so once, and goes on by itself once it may."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ async def test_a_deleted_config_costs_no_serving_model(suite: Suite, api: Client
 
 
 async def configs(api: Client, namespace: str) -> dict[str, Any]:
-    """The contents of the shim's ConfigMaps by name."""
+    """The contents of the provider's ConfigMaps by name."""
     found, _ = await api.list(
         CONFIG_MAPS, namespace, selector={"labelSelector": "kubefoundry.ai/managed-by=kubefoundry"}
     )
@@ -122,7 +122,7 @@ async def configs(api: Client, namespace: str) -> dict[str, Any]:
 
 
 def workspaces_deleted(suite: Suite, namespace: str) -> int:
-    """How often the shim has asked for it."""
+    """How often the provider has asked for it."""
     assert suite.plane.audit_log is not None
     return sum(
         entry["verb"] == "delete"

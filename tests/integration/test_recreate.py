@@ -96,7 +96,7 @@ async def test_several_changes_while_waiting_need_one_new_object(
         await until(api, kind, "m", namespace, deleting)
         await put(api, namespace, "model/id", "org/third")
         last = await put(api, namespace, "scaling/replicas", 3)
-        # The shim hears of it before it hears that the old one is gone.
+        # The provider hears of it before it hears that the old one is gone.
         await until_deployment(
             api,
             "m",

@@ -1,4 +1,4 @@
-"""A provider whose shim is gone without a word: that is told once, what runs runs on, and core cleans up for it."""
+"""A provider whose process is gone without a word: it is reported once, what runs runs on, and core cleans up."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PATIENCE = {"KUBEFOUNDRY_HEARTBEAT_TIMEOUT": SILENCE, "KUBEFOUNDRY_FINALIZER_TIM
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
-    """Core, selector, two shims and simulated operators, with short patience."""
+    """Core, selector, two providers and simulated operators, with short patience."""
     with running_suite(tmp_path_factory.mktemp("silence"), "kaito", "dynamo") as made:
         for name in ("core", "selector", "kaito", "dynamo"):
             made.install(name, environment=PATIENCE)

@@ -1,4 +1,4 @@
-"""The simulated upstream operators on a real API server: what a shim has to live with."""
+"""The simulated upstream operators on a real API server: what a provider has to live with."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WEBHOOKS = Kind(
     "ValidatingWebhookConfiguration",
     namespaced=False,
 )
-SHIM = "shim-of-the-test"
+SHIM = "provider-of-the-test"
 LINUX = {"kubernetes.io/os": "linux"}
 
 

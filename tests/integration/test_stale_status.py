@@ -27,7 +27,7 @@ LOADING = {"kaito": "unschedulable", "dynamo": "not-ready", "kuberay": "loading"
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
-    """Core, shims and simulated operators, whose silence is told soon."""
+    """Core, providers and simulated operators, whose silence is told soon."""
     folder = tmp_path_factory.mktemp("stale")
     with running_suite(folder, *UPSTREAM) as made:
         for provider in UPSTREAM:

@@ -42,7 +42,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.fixture
 async def upgraded(fresh: Suite, api: Client, namespace: str) -> Suite:
-    """Core, selector and a shim that came with today's CRD to bad objects: one that names its provider, and one
+    """Core, selector and a provider that came with today's CRD to bad objects: one that names its provider, and one
     for the selector, of each kind."""
     install_upstream(fresh, standin("kaito").document)
     fresh.simulate("kaito")
@@ -108,7 +108,7 @@ async def test_they_wait_with_the_reason_until_they_are_mended(
 async def test_they_can_be_labelled_and_deleted_but_not_spoilt_further(
     upgraded: Suite, api: Client, namespace: str
 ) -> None:
-    """Finalizers, a shim's own too, come off although the spec would be refused today."""
+    """Finalizers, a provider's own too, come off although the spec would be refused today."""
     name, _ = ALL[0]
     finalizers = ["example.com/theirs", "kubefoundry.ai/kaito-provider"]
     patched = await api.json_patch(

@@ -1,4 +1,4 @@
-"""A change that core has not looked at yet changes nothing of what the shim says."""
+"""A change that core has not looked at yet changes nothing of what the provider says."""
 
 from __future__ import annotations
 

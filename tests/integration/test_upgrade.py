@@ -1,4 +1,4 @@
-"""Another version of a shim, with another default image, restarts nothing: only what the user changes moves."""
+"""Another version of a provider, with another default image, restarts nothing: only what the user changes moves."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NEW = "example.com/engine:2.55.0"
 
 @pytest.fixture(params=UPSTREAM)
 def provider(request: pytest.FixtureRequest, suite: Suite) -> Iterator[str]:
-    """A provider whose shim runs with the old default image."""
+    """A provider whose process runs with the old default image."""
     with restarted(suite.components[request.param], default(OLD)):
         yield request.param
 
@@ -67,7 +67,7 @@ async def test_an_upgrade_writes_nothing_and_a_scale_only_the_scale(
     start = suite.plane.audit_log.stat().st_size
 
     with restarted(suite.components[provider], default(NEW)):
-        # the new shim looks at what is there before it comes to what is made later
+        # the new provider looks at what is there before it comes to what is made later
         later = await running(api, namespace, "later", provider)
         assert NEW in str(runs(later))
         assert writes(suite, namespace, "m", start) == []

@@ -1,4 +1,4 @@
-"""Another version of every shim, over a hundred objects that serve: none of them is written to."""
+"""Another version of every provider, over a hundred objects that serve: none of them is written to."""
 
 from __future__ import annotations
 

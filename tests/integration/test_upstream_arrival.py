@@ -1,4 +1,4 @@
-"""The upstream CRD may come after the shim, in a form it cannot write, or go while it runs."""
+"""The upstream CRD may come after the provider, in a form it cannot write, or go while it runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TITLES = {"kaito": "KAITO", "dynamo": "Dynamo", "kuberay": "KubeRay"}
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
-    """Core, the shims and simulated operators on a control plane without any upstream CRD."""
+    """Core, the providers and simulated operators on a control plane without any upstream CRD."""
     with running_suite(tmp_path_factory.mktemp("arrival")) as made:
         made.start("core", *UPSTREAM)
         made.simulate(*UPSTREAM)
@@ -33,7 +33,7 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
 
 @pytest.fixture
 def absent(suite: Suite, namespace: str, provider: str) -> Iterator[None]:
-    """No upstream CRD at the start, and the shim started after it went; a deletion takes the API server 5 s."""
+    """No upstream CRD at the start, and the provider started after it went; a deletion takes the API server 5 s."""
     crd = f"crd/{UPSTREAM[provider].crd}"
     suite.plane.kubectl("wait", "--for=delete", "--timeout=120s", crd)
     shim = suite.components[provider]

@@ -48,7 +48,7 @@ TOLD = {"HeartbeatSeen", "UpstreamOperatorDown", "NoUpstreamProgress"}
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
-    """Core, shims and simulated operators, with short patience."""
+    """Core, providers and simulated operators, with short patience."""
     with running_suite(tmp_path_factory.mktemp("operators"), *UPSTREAM) as made:
         for name in ("core", *UPSTREAM):
             patience = {"KUBEFOUNDRY_HEARTBEAT_TIMEOUT": "10"}
@@ -228,7 +228,7 @@ async def test_where_it_may_not_be_seen_nothing_is_said_or_tried(
 
 
 def requests(log: AuditLog) -> list[dict[str, Any]]:
-    """Those of the shim of KubeRay."""
+    """Those of the provider of KubeRay."""
     return [entry for component, entry in log.all() if component == "provider-kuberay"]
 
 

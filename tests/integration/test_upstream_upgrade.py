@@ -32,7 +32,7 @@ LISTED = Kind(GRAPHS.group, "v1beta1", GRAPHS.plural, GRAPHS.kind)
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
-    """Core, the shims, and simulated operators with their webhooks, on stand-ins that tests replace."""
+    """Core, the providers, and simulated operators with their webhooks, on stand-ins that tests replace."""
     folder = tmp_path_factory.mktemp("upgrade")
     with running_suite(folder, *UPSTREAM, simulator_flags=["--webhooks"]) as made:
         made.start("core", *UPSTREAM)

@@ -28,7 +28,7 @@ SERVING = {"state": "Serving", "ready": 1}
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
-    """Core and the example's shim, which fails where it is told to."""
+    """Core and the example's provider, which fails where it is told to."""
     with running_suite(tmp_path_factory.mktemp("failures")) as made:
         install_faulty(made)
         made.start("core", "widgets")

@@ -25,7 +25,7 @@ RESOLVED = "ModelDeploymentsResolved"
 
 
 def served(ready: bool, port: int = 80, service: str = "llama-8b") -> Object:
-    """The status of a ModelDeployment, as its shim writes it."""
+    """The status of a ModelDeployment, as its provider writes it."""
     condition = {
         "type": "Ready",
         "status": "True" if ready else "False",

@@ -142,7 +142,7 @@ class Life:
         try:
             self.running = await process.launch(wanted, log)
         except CannotStart as error:
-            text = f"failed to create containerd task: failed to create shim task: {error}"
+            text = f"failed to create containerd task: failed to create provider task: {error}"
             self.state.end(CANNOT_START, "StartError", text, NEVER_STARTED, status.now())
             self._wait("RunContainerError", text)
             await self.around.told()

@@ -134,7 +134,7 @@ def test_every_status_is_observed(name: str, seed: int) -> None:
     seen = provider.observe(ASKED, live)
 
     assert _refused(provider, seen, live) == []
-    provider.given_up(live)
+    provider.must_recreate(live)
     assert provider.pods is not None
     assert all(isinstance(value, str) for value in (*provider.pods.values(live), *provider.pods.makers(live)))
 

@@ -83,7 +83,7 @@ def deployment(
     labels: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
 ) -> Deployment:
-    """What a shim gets for that spec. Raises pydantic's ValidationError for wrong types."""
+    """What a provider gets for that spec. Raises pydantic's ValidationError for wrong types."""
     return Deployment(
         name=name,
         namespace=namespace,

@@ -1,4 +1,4 @@
-"""An administrator's edits of upstream objects, and what the shim does after them."""
+"""An administrator's edits of upstream objects, and what the provider does after them."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ async def running(
 async def nothing_more_is_done(
     suite: Suite, api: Client, namespace: str, provider: str, later: str = "later"
 ) -> None:
-    """Has the shim look at upstream object `m` again and again, and fails when it writes to it.
+    """Has the provider look at upstream object `m` again and again, and fails when it writes to it.
 
     The last look is over when a ModelDeployment made after it, named `later`, runs: turns are taken in order.
     """

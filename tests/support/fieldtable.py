@@ -74,7 +74,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """An honoured row with its sample: what the shim takes, by the table, in that variant."""
+    """An honoured row with its sample: what the provider takes, by the table, in that variant."""
 
     field: str
     variant: str

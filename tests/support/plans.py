@@ -70,7 +70,7 @@ def provider(default_image: str = "default:1", flag: str = "") -> Provider:
         render=render,
         observe=observe,
         recreate=recreate,
-        yielded=("spec.groups[*].replicas",),
+        ignored_differences=("spec.groups[*].replicas",),
         helper_kinds=("ConfigMap",),
     )
 

@@ -1,4 +1,4 @@
-"""Providers that are only registered: what a third party's shim would say of itself, without a shim."""
+"""Providers that are only registered: what a third party's provider would say of itself, without a provider."""
 
 from __future__ import annotations
 

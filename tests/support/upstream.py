@@ -73,7 +73,7 @@ def oldest_first(provider: str) -> list[UpstreamCRD]:
 
 @cache
 def standin(provider: str) -> UpstreamCRD:
-    """The project's own stand-in: the fields that the shim uses, no more."""
+    """The project's own stand-in: the fields that the provider uses, no more."""
     return UpstreamCRD("standin", parsed(STANDINS / f"{provider}.yaml"))
 
 

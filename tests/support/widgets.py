@@ -25,8 +25,8 @@ SPEC: Final[dict[str, Any]] = {**GPU, "image": "example.com/vllm:1"}
 
 
 def manifest_of_the_guide() -> list[dict[str, Any]]:
-    """What the command in docs/writing-a-shim.md makes of a manifest of ours."""
-    guide = (ROOT / "docs" / "writing-a-shim.md").read_text()
+    """What the command in docs/writing-a-provider.md makes of a manifest of ours."""
+    guide = (ROOT / "docs" / "writing-a-provider.md").read_text()
     [command] = re.findall(r"^sed (?:.*\\\n)*.* > .*$", guide, flags=re.M)
     made = subprocess.run(
         ["sh", "-ec", command.rpartition(" > ")[0]], cwd=ROOT, capture_output=True, text=True, check=True
@@ -35,8 +35,8 @@ def manifest_of_the_guide() -> list[dict[str, Any]]:
 
 
 def install(suite: Suite) -> Component:
-    """The CRD, and the shim as the guide says; not started."""
-    install_crd(suite, yaml.safe_load((EXAMPLES / "shim" / "widgets.crd.yaml").read_text()))
+    """The CRD, and the provider as the guide says; not started."""
+    install_crd(suite, yaml.safe_load((EXAMPLES / "provider" / "widgets.crd.yaml").read_text()))
     return suite.install("widgets", documents=manifest_of_the_guide())
 
 

@@ -57,7 +57,7 @@ NODES = {
 
 @pytest.fixture
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
-    """Core, the shims, and simulated operators with their webhooks, each CRD that of its oldest release."""
+    """Core, the providers, and simulated operators with their webhooks, each CRD that of its oldest release."""
     with running_suite(tmp_path_factory.mktemp("releases")) as made:
         for provider in UPSTREAM:
             install_crd(made, oldest_first(provider)[0].document)
@@ -88,7 +88,7 @@ async def test_every_release_under_objects_that_serve(suite: Suite, api: Client,
         writes = [line for line in own_writes(since, namespace, provider) if "-last?" not in line]
         print(
             f"{provider}: {releases[0]} to {releases[-1]} in {len(releases) - 1} steps, {OBJECTS} objects: "
-            f"{len(lost)} lost, {len(writes)} writes by the shim (creation: {len(created[provider])}), "
+            f"{len(lost)} lost, {len(writes)} writes by the provider (creation: {len(created[provider])}), "
             f"stored as {installed(releases[-1]).api_version}"
         )
         assert before[provider] == {
@@ -154,7 +154,7 @@ def kind_of(provider: str, crd: UpstreamCRD) -> Kind:
 
 
 async def walk(api: Client, provider: str) -> None:
-    """Installs one release after the other, each once the shim has taken the one before up."""
+    """Installs one release after the other, each once the provider has taken the one before up."""
     for crd in oldest_first(provider)[1:]:
         used = installed(crd).api_version
         digest = schema_digest(crd.document, used.partition("/")[2])
@@ -218,5 +218,5 @@ async def standing(api: Client, namespace: str, provider: str) -> dict[str, str]
 
 
 def own_writes(requests: AuditLog, namespace: str, provider: str) -> list[str]:
-    """Requests of the shim that changed an upstream object."""
+    """Requests of the provider that changed an upstream object."""
     return requests.writes(f"provider-{provider}", namespace, UPSTREAM[provider].plural)

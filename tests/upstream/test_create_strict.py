@@ -1,4 +1,4 @@
-"""What the shims render is created on a real API server under every upstream CRD, and comes back as it was sent.
+"""What the providers render is created on a real API server under every upstream CRD, and comes back as it was sent.
 
 A dry run would not do: it passes where a version loses data on its way through storage (contract §7).
 """
@@ -100,7 +100,7 @@ CASES = [
 
 
 def written_through(shim: Provider, crd: UpstreamCRD, version: str) -> Schema:
-    """What the shim finds out about the CRD, were that version the one to write through."""
+    """What the provider finds out about the CRD, were that version the one to write through."""
     document = copy.deepcopy(crd.document)
     for candidate in document["spec"]["versions"]:
         candidate["storage"] = candidate["name"] == version
@@ -131,7 +131,7 @@ def generated(provider: str) -> list[Spec]:
 
 
 def rendered(shim: Provider, schema: Schema) -> list[Rendered]:
-    """What the shim supports of the generated specs, evenly chosen: the first ones are the plainest."""
+    """What the provider supports of the generated specs, evenly chosen: the first ones are the plainest."""
     supported = [spec for spec in generated(shim.name) if not check(shim, deployment(spec), schema).problems]
     assert len(supported) >= OBJECTS, f"{shim.title} supports only {len(supported)} of the generated specs"
     chosen = supported[:: len(supported) // OBJECTS][:OBJECTS]

@@ -20,7 +20,7 @@ from kubefoundry_sdk.api.names import CORE_MANAGER, SELECTOR_LEASE, SELECTOR_MAN
 from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.runtime import status
 from kubefoundry_sdk.runtime.lease import DURATION, Expiry, expired
-from kubefoundry_sdk.runtime.paced_queue import Spread
+from kubefoundry_sdk.runtime.paced_queue import PacedQueue
 from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.store import Key
 from kubefoundry_sdk.runtime.waits import Waits
@@ -45,7 +45,7 @@ class Controller:
         self._providers = Providers(self._clock, process.options.heartbeat_timeout)
         self._healths: dict[str, Health] = {}
         self._health_timer: asyncio.TimerHandle | None = None
-        self._news = Spread(self._queue.add)
+        self._news = PacedQueue(self._queue.add)
         self._deletions = Waits(process.options.finalizer_timeout)
         self._lease_expiry = Expiry(self._clock)
         self._selector = False
@@ -98,7 +98,7 @@ class Controller:
                 self._process.recorder.event(live, told.type, told.reason, told.note)
 
     async def _remove_orphaned_finalizers(self, key: Key) -> float | None:
-        """The last step of a deletion whose shim is gone; seconds until it may be due."""
+        """The last step of a deletion whose process is gone; seconds until it may be due."""
         live = self._deployments.get(key)
         if live is None:
             return None

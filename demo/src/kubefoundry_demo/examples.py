@@ -79,7 +79,7 @@ def deployment(plane: ControlPlane, name: str) -> Object:
 
 
 def rendered(plane: ControlPlane, deployment: Object) -> Object:
-    """The upstream object of a ModelDeployment as its shim applied it, without what the upstream operator added.
+    """The upstream object of a ModelDeployment as its provider applied it, without what the upstream operator added.
 
     Raises CannotRun where there is none.
     """
@@ -88,7 +88,9 @@ def rendered(plane: ControlPlane, deployment: Object) -> Object:
     live = _get(plane, f"{provider['resourceKind']}.{version}.{group}", provider["resourceName"])
     record = manifest.applied(live)
     if record is None:
-        raise CannotRun(f"{provider['resourceKind']} {provider['resourceName']} was not applied by a shim")
+        raise CannotRun(
+            f"{provider['resourceKind']} {provider['resourceName']} was not applied by a provider"
+        )
     return record.manifest
 
 

@@ -28,7 +28,7 @@ from kubefoundry_llamastack.workload import Before, Workload
 from kubefoundry_llamastack.write import Conflict, Writer
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Kind, Object
 from kubefoundry_sdk.provider.write.apply import Refused
-from kubefoundry_sdk.provider.write.drift import Corrections
+from kubefoundry_sdk.provider.write.drift import Repairs
 from kubefoundry_sdk.runtime.store import Key
 
 Event = tuple[Literal["Normal", "Warning"], str, str]
@@ -63,14 +63,14 @@ class Children:
         self._now = now
         self._bundles: dict[Key, tuple[str, str]] = {}
         """Text of the certificates of a CR, and the digest of what they were read from."""
-        self._corrections = Corrections()
+        self._repairs = Repairs()
         self._applied: dict[Key, str] = {}
         """Digest of the Deployment that was applied last, by CR."""
 
     def forget(self, key: Key) -> None:
         self._bundles.pop(key, None)
         self._applied.pop(key, None)
-        self._corrections.forget(key)
+        self._repairs.forget(key)
 
     async def write(self, cr: Distribution, raw_spec: Object) -> Outcome:
         """Brings the children to what the CR asks for, as far as that goes. Raises ApiError for what passes."""
@@ -185,7 +185,7 @@ class Children:
         digest = workload.digest(json.dumps(decided.body, sort_keys=True))
         # The same again: somebody has changed what stood.
         drift = live is not None and self._applied.get(key) == digest
-        if drift and (wait := self._corrections.wait(key, self._now())):
+        if drift and (wait := self._repairs.wait(key, self._now())):
             # Somebody else keeps writing: another try at every event would be a loop.
             outcome.again(wait)
             return
@@ -196,7 +196,7 @@ class Children:
             return
         self._applied[key] = digest
         if drift:
-            self._corrections.note(key, self._now())
+            self._repairs.note(key, self._now())
         if decided.template_changed:
             for _, item in cr.spec.providers():
                 note = f"Injecting provider {item.provider_id} from image {item.image}"

@@ -30,7 +30,7 @@ class Source:
 
 
 @dataclass(slots=True)
-class Findings:
+class Dependencies:
     """obstacles: what keeps the Deployment from being written. found: None then."""
 
     obstacles: list[Obstacle] = field(default_factory=list)
@@ -61,9 +61,9 @@ def find(
     latched: dict[str, str],
     ca_digest: str | None,
     tool: str,
-) -> Findings:
+) -> Dependencies:
     """All that is known for the CR. latched: base URLs that its Deployment has, by provider id."""
-    made = Findings()
+    made = Dependencies()
     server = cr.spec.server
     image = distribution.image(server.distribution, config)
     if image is None:
@@ -87,7 +87,7 @@ def find(
     return made
 
 
-def _user_config(cr: Distribution, known: Stores, made: Findings) -> UserConfig | None:
+def _user_config(cr: Distribution, known: Stores, made: Dependencies) -> UserConfig | None:
     assert cr.spec.server.user_config is not None
     name = cr.spec.server.user_config.config_map_name
     live = known.config_maps.get((cr.namespace, name))
@@ -104,7 +104,7 @@ def _user_config(cr: Distribution, known: Stores, made: Findings) -> UserConfig 
 
 
 def _endpoints(
-    cr: Distribution, known: Stores, latched: dict[str, str], made: Findings
+    cr: Distribution, known: Stores, latched: dict[str, str], made: Dependencies
 ) -> dict[str, str] | None:
     """Base URLs by provider id; None while one is missing, and nothing is deployed without it."""
     references = cr.spec.server.model_deployments

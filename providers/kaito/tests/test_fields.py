@@ -1,4 +1,4 @@
-"""The README's field table, held against what the shim does."""
+"""The README's field table, held against what the provider does."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_every_field_has_a_class_in_every_variant() -> None:
         if row.covers(variant)
     ],
 )
-def test_the_shim_does_what_the_table_says(row: Row, variant: str) -> None:
+def test_the_provider_does_what_the_table_says(row: Row, variant: str) -> None:
     shim = shim_of(row)
     schema = VARIANTS[variant].schema
 

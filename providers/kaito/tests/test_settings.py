@@ -1,4 +1,4 @@
-"""The shim's flags."""
+"""The provider's flags."""
 
 from __future__ import annotations
 

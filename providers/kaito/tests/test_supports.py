@@ -52,7 +52,7 @@ AUTO_NEEDS = (
 def test_nodes_that_kaito_makes_need_an_instance_type(spec: dict[str, Any], flag: str) -> None:
     found = problems(deployment(spec), NEWEST, Settings(provisioning="auto"))
 
-    assert found == [f"{AUTO_NEEDS}, or start the KAITO shim with {flag}"]
+    assert found == [f"{AUTO_NEEDS}, or start the KAITO provider with {flag}"]
 
 
 def test_an_old_kaito_would_buy_a_gpu_node_unless_nodes_are_named() -> None:

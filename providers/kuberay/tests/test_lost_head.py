@@ -23,7 +23,7 @@ def seen(
     ready: str = READY,
     pending: dict[str, Any] | None = None,
 ) -> Observation:
-    """written: when the shim last changed the RayService. ready: when KubeRay's Ready turned True."""
+    """written: when the provider last changed the RayService. ready: when KubeRay's Ready turned True."""
     return observe(
         ASKED,
         {

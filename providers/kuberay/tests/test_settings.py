@@ -1,4 +1,4 @@
-"""Flags of the shim, and the Ray version of an image."""
+"""Flags of the provider, and the Ray version of an image."""
 
 from __future__ import annotations
 

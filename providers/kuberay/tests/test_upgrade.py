@@ -1,4 +1,4 @@
-"""An edit through a newer shim changes what the user changed inside `serveConfigV2`, and nothing else."""
+"""An edit through a newer provider changes what the user changed inside `serveConfigV2`, and nothing else."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TODAY = provider(Settings())
 
 
 def older() -> Provider:
-    """A shim whose Serve applications have other settings than today's."""
+    """A provider whose Serve applications have other settings than today's."""
 
     def render(asked: Deployment, schema: Schema) -> Rendered:
         rendered = TODAY.render(asked, schema)

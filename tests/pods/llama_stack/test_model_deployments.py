@@ -42,7 +42,7 @@ def engine(node: Node, tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 async def say(api: Client, namespace: str, ready: bool, service: str, port: int) -> None:
-    """The ModelDeployment's status, as its shim writes it."""
+    """The ModelDeployment's status, as its provider writes it."""
     condition = {
         "type": "Ready",
         "status": str(ready),

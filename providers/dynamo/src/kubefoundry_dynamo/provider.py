@@ -1,4 +1,4 @@
-"""The Dynamo shim as the SDK's runtime takes it."""
+"""The Dynamo provider as the SDK's runtime takes it."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def problems(spec: ModelDeploymentSpec, schema: Schema | None, settings: Setting
         flag = "--kaito-gpu-instance-type" if spec.gpu_count else "--kaito-cpu-instance-type"
         yield (
             "KAITO makes nodes in this cluster and needs an instance type: "
-            f"set provider.overrides.instanceType, or start the KAITO shim with {flag}"
+            f"set provider.overrides.instanceType, or start the KAITO provider with {flag}"
         )
     if mode == "byo" and overrides.instance_type is not None:
         yield (

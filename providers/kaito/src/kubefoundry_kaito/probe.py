@@ -11,7 +11,7 @@ from kubefoundry_sdk.provider.contract import Schema, UnsupportedSchema, Upstrea
 WORKSPACES: Final = UpstreamKind(group="kaito.sh", plural="workspaces", kind="Workspace")
 
 KNOWN_VERSIONS: Final = ("v1beta1", "v1alpha1")
-"""Versions that this shim can write, best first: v1beta1 is served and stored from KAITO 0.4.5 on."""
+"""Versions that this provider can write, best first: v1beta1 is served and stored from KAITO 0.4.5 on."""
 
 REQUIRED: Final = (
     "resource.count",

@@ -1,4 +1,4 @@
-"""The KAITO shim as a whole: what it registers, and its functions bound to the settings."""
+"""The KAITO provider as a whole: what it registers, and its functions bound to the settings."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ CONFIG_REFERENCE: Final = ("inference.config",)
 
 
 def build(arguments: Namespace) -> Provider:
-    """The shim as its flags make it. Raises ValueError for flags that do not go together."""
+    """The provider as its flags make it. Raises ValueError for flags that do not go together."""
     return provider(from_arguments(arguments))
 
 
 def provider(settings: Settings) -> Provider:
-    """The shim, ready for the SDK's runtime."""
+    """The provider, ready for the SDK's runtime."""
     return Provider(
         name=NAME,
         title="KAITO",

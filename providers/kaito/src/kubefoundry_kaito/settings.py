@@ -1,4 +1,4 @@
-"""What an administrator sets for this shim: how KAITO gets nodes, and images."""
+"""What an administrator sets for this provider: how KAITO gets nodes, and images."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Provisioning = Literal["byo", "auto"]
 """byo: pods go to nodes that exist. auto: KAITO makes nodes of an instance type (its node auto-provisioning).
 
 An operator flag of KAITO that its CRD does not show (KAITO api/v1beta1/workspace_validation.go @v0.12.0), and each
-mode refuses what the other needs; so the shim is told, or reads it off the operator's Deployment.
+mode refuses what the other needs; so the provider is told, or reads it off the operator's Deployment.
 """
 
 PROVISIONING: Final = "provisioning"
@@ -54,7 +54,7 @@ def is_preset(spec: ModelDeploymentSpec, settings: Settings) -> bool:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The shim's own flags; `--default-image` and those of every process are the SDK's."""
+    """The provider's own flags; `--default-image` and those of every process are the SDK's."""
     options.flag(
         parser,
         "--kaito-provisioning",

@@ -1,4 +1,4 @@
-"""The KubeRay shim as the SDK's runtime takes it."""
+"""The KubeRay provider as the SDK's runtime takes it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from kubefoundry_kuberay.probe import probe
 from kubefoundry_kuberay.render import render
 from kubefoundry_kuberay.serve_config import as_yaml
 from kubefoundry_kuberay.settings import Settings, from_arguments
-from kubefoundry_kuberay.status import clusters, given_up
+from kubefoundry_kuberay.status import clusters, must_recreate
 from kubefoundry_kuberay.supports import supports
 from kubefoundry_sdk.provider.contract import Capabilities, Document, Operator, Pods, Provider, UpstreamKind
 
 NAME: Final = "kuberay"
 
-YIELDED: Final = ("spec.rayClusterConfig.workerGroupSpecs[*].replicas",)
+IGNORED_DIFFERENCES: Final = ("spec.rayClusterConfig.workerGroupSpecs[*].replicas",)
 """Ray's autoscaler decides on the number of workers (cluster.py); KubeRay passes no change of it on either."""
 
 OPERATOR: Final = Operator(
@@ -64,8 +64,8 @@ def provider(settings: Settings) -> Provider:
         render=lambda deployment, schema: render(deployment, schema, settings),
         observe=observe,
         overrides=Overrides,
-        given_up=given_up,
-        yielded=YIELDED,
+        must_recreate=must_recreate,
+        ignored_differences=IGNORED_DIFFERENCES,
         settles=SETTLES,
         documents=(SERVE_CONFIG,),
         operator=OPERATOR,

@@ -1,4 +1,4 @@
-"""What an operator of KubeFoundry sets for this shim: images, and the Ray version inside them."""
+"""What an operator of KubeFoundry sets for this provider: images, and the Ray version inside them."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class Status:
     """endpoints: pods behind the Serve Service, the head among them. workers: ready ones of the active cluster.
 
     unseen: whether the operator has not taken up this generation. active, pending: applications there.
-    upgrading: whether there is a second cluster. head: HeadPodReady of the active cluster. written: when the shim
+    upgrading: whether there is a second cluster. head: HeadPodReady of the active cluster. written: when the provider
     changed the RayService last.
     """
 
@@ -118,7 +118,7 @@ def read(live: Object) -> Status:
     )
 
 
-def given_up(live: Object) -> bool:
+def must_recreate(live: Object) -> bool:
     return read(live).condition("Ready").reason == GIVEN_UP
 
 

@@ -76,7 +76,7 @@ class EngineSpec(ApiModel):
     @field_validator("args")
     @classmethod
     def _by_one_name_each(cls, args: dict[str, str], info: ValidationInfo) -> dict[str, str]:
-        """Shims see one spelling of each flag; what is stored stays as it was written."""
+        """Providers see one spelling of each flag; what is stored stays as it was written."""
         return engine_args.effective(info.data.get("type"), args)
 
 

@@ -34,10 +34,10 @@ APPLIED_GENERATION_ANNOTATION: Final = f"{GROUP}/applied-generation"
 
 
 def provider_manager(provider: str) -> str:
-    """The field manager of the shim of `provider` (contract §1)."""
+    """The field manager of provider `provider` (contract §1)."""
     return f"{provider}-provider"
 
 
 def provider_finalizer(provider: str) -> str:
-    """The finalizer that the shim of `provider` puts on a ModelDeployment (contract §4.12)."""
+    """The finalizer that provider `provider` puts on a ModelDeployment (contract §4.12)."""
     return f"{GROUP}/{provider}-provider"

@@ -1,7 +1,7 @@
 """Parts of a pod that a ModelDeployment carries as they are: environment variables and tolerations.
 
 They document and bound the CRD's schema (Kubernetes core/v1, as of 1.26); in the typed spec these parts stay
-JSON, because shims pass them on unchanged.
+JSON, because providers pass them on unchanged.
 """
 
 from __future__ import annotations

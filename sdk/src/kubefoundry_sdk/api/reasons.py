@@ -19,10 +19,10 @@ EXPLICIT_SELECTION: Final = "explicit provider selection"
 UPSTREAM_READY: Final = "UpstreamReady"
 UPSTREAM_OPERATOR_UP: Final = "UpstreamOperatorUp"
 RULES_VALID: Final = "RulesValid"
-"""Of an InferenceProviderConfig: the shim says the first two, the selector the third."""
+"""Of an InferenceProviderConfig: the provider says the first two, the selector the third."""
 
 SETTINGS_DISCOVERED: Final = "SettingsDiscovered"
-"""Of one, too: by a shim whose upstream operator tells settings."""
+"""Of one, too: by a provider whose upstream operator tells settings."""
 
 REASONS: Final[dict[str, frozenset[str]]] = {
     VALIDATED: frozenset({"ValidationPassed", "ValidationFailed"}),

@@ -1,9 +1,9 @@
-"""What a shim is: a description of its upstream kind and four pure functions on typed values.
+"""What a provider is: a description of its upstream kind and four pure functions on typed values.
 
 `probe(crd) -> schema`, `supports(deployment) -> problems`, `render(deployment) -> objects` and
 `observe(deployment, object) -> observation` get everything as arguments: no client, no clock, no global.
 The runtime (`kubefoundry_sdk.provider`) registers the provider, watches, applies, writes status and deletes
-(contract §4); a shim holds no code for any of that.
+(contract §4); a provider holds no code for any of that.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class UpstreamKind:
 class Schema:
     """The upstream CRD that is installed, as `probe` found it.
 
-    api_version: `group/version` to write and read through (the storage version where the shim knows it,
+    api_version: `group/version` to write and read through (the storage version where the provider knows it,
         contract §4.8).
-    features: names, the shim's own, of the optional fields that this CRD has.
+    features: names, the provider's own, of the optional fields that this CRD has.
     lost: what a ModelDeployment cannot ask for with this CRD and could with a newer one, a few words each.
     discovered: settings that the upstream operator's Deployment tells (`Operator.read`); the runtime adds them.
     """
@@ -50,20 +50,20 @@ class Schema:
 
 @dataclass(frozen=True, slots=True)
 class UnsupportedSchema:
-    """The installed CRD lacks what the shim needs: `missing` are field paths or versions."""
+    """The installed CRD lacks what the provider needs: `missing` are field paths or versions."""
 
     missing: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """The upstream operator: what shows whether it is up, and settings of the shim that its CRD does not show.
+    """The upstream operator: what shows whether it is up, and settings of the provider that its CRD does not show.
 
     deployment: the name under which the upstream's own documentation installs it.
     namespaces: where that documentation installs it. Elsewhere it is looked at only where an administrator says so.
     lease: the name of its leader election's Lease, in the same namespaces; None where it holds none.
     read: the Deployment (JSON) -> settings by name, empty where it tells none; None where no setting can be read.
-    stated: settings that an administrator gave the shim by flags: they go before what is read.
+    stated: settings that an administrator gave the provider by flags: they go before what is read.
     """
 
     deployment: str
@@ -75,7 +75,7 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A ModelDeployment as a shim sees it: validated and defaulted."""
+    """A ModelDeployment as a provider sees it: validated and defaulted."""
 
     name: str
     namespace: str
@@ -186,7 +186,7 @@ class Document:
     """A field whose text is a YAML document.
 
     kind: of the object that has it. path: keys from the object's root (`("data", "config.yaml")`).
-    write: the content -> the text, as the shim renders it.
+    write: the content -> the text, as the provider renders it.
     """
 
     kind: str
@@ -204,15 +204,15 @@ def in_place(old: Rendered, new: Rendered) -> str | None:
 
 
 def never(live: Object) -> bool:
-    """The `given_up` of a provider whose upstream takes up every change."""
+    """The `must_recreate` of a provider whose upstream takes up every change."""
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A shim. `name` is its InferenceProviderConfig's name, `title` how messages call it (003 §8).
+    """A provider. `name` is its InferenceProviderConfig's name, `title` how messages call it (003 §8).
 
-    version: of the shim's package, as `importlib.metadata` tells it (`0.1.0`).
+    version: of the provider's package, as `importlib.metadata` tells it (`0.1.0`).
 
     overrides: the typed form of `spec.provider.overrides`; wrong types make `ProviderCompatible` False, unknown
         keys at any depth are warned about (003 §4.15).
@@ -221,9 +221,9 @@ class Provider:
         each, empty when it can be deployed. The schema is None while the CRD is not installed.
     recreate: from two renders, why the upstream object must be deleted and made anew to become the second one
         (beyond the identity fields of 003 §4.11, which the runtime knows), or None.
-    given_up: whether the upstream operator looks at no further change of a live object: what the user changes next,
-        a refresh included, is made by deleting it and making it anew.
-    yielded: paths of the main object (`spec.groups[*].replicas`) that belong to others once it exists: an
+    must_recreate: whether the upstream operator ignores every further change of a live object: the user's next
+        change, a refresh included, then deletes and recreates it.
+    ignored_differences: paths of the main object (`spec.groups[*].replicas`) that belong to others once it exists: an
         autoscaler's counts. They are rendered at creation, and neither drift nor overwritten afterwards.
     render, observe: see `Rendered` and `Observation`; called only after `supports` found nothing.
     settles: seconds after acknowledging a change (`status.observedGeneration`) during which the upstream's status may
@@ -232,8 +232,8 @@ class Provider:
     named_by_content: paths of the main object (`inference.config`) that hold the name of a helper. The runtime adds a
         digest of the content to that name: another content is another helper, so that it can be tried while the
         old one serves, and the old one goes once nothing refers to it.
-    operator: what shows whether the upstream operator is up, and tells settings of the shim; looked at where the
-        shim's account may. None where there is nothing to find out.
+    operator: what shows whether the upstream operator is up, and tells settings of the provider; looked at where the
+        provider's account may. None where there is nothing to find out.
     pods: where the runtime finds out why what was deployed does not serve; None where the upstream says it itself.
     """
 
@@ -250,8 +250,8 @@ class Provider:
     selection_rules: tuple[SelectionRule, ...] = ()
     overrides: type[BaseModel] = NoOverrides
     recreate: Callable[[Rendered, Rendered], str | None] = in_place
-    given_up: Callable[[Object], bool] = never
-    yielded: tuple[str, ...] = ()
+    must_recreate: Callable[[Object], bool] = never
+    ignored_differences: tuple[str, ...] = ()
     settles: float = 0.0
     documents: tuple[Document, ...] = ()
     named_by_content: tuple[str, ...] = ()

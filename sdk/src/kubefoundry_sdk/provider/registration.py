@@ -61,7 +61,7 @@ class Registration:
                     await self._report()
                 wait, delay = self._interval, 0.2
             except ApiError as error:
-                # Deleted by an admin: a shim that runs is registered.
+                # Deleted by an admin: a provider that runs is registered.
                 registered = registered and not error.not_found
                 wait, delay = (error.retry_after or delay), min(delay * 2, 30.0)
                 log.warning("registering provider %s failed: %s", self._provider.name, error)
@@ -156,7 +156,7 @@ def registration(provider: Provider) -> Object:
 
 
 def upstream_condition(provider: Provider, schema: Any) -> Condition:
-    """`UpstreamReady`: whether the upstream CRD is there in a form that the shim can write."""
+    """`UpstreamReady`: whether the upstream CRD is there in a form that the provider can write."""
     crd = provider.upstream.crd
     if isinstance(schema, Schema):
         used = f"CRD {crd} is installed, {schema.api_version} is used"
@@ -173,7 +173,7 @@ def upstream_condition(provider: Provider, schema: Any) -> Condition:
     return _upstream(
         "False",
         "UnsupportedSchema",
-        f"CRD {crd} lacks {missing}; install a {provider.title} version that this shim supports",
+        f"CRD {crd} lacks {missing}; install a {provider.title} version that this provider supports",
     )
 
 

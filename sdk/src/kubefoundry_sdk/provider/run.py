@@ -1,4 +1,4 @@
-"""`run`: a provider as a process. All that a shim's console script has to call."""
+"""`run`: a provider as a process. All that a provider's console script has to call."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kubefoundry_sdk.provider.health.models_endpoint import directly, through_se
 from kubefoundry_sdk.provider.health.staleness import THRESHOLD, Silences
 from kubefoundry_sdk.provider.health.verification import ANSWER, Verification
 from kubefoundry_sdk.provider.reconcile import finalizer
-from kubefoundry_sdk.provider.reconcile.context import Shim
+from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.reconciler import reconcile
 from kubefoundry_sdk.provider.registration import Registration
 from kubefoundry_sdk.provider.watch.pod_creation import CreationWatch
@@ -25,7 +25,7 @@ from kubefoundry_sdk.provider.watch.upstream import Upstream
 from kubefoundry_sdk.provider.watch.upstream_operator import OperatorWatch
 from kubefoundry_sdk.provider.write import manifest
 from kubefoundry_sdk.runtime import options, process
-from kubefoundry_sdk.runtime.paced_queue import Spread
+from kubefoundry_sdk.runtime.paced_queue import PacedQueue
 from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.store import Key
 
@@ -36,7 +36,7 @@ def run(
     add_arguments: Callable[[argparse.ArgumentParser], None] | None = None,
     arguments: Sequence[str] | None = None,
 ) -> int:
-    """Runs the shim `kubefoundry-provider-NAME`; the process's exit code.
+    """Runs the provider `kubefoundry-provider-NAME`; the process's exit code.
 
     build: the provider from the parsed flags; `default_images` maps engines to images (`--default-image`). It may
     raise ValueError, whose text becomes the one line of a refused start.
@@ -172,7 +172,7 @@ def set_up(running: Process, provider: Provider) -> None:
         registration.poke()
         news.add(upstream.objects.keys())
 
-    news = Spread(lambda key: queue.add(key))
+    news = PacedQueue(lambda key: queue.add(key))
     operator = None
     if provider.operator:
         operator = OperatorWatch(running.client, provider.operator, upstream.settings, operator_changed)
@@ -186,7 +186,7 @@ def set_up(running: Process, provider: Provider) -> None:
     creations = None
     if provider.pods and provider.pods.creation_events:
         creations = CreationWatch(provider.pods, lambda key: queue.add(key))
-    shim = Shim(
+    context = Context(
         provider,
         running.client,
         running.recorder,
@@ -213,7 +213,7 @@ def set_up(running: Process, provider: Provider) -> None:
     async def turn(key: Key) -> float | None:
         if pods is not None:
             await pods.first_look()
-        return await reconcile(shim, key)
+        return await reconcile(context, key)
 
     queue = running.queue(provider.name, turn, of=deployments)
     deployments.subscribe(lambda key, obj: queue.add(key))

@@ -46,7 +46,7 @@ FINALIZER_TIMEOUT: Final = 300.0
 
 
 def finalizer_timeout(to: argparse.ArgumentParser) -> None:
-    """Adds the flag of all that take finalizers off: shims their own, core those of shims that are gone."""
+    """Adds the flag of all that take finalizers off: providers their own, core those of providers that are gone."""
     flag(
         to,
         "--finalizer-timeout",

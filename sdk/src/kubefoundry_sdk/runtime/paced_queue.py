@@ -13,7 +13,7 @@ RATE: Final = 25.0
 worked off at some hundred a second)."""
 
 
-class Spread:
+class PacedQueue:
     """`release`: called with a key when its turn has come. A key that waits already waits once."""
 
     def __init__(self, release: Callable[[Key], None]) -> None:

@@ -40,7 +40,7 @@ CRASH_LOOP: Final = "CrashLoopBackOff"
 OUT_OF_MEMORY: Final = "OOMKilled"
 
 LAST_WORDS: Final = {"terminationMessagePolicy": "FallbackToLogsOnError"}
-"""For containers that a shim renders: what a container logged last before it failed is then in the pod's status."""
+"""For containers that a provider renders: what it logged last before it failed is then in the pod's status."""
 
 PATIENCE: Final = timedelta(seconds=60)
 """A container that crashed has recovered once it has lived this much longer than twice its last life."""

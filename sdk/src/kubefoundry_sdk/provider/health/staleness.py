@@ -95,7 +95,7 @@ def judge(
     """Whether the status of an upstream object is stale.
 
     phase: what was observed; an upstream that says what is wrong is not silent, whatever generation it says it of.
-    stood: whether `StaleStatus` stands already: a shim that has just started does not take it back for the time
+    stood: whether `StaleStatus` stands already: a provider that has just started does not take it back for the time
         that it needs to see for itself.
     down: what shows that the operator is down, None where nothing does. now: monotonic seconds.
     """

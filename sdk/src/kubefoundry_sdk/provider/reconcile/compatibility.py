@@ -1,4 +1,4 @@
-"""Whether a provider can serve a deployment: capabilities, overrides, and what the shim itself refuses.
+"""Whether a provider can serve a deployment: capabilities, overrides, and what the provider itself refuses.
 
 Texts of the capability checks are those of 003 §8, second table.
 """

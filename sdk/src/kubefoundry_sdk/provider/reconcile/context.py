@@ -1,4 +1,4 @@
-"""What a turn of a shim works with."""
+"""What a turn of a provider works with."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kubefoundry_sdk.provider.watch.pods import PodWatch
 from kubefoundry_sdk.provider.watch.upstream import Upstream
 from kubefoundry_sdk.provider.watch.upstream_operator import OperatorWatch
 from kubefoundry_sdk.provider.write import apply
-from kubefoundry_sdk.provider.write.drift import Corrections
+from kubefoundry_sdk.provider.write.drift import Repairs
 from kubefoundry_sdk.provider.write.manifest import Record
 from kubefoundry_sdk.provider.write.version_drift import Looks
 from kubefoundry_sdk.runtime.recorder import Recorder
@@ -30,7 +30,7 @@ from kubefoundry_sdk.runtime.waits import Waits
 
 
 @dataclass(slots=True)
-class Shim:
+class Context:
     """What a reconcile works with. `helpers` is None for a provider without helper objects, `pods` for one that
     names none.
 
@@ -50,7 +50,7 @@ class Shim:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     failures: Failures = field(default_factory=Failures)
     refusals: apply.Refusals = field(default_factory=apply.Refusals)
-    corrections: Corrections = field(default_factory=Corrections)
+    repairs: Repairs = field(default_factory=Repairs)
     looks: Looks = field(default_factory=Looks)
     waits: Waits = field(init=False)
     """For the clean-up of other providers."""
@@ -82,7 +82,7 @@ class Shim:
         """The ModelDeployment is gone."""
         self.failures.forget(key)
         self.refusals.forget(key)
-        self.corrections.forget(key)
+        self.repairs.forget(key)
         self.looks.forget(key)
         self.waits.forget(key)
         self.deletions.forget(key)

@@ -9,7 +9,7 @@ from kubefoundry_sdk.api import conditions, names, reasons
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.reconcile import finalizer, foreign_status, release, retained
-from kubefoundry_sdk.provider.reconcile.context import Shim
+from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.observation import observe
 from kubefoundry_sdk.provider.reconcile.report import Report, Stop
 from kubefoundry_sdk.provider.write import manifest
@@ -19,65 +19,65 @@ from kubefoundry_sdk.runtime.store import key_of
 log = logging.getLogger(__name__)
 
 
-async def terminate(shim: Shim, live: Object, tells: bool) -> float | None:
+async def terminate(context: Context, live: Object, tells: bool) -> float | None:
     """Step 2: delete upstream, wait, let the ModelDeployment go; after the time-out in any case.
 
     tells: whether the status is ours to write.
     Raises ApiError or Unreachable, before the time-out, where the deletion upstream fails.
     """
-    remaining = _time_left(shim, live)
+    remaining = _time_left(context, live)
     try:
         left = await finalizer.clean_up(
-            shim.client, live, shim.upstream.kind, shim.upstream.objects, shim.helpers
+            context.client, live, context.upstream.kind, context.upstream.objects, context.helpers
         )
     except ApiError as error:
         if remaining > 0:
             if tells and error.rejected:
                 await _tell_terminating(
-                    shim, live, f"Deleting what was made upstream failed: {error.message}"
+                    context, live, f"Deleting what was made upstream failed: {error.message}"
                 )
             raise
         left = [str(error)]
     if left and remaining > 0:
         if tells:
-            await _tell_terminating(shim, live, f"Waiting for {', '.join(left)} to be deleted")
+            await _tell_terminating(context, live, f"Waiting for {', '.join(left)} to be deleted")
         return remaining + 0.1
-    await _release(shim, live, left)
+    await _release(context, live, left)
     return None
 
 
-async def give_up(shim: Shim, live: Object) -> float | None:
+async def give_up(context: Context, live: Object) -> float | None:
     """Step 2 while the upstream objects are not known, because the API server does not list them."""
-    remaining = _time_left(shim, live)
+    remaining = _time_left(context, live)
     if remaining > 0:
         return remaining + 0.1
     meta = live["metadata"]
-    upstream = shim.provider.upstream
+    upstream = context.provider.upstream
     left = f"{upstream.kind} {meta['namespace']}/{meta['name']} (unknown: {upstream.crd} cannot be listed)"
-    await _release(shim, live, [left])
+    await _release(context, live, [left])
     return None
 
 
-def _time_left(shim: Shim, live: Object) -> float:
+def _time_left(context: Context, live: Object) -> float:
     """Seconds until the finalizer goes in any case, from when this process first saw the deletion."""
     now = asyncio.get_running_loop().time()
-    return shim.deletions.left(key_of(live), [live["metadata"]["uid"]], now)
+    return context.deletions.left(key_of(live), [live["metadata"]["uid"]], now)
 
 
-async def _release(shim: Shim, live: Object, left: list[str]) -> None:
+async def _release(context: Context, live: Object, left: list[str]) -> None:
     """Takes our finalizer off, and says what is left behind."""
     meta = live["metadata"]
     if left:
         note = "Finalizer removed after timeout, provider resource may be orphaned"
         log.warning("%s/%s: %s: %s", meta["namespace"], meta["name"], note, ", ".join(left))
-        shim.recorder.event(live, "Warning", "FinalizerTimeout", f"{note}: {', '.join(left)}")
-    own = names.provider_finalizer(shim.provider.name)
-    current = shim.deployments.get((meta["namespace"], meta["name"]))
+        context.recorder.event(live, "Warning", "FinalizerTimeout", f"{note}: {', '.join(left)}")
+    own = names.provider_finalizer(context.provider.name)
+    current = context.deployments.get((meta["namespace"], meta["name"]))
     if current and current["metadata"]["uid"] == meta["uid"]:
-        await finalizer.remove(shim.client, shim.deployments, current, own, manager=shim.manager)
+        await finalizer.remove(context.client, context.deployments, current, own, manager=context.manager)
 
 
-async def _tell_terminating(shim: Shim, live: Object, message: str) -> None:
+async def _tell_terminating(context: Context, live: Object, message: str) -> None:
     generation = live["metadata"]["generation"]
     wanted = {
         "phase": "Terminating",
@@ -90,69 +90,80 @@ async def _tell_terminating(shim: Shim, live: Object, message: str) -> None:
             conditions.condition(reasons.READY, False, "Progressing", message, generation=generation),
         ],
     }
-    await status.write(shim.client, shim.deployments, MODEL_DEPLOYMENTS, live, wanted, manager=shim.manager)
+    await status.write(
+        context.client, context.deployments, MODEL_DEPLOYMENTS, live, wanted, manager=context.manager
+    )
 
 
-async def let_go(shim: Shim, live: Object) -> float | None:
+async def let_go(context: Context, live: Object) -> float | None:
     """Step 4: another provider's, or nobody's. Seconds until another turn is due, or None.
 
     What serves goes on serving and being observed until the chosen provider has said that it takes over. Then all
     that we have made is deleted, by ownership: whoever has removed our finalizer, or created it late.
     """
     key, meta = key_of(live), live["metadata"]
-    upstream = shim.upstream.objects.get(key) if shim.upstream.kind else None
-    if upstream and manifest.made_by(upstream, meta["uid"], shim.manager):
-        # Of others' ModelDeployments we keep too little to decide on (`shim.trim`) until our finalizer is there.
-        await finalizer.restore(shim.client, shim.deployments, live, shim.provider.name)
-        current = shim.deployments.get(key)
+    upstream = context.upstream.objects.get(key) if context.upstream.kind else None
+    if upstream and manifest.made_by(upstream, meta["uid"], context.manager):
+        # Of others' ModelDeployments we keep too little to decide on (`provider.trim`) until our finalizer is there.
+        await finalizer.restore(context.client, context.deployments, live, context.provider.name)
+        current = context.deployments.get(key)
         if current is None or current["metadata"]["uid"] != meta["uid"]:
             return None
         live = current
-        if why := release.waits_for(live, shim.manager):
-            return await _keep(shim, live, why)
+        if why := release.waits_for(live, context.manager):
+            return await _keep(context, live, why)
     elif not _chosen(live):
         return None
     if await finalizer.clean_up(
-        shim.client, live, shim.upstream.kind, shim.upstream.objects, shim.helpers, shim.manager
+        context.client,
+        live,
+        context.upstream.kind,
+        context.upstream.objects,
+        context.helpers,
+        context.manager,
     ):
-        why = f"{shim.provider.title} is being removed for provider {_chosen(live)}"
-        return await _keep(shim, live, why, reason="Terminating")
-    await _write(shim, live, {})
-    current = shim.deployments.get(key)
-    if current and current["metadata"]["uid"] == meta["uid"] and finalizer.has(current, shim.provider.name):
-        own = names.provider_finalizer(shim.provider.name)
-        await finalizer.remove(shim.client, shim.deployments, current, own, manager=shim.manager)
+        why = f"{context.provider.title} is being removed for provider {_chosen(live)}"
+        return await _keep(context, live, why, reason="Terminating")
+    await _write(context, live, {})
+    current = context.deployments.get(key)
+    if (
+        current
+        and current["metadata"]["uid"] == meta["uid"]
+        and finalizer.has(current, context.provider.name)
+    ):
+        own = names.provider_finalizer(context.provider.name)
+        await finalizer.remove(context.client, context.deployments, current, own, manager=context.manager)
     return None
 
 
-async def _keep(shim: Shim, live: Object, why: str, reason: str = "") -> float | None:
+async def _keep(context: Context, live: Object, why: str, reason: str = "") -> float | None:
     """Goes on telling what serves. The conditions of a chosen provider are its own to write, so ours go."""
     report = Report(live["metadata"]["generation"])
     if _chosen(live):
         report.stop = Stop(reasons.PROVIDER_SELECTED, reason, why, failed=False)
     else:
-        retained.as_before(live, report, shim.manager)
-    due = observe(shim, live, report)
-    told = report.status(shim.provider) if release.speaks(live, shim.manager) else {}
-    await _write(shim, live, told)
+        retained.as_before(live, report, context.manager)
+    due = observe(context, live, report)
+    told = report.status(context.provider) if release.speaks(live, context.manager) else {}
+    await _write(context, live, told)
     return due
 
 
-async def _write(shim: Shim, live: Object, fields: Object) -> None:
+async def _write(context: Context, live: Object, fields: Object) -> None:
     try:
         await status.write(
-            shim.client, shim.deployments, MODEL_DEPLOYMENTS, live, fields, manager=shim.manager
+            context.client, context.deployments, MODEL_DEPLOYMENTS, live, fields, manager=context.manager
         )
     except ApiError as error:
         if error.code != 422:
             raise
         # Somebody has a part of a condition that we give up, and that part alone is none.
-        given_up = release.conditions_of(live, shim.manager) - {
+        given_up = release.conditions_of(live, context.manager) - {
             item["type"] for item in fields.get("conditions", ())
         }
-        current = await foreign_status.remove(shim, live, (), given_up)
+        current = await foreign_status.remove(context, live, (), given_up)
         await status.write(
-            shim.client, shim.deployments, MODEL_DEPLOYMENTS, current, fields, manager=shim.manager
+            context.client, context.deployments, MODEL_DEPLOYMENTS, current, fields, manager=context.manager
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Kind, Object
-from kubefoundry_sdk.provider.reconcile.context import Shim
+from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.report import Report
 from kubefoundry_sdk.provider.write import apply, drift
 from kubefoundry_sdk.provider.write.plan import Plan
@@ -15,7 +15,9 @@ SHOWN = 5
 """Fields that a message names at most."""
 
 
-async def put_back(shim: Shim, kind: Kind, todo: Plan, deployment: Object, report: Report) -> float | None:
+async def put_back(
+    context: Context, kind: Kind, todo: Plan, deployment: Object, report: Report
+) -> float | None:
     """Applies again what the plan corrects, with an Event that names fields and manager.
 
     After `drift.LIMIT` times it says so, once, and changes nothing; seconds until the next try then, else None.
@@ -23,25 +25,25 @@ async def put_back(shim: Shim, kind: Kind, todo: Plan, deployment: Object, repor
     """
     key: Key = (deployment["metadata"]["namespace"], deployment["metadata"]["name"])
     now = asyncio.get_running_loop().time()
-    if wait := shim.corrections.wait(key, now):
-        report.created = _given_up(todo)
-        shim.recorder.event(deployment, "Warning", "DriftDetected", report.created)
+    if wait := context.repairs.wait(key, now):
+        report.created = _left_alone(todo)
+        context.recorder.event(deployment, "Warning", "DriftDetected", report.created)
         return wait
-    for obj, paths in todo.corrections:
+    for obj, paths in todo.repairs:
         main = obj is todo.main
-        addressed, store = (kind, shim.upstream.objects) if main else (CONFIG_MAPS, shim.helpers)
+        addressed, store = (kind, context.upstream.objects) if main else (CONFIG_MAPS, context.helpers)
         assert store is not None
         # Read first: by the apply the fields become ours.
-        writer = await apply.last_writer(shim.client, addressed, obj, paths, manager=shim.manager)
-        await apply.put_back(shim.client, addressed, store, obj, manager=shim.manager)
+        writer = await apply.last_writer(context.client, addressed, obj, paths, manager=context.manager)
+        await apply.put_back(context.client, addressed, store, obj, manager=context.manager)
         note = f"Provider resource was modified directly, reconciling: {_fields(obj, paths)} by {writer}"
-        shim.recorder.event(deployment, "Warning", "DriftDetected", note)
-    shim.corrections.note(key, now)
+        context.recorder.event(deployment, "Warning", "DriftDetected", note)
+    context.repairs.note(key, now)
     return None
 
 
-def _given_up(todo: Plan) -> str:
-    changed = " and ".join(_fields(obj, paths) for obj, paths in todo.corrections)
+def _left_alone(todo: Plan) -> str:
+    changed = " and ".join(_fields(obj, paths) for obj, paths in todo.repairs)
     minutes = f"{drift.WINDOW / 60:.0f} minutes"
     return (
         f"Someone keeps changing {changed}: put back {drift.LIMIT} times in {minutes}, now left alone until "

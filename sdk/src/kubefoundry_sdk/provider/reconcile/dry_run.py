@@ -14,7 +14,7 @@ from kubefoundry_sdk.api.conditions import clip
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.provider.reconcile import finalizer
-from kubefoundry_sdk.provider.reconcile.context import Shim
+from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.report import Stop
 from kubefoundry_sdk.provider.write import apply, manifest
 from kubefoundry_sdk.provider.write.plan import Plan
@@ -96,11 +96,11 @@ def _asked_for(missing: list[Object], words: str) -> str | None:
     return None
 
 
-async def withdraw(shim: Shim, key: Key) -> None:
+async def withdraw(context: Context, key: Key) -> None:
     """Takes an earlier result off: what it tells does not hold any more. No request where there is none."""
-    live = shim.deployments.get(key)
-    if live is not None and finalizer.owns_result(live, shim.provider.name):
-        held = finalizer.has(live, shim.provider.name)
+    live = context.deployments.get(key)
+    if live is not None and finalizer.owns_result(live, context.provider.name):
+        held = finalizer.has(live, context.provider.name)
         await finalizer.own(
-            shim.client, shim.deployments, live, shim.provider.name, hold=held, dry_run_result=None
+            context.client, context.deployments, live, context.provider.name, hold=held, dry_run_result=None
         )

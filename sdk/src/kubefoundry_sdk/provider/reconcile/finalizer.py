@@ -1,4 +1,4 @@
-"""The shim's finalizer on a ModelDeployment, and the clean-up that it stands for (contract §4.2, §4.4, §4.12)."""
+"""The provider's finalizer on a ModelDeployment, and the clean-up that it stands for (contract §4.2, §4.4, §4.12)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def owns_result(deployment: Object, provider: str) -> bool:
 async def own(
     client: Client, store: Store, deployment: Object, provider: str, *, hold: bool, dry_run_result: str | None
 ) -> None:
-    """Makes finalizer and dry-run result what the shim owns of the ModelDeployment itself; no request if they are.
+    """Makes finalizer and dry-run result what the provider owns of the ModelDeployment itself; no request if they
+    are.
 
     By server-side apply, guarded by the uid: a ModelDeployment made anew is another object. Raises apply.Refused
     where somebody else uses our field manager.

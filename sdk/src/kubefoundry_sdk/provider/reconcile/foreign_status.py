@@ -7,24 +7,26 @@ from typing import Any, Final
 
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.provider.reconcile.context import Shim
+from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.runtime.store import key_of
 
 _PUBLISHED: Final = ("endpoint", "replicas")
 """What clients and autoscalers act on."""
 
 
-async def unpublish(shim: Shim, live: Object, wanted: Mapping[str, Any]) -> None:
+async def unpublish(context: Context, live: Object, wanted: Mapping[str, Any]) -> None:
     """Removes published fields that we do not state; no request where there are none.
 
     live: the object with the status that we have written. wanted: all of that. Raises ApiError.
     """
     left = [name for name in _PUBLISHED if name in (live.get("status") or {}) and name not in wanted]
     if left:
-        await remove(shim, live, left, ())
+        await remove(context, live, left, ())
 
 
-async def remove(shim: Shim, live: Object, fields: Collection[str], conditions: Collection[str]) -> Object:
+async def remove(
+    context: Context, live: Object, fields: Collection[str], conditions: Collection[str]
+) -> Object:
     """Removes these fields and the conditions of these types, whoever has written them; the object as stored.
 
     Raises ApiError, a conflict where the object has changed meanwhile.
@@ -41,12 +43,12 @@ async def remove(shim: Shim, live: Object, fields: Collection[str], conditions: 
     if len(operations) == 1:
         return live
     try:
-        stored = await shim.client.json_patch(
+        stored = await context.client.json_patch(
             MODEL_DEPLOYMENTS,
             meta["name"],
             meta["namespace"],
             operations,
-            manager=shim.manager,
+            manager=context.manager,
             subresource="/status",
         )
     except ApiError as error:
@@ -54,5 +56,5 @@ async def remove(shim: Shim, live: Object, fields: Collection[str], conditions: 
             # A failed test is answered as Invalid; to us it is a conflict like any other.
             raise ApiError(409, "Conflict", error.message) from error
         raise
-    shim.deployments.put(stored)
-    return shim.deployments.get(key_of(live)) or stored
+    context.deployments.put(stored)
+    return context.deployments.get(key_of(live)) or stored

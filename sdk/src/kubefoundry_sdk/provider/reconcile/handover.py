@@ -9,7 +9,7 @@ import asyncio
 
 from kubefoundry_sdk.api import handover, managed_fields, reasons
 from kubefoundry_sdk.api.kinds import Kind, Object
-from kubefoundry_sdk.provider.reconcile.context import Shim
+from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.report import Stop
 from kubefoundry_sdk.provider.write import apply
 from kubefoundry_sdk.provider.write.plan import Plan
@@ -22,7 +22,7 @@ def others(deployment: Object, provider: str) -> list[str]:
 
 
 async def wait(
-    shim: Shim, kind: Kind, todo: Plan, digest: str, live: Object, upstream: Object | None
+    context: Context, kind: Kind, todo: Plan, digest: str, live: Object, upstream: Object | None
 ) -> Stop | None:
     """Step 6: what is waited for, None once nothing is. Its `retry` tells for how long at most.
 
@@ -31,19 +31,19 @@ async def wait(
     digest: of the plan. upstream: an object of ours that stands there already. Raises as `apply.write`.
     """
     key = key_of(live)
-    holding = others(live, shim.provider.name)
+    holding = others(live, context.provider.name)
     if not holding:
-        shim.waits.forget(key)
-        shim.tried.pop(key, None)
+        context.waits.forget(key)
+        context.tried.pop(key, None)
         return None
-    if upstream is None and shim.tried.get(key) != digest:
-        await apply.try_replacement(shim.client, kind, shim.helpers, todo, manager=shim.manager)
-        shim.tried[key] = digest
+    if upstream is None and context.tried.get(key) != digest:
+        await apply.try_replacement(context.client, kind, context.helpers, todo, manager=context.manager)
+        context.tried[key] = digest
     now = asyncio.get_running_loop().time()
-    left = shim.waits.left(key, [live["metadata"]["uid"], *holding], now)
+    left = context.waits.left(key, [live["metadata"]["uid"], *holding], now)
     if left > 0:
         return waiting(holding, left)
-    shim.recorder.event(live, "Warning", "FinalizerTimeout", given_up(holding, shim.waits.timeout))
+    context.recorder.event(live, "Warning", "FinalizerTimeout", timed_out(holding, context.waits.timeout))
     return None
 
 
@@ -59,7 +59,7 @@ def waiting(holding: list[str], left: float) -> Stop:
     return Stop(reasons.RESOURCE_CREATED, "WaitingForCleanup", message, failed=False, retry=left)
 
 
-def given_up(holding: list[str], timeout: float) -> str:
+def timed_out(holding: list[str], timeout: float) -> str:
     """What the Event says when the time is over."""
     return (
         f"Provider {', '.join(holding)} has not cleaned up in {timeout:.0f} s; going on without. "

@@ -14,7 +14,7 @@ from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.contract import Deployment, Endpoint, Observation, Replicas
 from kubefoundry_sdk.provider.health import acknowledgement, pod_causes, staleness
 from kubefoundry_sdk.provider.reconcile import failures
-from kubefoundry_sdk.provider.reconcile.context import Shim, read
+from kubefoundry_sdk.provider.reconcile.context import Context, read
 from kubefoundry_sdk.provider.reconcile.report import Report
 from kubefoundry_sdk.provider.write import manifest
 from kubefoundry_sdk.runtime.store import key_of
@@ -26,22 +26,22 @@ AGAIN: Final = 300.0
 """Seconds until an object that could not be read is read again though nothing has changed."""
 
 
-def observe(shim: Shim, live: Object, report: Report) -> float | None:
+def observe(context: Context, live: Object, report: Report) -> float | None:
     """Fills the report; seconds after which another look is due although nothing has changed, or None."""
     try:
-        return _observe(shim, live, report)
+        return _observe(context, live, report)
     except Exception as error:
         log.exception("the status of %s/%s cannot be read", *key_of(live))
-        _not_read(shim, live, report, failures.described(error))
+        _not_read(context, live, report, failures.described(error))
         return AGAIN
 
 
-def _not_read(shim: Shim, live: Object, report: Report, fault: str) -> None:
+def _not_read(context: Context, live: Object, report: Report, fault: str) -> None:
     """What was read last stands: what serves is not taken back for a fault in reading."""
     before = live.get("status") or {}
     counts, endpoint = before.get("replicas") or {}, before.get("endpoint") or {}
-    named = f"{shim.provider.upstream.kind} '{live['metadata']['name']}'"
-    message = f"Provider {shim.provider.name} cannot read the status of {named}: {fault}"
+    named = f"{context.provider.upstream.kind} '{live['metadata']['name']}'"
+    message = f"Provider {context.provider.name} cannot read the status of {named}: {fault}"
     phase: Any = before.get("phase")
     ready = conditions.find(before.get("conditions"), reasons.READY) or {}
     stands = phase in ("Pending", "Failed") or (phase == "Running" and "service" in endpoint)
@@ -55,32 +55,32 @@ def _not_read(shim: Shim, live: Object, report: Report, fault: str) -> None:
     report.stale, report.stale_reason = message, "ProviderError"
 
 
-def _observe(shim: Shim, live: Object, report: Report) -> float | None:
+def _observe(context: Context, live: Object, report: Report) -> float | None:
     meta = live["metadata"]
     key = (meta["namespace"], meta["name"])
-    upstream = shim.upstream.objects.get(key)
+    upstream = context.upstream.objects.get(key)
     if upstream is None or not manifest.made_for(upstream, meta["uid"]):
-        shim.verification.forget(key)
+        context.verification.forget(key)
         return None
     deployment = as_applied(live, upstream)
     if deployment is None:
         return None
     report.live = upstream
-    seen = report.observation = shim.provider.observe(deployment, upstream)
+    seen = report.observation = context.provider.observe(deployment, upstream)
     due = None
     if upstream["metadata"].get("deletionTimestamp"):
         # it serves to its end
         report.endpoint = (live.get("status") or {}).get("endpoint")
     else:
-        due = _explain(shim, upstream, report)
-        due = _soonest(due, _hold(shim, live, upstream, report))
-    _verify(shim, live, deployment, report)
+        due = _explain(context, upstream, report)
+        due = _soonest(due, _hold(context, live, upstream, report))
+    _verify(context, live, deployment, report)
     verdict = staleness.judge(
-        shim.silences,
+        context.silences,
         upstream,
         phase=seen.phase,
         stood=conditions.is_true((live.get("status") or {}).get("conditions"), reasons.STALE_STATUS),
-        down=shim.operator.down if shim.operator else None,
+        down=context.operator.down if context.operator else None,
         now=asyncio.get_running_loop().time(),
     )
     report.stale = verdict.message
@@ -105,7 +105,7 @@ def _soonest(*waits: float | None) -> float | None:
     return min((wait for wait in waits if wait is not None), default=None)
 
 
-def _hold(shim: Shim, live: Object, upstream: Object, report: Report) -> float | None:
+def _hold(context: Context, live: Object, upstream: Object, report: Report) -> float | None:
     """Leaves the generation as it was told while the upstream tells of before; seconds until that may be over."""
     if report.observation is None or report.observation.phase != "Running":
         return None
@@ -116,34 +116,34 @@ def _hold(shim: Shim, live: Object, upstream: Object, report: Report) -> float |
     if told >= report.generation:
         return None
     now = asyncio.get_running_loop().time()
-    left = shim.acknowledgements.left(upstream, shim.provider.settles, now)
+    left = context.acknowledgements.left(upstream, context.provider.settles, now)
     if not left:
         return None
     report.seen_generation = told
     return left if left < acknowledgement.NOT_YET else None
 
 
-def _explain(shim: Shim, upstream: Object, report: Report) -> float | None:
+def _explain(context: Context, upstream: Object, report: Report) -> float | None:
     """Adds what the pods tell; seconds until that may be over."""
-    now = shim.now()
-    there = shim.pods.of(upstream) if shim.pods else []
+    now = context.now()
+    there = context.pods.of(upstream) if context.pods else []
     why = pod_causes.cause(there, now)
-    if why is None and shim.creations is not None:
-        why = shim.creations.cause(upstream, there)
+    if why is None and context.creations is not None:
+        why = context.creations.cause(upstream, there)
     if why is None or report.observation is None:
         return None
-    report.observation = pod_causes.explain(report.observation, why, shim.provider.title)
+    report.observation = pod_causes.explain(report.observation, why, context.provider.title)
     return (why.until - now).total_seconds() if why.until else None
 
 
-def _verify(shim: Shim, live: Object, deployment: Deployment, report: Report) -> None:
+def _verify(context: Context, live: Object, deployment: Deployment, report: Report) -> None:
     """Takes Running back where the endpoint is to be verified and is not."""
     seen, upstream = report.observation, report.live
-    if seen is None or upstream is None or seen.phase != "Running" or not shim.verification.wanted(live):
-        shim.verification.forget((deployment.namespace, deployment.name))
+    if seen is None or upstream is None or seen.phase != "Running" or not context.verification.wanted(live):
+        context.verification.forget((deployment.namespace, deployment.name))
         return
-    if problem := shim.verification.verdict(deployment, upstream, seen.endpoint):
-        message = f"{shim.provider.title} reports the model as ready, but {problem}"
+    if problem := context.verification.verdict(deployment, upstream, seen.endpoint):
+        message = f"{context.provider.title} reports the model as ready, but {problem}"
         report.observation = replace(
             seen,
             phase="Deploying",

@@ -6,7 +6,7 @@ from typing import Final
 
 from kubefoundry_sdk.api import managed_fields, names
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.provider.reconcile.context import Shim
+from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.runtime import status
 
 MESSAGE: Final = "reconciliation paused"
@@ -16,13 +16,15 @@ def paused(deployment: Object) -> bool:
     return (deployment["metadata"].get("annotations") or {}).get(names.PAUSED_ANNOTATION) == "true"
 
 
-async def hold(shim: Shim, live: Object) -> None:
-    """Keeps every status field that the shim owns as it is, and says why nothing moves."""
-    fields = managed_fields.owned(live, shim.manager, "status")
+async def hold(context: Context, live: Object) -> None:
+    """Keeps every status field that the provider owns as it is, and says why nothing moves."""
+    fields = managed_fields.owned(live, context.manager, "status")
     if fields is None:
         return
     owned = managed_fields.project(live.get("status") or {}, fields.get("f:status", {}))
     wanted = {**owned, "message": MESSAGE}
     for item in wanted.get("conditions", ()):
         item.pop("lastTransitionTime", None)
-    await status.write(shim.client, shim.deployments, MODEL_DEPLOYMENTS, live, wanted, manager=shim.manager)
+    await status.write(
+        context.client, context.deployments, MODEL_DEPLOYMENTS, live, wanted, manager=context.manager
+    )

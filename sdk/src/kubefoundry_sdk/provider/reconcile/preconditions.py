@@ -5,15 +5,15 @@ from __future__ import annotations
 from kubefoundry_sdk.api import reasons
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.contract import Deployment, Provider, UnsupportedSchema
-from kubefoundry_sdk.provider.reconcile.context import Shim
+from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.report import Stop
 from kubefoundry_sdk.provider.write import manifest
 
 
-def standing_there(shim: Shim, deployment: Deployment, wanted: list[Object]) -> Stop | None:
+def standing_there(context: Context, deployment: Deployment, wanted: list[Object]) -> Stop | None:
     """A live object of a wanted name that is not ours to write."""
     for obj in wanted:
-        store = shim.upstream.objects if obj is wanted[0] else shim.helpers
+        store = context.upstream.objects if obj is wanted[0] else context.helpers
         live = store.get((deployment.namespace, obj["metadata"]["name"])) if store is not None else None
         if live is None:
             continue
@@ -43,7 +43,7 @@ def no_schema(provider: Provider, schema: object) -> Stop:
     if isinstance(schema, UnsupportedSchema):
         message = (
             f"CRD {provider.upstream.crd} lacks {', '.join(schema.missing)}; "
-            f"install a {provider.title} version that this shim supports"
+            f"install a {provider.title} version that this provider supports"
         )
         return Stop(reasons.RESOURCE_CREATED, "UnsupportedSchema", message, failed=False)
     message = (

@@ -7,7 +7,7 @@ import logging
 from kubefoundry_sdk.api import reasons
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.provider.contract import Deployment
-from kubefoundry_sdk.provider.reconcile.context import Shim
+from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.report import Stop
 from kubefoundry_sdk.provider.write import apply, manifest, record_trust
 from kubefoundry_sdk.provider.write.manifest import Record
@@ -16,7 +16,7 @@ from kubefoundry_sdk.provider.write.plan import Plan
 log = logging.getLogger(__name__)
 
 
-def applied(shim: Shim, deployment: Deployment, upstream: Object | None) -> Record | None:
+def applied(context: Context, deployment: Deployment, upstream: Object | None) -> Record | None:
     """What was applied last: to the object that stands there, or to the one that is going or gone."""
     key = (deployment.namespace, deployment.name)
     if upstream is not None and manifest.made_for(upstream, deployment.uid):
@@ -24,26 +24,28 @@ def applied(shim: Shim, deployment: Deployment, upstream: Object | None) -> Reco
         if found is not None:
             found = record_trust.of_what_runs(found, upstream)
         if not upstream["metadata"].get("deletionTimestamp"):
-            shim.leaving.pop(key, None)
+            context.leaving.pop(key, None)
             return found
         if found is not None:
             # Nothing tells later what ran.
-            shim.leaving.setdefault(key, (deployment.uid, record_trust.believed(found, upstream, upstream)))
-    uid, record = shim.leaving.get(key, ("", None))
+            context.leaving.setdefault(
+                key, (deployment.uid, record_trust.believed(found, upstream, upstream))
+            )
+    uid, record = context.leaving.get(key, ("", None))
     return record if uid == deployment.uid else None
 
 
-async def start(shim: Shim, kind: Kind, todo: Plan, upstream: Object) -> Stop:
+async def start(context: Context, kind: Kind, todo: Plan, upstream: Object) -> Stop:
     """Step 13: the new object is tried first, then the old one is deleted; its event brings the turn that creates.
 
     The helpers that the old object uses stay as they are until it is gone.
     """
-    await apply.try_replacement(shim.client, kind, shim.helpers, todo, manager=shim.manager)
+    await apply.try_replacement(context.client, kind, context.helpers, todo, manager=context.manager)
     if (record := manifest.applied(todo.main)) is not None:
         meta = upstream["metadata"]
         owner = todo.main["metadata"]["ownerReferences"][0]["uid"]
-        shim.leaving[meta["namespace"], meta["name"]] = (owner, record)
-    await apply.remove(shim.client, kind, upstream)
+        context.leaving[meta["namespace"], meta["name"]] = (owner, record)
+    await apply.remove(context.client, kind, upstream)
     named = f"{kind.kind} '{upstream['metadata']['name']}'"
     log.info(
         "recreating %s/%s: %s", upstream["metadata"]["namespace"], upstream["metadata"]["name"], todo.recreate

@@ -1,4 +1,4 @@
-"""What a shim writes into a ModelDeployment's status (contract §3), made from what a reconcile found out."""
+"""What a provider writes into a ModelDeployment's status (contract §3), made from what a reconcile found out."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Report:
     notes: list[str] = field(default_factory=list)
 
     def status(self, provider: Provider) -> dict[str, Any]:
-        """The status fields of contract §3 that belong to the shim of `status.provider.name`."""
+        """The status fields of contract §3 that belong to the provider that `status.provider.name` names."""
         phase, reason, message = self._outcome()
         status: dict[str, Any] = {
             "phase": phase,

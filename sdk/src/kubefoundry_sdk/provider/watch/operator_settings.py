@@ -58,7 +58,7 @@ class OperatorSettings:
             if self.source
             else f"no Deployment {self._operator.deployment} is seen in {self._where}"
         )
-        message = f"{seen}; the shim's defaults hold: where they are wrong, state the settings by flags"
+        message = f"{seen}; the provider's defaults hold: where they are wrong, state the settings by flags"
         return _condition("False", "NotTold", message)
 
 

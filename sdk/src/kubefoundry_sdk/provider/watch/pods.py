@@ -13,8 +13,8 @@ from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.store import Key, Store
 
 FIRST_LOOK: Final = 10.0
-"""Seconds that reconciling waits for the first list of pods. Without it a shim's restart would call Deploying what
-fails because of a pod."""
+"""Seconds that reconciling waits for the first list of pods. Without it a provider's restart would call Deploying
+what fails because of a pod."""
 
 Owner = tuple[str, str]
 """Namespace, and value of the provider's label."""

@@ -26,7 +26,7 @@ ABSENT: Final = "1"
 (seen on Kubernetes 1.36; without it an apply merges into another's object where no field of both differs)."""
 
 _POLICY: Final = "change the ModelDeployment or ask who runs that policy"
-_GRANT: Final = "grant the shim's ServiceAccount that permission"
+_GRANT: Final = "grant the provider's ServiceAccount that permission"
 _FORBIDDEN: Final = (
     ("admission webhook", _POLICY),
     ("AdmissionPolicy", _POLICY),

@@ -1,8 +1,8 @@
 """What a change of a ModelDeployment, and nothing else, means for the manifest that was applied (contract §4).
 
-The manifest on the upstream object came from an earlier spec, perhaps through an earlier shim. Rendering both specs
-with the shim of today tells what the *user* changed; only that is brought onto the applied manifest. So a newer
-shim with other default images or flags restarts nothing, and `kubectl scale` rolls nothing but the scale.
+The manifest on the upstream object came from an earlier spec, perhaps through an earlier provider. Rendering both
+specs with the provider of today tells what the *user* changed; only that is brought onto the applied manifest. So a
+newer provider with other default images or flags restarts nothing, and `kubectl scale` rolls nothing but the scale.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def identity_changed(old: ModelDeploymentSpec, new: ModelDeploymentSpec) -> list
 
 
 def rebase(applied: Any, old: Any, new: Any) -> Any:
-    """`applied` with what differs between `old` and `new`, two renders by the same shim.
+    """`applied` with what differs between `old` and `new`, two renders by the same provider.
 
     Maps are walked; lists of named objects (containers, components, env) are matched by name, other lists of
     objects by place where all three are of one length; any other list or value that differs is taken from `new`.
@@ -64,7 +64,7 @@ def _map(applied: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, A
 def _by_name(applied: list[Object], old: list[Object], new: list[Object]) -> list[Object]:
     """In the order of `new`; items that only the applied manifest has stay, after those.
 
-    What both renders have alike and the applied manifest has not is a newer shim's: left out.
+    What both renders have alike and the applied manifest has not is a newer provider's: left out.
     """
     have = {item["name"]: item for item in applied}
     was = {item["name"]: item for item in old}

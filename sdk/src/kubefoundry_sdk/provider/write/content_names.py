@@ -6,7 +6,7 @@ its own the new content can be there, be tried, and go again, while the old obje
 
 A provider renders such a helper under a plain name (`NAME-inference-config`), and says at which paths of the main
 object that name stands (`Provider.named_by_content`). Plans compare plain names; the last step gives the real ones.
-What was written under a plain name by an earlier shim keeps it until its content changes.
+What was written under a plain name by an earlier provider keeps it until its content changes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """YAML documents inside a field: a change is brought into the text that was applied, not put in its place.
 
 As one text `spec.serveConfigV2` or a ConfigMap's entry would be taken from the new render as a whole whenever the
-user changes anything in it, and with it whatever a newer shim renders differently. Parsed, they are rebased like any
-other part of a manifest (`change.rebase`).
-"""
+user changes anything in it, and with it whatever a newer provider renders differently. Parsed, they are rebased like
+any other part of a manifest (`change.rebase`)."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from kubefoundry_sdk.provider.contract import Document
 from kubefoundry_sdk.provider.write import change
 
 LIMIT: Final = 256 * 1024
-"""Characters of a document that are parsed; what a shim renders has a few thousand."""
+"""Characters of a document that are parsed; what a provider renders has a few thousand."""
 DEPTH: Final = 32
 """Levels of nesting that are parsed."""
 
@@ -43,7 +42,7 @@ def rebase(documents: Sequence[Document], applied: Object, old: Object, new: Obj
 def parsed(text: str) -> Any:
     """The content. Raises ValueError for what is no YAML, too large, too deep, or refers to parts of itself: such
     references let a short text stand for one of any size."""
-    import yaml  # most shims have no documents
+    import yaml  # most providers have no documents
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     if len(text) > LIMIT:

@@ -14,16 +14,16 @@ from kubefoundry_sdk.api.managed_fields import pattern
 
 LIMIT: Final = 5
 WINDOW: Final = 600.0
-"""Corrections of one object within so many seconds, after which the shim backs off: somebody keeps writing."""
+"""Corrections of one object within so many seconds, after which the provider backs off: somebody keeps writing."""
 
 _METADATA: Final = ("labels", "annotations", "ownerReferences")
 
 
-def differences(manifest: Object, live: Object, yielded: Sequence[str] = ()) -> list[str]:
+def differences(manifest: Object, live: Object, ignored_differences: Sequence[str] = ()) -> list[str]:
     """Paths (`spec.services.Frontend.replicas`) at which the live object does not have what was applied.
 
-    yielded: paths that the provider leaves to others once the object exists, `[*]` standing for every item.
-    """
+    ignored_differences: paths that the provider leaves to others once the object exists, `[*]` standing for every
+    item."""
     found: list[str] = []
     for key, value in manifest.items():
         if key == "metadata":
@@ -33,7 +33,7 @@ def differences(manifest: Object, live: Object, yielded: Sequence[str] = ()) -> 
                     _compare(value[part], meta.get(part), f"metadata.{part}", found)
         elif key not in ("apiVersion", "kind"):
             _compare(value, live.get(key), key, found)
-    left = {pattern(path) for path in yielded}
+    left = {pattern(path) for path in ignored_differences}
     return [path for path in found if pattern(path) not in left]
 
 
@@ -92,7 +92,7 @@ def _objects(items: list[Any]) -> bool:
     return any(isinstance(item, dict) for item in items)
 
 
-class Corrections:
+class Repairs:
     """When which object was put back: tells when to stop doing it at once."""
 
     def __init__(self) -> None:

@@ -44,7 +44,7 @@ class Plan:
     moved: Object | None = None
 
     @property
-    def corrections(self) -> list[tuple[Object, tuple[str, ...]]]:
+    def repairs(self) -> list[tuple[Object, tuple[str, ...]]]:
         """Objects to put back, and the paths that someone has changed; empty where more than that is to be done."""
         if self.drifted:
             return [(self.main, self.drifted)]
@@ -87,7 +87,7 @@ def plan(
         record = manifest.in_version(record, schema.api_version)
     base = _base(provider, deployment, schema, record, rendered)
     if record and live and base and record.manifest.get("apiVersion") == schema.api_version:
-        record = record_trust.believed(record, live, base.main, provider.yielded)
+        record = record_trust.believed(record, live, base.main, provider.ignored_differences)
     paths = provider.named_by_content
     used = content_names.in_use(paths, rendered.main, record.manifest if record else live)
     standing = _by_plain_name(live_helpers, used)
@@ -106,18 +106,18 @@ def plan(
     if not moved and (record is None or base is None or not same(manifest.content(main), record.manifest)):
         changed.append(main)
     why = None
-    if changed and provider.given_up(live):
+    if changed and provider.must_recreate(live):
         why = f"{provider.title} has given the old one up"
     elif changed and plain:
         old = tuple(_applied_helper(obj, standing) for obj in (base or rendered).helpers)
         why = _recreate(provider, deployment, plain, wanted, old)
     drifted: tuple[str, ...] = ()
     if not changed and record is not None:
-        drifted = tuple(drift.differences(record.manifest, live, provider.yielded))
+        drifted = tuple(drift.differences(record.manifest, live, provider.ignored_differences))
     edited = []
     for obj in changed:
         there = live if obj is main else live_helpers.get(obj["metadata"]["name"])
-        if edits := _edited(obj, there, provider.yielded):
+        if edits := _edited(obj, there, provider.ignored_differences):
             edited.append((obj, edits))
     kept = {obj["metadata"]["name"] for obj in rendered.helpers} | set(used.values())
     fresh = tuple(obj for obj in helpers if obj["metadata"]["name"] not in kept)
@@ -144,7 +144,7 @@ def _base(
     rendered: Rendered,
 ) -> Rendered | None:
     """Today's render of the spec that was applied; None where the applied manifest is to be replaced as a whole,
-    or this shim cannot render that spec. rendered: that of the deployment as it is."""
+    or this provider cannot render that spec. rendered: that of the deployment as it is."""
     spec = _before(deployment, record)
     if record is None or spec is None:
         return None
@@ -273,7 +273,7 @@ def _different(wanted: Sequence[Object], live: dict[str, Object]) -> list[Object
     return different
 
 
-def _edited(wanted: Object, live: Object | None, yielded: Sequence[str]) -> tuple[str, ...]:
+def _edited(wanted: Object, live: Object | None, ignored_differences: Sequence[str]) -> tuple[str, ...]:
     """Paths at which someone has changed an object that is to be what it was; empty where it is not."""
     if live is None:
         return ()
@@ -282,12 +282,12 @@ def _edited(wanted: Object, live: Object | None, yielded: Sequence[str]) -> tupl
     record = manifest.applied(live)
     if record is None or not same(record.manifest, manifest.content(wanted)):
         return ()
-    return tuple(drift.differences(record.manifest, live, yielded))
+    return tuple(drift.differences(record.manifest, live, ignored_differences))
 
 
 def _yield(provider: Provider, main: Object, live: Object) -> Object:
     """`main` with the live values at the paths that belong to others once the object exists."""
-    for path in provider.yielded:
+    for path in provider.ignored_differences:
         _copy(live, main, path.split("."))
     return main
 

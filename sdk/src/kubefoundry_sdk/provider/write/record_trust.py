@@ -18,12 +18,14 @@ from kubefoundry_sdk.provider.write.manifest import Record
 _MISSING: Final = object()
 
 
-def believed(record: Record, live: Object, instead: Object, yielded: Sequence[str] = ()) -> Record:
+def believed(
+    record: Record, live: Object, instead: Object, ignored_differences: Sequence[str] = ()
+) -> Record:
     """The record with what the live object does not have taken from `instead`, or left out where that has none.
 
-    Metadata is never a base: it stays as it is. yielded: paths that belong to others, who may have changed them.
-    """
-    if not drift.differences({**record.manifest, "metadata": {}}, live, yielded):
+    Metadata is never a base: it stays as it is. ignored_differences: paths that belong to others, who may have
+    changed them."""
+    if not drift.differences({**record.manifest, "metadata": {}}, live, ignored_differences):
         return record
     manifest = {
         key: found

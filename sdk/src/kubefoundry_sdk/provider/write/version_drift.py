@@ -32,7 +32,12 @@ class Looks:
 
 
 async def drifted(
-    client: Client, kind: Kind, applied: Object, live: Object, looks: Looks, yielded: Sequence[str]
+    client: Client,
+    kind: Kind,
+    applied: Object,
+    live: Object,
+    looks: Looks,
+    ignored_differences: Sequence[str],
 ) -> tuple[str, ...]:
     """Paths, as the version that was applied calls them, at which someone has changed the object.
 
@@ -51,7 +56,7 @@ async def drifted(
             raise
         looks.note(live)
         return metadata
-    found = tuple(drift.differences(applied, there, yielded))
+    found = tuple(drift.differences(applied, there, ignored_differences))
     if not found:
         looks.note(there)
     return found

@@ -1,4 +1,4 @@
-"""A whole shim: ModelDeployments as Widgets of an imaginary upstream (docs/writing-a-shim.md walks through it)."""
+"""A whole provider: ModelDeployments as Widgets of an imaginary upstream (see docs/writing-a-provider.md)."""
 
 from __future__ import annotations
 
