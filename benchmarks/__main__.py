@@ -13,7 +13,7 @@ from typing import Final
 from benchmarks import alone, burst, drift, latency, memory, report, requests, startup, upgrade, webhook
 from benchmarks.figures import Section
 from benchmarks.rig import Rig, rig
-from kubefoundry_demo.control_plane import ROOT, CannotRun
+from kubefoundry_local.control_plane import ROOT, CannotRun
 
 COUNTS: Final = {
     "h": 500,

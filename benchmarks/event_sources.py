@@ -44,8 +44,8 @@ def main() -> int:
 
 async def _measure() -> str:
     from benchmarks.rig import GPU, deployment
-    from kubefoundry_demo.control_plane import control_plane
-    from kubefoundry_demo.suite import Suite
+    from kubefoundry_local.control_plane import control_plane
+    from kubefoundry_local.suite import Suite
     from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
     from kubefoundry_sdk.cluster import credentials
     from kubefoundry_sdk.cluster.client import Client

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from kubefoundry_demo.control_plane import CannotRun, own_control_plane
-from kubefoundry_demo.suite import Suite
-from kubefoundry_demo.upstream_crds import UpstreamCRD, upstream_crds
+from kubefoundry_local.control_plane import CannotRun, own_control_plane
+from kubefoundry_local.suite import Suite
+from kubefoundry_local.upstream_crds import UpstreamCRD, upstream_crds
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.api.names import API_VERSION, MODEL_DEPLOYMENT
 from kubefoundry_sdk.cluster import credentials

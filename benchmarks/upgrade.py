@@ -7,7 +7,7 @@ import time
 from benchmarks.figures import Figure, Section
 from benchmarks.requests import count, itemised, position, total
 from benchmarks.rig import GPU, UPSTREAM, Rig, deployment, say
-from kubefoundry_demo.suite import Component
+from kubefoundry_local.suite import Component
 from kubefoundry_sdk.runtime.store import Key
 
 IMAGES: tuple[str, str] = ("example.com/engine:2.54.0", "example.com/engine:2.55.0")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kubefoundry_demo.control_plane import ControlPlane, control_plane
-from kubefoundry_demo.suite import Suite
+from kubefoundry_local.control_plane import ControlPlane, control_plane
+from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
 from support.namespaces import new_namespace

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from kubefoundry_demo.suite import Suite
+from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.api.managed_fields import managers
 from kubefoundry_sdk.api.names import SELECTOR_MANAGER

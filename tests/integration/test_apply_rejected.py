@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_demo.suite import PROBE, Suite
+from kubefoundry_local.suite import PROBE, Suite
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError

@@ -18,7 +18,7 @@ from kubefoundry_core.certificate_keeper import hosts_of
 from kubefoundry_core.certificate_secret import SECRET, filled, read
 from kubefoundry_core.certificates import AUTHORITY_LIFE, Material, renewed
 from kubefoundry_core.webhook_configurations import CONFIGURATION, MUTATING, VALIDATING
-from kubefoundry_demo.suite import NAMESPACE, PROBE, Component, Suite
+from kubefoundry_local.suite import NAMESPACE, PROBE, Component, Suite
 from kubefoundry_sdk.api.kinds import SECRETS, Object
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kubefoundry_demo.control_plane import ROOT
-from kubefoundry_demo.suite import PROBE, Suite
+from kubefoundry_local.control_plane import ROOT
+from kubefoundry_local.suite import PROBE, Suite
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment

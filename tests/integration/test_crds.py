@@ -13,7 +13,7 @@ import yaml
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from kubefoundry_demo.control_plane import ControlPlane
+from kubefoundry_local.control_plane import ControlPlane
 from kubefoundry_sdk.api import crd, names, validation
 from kubefoundry_sdk.api.rules import RULES
 from support.admission import dry_runs

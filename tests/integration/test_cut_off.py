@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kubefoundry_demo.suite import Suite
+from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.kinds import LEASES, MODEL_DEPLOYMENTS
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment

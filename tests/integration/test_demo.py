@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from kubefoundry_demo.control_plane import ControlPlane
 from kubefoundry_demo.main import stay
+from kubefoundry_local.control_plane import ControlPlane
 
 pytestmark = pytest.mark.integration
 

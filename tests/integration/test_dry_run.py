@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_demo.suite import PROBE, Suite
+from kubefoundry_local.suite import PROBE, Suite
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client

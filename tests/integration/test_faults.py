@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from kubefoundry_demo.suite import Suite
+from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from kubefoundry_demo.suite import Suite
+from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.audit import AuditLog

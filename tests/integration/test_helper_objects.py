@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from kubefoundry_demo.suite import Suite, requests_by_user
+from kubefoundry_local.suite import Suite, requests_by_user
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment

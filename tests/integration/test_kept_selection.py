@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_demo.suite import Suite
+from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
 from kubefoundry_sdk.cluster.client import Client

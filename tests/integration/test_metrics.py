@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from kubefoundry_demo.suite import PROBE, Component, Suite
+from kubefoundry_local.suite import PROBE, Component, Suite
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubefoundry_demo.control_plane import BUILD, ROOT
+from kubefoundry_local.control_plane import BUILD, ROOT
 
 pytestmark = pytest.mark.integration
 

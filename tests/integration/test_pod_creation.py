@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_demo.suite import Suite
+from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.kinds import CORE_EVENTS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support import pods

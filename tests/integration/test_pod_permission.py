@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kubefoundry_demo.suite import PROBE, Suite, manifest
+from kubefoundry_local.suite import PROBE, Suite, manifest
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.cluster.client import Client
 from support import pods

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from kubefoundry_demo.suite import Suite, requests_by_user
+from kubefoundry_local.suite import Suite, requests_by_user
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError

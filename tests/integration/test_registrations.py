@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from kubefoundry_demo.suite import Suite
+from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS
 from kubefoundry_sdk.cluster.client import Client
 from support.kinds import UPSTREAM

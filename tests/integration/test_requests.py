@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_demo.suite import COMPONENTS, NAMESPACE, Suite
+from kubefoundry_local.suite import COMPONENTS, NAMESPACE, Suite
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.cluster.client import Client
 from support.audit import AuditLog

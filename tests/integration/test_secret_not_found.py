@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from kubefoundry_demo.control_plane import ROOT
-from kubefoundry_demo.suite import Suite
+from kubefoundry_local.control_plane import ROOT
+from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, SECRETS
 from kubefoundry_sdk.cluster.client import Client
 from support.audit import AuditLog

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 import yaml
 
-from kubefoundry_demo.control_plane import ControlPlane
-from kubefoundry_demo.suite import PROBE, Suite, end
+from kubefoundry_local.control_plane import ControlPlane
+from kubefoundry_local.suite import PROBE, Suite, end
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError

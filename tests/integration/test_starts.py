@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kubefoundry_demo.suite import COMPONENTS, Component, Suite, free_port
+from kubefoundry_local.suite import COMPONENTS, Component, Suite, free_port
 from support.suites import running_suite
 from support.waiting import SECONDS
 

@@ -12,8 +12,8 @@ import yaml
 
 from kubefoundry_core.admission.application import MAX_BODY
 from kubefoundry_core.admission.reading import MOST
-from kubefoundry_demo.control_plane import ROOT
-from kubefoundry_demo.suite import Suite
+from kubefoundry_local.control_plane import ROOT
+from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError

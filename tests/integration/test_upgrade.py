@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_demo.suite import Suite, requests_by_user
+from kubefoundry_local.suite import Suite, requests_by_user
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.changes.seen import runs

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_demo.suite import Suite
+from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kubefoundry_demo.suite import Suite
+from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
 from support.llamastack_plane import plane_with_crds

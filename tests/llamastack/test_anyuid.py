@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from kubefoundry_demo.suite import Suite
 from kubefoundry_llamastack.names import ANYUID_ROLE, LLSD, ROLE_BINDINGS
+from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.cluster.client import Client
 from support.llamastack import deployment, llsd
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_demo.suite import Suite
 from kubefoundry_llamastack.names import (
     AUTOSCALERS,
     CLAIMS,
@@ -18,6 +17,7 @@ from kubefoundry_llamastack.names import (
     SERVICE_ACCOUNTS,
     SERVICES,
 )
+from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.llamastack import ECHO, deployment, edit, llsd, reason, until_gone, until_object, until_status

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from kubefoundry_demo.suite import Suite
 from kubefoundry_llamastack.names import LLSD
+from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS
 from kubefoundry_sdk.cluster.client import Client
 from support.llamastack import deployment, llsd

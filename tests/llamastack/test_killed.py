@@ -11,8 +11,8 @@ from typing import Any, Literal
 import pytest
 from aiohttp import web
 
-from kubefoundry_demo.suite import Component, Suite
 from kubefoundry_llamastack.names import DEPLOYMENTS, LLSD
+from kubefoundry_local.suite import Component, Suite
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.llamastack import ECHO, edit, llsd, told, until_status

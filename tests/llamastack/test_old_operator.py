@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from kubefoundry_demo.suite import Suite
 from kubefoundry_llamastack.names import DEPLOYMENTS, LLSD
+from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.client import Client

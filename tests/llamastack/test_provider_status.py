@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_demo.suite import Suite
 from kubefoundry_llamastack.names import LLSD
+from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.client import Client
 from support.events import until_told

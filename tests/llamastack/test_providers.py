@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_demo.suite import Suite
 from kubefoundry_llamastack.names import DEPLOYMENTS, LLSD, PODS
+from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError

@@ -11,7 +11,6 @@ from typing import Final
 import pytest
 import yaml
 
-from kubefoundry_demo.suite import NAMESPACE, Suite
 from kubefoundry_llamastack.names import (
     AUTOSCALERS,
     CLAIMS,
@@ -24,6 +23,7 @@ from kubefoundry_llamastack.names import (
     SERVICE_ACCOUNTS,
     SERVICES,
 )
+from kubefoundry_local.suite import NAMESPACE, Suite
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from support import llamastack_recordings as recordings

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from kubefoundry_demo.suite import Suite
 from kubefoundry_llamastack.api.spec import ExternalProviders
 from kubefoundry_llamastack.names import LLSD
+from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
 from support.llamastack import ECHO, llsd

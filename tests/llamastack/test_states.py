@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import yaml
 
-from kubefoundry_demo.suite import NAMESPACE, Suite
 from kubefoundry_llamastack.names import (
     DEPLOYMENTS,
     LLSD,
@@ -16,6 +15,7 @@ from kubefoundry_llamastack.names import (
     SERVICE_ACCOUNTS,
     SERVICES,
 )
+from kubefoundry_local.suite import NAMESPACE, Suite
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Object
 from kubefoundry_sdk.cluster.client import Client

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kubefoundry_demo.suite import NAMESPACE, Suite
 from kubefoundry_llamastack.names import DEPLOYMENTS, LLSD, MANAGER, OPERATOR_CONFIG
+from kubefoundry_local.suite import NAMESPACE, Suite
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support import llamastack_recordings as recordings

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kubefoundry_demo import suite
-from kubefoundry_demo.suite import COMPONENTS, manifest
+from kubefoundry_local import suite
+from kubefoundry_local.suite import COMPONENTS, manifest
 
 MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
 GENERATED = {"install.yaml", "kustomization.yaml"}

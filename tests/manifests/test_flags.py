@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kubefoundry_demo.suite import COMPONENTS, OPT_IN, manifest
+from kubefoundry_local.suite import COMPONENTS, OPT_IN, manifest
 
 pytestmark = pytest.mark.integration
 

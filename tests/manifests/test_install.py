@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kubefoundry_demo.control_plane import ControlPlane
-from kubefoundry_demo.suite import PROBE
+from kubefoundry_local.control_plane import ControlPlane
+from kubefoundry_local.suite import PROBE
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.waiting import SECONDS, until

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubefoundry_demo.suite import COMPONENTS, NAMESPACE, Suite
+from kubefoundry_local.suite import COMPONENTS, NAMESPACE, Suite
 from kubefoundry_sdk.cluster.client import Client
 from support.access import allowed
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from kubefoundry_demo.suite import Suite
+from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
 from operators.life import Life, watched

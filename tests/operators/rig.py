@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import yaml
 
-from kubefoundry_demo.control_plane import BUILD, ROOT, CannotRun, own_control_plane
-from kubefoundry_demo.suite import Suite, end
+from kubefoundry_local.control_plane import BUILD, CannotRun, own_control_plane
+from kubefoundry_local.suite import Suite, end
 from support.upstream import STANDINS
 
 NODES: Final = 8
@@ -48,7 +48,12 @@ def running_rig(folder: Path) -> Iterator[Suite]:
                 *(f"--config={stage}" for stage in sorted(kwok.parent.glob("*.yaml"))),
             ],
             "kuberay": [str(kuberay), "--use-kubernetes-proxy", "--enable-leader-election=false"],
-            "ray": [sys.executable, "-m", "operators.ray", f"--kubeconfig={plane.kubeconfig}"],
+            "ray": [
+                sys.executable,
+                "-m",
+                "kubefoundry_nodes.ray.program",
+                f"--kubeconfig={plane.kubeconfig}",
+            ],
         }.items():
             stack.enter_context(process(command, environment, folder / f"{name}.log"))
         suite.simulate(*SIMULATED)
@@ -68,10 +73,8 @@ def build(target: str) -> Path:
 def process(command: Sequence[str], environment: Mapping[str, str], log: Path) -> Iterator[None]:
     """Runs it for the time of the block. Fails where it has ended by itself."""
     with log.open("wb") as output:
-        # the modules of the rung lie under tests/
-        variables = {**environment, "PYTHONPATH": str(ROOT / "tests")}
         running = subprocess.Popen(
-            command, env=variables, stdout=output, stderr=output, start_new_session=True
+            command, env=environment, stdout=output, stderr=output, start_new_session=True
         )
     try:
         yield

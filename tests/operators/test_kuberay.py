@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubefoundry_nodes.ray.autoscaler import RAY_CLUSTERS
+from kubefoundry_nodes.ray.program import PODS
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
-from operators.autoscaler import RAY_CLUSTERS
 from operators.life import NAME, SERVICE, Life
-from operators.ray import PODS
 from support.deployments import GPU, model_deployment
 from support.kinds import WORKSPACES
 from support.waiting import message, phase, reason, until

@@ -8,14 +8,14 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from kubefoundry_demo.control_plane import own_control_plane
-from kubefoundry_demo.suite import Suite
+from kubefoundry_local.control_plane import own_control_plane
+from kubefoundry_local.suite import Suite
+from kubefoundry_nodes.kubelet import addresses
+from kubefoundry_nodes.kubelet.runner import Node
 from kubefoundry_sdk.api.kinds import Kind
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
-from pods import addresses
 from pods.rig import running_node
-from pods.runner import Node
 from support.llamastack_plane import plane_with_crds
 from support.waiting import until
 

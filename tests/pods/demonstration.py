@@ -13,9 +13,9 @@ from typing import Final
 
 import yaml
 
-from kubefoundry_demo.control_plane import CannotRun, own_control_plane
-from kubefoundry_demo.suite import Suite
 from kubefoundry_llamastack.names import LLSD, SERVICE_ACCOUNTS
+from kubefoundry_local.control_plane import CannotRun, own_control_plane
+from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client

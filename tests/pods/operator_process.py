@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from kubefoundry_demo.suite import Suite
-from pods.names import FILE
+from kubefoundry_local.suite import Suite
+from kubefoundry_nodes.kubelet.names import FILE
 
 OPERATOR: Final = "llamastack"
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kubefoundry_demo.suite import NAMESPACE, Suite
+from kubefoundry_local.suite import NAMESPACE, Suite
+from kubefoundry_nodes.kubelet.runner import Node
 from pods import operator_process
-from pods.runner import Node
 
 
 @contextmanager

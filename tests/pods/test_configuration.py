@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from kubefoundry_nodes.kubelet.environment import expand
+from kubefoundry_nodes.kubelet.kubelet_client import CLAIMS
+from kubefoundry_nodes.kubelet.runner import Node
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, SECRETS
 from kubefoundry_sdk.cluster.client import Client
-from pods.environment import expand
 from pods.example_pods import CLAIM, PLAIN, READY, config_map, container, pod, run, secret, seen, waits
-from pods.kubelet_client import CLAIMS
-from pods.runner import Node
 from support.waiting import until
 
 pytestmark = pytest.mark.integration

@@ -8,12 +8,12 @@ from typing import Any, Final
 import aiohttp
 import pytest
 
+from kubefoundry_nodes.kubelet.kubelet_client import ENDPOINT_SLICES, SERVICES
+from kubefoundry_nodes.kubelet.runner import Node
+from kubefoundry_nodes.kubelet.services import OWNER, ready
 from kubefoundry_sdk.api.kinds import PODS, Object
 from kubefoundry_sdk.cluster.client import Client
 from pods.example_pods import PLAIN, READY, container, pod, run, seen
-from pods.kubelet_client import ENDPOINT_SLICES, SERVICES
-from pods.runner import Node
-from pods.services import OWNER, ready
 from support.waiting import SECONDS, until
 
 pytestmark = pytest.mark.integration

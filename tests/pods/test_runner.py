@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from kubefoundry_nodes.kubelet.image import Image
+from kubefoundry_nodes.kubelet.runner import Node
 from kubefoundry_sdk.api.kinds import PODS
 from kubefoundry_sdk.cluster.client import Client
 from pods.example_pods import PLAIN, READY, container, pod, run, seen, waits
-from pods.image import Image
-from pods.runner import Node
 from support.waiting import until
 
 pytestmark = pytest.mark.integration

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kubefoundry_demo.suite import NAMESPACE
+from kubefoundry_local.suite import NAMESPACE
 from kubefoundry_sdk.api.kinds import Kind
 from kubefoundry_sdk.cluster.client import Client
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from kubefoundry_demo.control_plane import ROOT, ControlPlane
-from kubefoundry_demo.suite import PROBE
+from kubefoundry_local.control_plane import ROOT, ControlPlane
+from kubefoundry_local.suite import PROBE
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError

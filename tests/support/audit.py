@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from kubefoundry_demo.suite import PROBE, Suite, requests_by_user
+from kubefoundry_local.suite import PROBE, Suite, requests_by_user
 from support.waiting import SECONDS
 
 ACCOUNT = "system:serviceaccount:kubefoundry-system:kubefoundry-"

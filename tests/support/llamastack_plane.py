@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from kubefoundry_demo.control_plane import ROOT, ControlPlane, control_plane
-from kubefoundry_demo.suite import Suite
 from kubefoundry_llamastack.names import LLSD
+from kubefoundry_local.control_plane import ROOT, ControlPlane, control_plane
+from kubefoundry_local.suite import Suite
 
 Plane = Callable[[Path, Sequence[str]], AbstractContextManager[ControlPlane]]
 

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from kubefoundry_demo.suite import Component, Suite, free_port
+from kubefoundry_local.suite import Component, Suite, free_port
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from kubefoundry_demo.suite import Component, Suite
+from kubefoundry_local.suite import Component, Suite
 
 
 @contextmanager

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from kubefoundry_demo.control_plane import ControlPlane
-from kubefoundry_demo.suite import NAMESPACE, PROBE
+from kubefoundry_local.control_plane import ControlPlane
+from kubefoundry_local.suite import NAMESPACE, PROBE
 from support.waiting import SECONDS
 
 

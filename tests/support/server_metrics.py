@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from kubefoundry_demo.control_plane import ControlPlane
+from kubefoundry_local.control_plane import ControlPlane
 
 
 def total(plane: ControlPlane, counter: str, **labels: str) -> float:

@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from kubefoundry_demo.control_plane import control_plane
-from kubefoundry_demo.suite import Suite
+from kubefoundry_local.control_plane import control_plane
+from kubefoundry_local.suite import Suite
 from support.upstream import STANDINS, standin
 
 

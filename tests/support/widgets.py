@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import yaml
 
-from kubefoundry_demo.suite import Component, Suite
+from kubefoundry_local.suite import Component, Suite
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU

@@ -16,7 +16,7 @@ import pytest
 import kubefoundry_dynamo.probe
 import kubefoundry_kaito.probe
 import kubefoundry_kuberay.probe
-from kubefoundry_demo.suite import PROBE, Suite
+from kubefoundry_local.suite import PROBE, Suite
 from kubefoundry_sdk.api.kinds import CRDS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError

@@ -23,7 +23,7 @@ import kubefoundry_kaito.provider
 import kubefoundry_kaito.settings
 import kubefoundry_kuberay.provider
 import kubefoundry_kuberay.settings
-from kubefoundry_demo.control_plane import ControlPlane
+from kubefoundry_local.control_plane import ControlPlane
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, CRDS, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError

@@ -10,8 +10,8 @@ from typing import Final
 import yaml
 from rich.console import Console
 
-from kubefoundry_demo.control_plane import ROOT, CannotRun, ControlPlane
 from kubefoundry_demo.table import display
+from kubefoundry_local.control_plane import ROOT, CannotRun, ControlPlane
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client

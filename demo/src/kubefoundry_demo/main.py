@@ -21,9 +21,9 @@ import yaml
 from rich.console import Console
 
 from kubefoundry_demo import examples
-from kubefoundry_demo.control_plane import CannotRun, ControlPlane, own_control_plane
-from kubefoundry_demo.suite import COMPONENTS, Suite
-from kubefoundry_demo.upstream_crds import RELEASES, upstream_crds
+from kubefoundry_local.control_plane import CannotRun, ControlPlane, own_control_plane
+from kubefoundry_local.suite import COMPONENTS, Suite
+from kubefoundry_local.upstream_crds import RELEASES, upstream_crds
 
 SPEED: Final = "1"
 """Recorded seconds of the upstream operators that pass in one: what was recorded took them ten seconds at most."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from pods.image import Image
+from kubefoundry_nodes.kubelet.image import Image
 from pods.images import environment, layer
 
 HOME: Final = "/opt/app-root"

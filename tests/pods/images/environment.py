@@ -16,9 +16,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from kubefoundry_demo.control_plane import ROOT
-from pods import chroot
-from pods.image import Image, shared_root
+from kubefoundry_local.control_plane import ROOT
+from kubefoundry_nodes.kubelet import chroot
+from kubefoundry_nodes.kubelet.image import Image, shared_root
 
 LOCKS: Final = ROOT / "requirements"
 PYTHON: Final = "3.13"

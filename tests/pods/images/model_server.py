@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
+from kubefoundry_nodes.kubelet.image import Image
 from kubefoundry_sdk.api.kinds import Object
-from pods.image import Image
 from pods.images import engine, layer
 
 NAME: Final = "example.com/engine:1"

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from kubefoundry_demo.control_plane import ROOT
+from kubefoundry_local.control_plane import ROOT
+from kubefoundry_nodes.kubelet.image import Image
 from llamastack_providers import scaffold
 from llamastack_providers.layout import PROVIDER, SPEC_FILE
-from pods.image import Image
 from pods.images import environment, layer
 
 EXAMPLES: Final = ROOT / "examples" / "llamastack"

@@ -10,9 +10,9 @@ from typing import Any
 
 from kubefoundry_llamastack.names import EXTRACT, INSTALL, MERGE
 from kubefoundry_llamastack.render import tool as placed
+from kubefoundry_nodes.kubelet import chroot
+from kubefoundry_nodes.kubelet.image import Image
 from llamastack_providers import layout, request
-from pods import chroot
-from pods.image import Image
 from support.provider_pod import Ended, Pod
 
 VOLUMES = (layout.EXTERNAL_PROVIDERS, layout.BASE_CONFIG, layout.CONFIG, layout.EFFECTIVE_CONFIG)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from kubefoundry_nodes.kubelet.image import Image
+from kubefoundry_nodes.kubelet.runner import Node
 from llamastack_providers import zipapp
-from pods.image import Image
 from pods.images import distribution, provider
 from pods.llama_stack.chain import Chain
-from pods.runner import Node
 
 
 @pytest.fixture(scope="session")

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 import yaml
 
-from kubefoundry_demo.suite import Suite
+from kubefoundry_local.suite import Suite
+from kubefoundry_nodes.kubelet.image import Image
+from kubefoundry_nodes.kubelet.runner import Node
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.client import Client
-from pods.image import Image
 from pods.images import distribution, provider
 from pods.llama_stack.distributions import STARTED, entry, stack
-from pods.runner import Node
 from support.llamastack import reason, told, until_status
 from support.provider_images import shared_object, wheel
 

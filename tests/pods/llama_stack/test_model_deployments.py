@@ -7,8 +7,9 @@ from typing import Final
 import pytest
 import yaml
 
-from kubefoundry_demo.suite import Suite
 from kubefoundry_llamastack.names import LLSD, REPLICA_SETS
+from kubefoundry_local.suite import Suite
+from kubefoundry_nodes.kubelet.runner import Node
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.cluster.client import Client
 from pods.images import model_server
@@ -23,7 +24,6 @@ from pods.llama_stack.distributions import (
     until_ready,
     until_rolled_out,
 )
-from pods.runner import Node
 from support.audit import AuditLog
 from support.deployments import GPU, model_deployment
 from support.llamastack import reason, until_status

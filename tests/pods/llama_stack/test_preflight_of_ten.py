@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from pods.image import Image, shared_root
+from kubefoundry_nodes.kubelet.image import Image, shared_root
 from pods.images import provider
 from pods.llama_stack.chain import Chain
 from support.page_cache import forget_cached

@@ -10,11 +10,11 @@ from itertools import pairwise
 import pytest
 
 from kubefoundry_llamastack.names import LLSD, PODS
+from kubefoundry_nodes.kubelet.runner import Node
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.client import Client
 from pods.images.provider import ECHO, GUARD
 from pods.llama_stack.distributions import STARTED, Server, entry, stack, until_answers
-from pods.runner import Node
 from support.llamastack import new_pod
 from support.waiting import until
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pods.image import Image
+from kubefoundry_nodes.kubelet.image import Image
 from pods.images import provider
 from pods.llama_stack.chain import Chain
 

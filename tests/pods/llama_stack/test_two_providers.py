@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import pytest
 import yaml
 
-from kubefoundry_demo.suite import Suite
+from kubefoundry_local.suite import Suite
+from kubefoundry_nodes.kubelet.runner import Node
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.client import Client
 from pods.images.provider import ECHO, GUARD
@@ -21,7 +22,6 @@ from pods.llama_stack.distributions import (
     stack,
     until_ready,
 )
-from pods.runner import Node
 
 pytestmark = pytest.mark.integration
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from kubefoundry_nodes.kubelet import syscalls
+from kubefoundry_nodes.kubelet.environment import Facts
+from kubefoundry_nodes.kubelet.kubelet_client import CLAIMS, KubeletClient
 from kubefoundry_sdk.api import quantity
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.errors import ApiError
-from pods import syscalls
-from pods.environment import Facts
-from pods.kubelet_client import CLAIMS, KubeletClient
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""`python -m operators.ray --kubeconfig FILE`: what runs in the pods of RayClusters whose nodes are simulated.
+"""`python -m kubefoundry_nodes.ray.program --kubeconfig FILE`: the Ray in the pods of RayClusters on simulated nodes.
 
 On each ready pod's own address: Ray's dashboard on 8265 (head), Serve's proxy on 8000. The addresses must end on
 this machine (see run). Plays Ray's autoscaler too, which lives in the head pod.
@@ -14,13 +14,13 @@ import time
 from dataclasses import dataclass, field
 from typing import Final
 
+from kubefoundry_nodes.ray.autoscaler import Autoscaler
+from kubefoundry_nodes.ray.ports import Ports
+from kubefoundry_nodes.ray.serve import Serve
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
-from operators.autoscaler import Autoscaler
-from operators.ray_ports import Ports
-from operators.serve import Serve
 
 PODS: Final = Kind("", "v1", "pods", "Pod")
 RAY_PODS: Final = {"labelSelector": "ray.io/cluster"}
@@ -130,7 +130,7 @@ async def play(kubeconfig: str) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="operators.ray")
+    parser = argparse.ArgumentParser(prog="kubefoundry_nodes.ray.program")
     parser.add_argument("--kubeconfig", required=True)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     asyncio.run(play(parser.parse_args().kubeconfig))

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from kubefoundry_nodes.kubelet import environment, names, sandbox
+from kubefoundry_nodes.kubelet.environment import ConfigError
+from kubefoundry_nodes.kubelet.image import Image
+from kubefoundry_nodes.kubelet.sandbox import Mount, Sandbox
+from kubefoundry_nodes.kubelet.volumes import Volume
 from kubefoundry_sdk.api.kinds import Object
-from pods import environment, names, sandbox
-from pods.environment import ConfigError
-from pods.image import Image
-from pods.sandbox import Mount, Sandbox
-from pods.volumes import Volume
 
 HOSTS: Final = "/run/hosts"
 """Where a container finds the folder that the link /etc/hosts leads into."""

@@ -12,14 +12,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from kubefoundry_nodes.kubelet import (
+    environment,
+    probes,
+    process,
+    sandbox,
+    status,
+    termination,
+)
+from kubefoundry_nodes.kubelet.composition import Parts, compose, described
+from kubefoundry_nodes.kubelet.environment import ConfigError, Facts, Find
+from kubefoundry_nodes.kubelet.image import Image
+from kubefoundry_nodes.kubelet.process import CannotStart, Process
+from kubefoundry_nodes.kubelet.sandbox import Sandbox
+from kubefoundry_nodes.kubelet.volumes import Volume
 from kubefoundry_sdk.api.kinds import Object
-from pods import environment, probes, process, sandbox, status, termination
-from pods.composition import Parts, compose, described
-from pods.environment import ConfigError, Facts, Find
-from pods.image import Image
-from pods.process import CannotStart, Process
-from pods.sandbox import Sandbox
-from pods.volumes import Volume
 
 AGAIN: Final = 1.0
 """Seconds between attempts to get an image or a configuration; a kubelet waits 10 s and more, which tests would

@@ -1,5 +1,5 @@
-// KWOK, which plays nodes and kubelets; built by ../../../devcluster/build kwok.
-module kubefoundry.ai/tests/operators/kwok
+// KWOK, which plays nodes and kubelets; built by ../build kwok.
+module kubefoundry.ai/devcluster/kwok
 
 go 1.26.0
 

@@ -7,9 +7,9 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pods import sandbox
-from pods.image import Image
-from pods.sandbox import Mount, Sandbox
+from kubefoundry_nodes.kubelet import sandbox
+from kubefoundry_nodes.kubelet.image import Image
+from kubefoundry_nodes.kubelet.sandbox import Mount, Sandbox
 
 
 def run(

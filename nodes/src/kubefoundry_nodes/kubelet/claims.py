@@ -10,9 +10,9 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+from kubefoundry_nodes.kubelet.kubelet_client import MANAGER, VOLUMES, KubeletClient
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.errors import ApiError
-from pods.kubelet_client import MANAGER, VOLUMES, KubeletClient
 
 
 async def provision(client: KubeletClient, claims: Iterable[Object], made: set[str], folder: Path) -> None:

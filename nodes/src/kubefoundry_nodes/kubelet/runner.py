@@ -13,15 +13,28 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kubefoundry_nodes.kubelet import (
+    addresses,
+    claims,
+    environment,
+    node_object,
+    services,
+)
+from kubefoundry_nodes.kubelet.image import Image
+from kubefoundry_nodes.kubelet.kubelet_client import (
+    CLAIMS,
+    ENDPOINT_SLICES,
+    MANAGER,
+    NODES,
+    SERVICES,
+    KubeletClient,
+)
+from kubefoundry_nodes.kubelet.names import Names
+from kubefoundry_nodes.kubelet.pod import GRACE, Ground, PodLife
 from kubefoundry_sdk.api.kinds import PODS, Kind, Object
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.cluster.reflector import reflect
-from pods import addresses, claims, environment, node_object, services
-from pods.image import Image
-from pods.kubelet_client import CLAIMS, ENDPOINT_SLICES, MANAGER, NODES, SERVICES, KubeletClient
-from pods.names import Names
-from pods.pod import GRACE, Ground, PodLife
 
 Key = tuple[str, str]
 

@@ -26,8 +26,8 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from kubefoundry_demo.control_plane import ROOT, CannotRun, ControlPlane, last_line
-from kubefoundry_demo.orphans import ends_with_us
+from kubefoundry_local.child_processes import ends_with_us
+from kubefoundry_local.control_plane import ROOT, CannotRun, ControlPlane, last_line
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS
 
 COMPONENTS: Final = {

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from kubefoundry_nodes.kubelet import addresses, status, syscalls, volumes
+from kubefoundry_nodes.kubelet.container import AGAIN, Life, Surroundings
+from kubefoundry_nodes.kubelet.environment import Facts
+from kubefoundry_nodes.kubelet.image import Image
+from kubefoundry_nodes.kubelet.kubelet_client import KubeletClient
+from kubefoundry_nodes.kubelet.names import Names
 from kubefoundry_sdk.api.kinds import PODS, Object
-from pods import addresses, status, syscalls, volumes
-from pods.container import AGAIN, Life, Surroundings
-from pods.environment import Facts
-from pods.image import Image
-from pods.kubelet_client import KubeletClient
-from pods.names import Names
 
 GRACE: Final = 30
 

@@ -85,9 +85,9 @@ def command(report: int = -1) -> list[str]:
     """The program that reads a sandbox from its standard input and becomes it. It says how that went in JSON lines on
     the descriptor `report`, where there is one: `pid` of the container's first process, `error`; the end of the file
     stands for: it runs."""
-    return [sys.executable, "-S", "-m", "pods.enter", str(os.getpid()), str(report)]
+    return [sys.executable, "-S", "-m", "kubefoundry_nodes.kubelet.enter", str(os.getpid()), str(report)]
 
 
 def environment() -> dict[str, str]:
     """Of that program; nothing of it reaches the container."""
-    return {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    return {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}

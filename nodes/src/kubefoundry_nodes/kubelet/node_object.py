@@ -6,9 +6,9 @@ import asyncio
 from datetime import UTC, datetime
 from typing import Final
 
+from kubefoundry_nodes.kubelet import addresses, status
+from kubefoundry_nodes.kubelet.kubelet_client import MANAGER, NODES, KubeletClient
 from kubefoundry_sdk.api.kinds import LEASES, PODS, Object
-from pods import addresses, status
-from pods.kubelet_client import MANAGER, NODES, KubeletClient
 
 NAME: Final = "pod-runner"
 LABELS: Final = {"kubernetes.io/hostname": NAME, "kubernetes.io/os": "linux"}

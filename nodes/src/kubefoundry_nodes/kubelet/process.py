@@ -9,8 +9,8 @@ import os
 import signal
 from pathlib import Path
 
-from pods import sandbox
-from pods.sandbox import Sandbox
+from kubefoundry_nodes.kubelet import sandbox
+from kubefoundry_nodes.kubelet.sandbox import Sandbox
 
 
 class CannotStart(Exception):

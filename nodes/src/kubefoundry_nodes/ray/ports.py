@@ -7,7 +7,7 @@ from typing import Final
 
 from aiohttp import web
 
-from operators.serve import Serve
+from kubefoundry_nodes.ray.serve import Serve
 
 DASHBOARD: Final = 8265
 PROXY: Final = 8000

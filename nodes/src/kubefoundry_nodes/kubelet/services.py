@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kubefoundry_nodes.kubelet import addresses
+from kubefoundry_nodes.kubelet.names import ServiceAddresses
 from kubefoundry_sdk.api.kinds import Object
-from pods import addresses
-from pods.names import ServiceAddresses
 
 OWNER: Final = "kubernetes.io/service-name"
 CHUNK: Final = 1 << 16

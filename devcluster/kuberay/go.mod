@@ -1,5 +1,5 @@
-// The KubeRay operator as released; built by ../../../devcluster/build kuberay.
-module kubefoundry.ai/tests/operators/kuberay
+// The KubeRay operator as released; built by ../build kuberay.
+module kubefoundry.ai/devcluster/kuberay
 
 go 1.26
 

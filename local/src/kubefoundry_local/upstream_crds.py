@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kubefoundry_demo.control_plane import ROOT
+from kubefoundry_local.control_plane import ROOT
 
 RELEASES: Final = {"kaito": "v0.12.0", "dynamo": "v1.0.1", "kuberay": "v1.6.2"}
 """The release of each upstream whose CRD is installed; none of them needs a conversion webhook."""
@@ -31,6 +31,6 @@ def upstream_crds() -> list[UpstreamCRD]:
         if real.is_file():
             found.append(UpstreamCRD(provider, real, f"{provider} {release}"))
         else:
-            standin = ROOT / "tests" / "standins" / f"{provider}.yaml"
+            standin = ROOT / "simulators" / "crds" / f"{provider}.yaml"
             found.append(UpstreamCRD(provider, standin, f"{provider} (a stand-in)"))
     return found

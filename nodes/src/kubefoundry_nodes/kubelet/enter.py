@@ -18,8 +18,8 @@ import sys
 from pathlib import Path
 from typing import Final, NoReturn
 
-from pods import sandbox, syscalls
-from pods.sandbox import Sandbox
+from kubefoundry_nodes.kubelet import sandbox, syscalls
+from kubefoundry_nodes.kubelet.sandbox import Sandbox
 
 DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty")
 LINKS: Final = {

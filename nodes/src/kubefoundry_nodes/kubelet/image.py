@@ -35,7 +35,7 @@ class Image:
 
 @functools.cache
 def shared_root() -> Path:
-    """Debian trixie with Python, made by `tests/pods/root` where it is not there yet. Raises CalledProcessError."""
+    """Debian trixie with Python; the program `root` beside this file makes it once. Raises CalledProcessError."""
     script = Path(__file__).with_name("root")
     made = subprocess.run([str(script)], stdout=subprocess.PIPE, text=True, check=True)
     return Path(made.stdout.strip())
