@@ -7,11 +7,12 @@ from collections import Counter
 from functools import partial
 
 from benchmarks import processes
-from benchmarks.figures import Figure, Section
+from benchmarks.figures import Figure, Section, percentile
 from benchmarks.requests import count, position, total
 from benchmarks.rig import GPU, Rig, Sightings, deployment, say
+from benchmarks.webhook import counted, histogram
 
-AT_ONCE = 32
+AT_ONCE = 20
 """Create requests on their way at a time."""
 
 
@@ -27,8 +28,9 @@ async def at_once(rig: Rig, n: int) -> Section:
     watched["simulated operators"] = rig.suite.simulators[0].pid
     before = {name: processes.cpu_seconds(pid) for name, pid in watched.items()}
     log = position(rig)
+    reviews = histogram(rig)
     start = time.perf_counter()
-    await rig.create_all(bodies, AT_ONCE)
+    taken = await rig.create_all(bodies, AT_ONCE)
     created = time.perf_counter()
     # Each by its own number: a watch tells of its own kind alone, and the last of all may be any of them.
     due = Counter(body["spec"]["provider"]["name"] for body in bodies)
@@ -52,6 +54,9 @@ async def at_once(rig: Rig, n: int) -> Section:
         "nothing changed any more. The aims are for 1,000 and scale with the number.",
         [
             Figure("all created", created - start, "s"),
+            Figure("a create: p50", percentile(taken, 0.5), "ms"),
+            Figure("a create: p99", percentile(taken, 0.99), "ms"),
+            *counted(reviews, histogram(rig)),
             Figure("all upstream objects there", max(upstream) - start, "s", peer="66"),
             Figure("all Running", running - start, "s", peer="76"),
             Figure(

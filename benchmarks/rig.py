@@ -139,9 +139,17 @@ class Rig:
     async def create(self, body: Object) -> Object:
         return await self.client.create(MODEL_DEPLOYMENTS, body, manager=MANAGER)
 
-    async def create_all(self, bodies: Sequence[Object], at_once: int) -> None:
-        """All of them, so many requests on their way at a time."""
-        await at_a_time(at_once, (self.create(body) for body in bodies))
+    async def create_all(self, bodies: Sequence[Object], at_once: int) -> list[float]:
+        """All of them, so many requests on their way at a time; the milliseconds that each took."""
+        taken: list[float] = []
+
+        async def timed(body: Object) -> None:
+            start = time.perf_counter()
+            await self.create(body)
+            taken.append((time.perf_counter() - start) * 1000)
+
+        await at_a_time(at_once, (timed(body) for body in bodies))
+        return taken
 
     async def run_all(self, bodies: Sequence[Object], at_once: int = 8) -> None:
         """Creates all of them and waits until they are Running and nothing happens any more."""

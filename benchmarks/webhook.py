@@ -45,18 +45,11 @@ async def durations(rig: Rig, n: int) -> Section:
             Figure(f"{label}, direct: p50", percentile(taken, 0.5), "ms", peer=peer[0]),
             Figure(f"{label}, direct: p99", percentile(taken, 0.99), "ms", peer=peer[1]),
         ]
-    before = await _histogram(rig)
+    before = histogram(rig)
     for index in range(n):
         tried = deployment(f"reviewed-{index}", namespace, GPU, "dynamo")
         await rig.client.create(MODEL_DEPLOYMENTS, tried, manager=MANAGER, dry_run=True)
-    after = await _histogram(rig)
-    for name in ("mutate.modeldeployments.kubefoundry.ai", "validate.modeldeployments.kubefoundry.ai"):
-        counts = {bound: after[name][bound] - before[name].get(bound, 0.0) for bound in after[name]}
-        figures += [
-            Figure(f"{name}, by the API server: mean", counts[-1] / counts[float("inf")] * 1000, "ms"),
-            Figure(f"{name}, by the API server: p50 at most", _bound(counts, 0.5) * 1000, "ms"),
-            Figure(f"{name}, by the API server: p99 at most", _bound(counts, 0.99) * 1000, "ms"),
-        ]
+    figures += counted(before, histogram(rig))
     return Section(
         "h",
         "Admission webhooks",
@@ -121,7 +114,21 @@ def _review(body: Object) -> dict[str, Any]:
     }
 
 
-async def _histogram(rig: Rig) -> Buckets:
+def counted(before: Buckets, after: Buckets) -> list[Figure]:
+    """What the API server counted of our webhooks between two looks."""
+    figures = []
+    for name in ("mutate.modeldeployments.kubefoundry.ai", "validate.modeldeployments.kubefoundry.ai"):
+        counts = {bound: after[name][bound] - before[name].get(bound, 0.0) for bound in after[name]}
+        figures += [
+            Figure(f"{name}, by the API server: mean", counts[-1] / counts[float("inf")] * 1000, "ms"),
+            Figure(f"{name}, by the API server: p50 at most", _bound(counts, 0.5) * 1000, "ms"),
+            Figure(f"{name}, by the API server: p99 at most", _bound(counts, 0.99) * 1000, "ms"),
+        ]
+    return figures
+
+
+def histogram(rig: Rig) -> Buckets:
+    """The API server's durations of admission webhooks at creates, since it started."""
     found: Buckets = defaultdict(dict)
     text = rig.suite.plane.kubectl("get", "--raw", "/metrics").stdout
     for line in text.splitlines():

@@ -6,6 +6,7 @@ Nothing is retried here: whoever calls knows whether the call may be repeated (t
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import nullcontext
 from copy import copy
 from types import TracebackType
 from typing import Any, Final, Literal
@@ -15,6 +16,7 @@ import aiohttp
 
 from kubefoundry_sdk.api.foreign_json import Unreadable, decode, encode
 from kubefoundry_sdk.api.kinds import Kind, Object
+from kubefoundry_sdk.cluster.congestion import Congestion
 from kubefoundry_sdk.cluster.credentials import Credentials
 from kubefoundry_sdk.cluster.errors import ApiError, Silent, Unreachable, seconds
 from kubefoundry_sdk.cluster.rate import RateLimit
@@ -51,16 +53,20 @@ class Client:
         self._rate = RateLimit(qps)
         self._session: aiohttp.ClientSession | None = None
         self._fence: Callable[[], None] | None = None
+        self._congestion: Congestion | None = None
 
     @property
     def server(self) -> str:
         """The API server's URL."""
         return self._credentials.server
 
-    def behind(self, fence: Callable[[], None]) -> Client:
-        """This client, which asks before each write. fence: raises Fenced where nothing may be written."""
+    def behind(self, fence: Callable[[], None], congestion: Congestion | None = None) -> Client:
+        """This client, which asks before each write. fence: raises Fenced where nothing may be written.
+
+        congestion: is told how long each write took.
+        """
         fenced = copy(self)
-        fenced._fence = fence
+        fenced._fence, fenced._congestion = fence, congestion
         return fenced
 
     async def __aenter__(self) -> Client:
@@ -288,20 +294,22 @@ class Client:
             headers["Content-Type"] = content_type
             data = _sent(body, request)
         await self._rate.turn()
-        if self._fence and writes and method != "GET":
+        changes = writes and method != "GET"
+        if self._fence and changes:
             self._fence()
-        try:
-            async with self._open().request(
-                method, self._url(url, parameters), headers=headers, data=data
-            ) as response:
-                if response.status >= 400:
-                    raise await self._error(response, request)
-                raw = await _read(response, most)
-                if raw is None:
-                    raise _TooLong(f"{request}: the answer is longer than {most} bytes")
-                return raw
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Unreachable(f"{request}: {error or type(error).__name__}") from error
+        with self._congestion.write(method, url) if self._congestion and changes else nullcontext():
+            try:
+                async with self._open().request(
+                    method, self._url(url, parameters), headers=headers, data=data
+                ) as response:
+                    if response.status >= 400:
+                        raise await self._error(response, request)
+                    raw = await _read(response, most)
+                    if raw is None:
+                        raise _TooLong(f"{request}: the answer is longer than {most} bytes")
+                    return raw
+            except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                raise Unreachable(f"{request}: {error or type(error).__name__}") from error
 
     async def _error(self, response: aiohttp.ClientResponse, request: str) -> ApiError:
         raw = await _read(response, ERROR) or b""

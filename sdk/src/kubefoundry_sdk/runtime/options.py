@@ -36,7 +36,9 @@ def parser(program: str, description: str) -> argparse.ArgumentParser:
         const=True,
     )
     flag(made, "--identity", "holder of the Lease; default: POD_UID, else host and process id")
-    flag(made, "--workers", "objects that are reconciled at the same time", default=8, read=_positive)
+    flag(
+        made, "--workers", "objects that are reconciled at the same time, at most", default=8, read=_positive
+    )
     flag(made, "--qps", "requests a second at most, 0 for no limit of ours", default=0.0, read=float)
     return made
 

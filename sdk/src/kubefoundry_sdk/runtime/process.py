@@ -29,6 +29,7 @@ from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.congestion import Congestion
 from kubefoundry_sdk.cluster.errors import ApiError, Fenced, Unreachable
 from kubefoundry_sdk.cluster.reflector import SILENCE, Sink, reflect
 from kubefoundry_sdk.runtime import health, logs
@@ -64,14 +65,17 @@ class Process:
     def __init__(self, component: str, options: argparse.Namespace, client: Client) -> None:
         self.component = component
         self.options = options
-        self.client = client.behind(self._fence)
+        self._congestion = Congestion()
+        self.client = client.behind(self._fence, self._congestion)
         """Its writes are refused (Fenced) while this replica has no right to them."""
         self._unfenced = client
         self.namespace: str = options.namespace
         self.identity: str = (
             options.identity or os.environ.get("POD_UID") or f"{socket.gethostname()}-{os.getpid()}"
         )
-        self.recorder = Recorder(client, component=component, instance=self.identity)
+        self.recorder = Recorder(
+            client, component=component, instance=self.identity, give_way=self._congestion.give_way
+        )
         self.leading = asyncio.Event()
         """Set while this replica does the work: while the Lease is held, or from the start without election."""
         self._signs: dict[str, float] = {}
@@ -143,7 +147,7 @@ class Process:
 
         of: whose objects all get a turn once in a while, whether or not something of them is heard (`resync`).
         """
-        queue = WorkQueue(label, reconcile)
+        queue = WorkQueue(label, reconcile, room=self._congestion.room)
 
         async def work() -> None:
             for store in list(self._stores.values()):

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import logging
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final, Literal
@@ -29,11 +30,26 @@ NOTE: Final = 1024
 """Longest note that the API accepts, in bytes (Kubernetes 1.36, pkg/apis/core/validation/events.go)."""
 
 
-class Recorder:
-    """`component`: reportingController. `instance`: which replica (pod name or uid)."""
+async def _at_once() -> None:
+    return
 
-    def __init__(self, client: Client, *, component: str, instance: str) -> None:
+
+class Recorder:
+    """`component`: reportingController. `instance`: which replica (pod name or uid).
+
+    give_way: waited for before an Event is sent, while there is room for more of them.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        component: str,
+        instance: str,
+        give_way: Callable[[], Awaitable[None]] = _at_once,
+    ) -> None:
         self._client = client
+        self._give_way = give_way
         self._component = component
         self._instance = instance
         self._said: OrderedDict[str, float] = OrderedDict()
@@ -87,6 +103,9 @@ class Recorder:
         sending: asyncio.Task[None] | None = None
         try:
             while True:
+                # Before one is taken out, so that none is lost where this ends meanwhile.
+                if self._waiting.qsize() < WAITING // 2:
+                    await self._give_way()
                 sending = asyncio.create_task(self._send(await self._waiting.get()))
                 await asyncio.shield(sending)
         except asyncio.CancelledError:

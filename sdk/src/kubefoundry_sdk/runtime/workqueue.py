@@ -8,6 +8,7 @@ import random
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Final
 
 from kubefoundry_sdk.cluster.errors import ApiError, Fenced, Unreachable
@@ -31,10 +32,20 @@ Reconcile = Callable[[Key], Awaitable[float | None]]
 
 
 class WorkQueue:
-    """`label`: how metrics call this queue (a provider's or component's name)."""
+    """`label`: how metrics call this queue (a provider's or component's name).
 
-    def __init__(self, label: str, reconcile: Reconcile) -> None:
+    room: what each turn waits for and holds, however many workers there are.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        reconcile: Reconcile,
+        *,
+        room: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+    ) -> None:
         self._label = label
+        self._room = room
         self._reconcile = reconcile
         self._ready: deque[Key] = deque()
         self._dirty: set[Key] = set()
@@ -94,23 +105,33 @@ class WorkQueue:
     async def _work(self) -> None:
         while True:
             await self._wake.acquire()
-            key = self._ready.popleft()
-            self._dirty.discard(key)
-            self._busy.add(key)
+            begun = False
             try:
-                await self._turn(key)
-            except asyncio.CancelledError:
-                # Whoever runs this queue next has to do it over.
-                self._dirty.add(key)
-                raise
-            except Exception:
-                log.exception("%s/%s is tried again in %.0f s, by a fault of ours", *key, LAST_DELAY)
-                self.add_after(key, LAST_DELAY)
+                async with self._room():
+                    begun = True
+                    await self._next()
             finally:
-                self._busy.discard(key)
-                if key in self._dirty:
-                    self._dirty.discard(key)
-                    self.add(key)
+                if not begun:
+                    self._wake.release()
+
+    async def _next(self) -> None:
+        key = self._ready.popleft()
+        self._dirty.discard(key)
+        self._busy.add(key)
+        try:
+            await self._turn(key)
+        except asyncio.CancelledError:
+            # Whoever runs this queue next has to do it over.
+            self._dirty.add(key)
+            raise
+        except Exception:
+            log.exception("%s/%s is tried again in %.0f s, by a fault of ours", *key, LAST_DELAY)
+            self.add_after(key, LAST_DELAY)
+        finally:
+            self._busy.discard(key)
+            if key in self._dirty:
+                self._dirty.discard(key)
+                self.add(key)
 
     async def _turn(self, key: Key) -> None:
         start = time.perf_counter()

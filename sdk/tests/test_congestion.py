@@ -1,0 +1,217 @@
+"""The window of turns that write: it grows while the server is quick, and halves when it is not."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+import pytest
+from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubefoundry_sdk.api.kinds import CONFIG_MAPS
+from kubefoundry_sdk.cluster import congestion
+from kubefoundry_sdk.cluster.congestion import (
+    PERIOD,
+    SLOW,
+    Congestion,
+    Floor,
+    Window,
+    answered,
+    refused,
+    route,
+)
+from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.runtime.store import Key
+from kubefoundry_sdk.runtime.workqueue import WorkQueue
+from support.waiting import SECONDS
+from support.wire import Asked, ok, refusal, wire
+
+QUICK = 0.004
+OBJECT = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "n"}}
+
+
+def steady(cores: int, rounds: int) -> Window:
+    """The window after so many round trips with a server that works on `cores` writes at a time."""
+    window, now = Window(), 0.0
+    for _ in range(rounds):
+        at_once = int(window.size)
+        sent, now = now, now + QUICK * max(1.0, at_once / cores)
+        for _ in range(at_once):
+            window = answered(window, sent=sent, now=now, floor=QUICK, full=True)
+    return window
+
+
+@pytest.mark.parametrize("cores", [1, 2, 4, 16])
+def test_it_settles_between_what_keeps_a_server_busy_and_where_requests_only_queue(cores: int) -> None:
+    sizes = [steady(cores, rounds).size for rounds in range(200, 240)]
+
+    assert min(sizes) >= cores * SLOW * congestion.CUT - 1
+    assert max(sizes) <= cores * SLOW + 1
+
+
+def test_it_does_not_grow_where_nobody_waits() -> None:
+    window = Window(3.0)
+
+    assert answered(window, sent=1.0, now=1.0 + QUICK, floor=QUICK, full=False) == window
+
+
+def test_answers_to_what_was_sent_before_a_cut_cut_no_further() -> None:
+    cut = answered(Window(8.0), sent=0.0, now=1.0, floor=QUICK, full=True)
+
+    assert cut.size == 4.0
+    assert answered(cut, sent=0.5, now=1.5, floor=QUICK, full=True) == cut
+    assert refused(cut, sent=0.9, now=1.6) == cut
+    assert refused(cut, sent=1.1, now=1.7).size == 2.0
+
+
+@given(st.lists(st.tuples(st.floats(0.001, 60.0), st.booleans(), st.booleans()), max_size=200))
+def test_one_may_always_write(answers: list[tuple[float, bool, bool]]) -> None:
+    window, now = Window(), 0.0
+    for took, full, lost in answers:
+        sent, now = now, now + took
+        window = (
+            refused(window, sent=sent, now=now)
+            if lost
+            else answered(window, sent=sent, now=now, floor=QUICK, full=full)
+        )
+
+        assert window.size >= 1.0
+
+
+def test_a_floor_is_forgotten_once_it_was_not_reached_for_long() -> None:
+    floor = Floor()
+    floor.see(0.004, 0.0)
+
+    assert floor.see(0.030, 1.0) == 0.004
+    assert floor.see(0.030, PERIOD + 1) == 0.004
+    assert floor.see(0.030, 2 * PERIOD + 2) == 0.030
+
+
+async def test_no_more_turns_than_the_window_has_and_none_is_lost_when_the_queue_is_stopped() -> None:
+    """Stopped while workers wait for room, which is when a leader loses its Lease in a burst."""
+    congestion = Congestion(Window(2.0))
+    inside, most = 0, 0
+    seen: set[Key] = set()
+    go = asyncio.Event()
+    both, all_done = asyncio.Event(), asyncio.Event()
+
+    async def reconcile(key: Key) -> None:
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        try:
+            if inside == 2:
+                both.set()
+            await go.wait()
+            seen.add(key)
+            if len(seen) == 6:
+                all_done.set()
+        finally:
+            inside -= 1
+
+    queue = WorkQueue("t", reconcile, room=congestion.room)
+    keys = {("n", str(index)) for index in range(6)}
+    for key in sorted(keys):
+        queue.add(key)
+    async with asyncio.timeout(SECONDS):
+        first = asyncio.create_task(queue.run(5))
+        await both.wait()
+        first.cancel()
+        await asyncio.wait([first])
+        go.set()
+        second = asyncio.create_task(queue.run(5))
+        await all_done.wait()
+        second.cancel()
+        await asyncio.wait([second])
+
+    assert most == 2
+    assert seen == keys
+
+
+async def test_a_turn_that_waits_for_something_else_holds_up_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An upstream's webhook that does not answer takes half a minute."""
+    monkeypatch.setattr(congestion, "LONGEST", 0.05)
+    other = asyncio.Event()
+
+    async def reconcile(key: Key) -> None:
+        if key == ("n", "stuck"):
+            await asyncio.Event().wait()
+        other.set()
+
+    queue = WorkQueue("t", reconcile, room=Congestion().room)
+    queue.add(("n", "stuck"))
+    queue.add(("n", "other"))
+    running = asyncio.create_task(queue.run(4))
+    async with asyncio.timeout(SECONDS):
+        await other.wait()
+    running.cancel()
+    await asyncio.wait([running])
+
+
+async def test_what_gives_way_goes_once_nobody_waits() -> None:
+    congestion = Congestion()
+    order: list[str] = []
+    inside, go = asyncio.Event(), asyncio.Event()
+
+    async def turn(name: str) -> None:
+        async with congestion.room():
+            inside.set()
+            await go.wait()
+            order.append(name)
+
+    async def last() -> None:
+        await congestion.give_way()
+        order.append("event")
+
+    async with asyncio.timeout(SECONDS), asyncio.TaskGroup() as group:
+        group.create_task(turn("first"))
+        await inside.wait()
+        group.create_task(turn("second"))
+        await asyncio.sleep(0)
+        group.create_task(last())
+        await asyncio.sleep(0)
+        go.set()
+
+    assert order.index("event") >= order.index("first")
+    assert set(order) == {"first", "second", "event"}
+
+
+@pytest.mark.parametrize(
+    ("code", "shrinks"), [(200, False), (409, False), (422, False), (429, True), (503, True), (504, True)]
+)
+async def test_it_shrinks_where_the_server_says_that_it_has_too_much_to_do(code: int, shrinks: bool) -> None:
+    def answer(asked: Asked) -> web.Response:
+        return ok() if code == 200 else refusal(code, "Word")
+
+    learns = Congestion(Window(8.0))
+    async with wire(answer) as made:
+        client = made.client.behind(lambda: None, learns)
+        with suppress(ApiError):
+            await client.apply(CONFIG_MAPS, OBJECT, manager="t")
+
+    assert (learns.window.size < 8.0) == shrinks
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        (
+            "/apis/kubefoundry.ai/v1alpha1/namespaces/n/modeldeployments/m/status",
+            "PATCH/modeldeployments/status",
+        ),
+        ("/apis/kubefoundry.ai/v1alpha1/namespaces/n/modeldeployments/m", "PATCH/modeldeployments"),
+        (
+            "/apis/kubefoundry.ai/v1alpha1/inferenceproviderconfigs/kaito/status",
+            "PATCH/inferenceproviderconfigs/status",
+        ),
+        ("/api/v1/namespaces/n/configmaps/c", "PATCH/configmaps"),
+        ("/api/v1/namespaces/n/configmaps", "PATCH/configmaps"),
+        ("/api/v1/namespaces/n", "PATCH/namespaces"),
+    ],
+)
+def test_writes_of_one_kind_are_measured_against_each_other(url: str, expected: str) -> None:
+    assert route("PATCH", url) == expected
