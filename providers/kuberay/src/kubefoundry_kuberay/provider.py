@@ -45,6 +45,11 @@ def build(arguments: argparse.Namespace) -> Provider:
     return provider(from_arguments(arguments))
 
 
+def with_defaults() -> Provider:
+    """The provider as it is when no flag is set: what the command line renders and explains with."""
+    return provider(Settings())
+
+
 def provider(settings: Settings) -> Provider:
     """Without selection rules: KubeRay is taken only where `spec.provider.name` says so (contract §5)."""
     return Provider(

@@ -133,6 +133,38 @@ class Client:
         """POST to a path that is no resource: of a Service, by the API server's proxy."""
         return await self._call("POST", url, None, body)
 
+    async def lines(self, url: str, body: Mapping[str, Any] | None = None) -> AsyncIterator[bytes]:
+        """Lines of an answer as they come, for as long as it takes: of a log, or of a model that writes.
+
+        With a body it is a POST. Lines keep their end; a line longer than PAGE_BYTES comes in pieces.
+        """
+        method = "GET" if body is None else "POST"
+        headers = {"Accept": "*/*", **self._authorization()}
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=5)
+        data = None if body is None else _sent(body, f"{method} {url}")
+        if data is not None:
+            headers["Content-Type"] = "application/json"
+        try:
+            async with self._open().request(
+                method, self._url(url, None), headers=headers, data=data, timeout=timeout
+            ) as response:
+                if response.status >= 400:
+                    raise await self._error(response, f"{method} {url}")
+                rest = bytearray()
+                async for chunk in response.content.iter_any():
+                    rest += chunk
+                    *whole, last = bytes(rest).split(b"\n")
+                    for line in whole:
+                        yield line + b"\n"
+                    rest = bytearray(last)
+                    if len(rest) > PAGE_BYTES:
+                        yield bytes(rest)
+                        rest.clear()
+                if rest:
+                    yield bytes(rest)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unreachable(f"{method} {url}: {error or type(error).__name__}") from error
+
     async def list(
         self, kind: Kind, namespace: str | None = None, *, selector: Mapping[str, str] | None = None
     ) -> tuple[list[Object], str]:

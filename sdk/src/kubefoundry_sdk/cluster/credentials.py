@@ -76,8 +76,11 @@ def token_file(path: Path) -> Callable[[], str]:
     return token
 
 
-def from_kubeconfig(path: str | None) -> Credentials:
-    """What the `kubernetes` package makes of the kubeconfig, exec plugins included. Raises NoCredentials."""
+def from_kubeconfig(path: str | None, context: str | None = None) -> Credentials:
+    """What the `kubernetes` package makes of the kubeconfig, exec plugins included. Raises NoCredentials.
+
+    context: None takes the kubeconfig's current one.
+    """
     try:
         # Imported here: 35 MiB that an in-cluster image neither needs nor has.
         from kubernetes import config
@@ -89,7 +92,9 @@ def from_kubeconfig(path: str | None) -> Credentials:
 
     settings = Configuration()
     try:
-        config.load_kube_config(config_file=path, client_configuration=settings)  # type: ignore[no-untyped-call]
+        config.load_kube_config(  # type: ignore[no-untyped-call]
+            config_file=path, context=context, client_configuration=settings
+        )
         tls = _tls(settings)
     except Exception as error:
         # The package checks little: of a broken file it raises whatever it comes upon.
@@ -102,6 +107,18 @@ def from_kubeconfig(path: str | None) -> Credentials:
         return str(value).removeprefix("Bearer ").strip() if value else None
 
     return Credentials(str(settings.host).rstrip("/"), tls, token)
+
+
+def context_namespace(path: str | None, context: str | None = None) -> str:
+    """The namespace that the context names, `default` where it names none. Raises NoCredentials."""
+    from kubernetes import config
+
+    try:
+        known, current = config.list_kube_config_contexts(path)  # type: ignore[no-untyped-call]
+    except Exception as error:
+        raise NoCredentials(f"no usable kubeconfig: {' '.join(str(error).split())}") from error
+    chosen = next((one for one in known if one["name"] == context), None) if context else current
+    return str(((chosen or {}).get("context") or {}).get("namespace") or "default")
 
 
 def _tls(settings: Any) -> ssl.SSLContext | None:

@@ -1,0 +1,58 @@
+"""`kubefoundry curl`: a request to the endpoint, the answer as it came."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kubefoundry_cli import cluster
+from kubefoundry_cli.cluster import Target
+from kubefoundry_cli.endpoint import proxy, refused
+from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+
+
+@click.command()
+@click.argument("name")
+@click.argument("path", default="/v1/models")
+@click.option("-d", "--data", metavar="JSON", help="POST this; @FILE reads a file, @- standard input.")
+@cluster.options
+def command(name: str, path: str, data: str | None, target: Target) -> None:
+    """Send a request to PATH of a model's endpoint, through the API server: GET, or POST with -d.
+
+    \b
+    kubefoundry curl llama-8b /v1/models
+    kubefoundry curl llama-8b /v1/completions -d '{"model": "llama-8b", "prompt": "Hello"}'
+    """
+    cluster.run(_curl(name, "/" + path.lstrip("/"), _body(data), target))
+
+
+def _body(data: str | None) -> Any:
+    if data is None:
+        return None
+    try:
+        text = data
+        if data.startswith("@"):
+            text = sys.stdin.read() if data == "@-" else Path(data[1:]).read_text(encoding="utf-8")
+        return json.loads(text)
+    except OSError as error:
+        raise Failure(f"cannot read {data[1:]}: {error.strerror}", Exit.USAGE) from error
+    except ValueError as error:
+        raise Failure(f"-d is not JSON: {error}", Exit.USAGE) from error
+
+
+async def _curl(name: str, path: str, body: Any, target: Target) -> None:
+    async with cluster.session(target) as session:
+        _, url = await proxy(session, name)
+        try:
+            async for line in session.client.lines(f"{url}{path}", body):
+                sys.stdout.buffer.write(line)
+                sys.stdout.flush()
+        except ApiError as error:
+            raise refused(error, name) from error
+        except Unreachable as error:
+            raise of(error, f"reach '{name}'") from error

@@ -1,0 +1,119 @@
+"""`kubefoundry deploy`: a ModelDeployment from a few options."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+
+from kubefoundry_cli import cluster, output
+from kubefoundry_cli.cluster import MANAGER, Target
+from kubefoundry_cli.commands.wait import until
+from kubefoundry_cli.edit import confirmed
+from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.model import completed, edited, valid
+from kubefoundry_cli.output import say
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+
+NAME_LENGTH = 40
+"""Characters of a name that is made from a model's: some upstream systems append up to 20."""
+
+
+@click.command()
+@click.argument("model")
+@click.argument("name", required=False)
+@click.option("--engine", default="vllm", show_default=True, help="vllm, sglang, trtllm or llamacpp.")
+@click.option(
+    "--gpus", type=click.IntRange(min=0), default=None, help="GPUs of a replica. Default: 1; llamacpp: 0."
+)
+@click.option("--image", help="Image of the engine; llamacpp needs one.")
+@click.option("--provider", help="Default: chosen by the providers' rules.")
+@click.option("--hf-secret", metavar="SECRET", help="Secret with key HF_TOKEN, for models that need a token.")
+@click.option(
+    "--set", "edits", multiple=True, metavar="PATH=VALUE", help="Any other field of the spec; repeatable."
+)
+@click.option("--wait", "waits", is_flag=True, help="Wait until it is ready, ten minutes at most.")
+@click.option("--dry-run", is_flag=True, help="Print the ModelDeployment and create nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@cluster.options
+def command(
+    model: str,
+    name: str | None,
+    engine: str,
+    gpus: int | None,
+    image: str | None,
+    provider: str | None,
+    hf_secret: str | None,
+    edits: tuple[str, ...],
+    waits: bool,
+    dry_run: bool,
+    yes: bool,
+    target: Target,
+) -> None:
+    """Create a ModelDeployment for MODEL, a Hugging Face id such as Qwen/Qwen3-0.6B.
+
+    NAME is made from the model's when it is left out.
+
+    \b
+    kubefoundry deploy Qwen/Qwen3-0.6B --wait
+    kubefoundry deploy meta-llama/Llama-3.1-8B-Instruct llama --hf-secret hf-token --set engine.contextLength=8192
+    """
+    count = gpus if gpus is not None else (0 if engine == "llamacpp" else 1)
+    spec: dict[str, Any] = {"model": {"id": model}, "engine": {"type": engine}}
+    if count:
+        spec["resources"] = {"gpu": {"count": count}}
+    if image:
+        spec["image"] = image
+    if provider:
+        spec["provider"] = {"name": provider}
+    if hf_secret:
+        spec["secrets"] = {"huggingFaceToken": hf_secret}
+    obj = edited(_object(name or name_of(model), spec), edits)
+    valid(completed(obj, "deploy"))
+    if dry_run:
+        output.documents([obj])
+        return
+    cluster.run(_create(obj, waits, yes, target))
+
+
+def name_of(model: str) -> str:
+    """A Kubernetes name from a model's: `Qwen/Qwen3-0.6B` becomes `qwen3-0-6b`."""
+    made = re.sub(r"[^a-z0-9]+", "-", model.rsplit("/", 1)[-1].lower()).strip("-")[:NAME_LENGTH].strip("-")
+    if not made or not made[0].isalpha():
+        made = f"m-{made}".strip("-")
+    return made
+
+
+def _object(name: str, spec: dict[str, Any]) -> Object:
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": names.MODEL_DEPLOYMENT,
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+async def _create(obj: Object, waits: bool, yes: bool, target: Target) -> None:
+    name = obj["metadata"]["name"]
+    async with cluster.session(target) as session:
+        obj = {**obj, "metadata": {"name": name, "namespace": session.namespace}}
+        confirmed(
+            f"create ModelDeployment '{name}' in namespace {session.namespace} on {session.client.server}",
+            yes,
+        )
+        try:
+            await session.client.create(MODEL_DEPLOYMENTS, obj, manager=MANAGER)
+        except (ApiError, Unreachable) as error:
+            if isinstance(error, ApiError) and error.reason == "AlreadyExists":
+                raise Failure(
+                    f"ModelDeployment '{name}' exists in namespace {session.namespace}; choose another NAME, or see "
+                    f"what an edit would change: kubefoundry plan {name} --set PATH=VALUE",
+                    Exit.NO,
+                ) from error
+            raise of(error, f"create ModelDeployment '{name}'") from error
+        say(f"ModelDeployment '{name}' created in namespace {session.namespace}; kubefoundry status {name}")
+        if waits:
+            await until(session, name, "ready", 600.0)

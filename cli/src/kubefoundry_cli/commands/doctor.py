@@ -1,0 +1,154 @@
+"""`kubefoundry doctor`: is the installation whole, and what is wrong with the models on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+import click
+
+from kubefoundry_cli import cluster, output
+from kubefoundry_cli.cluster import Session, Target
+from kubefoundry_cli.failure import Exit, of
+from kubefoundry_cli.output import clean
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.conditions import find
+from kubefoundry_sdk.api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
+from kubefoundry_sdk.api.reasons import UPSTREAM_OPERATOR_UP, UPSTREAM_READY
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+
+SILENT: Final = 180.0
+"""Seconds without a heartbeat after which the selector takes a provider for dead (docs/contract.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """good; wrong: it has to be mended; unknown: it could not be looked at. text: what, and what to do."""
+
+    state: Literal["good", "wrong", "unknown"]
+    text: str
+
+
+SIGNS: Final = {"good": "✔", "wrong": "✗", "unknown": "?"}
+
+
+@click.command()
+@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Models of all namespaces.")
+@output.option("table", "json", "yaml")
+@cluster.options
+def command(everywhere: bool, form: str, target: Target) -> None:
+    """Check the installation: API server, components, providers, and the models of a namespace.
+
+    Exit code 1 when something is wrong. What you may not read is marked with a question mark.
+    """
+    found = cluster.run(_examine(everywhere, target))
+    if form == "table":
+        for finding in found:
+            print(f"{SIGNS[finding.state]} {clean(finding.text)}")
+    else:
+        output.data([asdict(finding) for finding in found], form)
+    if any(finding.state == "wrong" for finding in found):
+        raise SystemExit(Exit.NO)
+
+
+async def _examine(everywhere: bool, target: Target) -> list[Finding]:
+    async with cluster.session(target) as session:
+        try:
+            server = await session.client.read("/version")
+        except (ApiError, Unreachable) as error:
+            raise of(error, "ask the API server for its version") from error
+        found = [Finding("good", f"Kubernetes {server.get('gitVersion')} at {session.client.server}")]
+        namespace = None if everywhere else session.namespace
+        try:
+            models, _ = await session.client.list(MODEL_DEPLOYMENTS, namespace)
+        except (ApiError, Unreachable) as error:
+            failure = of(error, "list ModelDeployments")
+            if failure.exit_code == Exit.NO_CLUSTER:
+                raise failure from error
+            models = []
+            found.append(Finding("unknown", failure.message))
+        found += await _listed(session, DEPLOYMENTS, names.SYSTEM_NAMESPACE, components)
+        found += await _listed(session, PROVIDER_CONFIGS, None, providers)
+        return [*found, *failing(models, namespace)]
+
+
+async def _listed(
+    session: Session,
+    kind: Kind,
+    namespace: str | None,
+    judge: Callable[[Sequence[Object]], Iterator[Finding]],
+) -> list[Finding]:
+    try:
+        objects, _ = await session.client.list(kind, namespace)
+    except (ApiError, Unreachable) as error:
+        return [Finding("unknown", of(error, f"list {kind.plural}").message)]
+    return list(judge(objects))
+
+
+def components(deployments: Sequence[Object]) -> Iterator[Finding]:
+    """Our Deployments in kubefoundry-system."""
+    if not deployments:
+        yield Finding(
+            "wrong", f"no Deployment in namespace {names.SYSTEM_NAMESPACE}: apply manifests/install.yaml"
+        )
+    for deployment in deployments:
+        name, asked = deployment["metadata"]["name"], (deployment.get("spec") or {}).get("replicas", 1)
+        up = (deployment.get("status") or {}).get("availableReplicas", 0)
+        if up >= asked:
+            yield Finding("good", f"{name}: {up} of {asked} replicas available")
+        else:
+            yield Finding(
+                "wrong",
+                f"{name}: {up} of {asked} replicas available; "
+                f"kubectl -n {names.SYSTEM_NAMESPACE} describe deployment {name}",
+            )
+
+
+def providers(configs: Sequence[Object]) -> Iterator[Finding]:
+    """Registered providers: heartbeat, upstream CRD, upstream operator."""
+    if not configs:
+        yield Finding(
+            "wrong", "no provider is registered: no model can be deployed; install one of manifests/providers"
+        )
+    for config in configs:
+        name, status = config["metadata"]["name"], config.get("status") or {}
+        silent = _silence(status.get("lastHeartbeat"))
+        notes = [one for one in status.get("conditions") or () if one.get("status") == "False"]
+        down = find(notes, UPSTREAM_OPERATOR_UP)
+        if silent is None:
+            yield Finding("wrong", f"provider {name} has never reported; is its Deployment running?")
+        elif silent > SILENT:
+            yield Finding(
+                "wrong", f"provider {name} has been silent for {silent:.0f} s; is its Deployment running?"
+            )
+        elif status.get("ready") is not True:
+            why = (find(status.get("conditions"), UPSTREAM_READY) or {}).get(
+                "message"
+            ) or "it does not say why"
+            yield Finding("wrong", f"provider {name} takes no models: {why}")
+        elif down is not None:
+            yield Finding("wrong", f"provider {name}: its upstream operator is down: {down.get('message')}")
+        else:
+            told = "".join(f"; {note.get('type')} is False: {note.get('message')}" for note in notes)
+            yield Finding("good", f"provider {name} is ready ({status.get('upstreamCRDVersion')}){told}")
+
+
+def failing(models: Sequence[Object], namespace: str | None) -> Iterator[Finding]:
+    """Models that need somebody: failed ones, in the words of their status."""
+    where = f"namespace {namespace}" if namespace else "all namespaces"
+    failed = [one for one in models if (one.get("status") or {}).get("phase") == "Failed"]
+    for one in failed:
+        meta = one["metadata"]
+        yield Finding("wrong", f"model {meta['namespace']}/{meta['name']}: {(one['status']).get('message')}")
+    if not failed:
+        running = sum((one.get("status") or {}).get("phase") == "Running" for one in models)
+        yield Finding("good", f"{len(models)} models in {where}, {running} of them running, none failed")
+
+
+def _silence(stamp: str | None) -> float | None:
+    try:
+        return (datetime.now(UTC) - datetime.fromisoformat(str(stamp))).total_seconds()
+    except (ValueError, TypeError):
+        return None

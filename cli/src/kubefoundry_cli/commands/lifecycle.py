@@ -1,0 +1,116 @@
+"""`kubefoundry pause|resume|reselect|refresh|scale`: one field or annotation of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import click
+
+from kubefoundry_cli import cluster
+from kubefoundry_cli.cluster import Target
+from kubefoundry_cli.edit import Operations, annotation, confirmed, write
+from kubefoundry_cli.failure import Failure
+from kubefoundry_cli.output import say
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.conditions import rfc3339
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.validation import default
+
+YES = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+
+
+@click.command()
+@click.argument("name")
+@cluster.options
+def pause(name: str, target: Target) -> None:
+    """Stop reconciling a model: what runs goes on, and no edit has an effect until it is resumed."""
+    _write(
+        name,
+        target,
+        lambda obj: annotation(obj, names.PAUSED_ANNOTATION, "true"),
+        "is paused: what runs goes on, and no edit has an effect until kubefoundry resume",
+    )
+
+
+@click.command()
+@click.argument("name")
+@cluster.options
+def resume(name: str, target: Target) -> None:
+    """Reconcile a paused model again."""
+    _write(name, target, lambda obj: annotation(obj, names.PAUSED_ANNOTATION, None), "is reconciled again")
+
+
+@click.command()
+@click.argument("name")
+@YES
+@cluster.options
+def reselect(name: str, yes: bool, target: Target) -> None:
+    """Have the provider of a model chosen again; what serves goes on until another one can take over."""
+    _write(
+        name,
+        target,
+        lambda obj: annotation(obj, names.RESELECT_ANNOTATION, _now()),
+        "has its provider chosen again",
+        ask="its provider is chosen again, and another one makes it anew" if not yes else None,
+    )
+
+
+@click.command()
+@click.argument("name")
+@YES
+@cluster.options
+def refresh(name: str, yes: bool, target: Target) -> None:
+    """Render a model again with today's defaults, a newer default image among them."""
+    _write(
+        name,
+        target,
+        lambda obj: annotation(obj, names.REFRESH_ANNOTATION, _now()),
+        "is rendered again",
+        ask="it is rendered again with today's defaults, which may restart its pods" if not yes else None,
+    )
+
+
+@click.command()
+@click.argument("name")
+@click.argument("replicas", type=click.IntRange(min=0))
+@cluster.options
+def scale(name: str, replicas: int, target: Target) -> None:
+    """Set the number of REPLICAS of an aggregated model; 0 frees its GPUs."""
+
+    def change(obj: Object) -> Operations:
+        spec = default(obj["spec"])
+        if spec["serving"]["mode"] != "aggregated":
+            raise Failure(
+                f"ModelDeployment '{name}' is disaggregated: set spec.scaling.prefill.replicas and "
+                "spec.scaling.decode.replicas"
+            )
+        if spec["scaling"]["replicas"] == replicas:
+            return []
+        if "scaling" not in obj["spec"]:
+            return [{"op": "add", "path": "/spec/scaling", "value": {"replicas": replicas}}]
+        return [{"op": "add", "path": "/spec/scaling/replicas", "value": replicas}]
+
+    _write(
+        name, target, change, f"is to have {replicas} replicas; kubefoundry status {name} shows how far it is"
+    )
+
+
+def _now() -> str:
+    """Every other value than before is a request."""
+    return rfc3339(datetime.now(UTC))
+
+
+def _write(
+    name: str, target: Target, change: Callable[[Object], Operations], done: str, *, ask: str | None = None
+) -> None:
+    async def work() -> None:
+        async with cluster.session(target) as session:
+            obj = await session.model(name)
+            if ask is not None:
+                confirmed(f"ModelDeployment '{name}' in namespace {session.namespace}: {ask}", yes=False)
+            if operations := change(obj):
+                await write(session, obj, operations, f"change ModelDeployment '{name}'")
+
+    cluster.run(work())
+    say(f"ModelDeployment '{name}' {done}")

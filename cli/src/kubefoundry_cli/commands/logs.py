@@ -1,0 +1,70 @@
+"""`kubefoundry logs`: what the pods of a model wrote, each line after its pod's name."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import click
+
+from kubefoundry_cli import cluster
+from kubefoundry_cli.cluster import Session, Target
+from kubefoundry_cli.failure import Failure, of
+from kubefoundry_cli.output import say
+from kubefoundry_cli.pods import NotToBeFound, of_model
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+
+
+@click.command()
+@click.argument("name")
+@click.option("-f", "--follow", is_flag=True, help="Go on as lines are written.")
+@click.option("-p", "--previous", is_flag=True, help="Of the containers before their last restart.")
+@click.option(
+    "--tail", type=click.IntRange(min=0), default=200, show_default=True, help="Lines of each container."
+)
+@cluster.options
+def command(name: str, follow: bool, previous: bool, tail: int, target: Target) -> None:
+    """Print the logs of all pods of a model, all containers."""
+    cluster.run(_logs(name, follow, previous, tail, target))
+
+
+async def _logs(name: str, follow: bool, previous: bool, tail: int, target: Target) -> None:
+    async with cluster.session(target) as session:
+        obj = await session.model(name)
+        try:
+            pods = await of_model(session, obj)
+        except NotToBeFound as error:
+            raise Failure(f"the pods of ModelDeployment '{name}' cannot be found: {error}") from error
+        if not pods:
+            raise Failure(f"ModelDeployment '{name}' has no pods yet; kubefoundry status {name}")
+        parameters = f"tailLines={tail}&follow={str(follow).lower()}&previous={str(previous).lower()}"
+        containers = [
+            (pod, container["name"])
+            for pod in pods
+            for container in (*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"])
+        ]
+        one = len(containers) == 1
+        reads = [_read(session, pod, container, parameters, one) for pod, container in containers]
+        if follow:
+            await asyncio.gather(*reads)
+        else:
+            for read in reads:
+                await read
+
+
+async def _read(session: Session, pod: Object, container: str, parameters: str, one: bool) -> None:
+    meta = pod["metadata"]
+    url = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/log?container={container}&{parameters}"
+    before = "" if one else f"{meta['name']}/{container} "
+    try:
+        async for line in session.client.lines(url):
+            sys.stdout.write(before + line.decode(errors="replace").rstrip("\n") + "\n")
+            sys.stdout.flush()
+    except ApiError as error:
+        if error.code == 403:
+            raise of(error, f"read the log of pod '{meta['name']}'") from error
+        # a container that has not started has no log
+        say(f"{meta['name']}/{container}: {error.message}")
+    except Unreachable as error:
+        raise of(error, f"read the log of pod '{meta['name']}'") from error

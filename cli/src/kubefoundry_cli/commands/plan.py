@@ -1,0 +1,216 @@
+"""`kubefoundry plan`: the upstream objects before and after, and which field each change comes from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from kubefoundry_cli import cluster, output, upstream
+from kubefoundry_cli.cluster import MANAGER, Session, Target
+from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.model import edited, from_file, valid
+from kubefoundry_cli.output import clean, say
+from kubefoundry_cli.provenance import ABSENT, text
+from kubefoundry_cli.providers import crds_in, in_cluster, named, probed
+from kubefoundry_cli.upstream import Change, Planned
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.provider.contract import Provider, Schema
+from kubefoundry_sdk.provider.write import apply, manifest
+
+FROM_NOWHERE = "the provider's own"
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("-f", "--file", metavar="FILE", help="A ModelDeployment; - reads standard input.")
+@click.option(
+    "--set", "edits", multiple=True, metavar="PATH=VALUE", help="Edit a field of the spec; repeatable."
+)
+@click.option("--provider", "provider_name", metavar="NAME", help="Default: the one that it has or names.")
+@click.option(
+    "--crd",
+    "crds",
+    multiple=True,
+    metavar="FILE",
+    help="CRD of the upstream kind, for whoever may not read it.",
+)
+@click.option(
+    "--server", is_flag=True, help="Also ask the API server, by a dry run, whether it accepts the result."
+)
+@output.option("text", "json", "yaml")
+@cluster.options
+def command(
+    name: str | None,
+    file: str | None,
+    edits: tuple[str, ...],
+    provider_name: str | None,
+    crds: tuple[str, ...],
+    server: bool,
+    form: str,
+    target: Target,
+) -> None:
+    """Show what an edit of a model would change upstream, and which spec field each change comes from.
+
+    \b
+    kubefoundry plan llama-8b --set engine.contextLength=16384
+    kubefoundry plan -f llama-8b.yaml
+
+    Exit code 0 whether or not something changes; 1 when the edit is refused.
+    """
+    if bool(name) == bool(file):
+        raise Failure("name a model, or give a file with -f", Exit.USAGE)
+    cluster.run(_plan(name, file, edits, provider_name, crds, server, form, target))
+
+
+async def _plan(
+    name: str | None,
+    file: str | None,
+    edits: tuple[str, ...],
+    provider_name: str | None,
+    crds: tuple[str, ...],
+    server: bool,
+    form: str,
+    target: Target,
+) -> None:
+    async with cluster.session(target) as session:
+        try:
+            obj = await _asked_for(session, name, file)
+            obj = valid(edited(obj, edits))
+            provider = named(_provider_of(obj, provider_name))
+            definitions = crds_in(crds)
+            if provider.upstream.crd in definitions:
+                schema, notes = probed(provider, definitions[provider.upstream.crd]), list[str]()
+            else:
+                schema, notes = await in_cluster(session.client, provider)
+            group, version = schema.api_version.rsplit("/", 1)
+            kind = Kind(group, version, provider.upstream.plural, provider.upstream.kind)
+            live = await _live(session, kind, obj)
+            planned = upstream.planned(provider, obj, schema, live, await _helpers(session, obj))
+            verdict = await _verdict(session, kind, planned, live) if server else None
+        except (ApiError, Unreachable) as error:
+            raise of(error, "plan") from error
+    for note in (*notes, *planned.notes, *_versions(provider, schema)):
+        say(f"note: {note}")
+    if form == "text":
+        _show(kind, obj, planned, live, verdict)
+    else:
+        output.data(_as_json(kind, obj, planned, verdict), form)
+
+
+async def _asked_for(session: Session, name: str | None, file: str | None) -> Object:
+    """The live object, or the file's with what the live one of its name has besides the spec."""
+    if name is not None:
+        return await session.model(name)
+    assert file is not None
+    obj = from_file(file, session.namespace)
+    try:
+        live = await session.client.get(
+            MODEL_DEPLOYMENTS, obj["metadata"]["name"], obj["metadata"]["namespace"]
+        )
+    except ApiError as error:
+        if error.not_found:
+            return obj
+        raise
+    return {**live, "spec": obj["spec"]}
+
+
+def _provider_of(obj: Object, asked: str | None) -> str:
+    selected = ((obj.get("status") or {}).get("provider") or {}).get("name")
+    found = asked or (obj["spec"].get("provider") or {}).get("name") or selected
+    if not found:
+        raise Failure(
+            "no provider is named or selected; add --provider NAME, or see kubefoundry explain", Exit.USAGE
+        )
+    return str(found)
+
+
+async def _live(session: Session, kind: Kind, obj: Object) -> Object | None:
+    """The upstream object that is this ModelDeployment's."""
+    meta = obj["metadata"]
+    try:
+        live = await session.client.get(kind, meta["name"], meta["namespace"])
+    except ApiError as error:
+        if error.not_found:
+            return None
+        raise
+    whose = manifest.ownership(live, name=meta["name"], uid=meta["uid"])
+    if whose == "foreign":
+        raise Failure(
+            f"{kind.kind} '{meta['name']}' exists in namespace {meta['namespace']} and is not this "
+            "ModelDeployment's: rename the ModelDeployment, or delete that object"
+        )
+    return live if whose == "ours" else None
+
+
+async def _helpers(session: Session, obj: Object) -> dict[str, Object]:
+    selector = {"labelSelector": f"{names.MANAGED_BY_LABEL}={names.MANAGED_BY}"}
+    found, _ = await session.client.list(CONFIG_MAPS, obj["metadata"]["namespace"], selector=selector)
+    uid = obj["metadata"]["uid"]
+    return {one["metadata"]["name"]: one for one in found if manifest.owner_uid(one) == uid}
+
+
+async def _verdict(session: Session, kind: Kind, planned: Planned, live: Object | None) -> str:
+    main = planned.todo.main
+    try:
+        if planned.todo.recreate:
+            await apply.try_new(session.client, kind, main, manager=MANAGER)
+        else:
+            await apply.try_apply(session.client, kind, main, manager=MANAGER, exists=live is not None)
+    except (apply.Refused, apply.NameTaken) as refused:
+        return f"refused: {refused}"
+    return "accepted"
+
+
+def _versions(provider: Provider, schema: Schema) -> tuple[str, ...]:
+    lost = f"; with this CRD these cannot be asked for: {', '.join(schema.lost)}" if schema.lost else ""
+    return (f"rendered as {provider.name} {provider.version} with its default settings does it{lost}",)
+
+
+def _what(planned: Planned, live: Object | None) -> str:
+    todo = planned.todo
+    if live is None:
+        return "CREATED"
+    if todo.recreate:
+        return f"RECREATED ({todo.recreate})"
+    return "CHANGED IN PLACE" if planned.changes else "UNCHANGED"
+
+
+def _show(kind: Kind, obj: Object, planned: Planned, live: Object | None, verdict: str | None) -> None:
+    meta = obj["metadata"]
+    asked = f"   dry run: {clean(verdict)}" if verdict else ""
+    print(f"{kind.kind} {meta['namespace']}/{meta['name']}   {_what(planned, live)}{asked}")
+    for change in planned.changes:
+        print(f"  {clean(text(change.path))}   ← {_source(change)}")
+        if change.old is not ABSENT:
+            print(f"  - {clean(change.old)}")
+        if change.new is not ABSENT:
+            print(f"  + {clean(change.new)}")
+    print(f"  {planned.unchanged} other values unchanged")
+
+
+def _source(change: Change) -> str:
+    return ", ".join(f"spec.{field}" for field in change.fields) or FROM_NOWHERE
+
+
+def _as_json(kind: Kind, obj: Object, planned: Planned, verdict: str | None) -> dict[str, Any]:
+    return {
+        "kind": kind.kind,
+        "apiVersion": kind.api_version,
+        "namespace": obj["metadata"]["namespace"],
+        "name": obj["metadata"]["name"],
+        "recreate": planned.todo.recreate,
+        "dryRun": verdict,
+        "changes": [
+            {
+                "path": text(change.path),
+                **({} if change.old is ABSENT else {"old": change.old}),
+                **({} if change.new is ABSENT else {"new": change.new}),
+                "fields": [f"spec.{field}" for field in change.fields],
+            }
+            for change in planned.changes
+        ],
+        "unchanged": planned.unchanged,
+    }

@@ -1,0 +1,62 @@
+"""`kubefoundry render`: the upstream objects of a file, without a cluster."""
+
+from __future__ import annotations
+
+import click
+
+from kubefoundry_cli import output, upstream
+from kubefoundry_cli.failure import Exit, Failure
+from kubefoundry_cli.model import edited, from_file, valid
+from kubefoundry_cli.output import say
+from kubefoundry_cli.providers import crds_in, installed, named, probed
+from kubefoundry_sdk.api.kinds import Object
+
+
+@click.command()
+@click.option(
+    "-f", "--file", required=True, metavar="FILE", help="A ModelDeployment; - reads standard input."
+)
+@click.option("--provider", "name", metavar="NAME", help="A provider, or all. Default: spec.provider.name.")
+@click.option("--crd", "crds", multiple=True, required=True, metavar="FILE", help="CRD of the upstream kind.")
+@click.option("--set", "edits", multiple=True, metavar="PATH=VALUE", help="Edit a field of the spec first.")
+@output.option("yaml", "json")
+def command(file: str, name: str | None, crds: tuple[str, ...], edits: tuple[str, ...], form: str) -> None:
+    """Print the upstream objects of a ModelDeployment FILE as its provider renders them, without a cluster.
+
+    \b
+    kubefoundry render -f llama-8b.yaml --provider kuberay --crd ray.io_rayservices.yaml
+    """
+    obj = valid(edited(from_file(file), edits))
+    definitions = crds_in(crds)
+    if name == "all":
+        chosen = [one for one in installed().values() if one.upstream.crd in definitions]
+        if not chosen:
+            raise Failure("none of the CRD files is that of an installed provider package", Exit.USAGE)
+    else:
+        wanted = name or (obj["spec"].get("provider") or {}).get("name")
+        if not wanted:
+            raise Failure(f"{file} names no provider; add --provider NAME or --provider all", Exit.USAGE)
+        chosen = [named(wanted)]
+        if chosen[0].upstream.crd not in definitions:
+            raise Failure(
+                f"CRD {chosen[0].upstream.crd} is in none of the files; give it as --crd FILE", Exit.USAGE
+            )
+    objects: list[Object] = []
+    refused: list[str] = []
+    for provider in chosen:
+        try:
+            found = upstream.rendered(provider, obj, probed(provider, definitions[provider.upstream.crd]))
+        except Failure as failure:
+            refused.append(failure.message)
+            continue
+        for note in found.notes:
+            say(f"{provider.title}: {note}")
+        objects += [*found.helpers, found.main]
+    for words in refused:
+        say(words)
+    if not objects:
+        raise Failure(f"no provider renders ModelDeployment '{obj['metadata']['name']}'")
+    if form == "yaml":
+        output.documents(objects)
+    else:
+        output.data(objects, form)

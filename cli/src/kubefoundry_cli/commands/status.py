@@ -1,0 +1,171 @@
+"""`kubefoundry status`: a list of models, or one with all that is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from kubefoundry_cli import cluster, output
+from kubefoundry_cli.cluster import Session, Target
+from kubefoundry_cli.failure import of
+from kubefoundry_cli.output import age, clean, say
+from kubefoundry_sdk.api.conditions import find
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Models of all namespaces.")
+@output.option("table", "wide", "json", "yaml", "name")
+@cluster.options
+def command(name: str | None, everywhere: bool, form: str, target: Target) -> None:
+    """Show models: phase, provider, endpoint, and why one is not ready. With NAME, all that is known of one.
+
+    Exit code with NAME: 0 when it is ready, 1 when it is not.
+    """
+    if name is None:
+        cluster.run(_list(everywhere, form, target))
+    elif not cluster.run(_one(name, form, target)):
+        raise SystemExit(1)
+
+
+async def _list(everywhere: bool, form: str, target: Target) -> None:
+    async with cluster.session(target) as session:
+        namespace = None if everywhere else session.namespace
+        try:
+            found, _ = await session.client.list(MODEL_DEPLOYMENTS, namespace)
+        except (ApiError, Unreachable) as error:
+            raise of(error, f"list ModelDeployments in {namespace or 'all namespaces'}") from error
+    if form in ("json", "yaml"):
+        output.data(found, form)
+    elif form == "name":
+        for obj in found:
+            print(f"{MODEL_DEPLOYMENTS.crd}/{obj['metadata']['name']}")
+    elif not found:
+        say(
+            f"No models in {f'namespace {namespace}' if namespace else 'any namespace'}. "
+            "Create one: kubefoundry deploy MODEL, or kubectl apply -f FILE"
+        )
+    else:
+        output.table(*_rows(found, everywhere=everywhere, wide=form == "wide"))
+
+
+def _rows(found: list[Object], *, everywhere: bool, wide: bool) -> tuple[list[str], list[list[str]]]:
+    head = ["NAMESPACE"] if everywhere else []
+    head += ["NAME", "PHASE", "READY", "PROVIDER", "REPLICAS", "ENDPOINT", "AGE"]
+    head += ["MODEL", "ENGINE", "MESSAGE"] if wide else []
+    rows = []
+    for obj in found:
+        meta, spec, status = obj["metadata"], obj.get("spec") or {}, obj.get("status") or {}
+        replicas = status.get("replicas") or {}
+        row = [meta["namespace"]] if everywhere else []
+        row += [
+            meta["name"],
+            status.get("phase") or "-",
+            (find(status.get("conditions"), "Ready") or {}).get("status") or "-",
+            (status.get("provider") or {}).get("name") or "-",
+            f"{replicas.get('ready', 0)}/{replicas.get('desired', '-')}",
+            endpoint(status) or "-",
+            age(meta.get("creationTimestamp")),
+        ]
+        if wide:
+            row += [
+                (spec.get("model") or {}).get("id") or "-",
+                (spec.get("engine") or {}).get("type") or "-",
+                status.get("message") or "-",
+            ]
+        rows.append(row)
+    return head, rows
+
+
+def endpoint(status: Mapping[str, Any]) -> str | None:
+    """`service:port` where the model answers, None while it does not."""
+    found = status.get("endpoint") or {}
+    return f"{found['service']}:{found['port']}" if found.get("service") and found.get("port") else None
+
+
+async def _one(name: str, form: str, target: Target) -> bool:
+    """Prints it; whether it is ready as it is asked for now."""
+    async with cluster.session(target) as session:
+        obj = await session.model(name)
+        if form in ("json", "yaml"):
+            output.data(obj, form)
+        elif form == "name":
+            print(f"{MODEL_DEPLOYMENTS.crd}/{name}")
+        else:
+            _describe(obj)
+            await _pods(session, obj)
+    return ready(obj)
+
+
+def ready(obj: Object) -> bool:
+    """Whether Ready is True of this very generation."""
+    found = find((obj.get("status") or {}).get("conditions"), "Ready") or {}
+    return found.get("status") == "True" and found.get("observedGeneration") == obj["metadata"]["generation"]
+
+
+def _describe(obj: Object) -> None:
+    meta, status = obj["metadata"], obj.get("status") or {}
+    provider = status.get("provider") or {}
+    replicas = status.get("replicas") or {}
+    lines = [
+        ("Model", (obj.get("spec", {}).get("model") or {}).get("id")),
+        ("Phase", status.get("phase") or "none yet: core has not looked at it"),
+        ("Message", status.get("message")),
+        ("Provider", provider.get("name")),
+        ("Chosen", provider.get("selectedReason")),
+        ("Upstream", _upstream(provider)),
+        (
+            "Replicas",
+            f"{replicas.get('ready', 0)} of {replicas['desired']} ready" if "desired" in replicas else None,
+        ),
+        ("Endpoint", endpoint(status)),
+        ("Generation", f"{meta['generation']}, seen {status.get('observedGeneration', 'none')}"),
+        ("Age", age(meta.get("creationTimestamp"))),
+    ]
+    print(f"{meta['namespace']}/{meta['name']}")
+    for title, value in lines:
+        if value:
+            print(f"  {title + ':':<12}{clean(value)}")
+    conditions = status.get("conditions") or []
+    if conditions:
+        print("  Conditions:")
+    for condition in conditions:
+        sign = {"True": "✔", "False": "✗"}.get(condition.get("status"), "?")
+        old = (
+            "" if condition.get("observedGeneration") == meta["generation"] else " (of an earlier generation)"
+        )
+        told = f": {condition['message']}" if condition.get("message") else ""
+        print(clean(f"  {sign} {condition.get('type')}: {condition.get('reason')}{old}{told}"))
+
+
+async def _pods(session: Session, obj: Object) -> None:
+    """The pods, where the provider's package is here to say which they are."""
+    from kubefoundry_cli.pods import NotToBeFound, of_model
+
+    try:
+        found = await of_model(session, obj)
+    except NotToBeFound as error:
+        say(f"pods are not shown: {error}")
+        return
+    if found:
+        print("  Pods:")
+    for pod in found:
+        print(clean(f"  · {pod['metadata']['name']}  {_pod(pod.get('status') or {})}"))
+
+
+def _pod(status: Mapping[str, Any]) -> str:
+    """`Pending  0/1 ready  ImagePullBackOff: …`."""
+    states = status.get("containerStatuses") or []
+    waiting = [(state.get("state") or {}).get("waiting") or {} for state in states]
+    why = "; ".join(f"{one.get('reason', 'Waiting')}: {one.get('message', '')}" for one in waiting if one)
+    up = sum(bool(state.get("ready")) for state in states)
+    return f"{status.get('phase')}  {up}/{len(states)} ready  {why}".rstrip()
+
+
+def _upstream(provider: Mapping[str, Any]) -> str | None:
+    kind, name = provider.get("resourceKind"), provider.get("resourceName")
+    return f"{kind} '{name}'" if kind and name else None

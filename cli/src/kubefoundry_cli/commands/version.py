@@ -1,0 +1,48 @@
+"""`kubefoundry version`."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+import click
+
+from kubefoundry_cli import cluster, output
+from kubefoundry_cli.cluster import Target
+from kubefoundry_cli.failure import of
+from kubefoundry_cli.output import say
+from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+
+
+@click.command()
+@click.option("--client", is_flag=True, help="Of this command only; asks no cluster.")
+@output.option("table", "json", "yaml")
+@cluster.options
+def command(client: bool, form: str, target: Target) -> None:
+    """Print the version of the command line, of the API server, and of the providers in the cluster."""
+    found = {"kubefoundry": version("kubefoundry-cli")}
+    if not client:
+        found |= cluster.run(_of_cluster(target))
+    if form == "table":
+        for name, value in found.items():
+            print(f"{name}: {output.clean(value)}")
+    else:
+        output.data(found, form)
+
+
+async def _of_cluster(target: Target) -> dict[str, str]:
+    async with cluster.session(target) as session:
+        try:
+            server = await session.client.read("/version")
+        except (ApiError, Unreachable) as error:
+            raise of(error, "ask for the API server's version") from error
+        found = {"kubernetes": str(server.get("gitVersion"))}
+        try:
+            configs, _ = await session.client.list(PROVIDER_CONFIGS)
+        except (ApiError, Unreachable) as error:
+            say(of(error, "list providers").message)
+            return found
+        for config in configs:
+            status = config.get("status") or {}
+            found[f"provider {config['metadata']['name']}"] = str(status.get("version") or "never reported")
+        return found

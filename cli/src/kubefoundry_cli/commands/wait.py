@@ -1,0 +1,118 @@
+"""`kubefoundry wait`: until a model is ready or gone, saying on the way what goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import click
+
+from kubefoundry_cli import cluster
+from kubefoundry_cli.cluster import Session, Target
+from kubefoundry_cli.commands.status import endpoint, ready
+from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.output import clean, say
+from kubefoundry_sdk.api.conditions import find
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.cluster.errors import ApiError, Silent, Unreachable
+
+REFUSED: Final = ("Validated", "ProviderCompatible")
+"""Conditions that, False at the current generation, only an edit makes True."""
+
+AGAIN: Final = 1.0
+"""Seconds before another watch, after one that could not be kept."""
+
+
+@click.command()
+@click.argument("name")
+@click.option("--for", "state", type=click.Choice(["ready", "deleted"]), default="ready", show_default=True)
+@click.option(
+    "--timeout", "seconds", default=600.0, show_default=True, metavar="SECONDS", type=click.FloatRange(min=0)
+)
+@cluster.options
+def command(name: str, state: str, seconds: float, target: Target) -> None:
+    """Wait until a model is ready, or deleted.
+
+    Ends at once, with exit code 1, when the spec is refused: only an edit helps. Exit code 6 when time is up.
+    """
+    cluster.run(_wait(name, state, seconds, target))
+
+
+async def _wait(name: str, state: str, seconds: float, target: Target) -> None:
+    async with cluster.session(target) as session:
+        await until(session, name, state, seconds)
+
+
+async def until(session: Session, name: str, state: str, seconds: float) -> None:
+    """Raises Failure when it is refused, not there, or not so in time."""
+    told = ""
+    try:
+        async with asyncio.timeout(seconds):
+            while True:
+                try:
+                    obj = await session.model(name)
+                except Failure as failure:
+                    if state == "deleted" and "not found" in failure.message:
+                        say(f"ModelDeployment '{name}' is deleted")
+                        return
+                    raise
+                told = _tell(obj, told)
+                if _done(obj, state):
+                    return
+                await _change(session, obj)
+    except TimeoutError:
+        raise Failure(
+            f"ModelDeployment '{name}' is not {state} after {seconds:.0f} s: {told or 'nothing was reported'}",
+            Exit.TIMEOUT,
+        ) from None
+
+
+def _tell(obj: Object, before: str) -> str:
+    """Says what is new in phase and message; what was said."""
+    status = obj.get("status") or {}
+    now = clean(f"{status.get('phase') or 'Pending'}: {status.get('message') or 'waiting for core'}")
+    if now != before:
+        say(now)
+    return now
+
+
+def _done(obj: Object, state: str) -> bool:
+    if state == "deleted":
+        return False
+    status = obj.get("status") or {}
+    for type_ in REFUSED:
+        found = find(status.get("conditions"), type_) or {}
+        if (
+            found.get("status") == "False"
+            and found.get("observedGeneration") == obj["metadata"]["generation"]
+        ):
+            raise Failure(
+                f"ModelDeployment '{obj['metadata']['name']}' is refused: {clean(found.get('message'))}"
+            )
+    if ready(obj):
+        say(f"ready at {endpoint(status) or 'an endpoint that is not published yet'}")
+        return True
+    return False
+
+
+async def _change(session: Session, obj: Object) -> None:
+    """Returns when the object has changed, or may have."""
+    meta = obj["metadata"]
+    try:
+        async for event in session.client.watch(
+            MODEL_DEPLOYMENTS,
+            meta["namespace"],
+            resource_version=meta["resourceVersion"],
+            seconds=60,
+            silence=90,
+            selector={"fieldSelector": f"metadata.name={meta['name']}"},
+        ):
+            if event["type"] != "BOOKMARK":
+                return
+    except Silent:
+        return
+    except Unreachable:
+        await asyncio.sleep(AGAIN)
+    except ApiError as error:
+        if not error.gone:
+            raise of(error, f"watch ModelDeployment '{meta['name']}'") from error

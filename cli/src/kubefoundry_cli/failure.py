@@ -1,0 +1,66 @@
+"""How a command ends when it cannot do what was asked: one line on stderr, and an exit code that says which kind."""
+
+from __future__ import annotations
+
+import sys
+from enum import IntEnum
+
+import click
+
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+
+
+class Exit(IntEnum):
+    """Exit codes; click itself ends with USAGE for options that do not exist."""
+
+    YES = 0
+    NO = 1
+    USAGE = 2
+    CHANGED = 3
+    NO_CLUSTER = 4
+    FORBIDDEN = 5
+    TIMEOUT = 6
+
+
+class Failure(click.ClickException):
+    """One line: what happened, to what, why, and what to do."""
+
+    def __init__(self, message: str, code: Exit = Exit.NO) -> None:
+        super().__init__(message)
+        self.exit_code = code  # type: ignore[misc]
+
+    def show(self, file: object = None) -> None:
+        print(f"error: {self.message}", file=sys.stderr)
+
+
+NOT_SERVED = ("could not find the requested resource", "page not found")
+"""What the API server says of a kind that it does not serve."""
+
+
+def not_installed(error: ApiError) -> bool:
+    """Whether the answer is about the kind and not about one object of it."""
+    return error.not_found and any(words in error.message for words in NOT_SERVED)
+
+
+def of(error: Exception, doing: str) -> Failure:
+    """What the API server's answer means to the user. doing: `read ModelDeployment 'x'`, after "cannot"."""
+    if isinstance(error, Unreachable):
+        return Failure(f"cannot {doing}: the API server does not answer ({error})", Exit.NO_CLUSTER)
+    if not isinstance(error, ApiError):
+        return Failure(f"cannot {doing}: {error}")
+    if not_installed(error):
+        return Failure(
+            f"cannot {doing}: KubeFoundry is not installed on this cluster; apply manifests/install.yaml",
+            Exit.NO_CLUSTER,
+        )
+    if error.code == 401:
+        return Failure(
+            f"cannot {doing}: the API server does not accept the credentials; log in again", Exit.NO_CLUSTER
+        )
+    if error.code == 403:
+        return Failure(f"cannot {doing}: {error.message}", Exit.FORBIDDEN)
+    if error.conflict:
+        return Failure(
+            f"cannot {doing}: it has changed since it was read; look at it and try again", Exit.CHANGED
+        )
+    return Failure(f"cannot {doing}: {error.message}")

@@ -1,0 +1,77 @@
+"""Entry point: the list of commands. Each is imported when it is called, because `--help` has to be quick."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Final
+
+import click
+
+COMMANDS: Final[dict[str, str]] = {
+    "deploy": "Create a ModelDeployment for a model.",
+    "status": "Show models: phase, provider, endpoint, and why one is not ready.",
+    "wait": "Wait until a model is ready, or deleted.",
+    "chat": "Ask a model something.",
+    "curl": "Send a request to a model's endpoint through the API server.",
+    "logs": "Print the logs of a model's pods.",
+    "scale": "Set the number of replicas.",
+    "explain": "Show why a provider is chosen, and what would have to change for another.",
+    "plan": "Show what an edit would change upstream, and from which field it comes.",
+    "render": "Print the upstream objects of a ModelDeployment file, without a cluster.",
+    "pause": "Stop reconciling a model; what runs goes on.",
+    "resume": "Reconcile a paused model again.",
+    "reselect": "Have the provider of a model chosen again.",
+    "refresh": "Render a model again with today's defaults.",
+    "doctor": "Check the installation: API, components, providers, models.",
+    "completion": "Print the completion script of a shell.",
+    "version": "Print the version of the command line and of what the cluster runs.",
+}
+"""Name and help of every command, in the order of the help text."""
+
+TOGETHER: Final = dict.fromkeys(("scale", "pause", "resume", "reselect", "refresh"), "lifecycle")
+"""Commands that share a module and have their name in it; any other is `command` in a module of its name."""
+
+
+class Commands(click.Group):
+    """The commands of COMMANDS, imported one at a time."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"kubefoundry_cli.commands.{TOGETHER.get(cmd_name, cmd_name)}")
+        command: click.Command = getattr(module, cmd_name if cmd_name in TOGETHER else "command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.command(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 done or yes, 1 failed or no, 2 wrong usage, 3 changed since it was read, "
+    "4 no cluster or not installed, 5 forbidden, 6 timed out.",
+)
+def kubefoundry() -> None:
+    """Deploy language models on Kubernetes, and understand what becomes of them."""
+
+
+def main() -> None:
+    """The console script."""
+    try:
+        kubefoundry.main(prog_name=_called())
+    except BrokenPipeError:
+        # The reader of a pipe has left: no error of ours, and nothing to say to anybody.
+        sys.stderr.close()
+        sys.exit(1)
+
+
+def _called() -> str:
+    """How the user calls us: as a program, or as a kubectl plugin."""
+    name = sys.argv[0].rsplit("/", 1)[-1]
+    return name.replace("-", " ", 1) if name.startswith("kubectl-") else "kubefoundry"

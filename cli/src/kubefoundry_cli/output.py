@@ -1,0 +1,85 @@
+"""What commands print: data on standard output, one form for people and two for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import click
+import yaml
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def option(*forms: str) -> Callable[[Command], Command]:
+    """-o, the first form the default."""
+    return click.option(
+        "-o",
+        "--output",
+        "form",
+        type=click.Choice(forms),
+        default=forms[0],
+        show_default=True,
+        help="Form of the output.",
+    )
+
+
+def say(text: str) -> None:
+    """Prose for whoever sits there: it goes to standard error, out of the way of data."""
+    print(text, file=sys.stderr)
+
+
+def data(value: Any, form: str) -> None:
+    """As JSON or YAML."""
+    if form == "json":
+        print(json.dumps(value, indent=2, ensure_ascii=False))
+    else:
+        documents([value])
+
+
+def documents(values: Iterable[Any]) -> None:
+    """As YAML documents."""
+    print(yaml.dump_all(list(values), Dumper=_Readable, sort_keys=False, allow_unicode=True), end="")
+
+
+class _Readable(yaml.SafeDumper):
+    """Texts of several lines as such; repeated parts written out."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+_Readable.add_representer(
+    str,
+    lambda dumper, text: dumper.represent_scalar(
+        "tag:yaml.org,2002:str", text, style="|" if "\n" in text else None
+    ),
+)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Columns as kubectl aligns them; cells are one line each, whatever they hold."""
+    shown = [[clean(cell) for cell in row] for row in (head, *rows)]
+    widths = [max(len(row[column]) for row in shown) for column in range(len(head))]
+    for row in shown:
+        print("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def clean(text: object) -> str:
+    """One line without control characters: what a tenant wrote must not move another's cursor."""
+    return "".join(char if char.isprintable() else " " for char in str(text))
+
+
+def age(stamp: str | None) -> str:
+    """`5d`, `3h`, `12m`, `40s` since an RFC 3339 time, as kubectl tells it."""
+    try:
+        seconds = (datetime.now(UTC) - datetime.fromisoformat(str(stamp))).total_seconds()
+    except (ValueError, TypeError):
+        return "<unknown>"
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size:.0f}{unit}"
+    return f"{max(0, seconds):.0f}s"

@@ -1,0 +1,39 @@
+"""The pods of a model: its provider says by which label its upstream object's pods are known."""
+
+from __future__ import annotations
+
+from kubefoundry_cli.cluster import Session
+from kubefoundry_cli.providers import installed
+from kubefoundry_sdk.api.kinds import PODS, Kind, Object
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+
+
+class NotToBeFound(Exception):
+    """Why the pods of a model cannot be told; one line."""
+
+
+async def of_model(session: Session, obj: Object) -> list[Object]:
+    """All pods of the model's upstream object, by name. Raises NotToBeFound."""
+    status = (obj.get("status") or {}).get("provider") or {}
+    name, version = status.get("name"), str(status.get("resourceAPIVersion") or "")
+    if not name:
+        raise NotToBeFound("no provider is selected yet")
+    package = installed().get(name)
+    if package is None:
+        raise NotToBeFound(f"no package of provider '{name}' is installed beside this command")
+    if package.pods is None:
+        raise NotToBeFound(f"{package.title} does not say which pods are whose")
+    if "/" not in version or not status.get("resourceName"):
+        raise NotToBeFound(f"{package.title} has not created anything yet")
+    group, version = version.rsplit("/", 1)
+    kind = Kind(group, version, package.upstream.plural, package.upstream.kind)
+    try:
+        upstream = await session.client.get(kind, status["resourceName"], obj["metadata"]["namespace"])
+        values = ",".join(package.pods.values(upstream))
+        if not values:
+            return []
+        selector = {"labelSelector": f"{package.pods.label} in ({values})"}
+        found, _ = await session.client.list(PODS, obj["metadata"]["namespace"], selector=selector)
+    except (ApiError, Unreachable) as error:
+        raise NotToBeFound(str(error)) from error
+    return sorted(found, key=lambda pod: str(pod["metadata"]["name"]))

@@ -1,0 +1,149 @@
+"""Which field of a ModelDeployment an upstream value comes from: found by changing one field and rendering again.
+
+No provider has to say it, so it holds for third parties' providers as well.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.schema import Schema
+from kubefoundry_sdk.api.validation import default, schema, validate
+
+Path = tuple[str, ...]
+Leaves = dict[Path, Any]
+ABSENT: Final = object()
+
+Render = Callable[[Object], Leaves | None]
+"""A spec -> all values of what is rendered of it; None where that spec is refused."""
+
+
+def leaves(value: Any, path: Path = ()) -> Leaves:
+    """All values below, by path; items of a list by their name where each has one, else by place."""
+    if isinstance(value, Mapping) and value:
+        return {
+            found: leaf
+            for key, item in value.items()
+            for found, leaf in leaves(item, (*path, str(key))).items()
+        }
+    if isinstance(value, list) and value:
+        marks = _marks(value)
+        return {
+            found: leaf
+            for mark, item in zip(marks, value, strict=True)
+            for found, leaf in leaves(item, (*path, f"[{mark}]")).items()
+        }
+    return {path: value}
+
+
+def text(path: Path) -> str:
+    """`spec.args[3]`."""
+    return ".".join(path).replace(".[", "[")
+
+
+@dataclass(frozen=True, slots=True)
+class Origins:
+    """follows: of each upstream value the spec fields that it follows, `engine.contextLength`. rigid: fields, with
+    their values, that cannot be another without other fields (`serving.mode`): what nothing else explains is theirs.
+    """
+
+    follows: Mapping[Path, Sequence[str]]
+    rigid: Mapping[str, Any]
+
+
+def origins(spec: Object, render: Render) -> Origins:
+    """Changes one field of the spec after the other, and looks at what that changes upstream."""
+    spec = default(spec)
+    base = render(spec) or {}
+    follows: dict[Path, list[str]] = {}
+    rigid: dict[str, Any] = {}
+    for path in _settable(spec):
+        others = (default(other) for other in _alternatives(spec, path) if not validate(other))
+        rendered = [render(other) for other in others if other != spec]
+        touched = {place for values in rendered if values is not None for place in differing(base, values)}
+        if all(values is None for values in rendered):
+            rigid[text(path)] = _at(spec, path)
+        for place in touched:
+            follows.setdefault(place, []).append(text(path))
+    return Origins(follows, rigid)
+
+
+def differing(one: Leaves, other: Leaves) -> set[Path]:
+    """Paths at which the two do not have the same value."""
+    return {path for path in one.keys() | other.keys() if one.get(path, ABSENT) != other.get(path, ABSENT)}
+
+
+def _marks(items: list[Any]) -> list[str]:
+    names = [item.get("name") if isinstance(item, Mapping) else None for item in items]
+    told_apart = all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
+    return [str(name) for name in names] if told_apart else [str(index) for index in range(len(items))]
+
+
+def _settable(spec: Object) -> list[Path]:
+    """Paths of the fields that are set; of a list or a free map as a whole."""
+    return list(_fields(spec, schema(), ()))
+
+
+def _fields(value: Any, shape: Schema, path: Path) -> Iterator[Path]:
+    properties = shape.get("properties")
+    if not isinstance(value, Mapping) or not properties:
+        yield path
+        return
+    for key, item in value.items():
+        yield from _fields(item, properties.get(key, {}), (*path, key))
+
+
+def _alternatives(spec: Object, path: Path) -> Iterator[Object]:
+    """Specs that differ in this field alone: without it, and with other values of its type."""
+    yield _with(spec, path, ABSENT)
+    value, shape = _at(spec, path), _shape(path)
+    if shape.get("enum"):
+        others: list[Any] = [one for one in shape["enum"] if one != value]
+    elif isinstance(value, bool):
+        others = [not value]
+    elif isinstance(value, int):
+        others = [value + 1, value - 1]
+    elif isinstance(value, str):
+        others = [f"{value}1", f"1{value}"]
+    elif isinstance(value, list):
+        others = [value[:-1], [*value[:-1], *_changed(value[-1:])]]
+    elif isinstance(value, Mapping):
+        others = [{**value, key: one} for key, item in value.items() for one in _changed([item])]
+    else:
+        others = []
+    for other in others:
+        yield _with(spec, path, other)
+
+
+def _changed(items: list[Any]) -> list[Any]:
+    return [f"{item}1" if isinstance(item, str) else {**item, "value": "1"} for item in items if item]
+
+
+def _shape(path: Path) -> Schema:
+    place: Schema = schema()
+    for step in path:
+        place = place.get("properties", {}).get(step, {})
+    return place
+
+
+def _at(spec: Object, path: Path) -> Any:
+    place: Any = spec
+    for step in path:
+        place = place[step]
+    return place
+
+
+def _with(spec: Object, path: Path, value: Any) -> Object:
+    changed = copy.deepcopy(spec)
+    place = changed
+    for step in path[:-1]:
+        place = place[step]
+    if value is ABSENT:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = value
+    return changed

@@ -1,0 +1,129 @@
+"""What a provider would write for a ModelDeployment: its own functions, called as its controller calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import yaml
+
+from kubefoundry_cli.failure import Failure
+from kubefoundry_cli.provenance import ABSENT, Leaves, Origins, Path, differing, leaves, origins, text
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.provider.contract import Deployment, Provider, Rendered, Schema
+from kubefoundry_sdk.provider.reconcile import compatibility
+from kubefoundry_sdk.provider.reconcile.context import read
+from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk.provider.write.plan import Plan, pinned, plan
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A value upstream: old and new are ABSENT where there is none. fields: the spec fields that it follows."""
+
+    path: Path
+    old: Any
+    new: Any
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """todo: as the controller would do it. before: what was applied last, None for a new object."""
+
+    todo: Plan
+    before: Object | None
+    changes: tuple[Change, ...]
+    unchanged: int
+    notes: tuple[str, ...]
+
+
+def problems(provider: Provider, obj: Object, schema: Schema | None) -> tuple[str, ...]:
+    """Why the provider would refuse this valid ModelDeployment; empty when it would not."""
+    return compatibility.check(provider, read(obj), schema).problems
+
+
+def rendered(provider: Provider, obj: Object, schema: Schema) -> Rendered:
+    """The upstream objects of a valid ModelDeployment. Raises Failure in the provider's words."""
+    deployment = read(obj)
+    _refuse(provider, deployment, schema)
+    return provider.render(deployment, schema)
+
+
+def planned(
+    provider: Provider, obj: Object, schema: Schema, live: Object | None, helpers: Mapping[str, Object]
+) -> Planned:
+    """What would be written for a valid ModelDeployment, given what stands there. Raises Failure when refused."""
+    record = manifest.applied(live) if live else None
+    deployment = pinned(read(obj), record)
+    _refuse(provider, deployment, schema)
+    found = provider.render(deployment, schema)
+    todo = plan(provider, deployment, schema, found, live, dict(helpers))
+    before = record.manifest if record else None
+    old = {} if before is None else _values(provider, [before, *_recorded(helpers)])
+    new = _values(provider, [manifest.content(one) for one in todo.objects])
+    said = [obj["spec"], *([record.spec] if record else [])]
+    sources = [
+        origins(spec, lambda spec: _render_values(provider, deployment, schema, spec)) for spec in said
+    ]
+    # what follows several fields at once and none of them alone
+    edited = tuple(text(path) for path in sorted(differing(leaves(said[0]), leaves(said[-1]))))
+    changes = tuple(
+        Change(path, old.get(path, ABSENT), new.get(path, ABSENT), _fields(path, sources, edited) or edited)
+        for path in sorted(differing(old, new))
+    )
+    unchanged = len(old.keys() & new.keys()) - sum(
+        change.path in old and change.path in new for change in changes
+    )
+    return Planned(todo, before, changes, unchanged, found.notes)
+
+
+def _fields(path: Path, sources: Sequence[Origins], edited: Sequence[str]) -> tuple[str, ...]:
+    """The spec fields that a value follows; of an edit those that it edits."""
+    found = dict.fromkeys(field for source in sources for field in source.follows.get(path, ()))
+    if found:
+        touched = tuple(field for field in found if any(_within(one, field) for one in edited))
+        return touched or tuple(found)
+    rigid = dict.fromkeys(field for source in sources for field in source.rigid)
+    first = sources[0].rigid
+    return tuple(field for field in rigid if any(one.rigid.get(field) != first.get(field) for one in sources))
+
+
+def _within(path: str, field: str) -> bool:
+    return path == field or path.startswith((f"{field}.", f"{field}["))
+
+
+def _refuse(provider: Provider, deployment: Deployment, schema: Schema) -> None:
+    found = compatibility.check(provider, deployment, schema)
+    if found.problems:
+        raise Failure(
+            f"{provider.title} refuses ModelDeployment '{deployment.name}': {'; '.join(found.problems)}"
+        )
+
+
+def _render_values(provider: Provider, deployment: Deployment, schema: Schema, spec: Object) -> Leaves | None:
+    other = replace(deployment, spec=ModelDeploymentSpec.model_validate(spec), raw_spec=spec)
+    if compatibility.check(provider, other, schema).problems:
+        return None
+    found = provider.render(other, schema)
+    return _values(provider, [found.main, *found.helpers])
+
+
+def _recorded(helpers: Mapping[str, Object]) -> list[Object]:
+    found = (manifest.applied(helper) for helper in helpers.values())
+    return [record.manifest for record in found if record]
+
+
+def _values(provider: Provider, objects: list[Object]) -> Leaves:
+    """All values of the objects, each below its kind; YAML documents in strings are read."""
+    found: Leaves = {}
+    for obj in objects:
+        for path, value in leaves({key: part for key, part in obj.items() if key != "kind"}).items():
+            document = any((kind.kind, kind.path) == (obj["kind"], path) for kind in provider.documents)
+            below = (
+                leaves(yaml.safe_load(value), path) if document and isinstance(value, str) else {path: value}
+            )
+            found.update({(obj["kind"], *place): leaf for place, leaf in below.items()})
+    return found

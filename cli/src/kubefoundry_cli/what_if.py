@@ -1,0 +1,139 @@
+"""What would have to change for a provider to be chosen, or to accept: small edits, tried with the real functions."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any, Final
+
+from kubefoundry_cli import upstream
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.validation import default, schema, validate
+from kubefoundry_sdk.provider.contract import Provider as Package
+from kubefoundry_selector.candidate import Provider, request
+from kubefoundry_selector.select import select
+
+Edit = tuple[str, Any]
+"""A path below the spec and its new value, None to remove it."""
+
+LARGEST: Final = 2
+"""Fields that an answer may change: with three it is another model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Of a provider that is not chosen. accepts: whether it would run the model if it were named, None where its
+    package is not there to ask. refusals: why not. edits: the smallest change that has it chosen, or, for one without
+    rules, that has it accept; None where no change of LARGEST fields does.
+    """
+
+    provider: str
+    accepts: bool | None
+    refusals: tuple[str, ...]
+    edits: tuple[Edit, ...] | None
+    by_rules: bool
+    text: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "edits": None if self.edits is None else [list(edit) for edit in self.edits]}
+
+
+def verdicts(
+    obj: Object, registered: Sequence[Provider], packages: Mapping[str, Package], *, chosen: str | None
+) -> list[Verdict]:
+    """One for each registered provider but the chosen one, by name. obj: valid, with defaults."""
+    return [
+        _verdict(obj, provider, registered, packages.get(provider.name))
+        for provider in sorted(registered, key=lambda one: one.name)
+        if provider.name != chosen
+    ]
+
+
+def _verdict(
+    obj: Object, provider: Provider, registered: Sequence[Provider], package: Package | None
+) -> Verdict:
+    refusals = upstream.problems(package, obj, None) if package else ()
+    accepts = not refusals if package else None
+    by_rules = bool(provider.rules)
+    edits = _smallest(obj, provider, registered, package, by_rules) if by_rules or refusals else ()
+    named = (
+        ""
+        if accepts is None
+        else "named it would accept"
+        if accepts
+        else f"named it would refuse: {'; '.join(refusals)}"
+    )
+    if edits is None:
+        way = f"no change of {LARGEST} fields has it {'chosen' if by_rules else 'accept'}"
+    elif edits:
+        way = f"{'chosen' if by_rules else 'accepts'} with {', '.join(map(_words, edits))}"
+    else:
+        way = ""
+    told = "; ".join(part for part in (way, named) if part)
+    return Verdict(
+        provider.name, accepts, refusals, edits, by_rules, f"{provider.name}: {told or 'chosen only by name'}"
+    )
+
+
+def _smallest(
+    obj: Object, provider: Provider, registered: Sequence[Provider], package: Package | None, by_rules: bool
+) -> tuple[Edit, ...] | None:
+    edits = list(_edits(obj["spec"]))
+    for size in range(1, LARGEST + 1):
+        for tried in combinations(edits, size):
+            if len({path for path, _ in tried}) < size:
+                continue
+            other = {**obj, "spec": _with(obj["spec"], tried)}
+            if validate(other["spec"]):
+                continue
+            other = {**other, "spec": default(other["spec"])}
+            if by_rules and select(request(other), registered).provider != provider.name:
+                continue
+            if package and upstream.problems(package, other, None):
+                continue
+            return tried
+    return None
+
+
+def _edits(spec: Object) -> Iterator[Edit]:
+    """What people change: the engine, GPU or not, the mode, an image; and leaving a field out."""
+    properties = schema()["properties"]
+    for engine in properties["engine"]["properties"]["type"]["enum"]:
+        if engine != spec["engine"].get("type"):
+            yield "engine.type", engine
+    gpus = spec["resources"].get("gpu", {}).get("count", 0)
+    for count in (0, 1):
+        if count != gpus:
+            yield "resources.gpu.count", count
+    if not spec.get("image"):
+        yield "image", "registry.example/image:tag"
+    for part in ("resources", "engine", "scaling"):
+        for field in spec.get(part, {}):
+            if (part, field) not in (("engine", "type"), ("resources", "gpu")):
+                yield f"{part}.{field}", None
+    for field in spec:
+        if field not in ("model", "engine", "resources", "serving", "scaling", "provider"):
+            yield field, None
+
+
+def _with(spec: Object, edits: Sequence[Edit]) -> Object:
+    changed = copy.deepcopy(spec)
+    for path, value in edits:
+        *steps, last = path.split(".")
+        place = changed
+        for step in steps:
+            place = place.setdefault(step, {})
+        if value is None:
+            place.pop(last, None)
+        else:
+            place[last] = value
+    return changed
+
+
+def _words(edit: Edit) -> str:
+    path, value = edit
+    if value is None:
+        return f"{path} removed"
+    return f"an image of yours (spec.{path})" if path == "image" else f"{path}={value}"

@@ -1,0 +1,161 @@
+"""The command line as a whole: help, usage, and what a command says when it cannot do what was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from kubefoundry_cli.commands.deploy import name_of
+from kubefoundry_cli.main import COMMANDS
+from support.deployments import CPU, GPU
+
+Call = Callable[..., Result]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(call: Call, name: str) -> None:
+    done = call(name, "--help")
+
+    assert done.exit_code == 0
+    assert f"kubefoundry {name}" in done.stdout
+    assert done.stdout.splitlines()[2].strip()
+
+
+def test_the_help_lists_every_command(call: Call) -> None:
+    done = call("--help")
+
+    assert [name for name in COMMANDS if f"  {name} " not in done.stdout] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        pytest.param(["nonsense"], 2, "No such command 'nonsense'", id="command"),
+        pytest.param(["explain"], 2, "name a model, or give a file with -f", id="nothing to explain"),
+        pytest.param(
+            ["explain", "m", "-f", "x"], 2, "name a model, or give a file with -f", id="two to explain"
+        ),
+        pytest.param(["explain", "m", "--offline"], 2, "--offline needs a file", id="offline without a file"),
+        pytest.param(
+            ["render", "-f", "/nonexistent", "--crd", "x"], 2, "cannot read /nonexistent", id="no file"
+        ),
+        pytest.param(
+            ["status", "--kubeconfig", "/nonexistent"], 4, "no usable kubeconfig", id="no kubeconfig"
+        ),
+        pytest.param(["scale", "m", "--", "-1"], 2, "-1", id="replicas below zero"),
+        pytest.param(["chat", "m"], 2, "there is no question", id="no question"),
+        pytest.param(["curl", "m", "-d", "{"], 2, "-d is not JSON", id="no JSON"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line_and_an_exit_code(
+    call: Call, arguments: list[str], code: int, said: str
+) -> None:
+    done = call(*arguments)
+
+    assert (done.exit_code, said in done.stderr) == (code, True), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param("kind: [", "it is not YAML", id="not YAML"),
+        pytest.param("[" * 5000, "it is not YAML", id="deep"),
+        pytest.param("", "holds 0 ModelDeployments", id="empty"),
+        pytest.param("- 1\n- 2\n", "holds 0 ModelDeployments", id="a list"),
+        pytest.param("kind: ModelDeployment\n---\nkind: ModelDeployment\n", "holds 2", id="two"),
+        pytest.param("kind: ModelDeployment\n", "metadata.name is missing", id="no name"),
+        pytest.param(
+            "kind: ModelDeployment\nmetadata: {name: m}\nspec: [1]\n",
+            "is not valid",
+            id="no object for a spec",
+        ),
+        pytest.param(
+            "kind: ModelDeployment\nmetadata: {name: m}\nspec: {model: 3}\n", "spec.model", id="a wrong type"
+        ),
+    ],
+)
+def test_a_file_that_is_no_model_is_refused(call: Call, tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(text)
+
+    done = call("explain", "-f", str(path), "--offline")
+
+    assert done.exit_code in (1, 2)
+    assert said in done.stderr
+    assert done.exception is None or isinstance(done.exception, SystemExit)
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        pytest.param("engine.contextLength", "write PATH=VALUE", id="no value"),
+        pytest.param("engine..x=1", "write PATH=VALUE", id="an empty step"),
+        pytest.param("engin.type=vllm", "no field spec.engin.type", id="no such field"),
+        pytest.param("engine.type.x=1", "engine.type", id="below a text"),
+        pytest.param("engine.contextLength=many", "spec.engine.contextLength", id="a wrong type"),
+    ],
+)
+def test_an_edit_that_cannot_be_made(call: Call, file: Callable[..., str], edit: str, said: str) -> None:
+    done = call("explain", "-f", file(GPU), "--offline", "--set", edit)
+
+    assert done.exit_code in (1, 2)
+    assert said in done.stderr
+    assert isinstance(done.exception, SystemExit)
+
+
+def test_the_provider_that_is_chosen_and_what_others_would_need(call: Call, file: Callable[..., str]) -> None:
+    done = call("explain", "-f", file(CPU), "--offline")
+
+    assert done.exit_code == 0
+    assert done.stdout.startswith("no GPU requested → kaito")
+    assert "dynamo: chosen with engine.type=vllm" in done.stdout
+
+
+def test_none_is_chosen(call: Call, file: Callable[..., str]) -> None:
+    disaggregated = {
+        "prefill": {"gpu": {"count": 1}, "memory": "1Gi"},
+        "decode": {"gpu": {"count": 1}, "memory": "1Gi"},
+    }
+    spec = {
+        "model": {"id": "org/m"},
+        "engine": {"type": "llamacpp"},
+        "serving": {"mode": "disaggregated"},
+        "scaling": disaggregated,
+    }
+
+    done = call("explain", "-f", file(spec), "--offline")
+
+    assert done.exit_code == 1
+    assert "error" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("Qwen/Qwen3-0.6B", "qwen3-0-6b"),
+        ("org/7B", "m-7b"),
+        ("org/___", "m"),
+        ("x" * 300, "x" * 40),
+        ("Ünï/ﬁle", "le"),
+    ],
+)
+def test_a_name_is_made_from_the_models(model: str, name: str) -> None:
+    assert name_of(model) == name
+
+
+def test_deploy_prints_what_it_would_create(call: Call) -> None:
+    done = call("deploy", "org/model", "--dry-run", "--set", "engine.contextLength=4096")
+
+    assert done.exit_code == 0
+    assert "contextLength: 4096" in done.stdout
+
+
+def test_deploy_asks_no_cluster_for_what_is_not_valid(call: Call) -> None:
+    done = call("deploy", "org/model", "--gpus", "0", "--kubeconfig", "/nonexistent")
+
+    assert done.exit_code == 1
+    assert "vLLM engine requires GPU" in done.stderr

@@ -1,0 +1,95 @@
+"""Every upstream value that an edit changes names the spec field that it comes from."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+from hypothesis import given, settings
+
+from kubefoundry_cli import upstream
+from kubefoundry_cli.failure import Failure
+from kubefoundry_cli.provenance import text
+from kubefoundry_cli.providers import installed
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.validation import default
+from kubefoundry_sdk.provider.contract import Provider, Schema
+from kubefoundry_sdk.provider.reconcile.context import read
+from kubefoundry_sdk.provider.write import manifest
+from support.corpus import specs
+from support.deployments import DISAGGREGATED, GPU, model_deployment
+
+SCHEMAS: Final = {
+    "kaito": Schema("kaito.sh/v1beta1"),
+    "dynamo": Schema("nvidia.com/v1alpha1", frozenset({"subComponentType", "runtimeVersionOverride"})),
+    "kuberay": Schema("ray.io/v1"),
+}
+PACKAGES: Final = installed()
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_every_change_names_its_field(name: str) -> None:
+    provider, schema = PACKAGES[name], SCHEMAS[name]
+    can = provider.capabilities
+    seen: list[int] = []
+
+    @settings(max_examples=12)
+    @given(*[specs(engines=list(can.engines), modes=list(can.serving_modes)) for _ in range(2)])
+    def holds(before: dict[str, Any], after: dict[str, Any]) -> None:
+        try:
+            planned = plan(provider, schema, before, after)
+        except Failure:
+            return  # this provider refuses one of the two
+        seen.append(len(planned.changes))
+        assert [text(change.path) for change in planned.changes if not change.fields] == []
+
+    holds()
+    assert sum(seen) > 10
+
+
+def test_one_edit_names_one_field_and_leaves_the_rest() -> None:
+    planned = plan(
+        PACKAGES["dynamo"],
+        SCHEMAS["dynamo"],
+        GPU,
+        {**GPU, "engine": {**GPU["engine"], "contextLength": 4096}},
+    )
+
+    assert {field for change in planned.changes for field in change.fields} == {"engine.contextLength"}
+    assert planned.unchanged > len(planned.changes)
+    assert planned.todo.recreate is None
+
+
+def test_an_edit_of_fields_that_only_go_together_names_the_mode() -> None:
+    planned = plan(PACKAGES["kuberay"], SCHEMAS["kuberay"], GPU, DISAGGREGATED)
+
+    assert "serving.mode" in {field for change in planned.changes for field in change.fields}
+
+
+def test_nothing_changes() -> None:
+    planned = plan(PACKAGES["kuberay"], SCHEMAS["kuberay"], GPU, GPU)
+
+    assert (planned.changes, planned.todo.changed) == ((), [])
+
+
+def plan(
+    provider: Provider, schema: Schema, before: dict[str, Any], after: dict[str, Any]
+) -> upstream.Planned:
+    """Of an edit, where the first spec has been applied."""
+    stored = _stored(before, 1)
+    found = upstream.rendered(provider, stored, schema)
+    live, *helpers = [
+        manifest.dress(obj, read(stored), provider.name, found.image) for obj in (found.main, *found.helpers)
+    ]
+    return upstream.planned(
+        provider, _stored(after, 2), schema, live, {obj["metadata"]["name"]: obj for obj in helpers}
+    )
+
+
+def _stored(spec: dict[str, Any], generation: int) -> Object:
+    made = model_deployment("m", "models", spec)
+    return {
+        **made,
+        "metadata": {**made["metadata"], "uid": "u", "generation": generation},
+        "spec": default(spec),
+    }

@@ -1,0 +1,76 @@
+"""An answer to "what would have to change" is proven by changing it."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from kubefoundry_cli.providers import installed
+from kubefoundry_cli.what_if import verdicts
+from kubefoundry_sdk.api.validation import default, validate
+from kubefoundry_sdk.provider.registration import registration
+from kubefoundry_selector.candidate import provider, request
+from kubefoundry_selector.select import select
+from support.corpus import specs
+from support.deployments import CPU, DISAGGREGATED, GPU, model_deployment
+
+PACKAGES = installed()
+REGISTERED = [provider({**registration(one), "status": {"ready": True}}) for one in PACKAGES.values()]
+
+
+@settings(max_examples=20)
+@given(specs())
+def test_the_edits_have_that_provider_chosen(spec: dict[str, Any]) -> None:
+    obj = _stored(spec)
+    chosen = select(request(obj), REGISTERED).provider
+
+    for verdict in verdicts(obj, REGISTERED, PACKAGES, chosen=chosen):
+        if not verdict.edits:
+            continue
+        other = _stored(_edited(obj["spec"], verdict.edits))
+        assert validate(other["spec"]) == []
+        if verdict.by_rules:
+            assert select(request(other), REGISTERED).provider == verdict.provider
+
+
+@pytest.mark.parametrize(
+    ("spec", "name", "said"),
+    [
+        pytest.param(GPU, "kuberay", "kuberay: named it would accept", id="by name only"),
+        pytest.param(
+            CPU, "dynamo", "dynamo: chosen with engine.type=vllm, resources.gpu.count=1", id="two fields"
+        ),
+        pytest.param(
+            DISAGGREGATED, "kaito", "kaito: no change of 2 fields has it chosen", id="another model"
+        ),
+    ],
+)
+def test_what_is_said(spec: dict[str, Any], name: str, said: str) -> None:
+    obj = _stored(spec)
+    chosen = select(request(obj), REGISTERED).provider
+
+    [verdict] = [one for one in verdicts(obj, REGISTERED, PACKAGES, chosen=chosen) if one.provider == name]
+
+    assert verdict.text.startswith(said)
+
+
+def _stored(spec: dict[str, Any]) -> dict[str, Any]:
+    made = model_deployment("m", "models", spec)
+    return {**made, "metadata": {**made["metadata"], "uid": "u", "generation": 1}, "spec": default(spec)}
+
+
+def _edited(spec: dict[str, Any], edits: Any) -> dict[str, Any]:
+    changed = copy.deepcopy(spec)
+    for path, value in edits:
+        *steps, last = path.split(".")
+        place = changed
+        for step in steps:
+            place = place.setdefault(step, {})
+        if value is None:
+            place.pop(last, None)
+        else:
+            place[last] = value
+    return changed

@@ -1,0 +1,213 @@
+"""The command line against a real API server, with the whole suite behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubefoundry_local.suite import Suite
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk.cluster.client import Client
+from support.deployments import GPU, model_deployment
+from support.edits import running
+from support.kinds import UPSTREAM
+from support.waiting import until, until_deployment
+
+pytestmark = pytest.mark.integration
+
+
+@dataclass(frozen=True)
+class Done:
+    code: int
+    out: str
+    err: str
+
+
+class CommandLine:
+    """The installed program, in a process of its own as users run it."""
+
+    def __init__(self, kubeconfig: Path, namespace: str) -> None:
+        self._where = ["--kubeconfig", str(kubeconfig), "-n", namespace]
+
+    async def __call__(self, command: str, *arguments: str) -> Done:
+        program = Path(sys.executable).with_name("kubefoundry")
+        process = await asyncio.create_subprocess_exec(
+            program,
+            command,
+            *self._where,
+            *arguments,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        out, err = await process.communicate()
+        return Done(process.returncode or 0, out.decode(), err.decode())
+
+
+@pytest.fixture
+def kubefoundry(suite: Suite, namespace: str) -> CommandLine:
+    return CommandLine(suite.plane.kubeconfig, namespace)
+
+
+async def test_a_model_from_deploy_to_status(kubefoundry: CommandLine, api: Client, namespace: str) -> None:
+    refused = await kubefoundry("deploy", "org/model", "m")
+    assert (refused.code, "add --yes" in refused.err) == (2, True)
+    assert (await api.list(MODEL_DEPLOYMENTS, namespace))[0] == []
+
+    done = await kubefoundry("deploy", "org/model", "m", "--provider", "kuberay", "--yes", "--wait")
+    assert done.code == 0, done.err
+    assert "ready at" in done.err
+
+    listed = await kubefoundry("status")
+    assert [line.split()[:4] for line in listed.out.splitlines()] == [
+        ["NAME", "PHASE", "READY", "PROVIDER"],
+        ["m", "Running", "True", "kuberay"],
+    ]
+    one = await kubefoundry("status", "m")
+    assert (one.code, "RayService 'm'" in one.out, "✔ Ready: DeploymentReady" in one.out) == (0, True, True)
+    again = await kubefoundry("deploy", "org/model", "m", "--yes")
+    assert (again.code, "exists in namespace" in again.err) == (1, True)
+
+
+async def test_plan_says_what_an_edit_then_does(
+    kubefoundry: CommandLine, api: Client, namespace: str
+) -> None:
+    await running(api, namespace, GPU, "dynamo")
+    before = await api.get(UPSTREAM["dynamo"], "m", namespace)
+
+    done = await kubefoundry("plan", "m", "--set", "engine.contextLength=4096", "--server", "-o", "json")
+
+    assert done.code == 0, done.err
+    planned = json.loads(done.out)
+    assert (planned["dryRun"], planned["recreate"]) == ("accepted", None)
+    assert planned["changes"]
+    assert {field for change in planned["changes"] for field in change["fields"]} == {
+        "spec.engine.contextLength"
+    }
+    # asking changed nothing
+    assert (await api.get(UPSTREAM["dynamo"], "m", namespace))["metadata"]["generation"] == before[
+        "metadata"
+    ]["generation"]
+    edit = [{"op": "add", "path": "/spec/engine/contextLength", "value": 4096}]
+    await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, edit, manager="test")
+    after = await until(
+        api,
+        UPSTREAM["dynamo"],
+        "m",
+        namespace,
+        lambda obj: obj is not None and obj["metadata"]["generation"] > before["metadata"]["generation"],
+    )
+    assert after is not None
+    for change in planned["changes"]:
+        if "new" in change and "args" in change["path"]:
+            assert change["new"] in json.dumps(after["spec"])
+    nothing = await kubefoundry("plan", "m")
+    assert (nothing.code, "UNCHANGED" in nothing.out) == (0, True)
+
+
+async def test_explain_speaks_of_what_is_registered(
+    kubefoundry: CommandLine, namespace: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "m.yaml"
+    file.write_text(yaml.safe_dump(model_deployment("m", namespace, GPU)))
+
+    done = await kubefoundry("explain", "-f", str(file))
+
+    assert done.code == 0, done.err
+    assert done.out.startswith("default → dynamo")
+    assert "kuberay: named it would accept" in done.out
+
+
+async def test_small_writes(kubefoundry: CommandLine, api: Client, namespace: str) -> None:
+    await running(api, namespace, GPU, "kuberay")
+
+    for arguments, holds in (
+        (("scale", "m", "2"), lambda obj: obj["spec"]["scaling"]["replicas"] == 2),
+        (("pause", "m"), lambda obj: "kubefoundry.ai/reconcile-paused" in obj["metadata"]["annotations"]),
+        (
+            ("resume", "m"),
+            lambda obj: "kubefoundry.ai/reconcile-paused" not in obj["metadata"].get("annotations", {}),
+        ),
+        (("refresh", "m", "--yes"), lambda obj: "kubefoundry.ai/refresh" in obj["metadata"]["annotations"]),
+    ):
+        done = await kubefoundry(*arguments)
+        assert done.code == 0, done.err
+        assert holds(await api.get(MODEL_DEPLOYMENTS, "m", namespace)), arguments
+    assert (await kubefoundry("refresh", "m")).code == 2
+
+
+async def test_waiting_ends_with_the_words_of_a_refusal(
+    kubefoundry: CommandLine, api: Client, namespace: str
+) -> None:
+    spec = {**GPU, "engine": {"type": "sglang"}}
+    await api.create(
+        MODEL_DEPLOYMENTS, model_deployment("m", namespace, spec, provider="kaito"), manager="test"
+    )
+
+    done = await kubefoundry("wait", "m", "--timeout", "60")
+
+    assert (done.code, "does not support sglang" in done.err) == (1, True), done.err
+    await api.delete(
+        MODEL_DEPLOYMENTS,
+        "m",
+        namespace,
+        uid=(await api.get(MODEL_DEPLOYMENTS, "m", namespace))["metadata"]["uid"],
+    )
+    assert (await kubefoundry("wait", "m", "--for", "deleted", "--timeout", "60")).code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        pytest.param(("status", "none"), 1, "not found", id="no such model"),
+        pytest.param(("wait", "none", "--timeout", "5"), 1, "not found", id="nothing to wait for"),
+        pytest.param(("chat", "none", "hello"), 1, "not found", id="nobody to ask"),
+        pytest.param(("status",), 0, "No models in namespace", id="an empty namespace"),
+    ],
+)
+async def test_what_is_not_there(
+    kubefoundry: CommandLine, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    done = await kubefoundry(*arguments)
+
+    assert (done.code, said in done.err) == (code, True), done.err
+
+
+async def test_an_endpoint_that_is_not_published_yet(
+    kubefoundry: CommandLine, api: Client, namespace: str
+) -> None:
+    await api.create(
+        MODEL_DEPLOYMENTS,
+        model_deployment(
+            "m", namespace, GPU, provider="kuberay", labels={"kubefoundry.ai/simulator-fail": "loading"}
+        ),
+        manager="test",
+    )
+    await until_deployment(api, "m", namespace, lambda obj: bool(obj.get("status", {}).get("phase")))
+
+    done = await kubefoundry("curl", "m")
+
+    assert (done.code, "has no endpoint yet" in done.err) == (1, True), done.err
+
+
+async def test_the_doctor_finds_what_fails(kubefoundry: CommandLine, api: Client, namespace: str) -> None:
+    await api.create(
+        MODEL_DEPLOYMENTS,
+        model_deployment("m", namespace, {**GPU, "engine": {"type": "sglang"}}, provider="kaito"),
+        manager="test",
+    )
+    await until_deployment(api, "m", namespace, lambda obj: obj.get("status", {}).get("phase") == "Failed")
+
+    done = await kubefoundry("doctor", "-o", "json")
+
+    found: list[dict[str, Any]] = json.loads(done.out)
+    assert done.code == 1
+    assert [one["state"] for one in found if one["text"].startswith("provider dynamo is ready")] == ["good"]
+    assert any(one["state"] == "wrong" and f"model {namespace}/m: " in one["text"] for one in found)
