@@ -115,12 +115,32 @@ EXAMPLES: Final[dict[Code, tuple[Origin, str, dict[str, Any]]]] = {
         "providerId 'my-echo' is used by the images acme/echo:0.1.0 and acme/other:1.0.0",
         {"provider_id": "my-echo", "image": "acme/other:1.0.0"},
     ),
+    Code.ProviderTypeTaken: (
+        SERVER,
+        "provider 'my-echo' (image: acme/echo:0.1.0) has the type remote::echo, and provider 'other' (image: "
+        "acme/other:1.0.0) has remote::echo",
+        LOADED,
+    ),
+    Code.ModuleShadowed: (
+        SERVER,
+        "yaml/__init__.py is a module 'yaml', which the server has from pyyaml",
+        LOADED,
+    ),
     Code.ServerMissing: (
         SERVER,
         "llama_stack_api: ModuleNotFoundError: No module named 'llama_stack_api'",
         {},
     ),
-    Code.ApiUnknown: (SERVER, "API 'agents' is none of batches, datasetio, eval, inference, safety", LOADED),
+    Code.ServerBroken: (
+        SERVER,
+        "llama_stack_api: ImportError: cannot import name 'validate_core_schema' from 'pydantic_core'",
+        LOADED,
+    ),
+    Code.ApiUnknown: (
+        SERVER,
+        "API 'agents' is not one of batches, datasetio, eval, inference, safety",
+        LOADED,
+    ),
     Code.EnvironmentMissing: (SERVER, "Environment variable 'ACME_KEY' not set or empty", LOADED),
     Code.DependencyMissing: (
         SERVER,
@@ -144,6 +164,13 @@ EXAMPLES: Final[dict[Code, tuple[Origin, str, dict[str, Any]]]] = {
     ),
     Code.ConfigRejected: (SERVER, "config.port: Input should be a valid integer", LOADED),
     Code.ProbeDied: (SERVER, "python was ended by SIGSEGV while the provider was loaded", LOADED),
+    Code.TookTooLong: (SERVER, "it took longer than 60 s while the provider was loaded", LOADED),
+    Code.ApiDiffers: (
+        SERVER,
+        "get_provider_spec() returns a provider of the API safety, and it is used for inference",
+        LOADED,
+    ),
+    Code.StartFailed: (SERVER, "RuntimeError: no answer from http://acme:8000", LOADED),
     Code.WriteFailed: (
         INSTALL,
         f"{EXTERNAL_PROVIDERS}/.staging/packages/acme_echo: No space left on device",

@@ -116,6 +116,19 @@ def test_a_row_is_the_worst_of_its_pods(make: Make, states: list[Object], phase:
                 "containerStatuses": [
                     {
                         "name": "llama-stack",
+                        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+                        "lastState": {"terminated": {"exitCode": 0, "reason": "Completed"}},
+                    }
+                ]
+            },
+            "CrashLoop",
+            "exit code 0.",
+        ),
+        (
+            {
+                "containerStatuses": [
+                    {
+                        "name": "llama-stack",
                         "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}},
                     }
                 ]
@@ -124,7 +137,7 @@ def test_a_row_is_the_worst_of_its_pods(make: Make, states: list[Object], phase:
             "memory",
         ),
     ],
-    ids=["evicted", "no node", "pull", "crash loop", "memory"],
+    ids=["evicted", "no node", "pull", "crash loop", "ended by itself", "memory"],
 )
 def test_a_problem_has_cause_and_resolution(make: Make, status: Object, reason: str, words: str) -> None:
     item = pod("a", status)
@@ -151,8 +164,73 @@ def test_a_problem_has_cause_and_resolution(make: Make, status: Object, reason: 
 def test_pods_that_cannot_be_made(text: str, remedy: str) -> None:
     condition = {"type": "ReplicaFailure", "status": "True", "message": text}
 
-    told = deployments.creation_refused({"status": {"conditions": [condition]}})
+    told = deployments.creation_refused({"status": {"conditions": [condition]}}, 0)
 
     assert text in told
     assert remedy in told.partition("Resolution: ")[2]
-    assert deployments.creation_refused({"status": {}}) == ""
+    assert deployments.creation_refused({"status": {}}, 0) == ""
+
+
+@pytest.mark.accept("HP-5")
+@pytest.mark.parametrize(
+    ("reason", "text", "remedy"),
+    [
+        ("CreateContainerError", "no command specified", "set containerSpec.command"),
+        (
+            "CreateContainerConfigError",
+            "container has runAsNonRoot and image will run as root (pod: ...)",
+            "numeric USER",
+        ),
+        (
+            "CreateContainerConfigError",
+            "container has runAsNonRoot and image has non-numeric user (app), cannot verify user is non-root",
+            "numeric USER",
+        ),
+        ("CreateContainerConfigError", 'secret "acme" not found', "Create the Secret"),
+        ("CreateContainerConfigError", "couldn't find key token in Secret team/acme", "Add the key"),
+        (
+            "RunContainerError",
+            'exec: "/app/run": stat /app/run: no such file or directory',
+            "correct containerSpec.command",
+        ),
+        ("CreateContainerError", "something that nobody has seen", "what is named there"),
+    ],
+)
+def test_a_container_that_cannot_be_made(make: Make, reason: str, text: str, remedy: str) -> None:
+    waiting = {"name": "llama-stack", "state": {"waiting": {"reason": reason, "message": text}}}
+
+    found = pods.problem(make(), [pod("a", {"containerStatuses": [waiting]})])
+
+    assert found is not None
+    assert found.reason == "ContainerConfigInvalid"
+    assert text in found.message
+    assert remedy in found.message.partition("Resolution: ")[2]
+
+
+SECRET = {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "acme", "key": "token"}}}
+MOUNTED = {"volumes": [{"name": "keys", "secret": {"secretName": "acme"}}]}
+
+
+@pytest.mark.accept("HP-6")
+@pytest.mark.parametrize("reason", ["Error", "OOMKilled"])
+@pytest.mark.parametrize(
+    ("server", "shown"),
+    [
+        ({}, True),
+        ({"containerSpec": {"env": [{"name": "KEY", "value": "plain"}]}}, True),
+        ({"containerSpec": {"env": [SECRET]}}, False),
+        ({"podOverrides": MOUNTED}, False),
+    ],
+    ids=["no secret", "a plain value", "a Secret's value", "a Secret's volume"],
+)
+def test_the_servers_own_words_may_repeat_a_secret(
+    make: Make, server: Object, shown: bool, reason: str
+) -> None:
+    ended = {"terminated": {"exitCode": 1, "reason": reason, "message": "key is s3cr3t"}}
+
+    found = pods.problem(
+        make(**server), [pod("a", {"containerStatuses": [{"name": "llama-stack", "state": ended}]})]
+    )
+
+    assert found is not None
+    assert ("s3cr3t" in found.message) is shown

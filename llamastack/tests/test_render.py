@@ -74,7 +74,8 @@ def test_a_variable_of_the_user_s_replaces_the_operator_s(make: Make) -> None:
 @pytest.mark.accept("FR-016")
 @pytest.mark.parametrize(("before", "after"), [(None, ""), ("", ""), ("/mine", ":/mine")])
 def test_python_path_keeps_what_is_there(before: str | None, after: str) -> None:
-    script = server.WITH_PROVIDERS.split(f'"$python" {tool.ZIPAPP}')[0] + 'printf %s "$PYTHONPATH"\n'
+    own = server.WITH_PROVIDERS.partition("shift\n")[2]
+    script = own + 'printf %s "$PYTHONPATH"\n'
     variables = {"PATH": "/usr/bin:/bin", **({} if before is None else {"PYTHONPATH": before})}
 
     done = subprocess.run(["sh", "-c", script], env=variables, capture_output=True, text=True, check=True)

@@ -100,7 +100,7 @@ def test_phase(
     cr = make(externalProviders=PROVIDERS)
     pods = [pod(terminated={"exitCode": 1})] if failed_pod else []
 
-    status = report.status(Seen(cr, deployment, pods, obstacles), {}, NOW)
+    status = report.status(Seen(cr, deployment, pods=pods, obstacles=obstacles), {}, NOW)
 
     assert status["phase"] == phase
 
@@ -123,3 +123,77 @@ def test_a_refused_spec_has_no_rows(make: Make) -> None:
     status = report.status(Seen(make(externalProviders=PROVIDERS), obstacles=(refused,)), {}, NOW)
 
     assert "externalProviderStatus" not in status
+
+
+LAST = {"terminated": {"exitCode": 1, "message": "ERROR: no\nCode: ImportFailed\n\nResolution: mend it"}}
+RESTARTING = [
+    {"state": LAST},
+    {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": LAST},
+    {"state": {"running": {}}, "lastState": LAST, "ready": False, "started": False},
+    {"state": LAST, "lastState": LAST},
+]
+
+
+@pytest.mark.accept("HP-5")
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("containerStatuses", "llama-stack"), ("initContainerStatuses", "external-provider-echo")],
+)
+def test_a_failure_stands_until_the_container_has_outlived_it(make: Make, kind: str, name: str) -> None:
+    cr, status, seen = make(externalProviders=PROVIDERS), {}, []
+
+    for cycle in range(5):
+        for state in RESTARTING:
+            told = {kind: [{"name": name, "restartCount": cycle, **state}]}
+            pods = [{"metadata": {"name": "a"}, "status": told}]
+            status = report.status(Seen(cr, live(1, 0, minimum=False), pods=pods), status, NOW)
+            conditions = {item["type"]: (item["reason"], item["message"]) for item in status["conditions"]}
+            seen.append((status["phase"], conditions, status["externalProviderStatus"]))
+
+    assert all(one == seen[0] for one in seen)
+    assert seen[0][0] == "Failed"
+
+
+def test_a_failure_that_was_outlived_is_told_no_longer(make: Make) -> None:
+    serves = {"name": "llama-stack", "state": {"running": {}}, "lastState": LAST, "ready": True}
+    pods = [{"metadata": {"name": "a"}, "status": {"containerStatuses": [serves]}}]
+
+    status = report.status(Seen(make(), live(1, 1, minimum=True), pods=pods), {}, NOW)
+
+    assert status["phase"] == "Ready"
+    assert {item["reason"] for item in status["conditions"]} & {"DeploymentReady"}
+
+
+def refused_set(replicas: int = 1) -> Object:
+    failure = {"type": "ReplicaFailure", "status": "True", "message": "exceeded quota: q"}
+    return {"metadata": {}, "spec": {"replicas": replicas}, "status": {"conditions": [failure]}}
+
+
+@pytest.mark.accept("HP-5")
+@pytest.mark.parametrize(
+    ("pods", "reason"),
+    [
+        ([], "PodCreationRefused"),
+        ([pod(waiting={"reason": "PodInitializing"})], "DeploymentPending"),
+        ([pod(terminated={"exitCode": 1})], "CrashLoop"),
+    ],
+    ids=["none made", "made since", "made since, and failed"],
+)
+def test_a_refusal_goes_with_its_cause_and_hides_nothing_newer(
+    make: Make, pods: list[Object], reason: str
+) -> None:
+    cr = make(externalProviders=PROVIDERS)
+
+    status = report.status(Seen(cr, live(1, 0, minimum=False), refused_set(), pods), {}, NOW)
+
+    assert status["conditions"][0]["reason"] == reason
+
+
+def test_of_several_pods_some_may_be_refused(make: Make) -> None:
+    pods = [pod(waiting={"reason": "PodInitializing"})]
+
+    status = report.status(
+        Seen(make(externalProviders=PROVIDERS), live(2, 0, minimum=False), refused_set(2), pods), {}, NOW
+    )
+
+    assert status["conditions"][0]["reason"] == "PodCreationRefused"

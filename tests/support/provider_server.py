@@ -1,12 +1,14 @@
 """A pod at the moment in which the server's container starts, and a stand-in for llama-stack.
 
-A few lines play its classes of specs and its expansion of variables (0.7.3); the acceptance runs have the real one.
+A few lines play its classes of specs, its provider types and its expansion of variables (0.7.3); the acceptance runs
+have the real one.
 """
 
 from __future__ import annotations
 
 import json
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,11 @@ def replace_env_vars(value):
         return found
     return re.sub(r"\$\{env\.([A-Z0-9_]+)(?::([=+])([^}]*))?}", expanded, value) if isinstance(value, str) else value
 """
+REGISTRY = """
+from llama_stack_api import Api
+def get_provider_registry(config=None):
+    return {Api.inference: {"remote::vllm": None, "inline::here": None}, Api.safety: {}}
+"""
 ABOUT = {"image": "distribution:1", "container": "llama-stack"}
 GOOD = provider_files("acme_echo", "remote::acme-echo")
 
@@ -70,33 +77,47 @@ FIELDS = (
 
 
 class Server(Pod):
-    """The main container: its image's packages, and what the init containers left."""
+    """The main container: its image's packages, and what the init containers left. asked: what the operator passes to
+    preflight besides image and container."""
+
+    asked: Mapping[str, Any] = {}
 
     def distribution(self, **packages: str) -> None:
         """The image's own packages: llama-stack, and others as `name="version"`."""
-        files: Files = {"llama_stack_api.py": API, "llama_stack/core/stack.py": STACK}
+        files: Files = {
+            "llama_stack_api.py": API,
+            "llama_stack/core/stack.py": STACK,
+            "llama_stack/core/distribution.py": REGISTRY,
+        }
         for path, text in files.items():
             (self.root / "site" / path).parent.mkdir(parents=True, exist_ok=True)
             (self.root / "site" / path).write_text(str(text))
         for name, version in packages.items():
             self.distributed(name, version)
 
-    def distributed(self, name: str, version: str, *requires: str) -> None:
+    def distributed(self, name: str, version: str, *requires: str, files: Files | None = None) -> None:
         about = self.root / "site" / f"{name}-{version}.dist-info" / "METADATA"
         about.parent.mkdir(parents=True)
         head = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
         about.write_text(head + "".join(f"Requires-Dist: {one}\n" for one in requires))
+        for path, text in (files or {}).items():
+            (self.root / "site" / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / "site" / path).write_text(str(text))
+        if files:
+            (about.parent / "RECORD").write_text("".join(f"{path},,\n" for path in files))
 
-    def provide(self, files: Files, name: str = "acme-echo", **wheel_fields: Any) -> None:
+    def provide(
+        self, files: Files, name: str = "acme-echo", *, provider_id: str = "echo", **wheel_fields: Any
+    ) -> None:
         """Puts a provider's files and metadata on the volume, as its install container leaves them."""
         path = wheel(self.root / "wheels", name, files=files, **wheel_fields)
         with zipfile.ZipFile(path) as archive:
             archive.extractall(self.places.packages)
             names = archive.namelist()
-        record = self.places.metadata / "echo" / "installed.json"
+        record = self.places.metadata / provider_id / "installed.json"
         record.parent.mkdir(parents=True, exist_ok=True)
         one = {"name": name, "version": "1.0.0", "requires": []}
-        value = {"providerId": "echo", "image": "images/echo:1", "order": 0}
+        value = {"providerId": provider_id, "image": f"images/{provider_id}:1", "order": 0}
         record.write_text(json.dumps({**value, "distributions": [one], "files": names}))
 
     def unpack(self, wheels: Path) -> None:
@@ -117,11 +138,21 @@ class Server(Pod):
         value = {"version": 2, "providers": {section: [built_in, entry]}}
         (self.places.config / "run.yaml").write_text(yaml.safe_dump(value, sort_keys=False))
 
+    def configure_before(self, provider_id: str, **changes: Any) -> None:
+        """Another provider, before that of `configure`."""
+        path = self.places.config / "run.yaml"
+        config = yaml.safe_load(path.read_text())
+        entry = {"provider_id": provider_id, "provider_type": "remote::acme-echo", **changes}
+        config["providers"]["inference"].insert(0, entry)
+        path.write_text(yaml.safe_dump(config, sort_keys=False))
+
     def effective_types(self) -> list[str]:
         """provider_type of each provider in what the server starts from."""
         providers = yaml.safe_load(self.places.effective.read_text())["providers"]
         return [one["provider_type"] for entries in providers.values() for one in entries]
 
     def preflight(self, *within: str, **env: str) -> Ended:
-        path = f"{self.places.packages}:{self.root / 'site'}"
-        return self.command("preflight", ABOUT, env={"PYTHONPATH": path, **env}, within=within)
+        path = str(self.root / "site")
+        return self.command(
+            "preflight", {**ABOUT, **self.asked}, env={"PYTHONPATH": path, **env}, within=within
+        )

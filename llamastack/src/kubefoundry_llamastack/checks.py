@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterator
 from typing import Final
 
-from kubefoundry_llamastack.names import EXTRACT, MERGE
+from kubefoundry_llamastack.names import EXTRACT, MERGE, PROVIDER_SECONDS_ANNOTATION
 from kubefoundry_llamastack.render import tool
 from kubefoundry_llamastack.render.request import Distribution
 from llamastack_providers import layout
@@ -17,6 +18,9 @@ RESERVED: Final = frozenset(
 )
 """Names of the operator's own volumes."""
 
+LONGEST: Final = 3600
+"""Seconds that may be asked for a provider."""
+
 PATHS: Final = frozenset({layout.EXTERNAL_PROVIDERS, layout.CONFIG, layout.EFFECTIVE_CONFIG, tool.FOLDER})
 """Where the server's container has them."""
 
@@ -24,8 +28,26 @@ PATHS: Final = frozenset({layout.EXTERNAL_PROVIDERS, layout.CONFIG, layout.EFFEC
 def refusal(cr: Distribution) -> str | None:
     """The first thing that cannot be: what, why, and what to do. None when there is none."""
     return next(
-        filter(None, (_other_namespace(cr), _twice(cr), _model_deployments(cr), _too_long(cr), _names(cr))),
+        filter(
+            None,
+            # not earlier than it is asked for: the ones behind rely on those before them
+            (
+                check(cr)
+                for check in (_seconds, _other_namespace, _twice, _model_deployments, _too_long, _names)
+            ),
+        ),
         None,
+    )
+
+
+def _seconds(cr: Distribution) -> str | None:
+    """A deadline that is a number, and no longer than a rollout may take."""
+    given = cr.annotations.get(PROVIDER_SECONDS_ANNOTATION)
+    if given is None or (re.fullmatch("[0-9]{1,4}", given) and 1 <= int(given) <= LONGEST):
+        return None
+    return (
+        f"the annotation {PROVIDER_SECONDS_ANNOTATION} is '{given[:40]}' and has to be a number of seconds from 1 to "
+        f"{LONGEST}; correct or remove it"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kubefoundry_sdk.api.kinds import Kind
+from kubefoundry_sdk.api.names import GROUP
 
 LLSD: Final = Kind("llamastack.io", "v1alpha1", "llamastackdistributions", "LlamaStackDistribution")
 
@@ -48,6 +49,9 @@ ANYUID_ROLE: Final = "system:openshift:scc:anyuid"
 
 USER_CONFIG_HASH: Final = "configmap.hash/user-config"
 CA_BUNDLE_HASH: Final = "configmap.hash/ca-bundle"
+
+PROVIDER_SECONDS_ANNOTATION: Final = f"{GROUP}/provider-seconds"
+"""Of a CR: seconds that each external provider has to load before the server starts."""
 
 INSTALL: Final = "external-provider-"
 EXTRACT: Final = "extract-distribution-config"

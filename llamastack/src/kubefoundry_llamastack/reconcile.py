@@ -120,6 +120,7 @@ class Operator:
         seen = Seen(
             cr,
             deployment,
+            newest,
             pods,
             tuple(obstacles),
             resolved,

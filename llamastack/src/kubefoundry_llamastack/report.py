@@ -48,11 +48,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """All that a status is made from. live: the Deployment, ours. pods: the newest live ones. claim, service,
-    ingress: as they stand."""
+    """All that a status is made from. live: the Deployment, ours. newest: its ReplicaSet that is rolled out. pods:
+    the live ones of that. claim, service, ingress: as they stand."""
 
     cr: Distribution
     live: Object | None = None
+    newest: Object | None = None
     pods: list[Object] = field(default_factory=list)
     obstacles: tuple[Obstacle, ...] = ()
     resolved: list[Resolved] = field(default_factory=list)
@@ -69,7 +70,7 @@ def status(seen: Seen, before: Mapping[str, Any], now: str) -> Object:
     counts = deployments.counts(seen.live)
     rows = pods.rows(cr, seen.pods)
     problem = pods.problem(cr, seen.pods)
-    refused = deployments.creation_refused(seen.live)
+    refused = deployments.creation_refused(seen.newest, len(seen.pods))
     conditions = [
         _deployment(seen, counts, problem, refused),
         *_providers(seen, rows, problem),
@@ -133,10 +134,11 @@ def _deployment(seen: Seen, counts: Counts, problem: Problem | None, refused: st
         return condition(type_, False, "ScaledToZero", "No pods are asked for", generation=generation)
     if counts.complete and counts.enough:
         return condition(type_, True, "DeploymentReady", "Deployment is ready", generation=generation)
+    if problem is not None:
+        # what a pod says that could be made is newer than why others could not
+        return condition(type_, False, problem.reason, problem.message, generation=generation)
     if refused:
         return condition(type_, False, "PodCreationRefused", refused, generation=generation)
-    if problem is not None:
-        return condition(type_, False, problem.reason, problem.message, generation=generation)
     text = f"Deployment is pending: {counts.available} of {counts.desired} pods are available"
     return condition(type_, False, "DeploymentPending", text, generation=generation)
 

@@ -113,11 +113,15 @@ def without_tool(config_map: Object) -> Object:
 
 
 def replica_set(obj: Object) -> Object:
-    """A ReplicaSet by its place in the rollout and the volumes of its pods."""
+    """A ReplicaSet by its place in the rollout, the volumes of its pods, and why it cannot make them."""
     template = ((obj.get("spec") or {}).get("template") or {}).get("spec") or {}
     return {
         "metadata": _short(obj, "annotations", "labels", "ownerReferences"),
-        "spec": {"template": {"spec": {"volumes": template.get("volumes") or []}}},
+        "spec": {
+            "replicas": (obj.get("spec") or {}).get("replicas"),
+            "template": {"spec": {"volumes": template.get("volumes") or []}},
+        },
+        "status": {"conditions": (obj.get("status") or {}).get("conditions") or []},
     }
 
 

@@ -17,7 +17,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubefoundry_llamastack import ownership
-from kubefoundry_llamastack.names import CA_BUNDLE_HASH, MANAGER, USER_CONFIG_HASH, endpoint_variable
+from kubefoundry_llamastack.names import (
+    CA_BUNDLE_HASH,
+    MANAGER,
+    PROVIDER_SECONDS_ANNOTATION,
+    USER_CONFIG_HASH,
+    endpoint_variable,
+)
 from kubefoundry_llamastack.render.deployment import deployment
 from kubefoundry_llamastack.render.request import Distribution, Found, Settings, child
 from kubefoundry_sdk.api import names
@@ -86,6 +92,9 @@ def inputs(cr: Distribution, found: Found, image_override: str, raw_spec: Object
         "restricted": found.restricted and cr.extended,
         "refresh": cr.annotations.get(names.REFRESH_ANNOTATION, ""),
     }
+    if seconds := cr.annotations.get(PROVIDER_SECONDS_ANNOTATION):
+        # left out where it is absent: the digests of those that run without it stay what they were
+        parts["providerSeconds"] = seconds
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 

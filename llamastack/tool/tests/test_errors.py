@@ -44,7 +44,7 @@ def test_every_raise_names_an_entry_of_the_table() -> None:
         problems = {
             node.target.id
             for node in ast.walk(tree)
-            if isinstance(node, ast.For) and isinstance(node.target, ast.Name)
+            if isinstance(node, (ast.For, ast.NamedExpr)) and isinstance(node.target, ast.Name)
         }
         for node in ast.walk(tree):
             if (
@@ -56,7 +56,7 @@ def test_every_raise_names_an_entry_of_the_table() -> None:
                 if not passed_on:
                     free.append(name)
     # what the probe found comes from another process by name; see below
-    assert free == ["loading.py"]
+    assert set(free) == {"loading.py"}
 
 
 def test_every_failure_names_its_entry_as_a_constant() -> None:
@@ -68,7 +68,7 @@ def test_every_failure_names_its_entry_as_a_constant() -> None:
     ]
     unnamed = [(name, node.lineno) for name, node in calls if code_of(node) not in Code.__members__]
 
-    assert [name for name, _ in unnamed] == ["loading.py"]
+    assert {name for name, _ in unnamed} == {"loading.py"}
 
 
 def test_the_probe_names_entries_of_the_table() -> None:

@@ -80,7 +80,7 @@ REFUSED: dict[str, tuple[Mapping[str, str | bytes], str, tuple[str, ...]]] = {
     "an empty field": (
         changed(provider=SPEC.format(FIELDS.replace('"acme_echo"', "None"))),
         "SpecInvalid",
-        ("has no module",),
+        ("that has no module",),
     ),
     "None": (changed(provider="def get_provider_spec(): ..."), "SpecInvalid", ("NoneType",)),
     "a wrong type": (changed(provider="def get_provider_spec(): return {}"), "SpecInvalid", ("dict",)),
@@ -147,7 +147,7 @@ def test_an_optional_import_is_no_error(server: Server) -> None:
 
 @pytest.mark.accept("FR-026", "NFR-005", "SC-007", "PF-10")
 def test_each_field_that_differs_is_a_warning_and_the_runtime_value_is_used(server: Server) -> None:
-    other = FIELDS.replace("remote::acme-echo", "remote::later").replace('"inference"', '"safety"')
+    other = FIELDS.replace("remote::acme-echo", "remote::later")
     server.provide(changed(provider=SPEC.format(other)))
 
     ended = server.preflight()
@@ -159,8 +159,6 @@ def test_each_field_that_differs_is_a_warning_and_the_runtime_value_is_used(serv
         "  Runtime (get_provider_spec()): remote::later\n"
         "  Using: remote::later (runtime value)\n"
     ) in ended.log
-    assert "Field: api\n  Metadata (lls-provider-spec.yaml): inference\n" in ended.log
-    assert "  Runtime (get_provider_spec()): safety\n" in ended.log
     assert server.effective_types() == ["remote::nothing", "remote::later"]
 
 
@@ -192,7 +190,7 @@ def test_an_api_that_the_server_does_not_have(server: Server) -> None:
     ended = server.preflight()
 
     assert "Code: ApiUnknown" in ended.message
-    assert "API 'agents' is none of inference, safety" in ended.message
+    assert "API 'agents' is not one of inference, safety" in ended.message
 
 
 @pytest.mark.accept("PF-11")

@@ -41,10 +41,23 @@ def status_of(pod: Mapping[str, Any], container: str) -> Mapping[str, Any] | Non
     return None
 
 
-def read(status: Mapping[str, Any] | None, image: str, what: str) -> Said:
-    """What the container's status tells. what: how a message calls the image, for example `provider image`.
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A container of a pod. what: how a message calls its image. serves: it is to run for ever. confidential: its own
+    words may repeat a Secret, and are not passed on unless the tool wrote them."""
 
-    A container that waits to be started again after an error says what its last run said.
+    image: str
+    what: str
+    serves: bool = False
+    confidential: bool = False
+
+
+def read(status: Mapping[str, Any] | None, place: Place) -> Said:
+    """What the container's status tells.
+
+    A container that has failed says what its last run said until it has outlived it: a server until it serves again,
+    others until they have done their work. Between two runs it waits, starts and runs for a moment, and a status that
+    told that would change several times a minute.
     """
     if status is None:
         return Said("Pending", message="Waiting for the container to start")
@@ -54,17 +67,20 @@ def read(status: Mapping[str, Any] | None, image: str, what: str) -> Said:
     if (waiting := state.get("waiting")) is not None:
         reason, text = str(waiting.get("reason") or ""), str(waiting.get("message") or "")
         if reason in PULL:
-            return Said("Failed", "ImagePullFailed", _pull(what, image, reason, text), image_id=image_id)
+            told = _pull(place.what, place.image, reason, text)
+            return Said("Failed", "ImagePullFailed", told, image_id=image_id)
         if reason in CONFIG:
             return Said("Failed", "ContainerConfigInvalid", _config(reason, text), image_id=image_id)
-        if last and last.get("exitCode"):
-            return _ended(last, image_id)
+        if _failed(last, place):
+            return _ended(last, place, image_id)
         return Said("Pending", message=reason or "Waiting for the container to start", image_id=image_id)
     if state.get("running") is not None:
+        if _failed(last, place) and not status.get("ready"):
+            return _ended(last, place, image_id)
         return Said("Installing", message="Running", image_id=image_id)
     if ended := state.get("terminated"):
-        if ended.get("exitCode"):
-            return _ended(ended, image_id)
+        if _failed(ended, place):
+            return _ended(ended, place, image_id)
         facts = _facts(str(ended.get("message") or ""))
         return Said(
             "Ready",
@@ -76,21 +92,29 @@ def read(status: Mapping[str, Any] | None, image: str, what: str) -> Said:
     return Said("Pending", message="Waiting for the container to start", image_id=image_id)
 
 
-def _ended(ended: Mapping[str, Any], image_id: str) -> Said:
-    """A run that failed. The container's own words go before all guesses."""
+def _failed(ended: Mapping[str, Any], place: Place) -> bool:
+    """Whether the run was a failure: a server must not end at all."""
+    return bool(ended) and (place.serves or bool(ended.get("exitCode")))
+
+
+def _ended(ended: Mapping[str, Any], place: Place, image_id: str) -> Said:
+    """A run that failed. The container's own words take precedence over all guesses."""
     text = str(ended.get("message") or "").strip()
     code, reason = ended.get("exitCode"), str(ended.get("reason") or "")
+    own = is_ours(text)
+    hint = _hint(text, code)
+    if place.confidential and not own:
+        text = ""
     if reason == "OOMKilled":
         words = (
             "The container was killed because it used more memory than its limit.\n"
             "Resolution: Raise the memory limit (containerSpec.resources of the server; --init-resources of the "
             "operator for the containers before it)."
         )
-        return Said("Failed", "OutOfMemory", f"{words}\n{text}".strip(), image_id=image_id)
-    if is_ours(text):
+        return Said("Failed", "OutOfMemory", f"{words}\n{text}".strip(), said=own, image_id=image_id)
+    if own:
         return Said("Failed", "CrashLoop", text[:LIMIT], said=True, image_id=image_id)
     words = f"The container ended with exit code {code}" + (f": {text}" if text else ".")
-    hint = _hint(text, code)
     return Said("Failed", "CrashLoop", f"{words[:LIMIT]}\nResolution: {hint}", image_id=image_id)
 
 
@@ -107,6 +131,11 @@ def _hint(text: str, code: Any) -> str:
             "The image has to contain /bin/sh and Python; a provider image also pip. "
             "Build it from one that does, for example python:3.12-slim."
         )
+    if code == 0:
+        return (
+            "A server runs until it is stopped: correct containerSpec.command and args, or see the container's log: "
+            "kubectl logs POD -c CONTAINER --previous."
+        )
     return "See the container's log: kubectl logs POD -c CONTAINER --previous."
 
 
@@ -120,10 +149,20 @@ def _pull(what: str, image: str, reason: str, text: str) -> str:
 
 
 def _config(reason: str, text: str) -> str:
-    return (
-        f"The container cannot be created ({reason}): {text}\n"
-        "Resolution: Create the Secret or ConfigMap that is named there, or correct containerSpec and podOverrides."
-    )
+    remedies = {
+        "no command specified": "The image has no ENTRYPOINT or CMD: set containerSpec.command, or use another.",
+        "runAsNonRoot": "The image runs as root, which the namespace does not admit: use one with a numeric USER.",
+        "non-numeric user": "The image's USER is a name, which cannot be checked: use an image with a numeric USER.",
+        "not found": "Create the Secret or ConfigMap that is named there, or correct containerSpec and podOverrides.",
+        "couldn't find key": "Add the key to the Secret or ConfigMap that is named there, or correct its name.",
+        "exec:": "The command is not in the image: correct containerSpec.command, or use another image.",
+        "executable file": "The command is not in the image: correct containerSpec.command, or use another image.",
+        "subPath": "Correct the subPath in podOverrides.volumeMounts.",
+        "mount": "Correct podOverrides.volumes and volumeMounts.",
+    }
+    fitting = (remedy for word, remedy in remedies.items() if word in text)
+    remedy = next(fitting, "Correct what is named there, in containerSpec, podOverrides or the image.")
+    return f"The container cannot be created ({reason}): {text}\nResolution: {remedy}"
 
 
 def _facts(text: str) -> dict[str, str]:

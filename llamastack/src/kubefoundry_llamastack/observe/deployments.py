@@ -43,10 +43,15 @@ def counts(live: Object | None) -> Counts:
     )
 
 
-def creation_refused(live: Object | None) -> str:
-    """Why no pod can be made (quota, LimitRange, Pod Security), in the server's words; empty where they can."""
-    failure = find(((live or {}).get("status") or {}).get("conditions"), "ReplicaFailure")
-    if failure is None or failure.get("status") != "True":
+def creation_refused(newest: Object | None, pods: int) -> str:
+    """Why the newest ReplicaSet cannot make its pods (quota, LimitRange, Pod Security), in the API server's words;
+    empty where it can. pods: how many it has.
+
+    The Deployment repeats what an older ReplicaSet was refused long after the cause is gone.
+    """
+    failure = find(((newest or {}).get("status") or {}).get("conditions"), "ReplicaFailure")
+    wanted = ((newest or {}).get("spec") or {}).get("replicas")
+    if failure is None or failure.get("status") != "True" or pods >= int(1 if wanted is None else wanted):
         return ""
     text = str(failure.get("message") or failure.get("reason") or "")
     return f"Pods cannot be created: {text}\nResolution: {_remedy(text)}"

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kubefoundry_llamastack import confidential
 from kubefoundry_llamastack.names import EXTRACT, INSTALL, MERGE
 from kubefoundry_llamastack.observe import containers
-from kubefoundry_llamastack.observe.containers import Said
+from kubefoundry_llamastack.observe.containers import Place, Said
 from kubefoundry_llamastack.render.request import Distribution
 from kubefoundry_sdk.api.kinds import Object
 
@@ -90,7 +91,7 @@ def _install(pod: Object, container: str, image: str) -> Said:
     status = pod.get("status") or {}
     if status.get("phase") == "Failed":
         return Said("Failed", "Evicted", gone(status))
-    found = containers.read(containers.status_of(pod, container), image, "provider image")
+    found = containers.read(containers.status_of(pod, container), Place(image, "provider image"))
     if found.phase == "Pending" and (why := unschedulable(status)):
         return Said("Pending", message=why)
     words = {
@@ -132,18 +133,26 @@ def _problem(cr: Distribution, pod: Object) -> Problem | None:
     if why := unschedulable(status):
         return Problem("pod", "Unschedulable", why)
     server = cr.spec.server.container_spec.name
-    parts = [("install", f"{INSTALL}{item.provider_id}", item.image) for _, item in cr.spec.providers()]
     image = _image(pod, server)
-    parts += [("extract", EXTRACT, image), ("merge", MERGE, image), ("preflight", server, image)]
-    for part, container, used in parts:
-        what = "provider image" if part == "install" else "distribution image"
-        found = containers.read(containers.status_of(pod, container), used, what)
+    distribution = Place(image, "distribution image")
+    serving = Place(image, "distribution image", serves=True, confidential=confidential.held(cr))
+    parts = [
+        ("install", f"{INSTALL}{item.provider_id}", Place(item.image, "provider image"))
+        for _, item in cr.spec.providers()
+    ]
+    parts += [
+        ("extract", EXTRACT, distribution),
+        ("merge", MERGE, distribution),
+        ("preflight", server, serving),
+    ]
+    for part, container, place in parts:
+        found = containers.read(containers.status_of(pod, container), place)
         if found.phase == "Failed":
-            # An error of the server itself is none of preflight.
+            # What the tool did not write is the server's own error, not preflight's.
             is_server = part == "preflight" and not found.said
             label = "Container" if part == "preflight" else "Init Container"
             provider = container.removeprefix(INSTALL) if part == "install" else ""
-            facts = (("Provider", provider), ("Image", used), (label, container))
+            facts = (("Provider", provider), ("Image", place.image), (label, container))
             message = containers.complete(found.message, facts)
             return Problem("pod" if is_server else part, found.reason, message)
     return None

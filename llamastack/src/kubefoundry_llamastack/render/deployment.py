@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from kubefoundry_llamastack import confidential
 from kubefoundry_llamastack.names import (
     CA_BUNDLE_HASH,
     DEPLOYMENTS,
@@ -99,10 +100,11 @@ def _container(cr: Distribution, found: Found) -> Object:
         "volumeMounts": _mounts(cr, found),
         "startupProbe": server.startup_probe(cr),
     }
-    if cr.extended:
+    if cr.extended and not confidential.held(cr):
+        # with secrets in its variables the log's end must not become a part of the pod's status
         made["terminationMessagePolicy"] = "FallbackToLogsOnError"
-        if found.restricted:
-            made["securityContext"] = init.RESTRICTED
+    if cr.extended and found.restricted:
+        made["securityContext"] = init.RESTRICTED
     return made
 
 

@@ -37,16 +37,17 @@ WITH_PROVIDERS: Final = f"""\
 set -e
 python=python3
 command -v "$python" >/dev/null || python=python
-PYTHONPATH="{tool.PACKAGES}${{PYTHONPATH:+:$PYTHONPATH}}"
-export PYTHONPATH
 "$python" {tool.ZIPAPP} preflight --input "$1"
 shift
+PYTHONPATH="{tool.PACKAGES}${{PYTHONPATH:+:$PYTHONPATH}}"
+export PYTHONPATH
 LLAMA_STACK_CONFIG={tool.EFFECTIVE}
 RUN_CONFIG_PATH="$LLAMA_STACK_CONFIG"
 export LLAMA_STACK_CONFIG RUN_CONFIG_PATH
 """
-"""What comes before the server where providers are installed: PYTHONPATH keeps what image and user have in it, and
-has no trailing colon, because that would mean the working folder."""
+"""What comes before the server where providers are installed. Nothing of them is on the path of preflight itself.
+PYTHONPATH keeps what image and user have in it, and has no trailing colon, because that would mean the working
+folder."""
 
 OWN: Final = 'exec llama stack run "$LLAMA_STACK_CONFIG" --port "$LLS_PORT" "$@"\n'
 SEVERAL: Final = (
@@ -78,8 +79,7 @@ def start(cr: Distribution, image: str) -> Object:
 
 
 PREFLIGHT_SECONDS: Final = 60
-PREFLIGHT_EACH: Final = 10
-"""Seconds that preflight gets, and for each provider: the design's 30 s for 10, doubled, and their imports."""
+"""Seconds that preflight gets besides what each provider may take: the design's 30 s for 10, doubled."""
 
 SERVER_SECONDS: Final = 300
 """Seconds that the server gets on top of preflight."""
@@ -91,7 +91,8 @@ def startup_probe(cr: Distribution) -> Object:
     """The only probe of the existing operator; with providers it waits for preflight and five minutes more."""
     failures = 3
     if cr.extended:
-        seconds = PREFLIGHT_SECONDS + PREFLIGHT_EACH * len(cr.spec.providers()) + SERVER_SECONDS
+        loading = tool.provider_seconds(cr) * len(cr.spec.providers())
+        seconds = PREFLIGHT_SECONDS + loading + SERVER_SECONDS
         failures = seconds // PERIOD
     return {
         "httpGet": {"path": "/v1/health", "port": cr.port},

@@ -7,10 +7,17 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kubefoundry_llamastack.names import EXTRACT, INSTALL, MERGE, endpoint_variable
+from kubefoundry_llamastack import confidential
+from kubefoundry_llamastack.names import (
+    EXTRACT,
+    INSTALL,
+    MERGE,
+    PROVIDER_SECONDS_ANNOTATION,
+    endpoint_variable,
+)
 from kubefoundry_llamastack.render.request import Distribution
 from llamastack_providers import layout
-from llamastack_providers.request import encode
+from llamastack_providers.request import PROVIDER_SECONDS, encode
 
 PACKAGES: Final = f"{layout.EXTERNAL_PROVIDERS}/python-packages"
 EFFECTIVE: Final = f"{layout.EFFECTIVE_CONFIG}/run.yaml"
@@ -64,9 +71,24 @@ def merge(cr: Distribution, image: str) -> list[str]:
 
 
 def preflight(cr: Distribution, image: str) -> list[str]:
-    """What follows `--input` of preflight: which image stands behind each provider, for its messages."""
-    container = cr.spec.server.container_spec.name
-    return encode({"image": image, "container": container, "providers": _installed(cr)})
+    """What follows `--input` of preflight: which image stands behind each provider, for its messages; how long each
+    may take; and what its messages must not repeat."""
+    fields: dict[str, Any] = {
+        "image": image,
+        "container": cr.spec.server.container_spec.name,
+        "providers": _installed(cr),
+        "seconds": provider_seconds(cr),
+    }
+    if secret := confidential.variables(cr):
+        fields["secret"] = secret
+    if unknown := confidential.elsewhere(cr):
+        fields["unknown"] = unknown
+    return encode(fields)
+
+
+def provider_seconds(cr: Distribution) -> int:
+    """That each provider has to load. Raises ValueError where the annotation is no number."""
+    return int(cr.annotations.get(PROVIDER_SECONDS_ANNOTATION, PROVIDER_SECONDS))
 
 
 def _installed(cr: Distribution) -> list[dict[str, str]]:

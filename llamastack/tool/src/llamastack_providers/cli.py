@@ -75,9 +75,16 @@ def _merge(value: request.Json, places: Layout) -> str:
     return _told({}, merge_config.run(request.merge(value), places))
 
 
-def _preflight(_: request.Json, places: Layout) -> str:
+def _preflight(value: request.Json, places: Layout) -> str:
     started = time.monotonic()
-    passed = preflight.run(places)
+    about, log = request.origin(value, init=False), places.at(TERMINATION_LOG)
+    # whoever ends this process leaves no time to say what it was doing
+    passed = preflight.run(
+        places,
+        request.preflight(value),
+        lambda failure: summary.write(summary.failure_text(failure, about), log),
+    )
+    summary.write("", log)
     _told({}, passed.warnings)
     seconds = time.monotonic() - started
     print(

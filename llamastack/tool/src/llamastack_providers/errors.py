@@ -6,31 +6,9 @@ generated from here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
-from typing import Final
 
-from llamastack_providers import layout
-
-PACKAGES_NOTE: Final = (
-    f"Previously installed packages can be found in: {layout.EXTERNAL_PROVIDERS}/installed-packages.txt"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """title: the first line, `{id}` stands for the provider. meaning: for the docs. resolution: what to do.
-
-    note: a line before the resolution. names_provider: the reason names provider and image by itself.
-    exit_code: 1 for what was found wrong, 2 for a wrong call.
-    """
-
-    title: str
-    meaning: str
-    resolution: str
-    note: str = ""
-    names_provider: bool = False
-    exit_code: int = 1
+from llamastack_providers.entry import PACKAGES_NOTE, Entry
 
 
 class Code(Enum):
@@ -152,10 +130,32 @@ class Code(Enum):
         "`providerId` has to be unique over all sections of `spec.server.externalProviders`.",
         "Give each external provider a providerId of its own.",
     )
+    ProviderTypeTaken = Entry(
+        "Provider '{id}' has a provider type that is taken",
+        "Within one API llama-stack knows one implementation for each provider type, and takes the last one. "
+        "Another external provider, or llama-stack itself, has the type already, or the same name as `inline::` or "
+        "`remote::`.",
+        "Give the provider a type of its own: providerType in lls-provider-spec.yaml and provider_type in "
+        "get_provider_spec().",
+    )
+    ModuleShadowed = Entry(
+        "Provider '{id}' brings a module that Python or the server has already",
+        "Providers' packages are found before all others: a top-level module of the name of one of the standard "
+        "library, or of another package of the distribution, would take its place in the server.",
+        "Rename the module, or leave it out of the wheel; a package of the distribution is listed under dependencies "
+        "instead of being copied.",
+    )
     ServerMissing = Entry(
         "The distribution image's Python cannot import llama-stack",
         "Preflight imports providers as the server would; the server's own packages are not importable.",
         "Use a distribution image whose `python3` has llama-stack, or correct what the traceback names.",
+    )
+    ServerBroken = Entry(
+        "llama-stack cannot be imported beside the providers' packages",
+        "The distribution's llama-stack can be imported by itself, and not with the providers' packages before it: "
+        "one of them takes the place of a package that it needs.",
+        "Leave packages that the distribution has out of the provider image, or bring a version that llama-stack "
+        "works with.",
     )
     ApiUnknown = Entry(
         "The installed llama-stack has no such API",
@@ -212,6 +212,25 @@ class Code(Enum):
         "The interpreter ended (a crash in native code, or an exit call) while the provider was imported.",
         "Look at the container's log; native code for another libc or processor is the usual cause.",
     )
+    TookTooLong = Entry(
+        "Provider '{id}' did not load in time",
+        "Importing the provider, or making its spec or configuration, took longer than its deadline (60 s, or the "
+        "annotation `kubefoundry.ai/provider-seconds`).",
+        "Do not wait, connect or compute while modules are imported; if loading has to take so long, set the "
+        "annotation kubefoundry.ai/provider-seconds to more seconds.",
+    )
+    ApiDiffers = Entry(
+        "Provider '{id}' implements another API than its metadata says",
+        "`api` of the ProviderSpec differs from `api` in `lls-provider-spec.yaml`; the server would call functions "
+        "that the provider does not have, and end.",
+        "Let get_provider_spec() and lls-provider-spec.yaml name one API.",
+    )
+    StartFailed = Entry(
+        "The server does not start with its external providers",
+        "The last server of this pod has ended, and a trial start without a port, made because of that, failed in "
+        "this provider.",
+        "Correct what the reason names: the provider's code, its config, or what it connects to.",
+    )
     WriteFailed = Entry(
         "A file could not be read or written",
         "The system refused an operation on a file: no space, no permission, an unreadable file in the image.",
@@ -228,6 +247,7 @@ class Failure(Exception):
     """code: the entry. reason: what exactly, one or few lines. detail: whatever helps, any length.
 
     provider_id, image, container, module: about whom; empty where the caller at the edge knows better.
+    quoted: whether reason and detail repeat words of a provider, which may hold anything that it knows.
     """
 
     def __init__(
@@ -240,6 +260,7 @@ class Failure(Exception):
         image: str = "",
         module: str = "",
         api: str = "",
+        quoted: bool = False,
     ) -> None:
         super().__init__(f"{code.name}: {reason}")
         self.code = code
@@ -249,3 +270,4 @@ class Failure(Exception):
         self.image = image
         self.module = module
         self.api = api
+        self.quoted = quoted

@@ -66,3 +66,8 @@ class Layout:
     @property
     def effective(self) -> Path:
         return self.at(EFFECTIVE_CONFIG) / "run.yaml"
+
+    @property
+    def started(self) -> Path:
+        """There once a server was started in this pod: where it is found, that server has ended."""
+        return self.at(EFFECTIVE_CONFIG) / "started"

@@ -1,18 +1,31 @@
-"""Starts the probe and reads its answers (see probe.py)."""
+"""Asks the probe (see probe.py) about one provider after another; none of them may take longer than its deadline.
+
+Whatever a provider leaves behind ends with its turn: its process group is killed, and so is what has left the group.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pkgutil
+import selectors
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import IO, Any
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
 
+from llamastack_providers import orphans
 from llamastack_providers.errors import Code, Failure
+
+SERVER_SECONDS: Final = 240
+"""For llama-stack's own import, which providers' packages may take part in; 2 s, on a cold disk 20."""
+
+Answer = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,53 +36,164 @@ class Loaded:
     api: str
 
 
-def load(entries: Sequence[tuple[str, dict[str, Any]]]) -> Iterator[Loaded]:
-    """For each section and entry of run.yaml what its provider is. Raises Failure at the first that is not right."""
+@dataclass(slots=True)
+class Probe:
+    """A running probe. types: the provider types that llama-stack has itself, by API; known once `open` returns."""
+
+    process: subprocess.Popen[bytes]
+    answers: int
+    seconds: int
+    types: Mapping[str, list[str]] = field(default_factory=dict)
+    _rest: bytes = b""
+
+    def load(self, section: str, entry: Answer) -> Loaded:
+        """What a provider of run.yaml is. Raises Failure where it is not right."""
+        who = about(entry)
+        try:
+            found = self._ask({"section": section, "entry": entry}, self.seconds)
+            return Loaded(found["type"], found["api"])
+        except _Ended as ended:
+            text = f"{ended} while the provider was loaded"
+            raise Failure(ended.code, text, provider_id=who[0], module=who[1]) from None
+        except Failure as failure:
+            failure.provider_id, failure.module = who
+            raise
+        except (KeyError, TypeError):
+            reason = "the provider wrote into what only its checks write to"
+            raise Failure(Code.ProbeDied, reason, provider_id=who[0], module=who[1]) from None
+
+    def start(self, config: Path, providers: int) -> None:
+        """Starts the whole server without a port. Raises StartFailed; its provider_id is that whose turn it was."""
+        turns: list[str] = [""]
+        try:
+            self._ask({"start": str(config)}, self.seconds * max(1, providers), turns)
+        except _Ended as ended:
+            raise Failure(Code.StartFailed, f"{ended}", provider_id=turns[-1]) from None
+        except Failure as failure:
+            failure.provider_id = turns[-1]
+            raise
+
+    def _ask(self, request: Answer, seconds: int, turns: list[str] | None = None) -> Answer:
+        assert self.process.stdin is not None
+        # a probe that has died is told by the missing answer
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write(json.dumps(request, default=str).encode() + b"\n")
+            self.process.stdin.flush()
+        return self._answer(seconds, turns if turns is not None else [])
+
+    def _answer(self, seconds: int, turns: list[str], *, first: bool = False) -> Answer:
+        """The next answer in full. Raises Failure for what it says is wrong, _Ended where there is none."""
+        deadline = time.monotonic() + seconds
+        found: Answer | None = None
+        group = 0
+        try:
+            while True:
+                line = self._line(deadline)
+                if line is None:
+                    raise _Ended(Code.TookTooLong, f"it took longer than {seconds} s")
+                value: Answer = _read(line) if line else {"ended": self.process.wait()}
+                group = value.get("began", group)
+                if "turn" in value:
+                    turns.append(str(value["turn"]))
+                found = value.get("found", found)
+                if "ended" in value or (first and found is not None):
+                    break
+            if not isinstance(found, dict):
+                raise _Ended(Code.ProbeDied, _end(value.get("ended")))
+            if "code" in found:
+                raise _failure(found)
+            return found
+        finally:
+            orphans.end(group, besides=self.process.pid)
+
+    def _line(self, deadline: float) -> bytes | None:
+        """The next line; empty once the probe has ended, None at the deadline.
+
+        The pipe alone does not say that it has ended: whatever a provider has started may keep it open.
+        """
+        with selectors.DefaultSelector() as ready:
+            ready.register(self.answers, selectors.EVENT_READ)
+            while b"\n" not in self._rest:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return None
+                # before it looks at the pipe: what it wrote before it ended is read all the same
+                gone = self.process.poll() is not None
+                if ready.select(0 if gone else min(left, 0.5)):
+                    if not (more := os.read(self.answers, 65536)):
+                        return b""
+                    self._rest += more
+                elif gone:
+                    return b""
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line
+
+
+class _Ended(Exception):
+    """There was no answer. code: of the table."""
+
+    def __init__(self, code: Code, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+@contextlib.contextmanager
+def open_probe(packages: Path | None, seconds: int) -> Iterator[Probe]:
+    """A probe that has imported llama-stack. packages: the providers' tree, which comes before all other packages;
+    None for what the distribution has by itself. seconds: that each provider has. Raises Failure."""
     source = pkgutil.get_data(__package__, "probe.py")
     assert source is not None
+    orphans.adopt()
     read_end, write_end = os.pipe()
-    # -B: the providers' tree is read-only in the server's container
-    command = [sys.executable, "-B", "-c", source.decode(), str(write_end)]
-    with (
-        subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=(write_end,)) as process,
-        os.fdopen(read_end, encoding="utf-8") as answers,
-    ):
-        os.close(write_end)
-        assert process.stdin is not None
-        _send(process.stdin, json.dumps(entries, default=str).encode())
-        try:
-            for _, entry in entries:
-                yield _answer(answers, process, entry)
-        finally:
-            # threads that a provider has started would keep it alive
-            process.kill()
-
-
-def _send(stdin: IO[bytes], content: bytes) -> None:
+    path = [str(packages)] if packages else []
+    path += [given] if (given := os.environ.get("PYTHONPATH")) else []
+    process = subprocess.Popen(
+        # -B: the providers' tree is read-only in the server's container
+        [sys.executable, "-B", "-c", source.decode(), str(write_end)],
+        stdin=subprocess.PIPE,
+        pass_fds=(write_end,),
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
+        start_new_session=True,
+    )
+    os.close(write_end)
+    probe = Probe(process, read_end, seconds)
     try:
-        stdin.write(content)
-        stdin.close()
-    except BrokenPipeError:
-        # it died before it read; that is told by the missing answer
-        pass
+        try:
+            probe.types = probe._answer(SERVER_SECONDS, [], first=True)["types"]
+        except _Ended as ended:
+            raise Failure(Code.ServerMissing, f"{ended} while llama-stack was imported") from None
+        yield probe
+    finally:
+        process.kill()
+        process.wait()
+        orphans.end(process.pid)
+        with contextlib.suppress(BrokenPipeError):
+            assert process.stdin is not None
+            process.stdin.close()
+        os.close(read_end)
 
 
-def _answer(answers: IO[str], process: subprocess.Popen[bytes], entry: dict[str, Any]) -> Loaded:
-    who = {"provider_id": str(entry.get("provider_id") or ""), "module": str(entry["module"])}
-    value: dict[str, Any] = {"start": True}
-    while "start" in value:
-        line = answers.readline()
-        if not line:
-            raise Failure(Code.ProbeDied, _end(process.wait()), **who)
+def about(entry: Mapping[str, Any]) -> tuple[str, str]:
+    """Id and module of the provider of an entry of run.yaml."""
+    return str(entry.get("provider_id") or ""), str(entry["module"])
+
+
+def _read(line: bytes) -> Answer:
+    try:
         value = json.loads(line)
-    if "code" in value:
-        code = Code[value["code"]]
-        about = {} if code is Code.ServerMissing else who
-        raise Failure(code, value["reason"], detail=value["detail"], **about)
-    return Loaded(value["type"], value["api"])
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
-def _end(code: int) -> str:
-    if code >= 0:
-        return f"python ended with exit code {code} while the provider was loaded"
-    return f"python was ended by {signal.Signals(-code).name} while the provider was loaded"
+def _failure(found: Answer) -> Failure:
+    code = Code.__members__.get(str(found.get("code")), Code.ProbeDied)
+    reason, detail = str(found.get("reason", "")), str(found.get("detail", ""))
+    return Failure(code, reason, detail=detail, quoted=bool(found.get("quoted")))
+
+
+def _end(code: Any) -> str:
+    if not isinstance(code, int) or code >= 0:
+        return f"python ended with exit code {code}"
+    known = {one.value for one in signal.Signals}
+    return f"python was ended by {signal.Signals(-code).name if -code in known else f'signal {-code}'}"

@@ -1,29 +1,41 @@
 """`preflight`: in the server's own container, before the server, whether it can load every external provider.
 
-Order: platform, dependencies, imports; the first error ends it. Reads only, but for the effective run.yaml.
+Order: platform, dependencies, modules that take others' places, imports one by one, types; the first error ends it,
+and nothing of a provider runs before all that can be told without. Writes nothing but the effective run.yaml.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
-import re
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from llamastack_providers import layout, loading, record, site, yaml_file
+from llamastack_providers import (
+    culprit,
+    layout,
+    loading,
+    provider_types,
+    record,
+    redaction,
+    shadowing,
+    site,
+    yaml_file,
+)
 from llamastack_providers.errors import Code, Failure
 from llamastack_providers.layout import Layout
-from llamastack_providers.loading import Loaded
+from llamastack_providers.loading import Loaded, Probe
+from llamastack_providers.provider_types import Typed
 from llamastack_providers.record import Record
-
-_VARIABLE: Final = re.compile(r"\$\{env\.([A-Z0-9_]+)")
-_SHORTEST_SECRET: Final = 4
-"""A shorter value stands in too many words to be taken out of a text."""
+from llamastack_providers.redaction import Redaction
+from llamastack_providers.request import Preflight
 
 Entry = dict[str, Any]
+Entries = list[tuple[str, Entry]]
+
+IN_LOG: Final = "what the provider says is in the container's log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,68 +47,182 @@ class Passed:
     warnings: list[str]
 
 
-def run(places: Layout) -> Passed:
+@dataclass(slots=True)
+class Check:
+    """One run of preflight.
+
+    doing: is called before a provider runs, with what there is to say if this is the last that is heard of it.
+    instead: providers that bring packages which the distribution has too.
+    """
+
+    places: Layout
+    asked: Preflight
+    doing: Callable[[Failure], None]
+    config: Any
+    records: dict[str, Record] = field(default_factory=dict)
+    entries: Entries = field(default_factory=list)
+    instead: list[str] = field(default_factory=list)
+
+    def run(self, content: bytes) -> Passed:
+        """content: of run.yaml. Raises Failure, OSError."""
+        self.records = record.read_all(self.places.metadata)
+        self.entries = list(_with_module(self.config))
+        warnings = self._packages()
+        started = time.monotonic()
+        loaded = self._load() if self.entries else []
+        seconds = time.monotonic() - started
+        changed = False
+        for (section, entry), found in zip(self.entries, loaded, strict=True):
+            warnings += mismatches(section, entry, found)
+            changed |= entry.get("provider_type") != found.provider_type
+            # 000 "Comparison Behavior": the runtime value is used
+            entry["provider_type"] = found.provider_type
+        effective = self.places.effective
+        effective.parent.mkdir(parents=True, exist_ok=True)
+        effective.write_bytes(yaml_file.dump(self.config).encode() if changed else content)
+        if self.entries and self.places.started.exists():
+            self._start()
+        self.places.started.touch()
+        return Passed(len(self.entries), seconds, warnings)
+
+    def _packages(self) -> list[str]:
+        """What the files alone tell: warnings. Raises Failure, OSError."""
+        packages = self.places.packages
+        for problem in site.foreign(packages, self.records):
+            raise problem
+        here = site.read(packages, self.records)
+        for problem in site.findings(here):
+            raise problem
+        for problem in shadowing.of_the_server(packages, self.records, site.base_path(packages)):
+            raise problem
+        owners = {one.owner for name, one in here.provided.items() if name in here.base and one.owner}
+        self.instead = sorted(owners)
+        return site.shadowed(here)
+
+    def _load(self) -> list[Loaded]:
+        found = []
+        with self._probe() as probe:
+            if problem := provider_types.taken(self._typed(), probe.types):
+                raise problem
+            for section, entry in self.entries:
+                provider_id, module = loading.about(entry)
+                print(f"Loading provider '{provider_id}' ({module})", flush=True)
+                text = "the container was ended while the provider was loaded"
+                self.doing(self.named(Failure(Code.ProbeDied, text, provider_id=provider_id, module=module)))
+                found.append(probe.load(section, entry))
+            types = [one.provider_type for one in found]
+            if problem := provider_types.taken(self._typed(types), probe.types):
+                raise problem
+        return found
+
+    @contextlib.contextmanager
+    def _probe(self) -> Iterator[Probe]:
+        """Raises ServerBroken where llama-stack can be imported, and not beside the providers' packages."""
+        text = "the container was ended while llama-stack was imported"
+        self.doing(Failure(Code.ServerMissing, text))
+        try:
+            with loading.open_probe(self.places.packages, self.asked.seconds) as probe:
+                yield probe
+        except Failure as failure:
+            if failure.code is not Code.ServerMissing:
+                raise
+            with loading.open_probe(None, self.asked.seconds):
+                pass
+            guilty = culprit.find(f"{failure.reason}\n{failure.detail}", self.places.packages, self.records)
+            failure.code, failure.quoted = Code.ServerBroken, True
+            failure.provider_id = guilty or (self.instead[0] if len(self.instead) == 1 else "")
+            if not failure.provider_id and self.instead:
+                failure.reason += (
+                    f"; packages of {', '.join(self.instead)} take the place of the distribution's"
+                )
+            raise
+
+    def _start(self) -> None:
+        """A trial start, because the last server of this pod has ended: only a failure of a provider counts."""
+        print("The last server of this pod has ended: trying its start with all providers", flush=True)
+        with self._probe() as probe:
+            text = "the container was ended while the server was started on trial"
+            self.doing(Failure(Code.StartFailed, text))
+            try:
+                probe.start(self.places.effective, len(self.entries))
+            except Failure as failure:
+                guilty = culprit.find(failure.detail, self.places.packages, self.records)
+                turn = failure.provider_id if failure.provider_id in self.records else ""
+                failure.provider_id = guilty or turn
+                if failure.provider_id:
+                    raise
+                print(f"The trial failed, and not in a provider: {failure.reason}", flush=True)
+
+    def _typed(self, types: list[str] | None = None) -> list[Typed]:
+        """The entries with their written types, or others."""
+        used = types or [str(entry.get("provider_type")) for _, entry in self.entries]
+        images = {name: one.image for name, one in self.records.items()}
+        return [
+            Typed(section, type_, provider_id, module, images.get(provider_id, ""))
+            for (section, entry), type_ in zip(self.entries, used, strict=True)
+            for provider_id, module in (loading.about(entry),)
+        ]
+
+    def named(self, failure: Failure) -> Failure:
+        """With image and module of the provider that it is about, as far as they are known."""
+        known = self.records.get(failure.provider_id)
+        failure.image = failure.image or (known.image if known else "")
+        modules = [
+            str(entry["module"])
+            for _, entry in self.entries
+            if entry.get("provider_id") == failure.provider_id
+        ]
+        failure.module = failure.module or (modules[0] if modules else "")
+        return failure
+
+
+def run(places: Layout, asked: Preflight, doing: Callable[[Failure], None]) -> Passed:
     """Writes the effective run.yaml. Raises Failure, OSError."""
     path = places.config / "run.yaml"
     try:
         config = yaml_file.load(path, f"{layout.CONFIG}/run.yaml")
     except FileNotFoundError:
         raise Failure(Code.BaseConfigMissing, f"{layout.CONFIG}/run.yaml does not exist") from None
+    hidden = redacted(config, asked)
+    check = Check(places, asked, doing, config)
     try:
-        return _checked(config, path, places)
+        passed = check.run(path.read_bytes())
     except Failure as failure:
-        failure.reason, failure.detail = _public(failure.reason, config), _public(failure.detail, config)
+        _publish(check.named(failure), hidden)
         raise
+    return Passed(passed.providers, passed.loading, [hidden.clean(one) for one in passed.warnings])
 
 
-def _checked(config: Any, path: Path, places: Layout) -> Passed:
-    records = record.read_all(places.metadata)
-    entries = list(_with_module(config))
-    try:
-        for problem in site.foreign(places.packages, records):
-            raise problem
-        here = site.read(places.packages, records)
-        for problem in site.findings(here):
-            raise problem
-        warnings = site.shadowed(here)
-        started = time.monotonic()
-        loaded = list(loading.load(entries)) if entries else []
-        seconds = time.monotonic() - started
-    except Failure as failure:
-        _name_provider(failure, entries, records)
-        raise
-    changed = False
-    for (section, entry), found in zip(entries, loaded, strict=True):
-        warnings += mismatches(section, entry, found)
-        changed |= entry.get("provider_type") != found.provider_type
-        # 000 "Comparison Behavior": the runtime value is used
-        entry["provider_type"] = found.provider_type
-    content = yaml_file.dump(config).encode() if changed else path.read_bytes()
-    places.effective.parent.mkdir(parents=True, exist_ok=True)
-    places.effective.write_bytes(content)
-    return Passed(len(entries), seconds, [_public(one, config) for one in warnings])
+def redacted(config: Any, asked: Preflight) -> Redaction:
+    """What is taken out of messages: values of variables that the configuration names, or that come from a Secret."""
+    names = redaction.named_in(yaml_file.dump(config), asked.secret)
+    values = {name: os.environ.get(name, "") for name in names}
+    return Redaction(values, frozenset(asked.secret), asked.unknown)
+
+
+def _publish(failure: Failure, hidden: Redaction) -> None:
+    """Takes out what may be secret. Where that cannot be found, words of a provider go to the log alone."""
+    failure.reason, failure.detail = hidden.clean(failure.reason), hidden.clean(failure.detail)
+    if failure.quoted and hidden.blind:
+        print(f"{failure.reason}\n{failure.detail}", flush=True)
+        failure.reason, failure.detail = f"{IN_LOG}, because {hidden.blind}", ""
 
 
 def mismatches(section: str, entry: Entry, found: Loaded) -> Iterator[str]:
-    """A text for each field in which metadata and get_provider_spec() differ (000 "Warning Format")."""
-    for field, written, actual, used in (
-        (
-            "provider_type",
-            entry.get("provider_type"),
-            found.provider_type,
-            f"{found.provider_type} (runtime value)",
-        ),
-        ("api", section, found.api, f"{section} (the section of run.yaml it stands in)"),
-    ):
-        if written != actual:
-            yield (
-                "Provider metadata mismatch (non-blocking)\n\n"
-                f"Provider: {entry['provider_id']}\n\n"
-                f"Field: {field}\n"
-                f"  Metadata ({layout.SPEC_FILE}): {written}\n"
-                f"  Runtime (get_provider_spec()): {actual}\n"
-                f"  Using: {used}"
-            )
+    """A text for each field in which metadata and get_provider_spec() differ (000 "Warning Format").
+
+    An `api` that differs ends it instead (ApiDiffers): the server would not survive it.
+    """
+    written = entry.get("provider_type")
+    if written != found.provider_type:
+        yield (
+            "Provider metadata mismatch (non-blocking)\n\n"
+            f"Provider: {entry['provider_id']}\n\n"
+            "Field: provider_type\n"
+            f"  Metadata ({layout.SPEC_FILE}): {written}\n"
+            f"  Runtime (get_provider_spec()): {found.provider_type}\n"
+            f"  Using: {found.provider_type} (runtime value)"
+        )
 
 
 def _with_module(config: Any) -> Iterator[tuple[str, Entry]]:
@@ -105,21 +231,3 @@ def _with_module(config: Any) -> Iterator[tuple[str, Entry]]:
         for entry in entries or []:
             if entry.get("module"):
                 yield section, entry
-
-
-def _name_provider(failure: Failure, entries: list[tuple[str, Entry]], records: dict[str, Record]) -> None:
-    """Image and module of the provider that the failure is about, as far as they are known."""
-    known = records.get(failure.provider_id)
-    failure.image = failure.image or (known.image if known else "")
-    modules = [entry["module"] for _, entry in entries if entry.get("provider_id") == failure.provider_id]
-    failure.module = failure.module or (modules[0] if modules else "")
-
-
-def _public(text: str, config: Any) -> str:
-    """The text without the values of variables that the configuration names: they may come from a Secret."""
-    for name in dict.fromkeys(_VARIABLE.findall(yaml_file.dump(config))):
-        value = os.environ.get(name, "")
-        if len(value) >= _SHORTEST_SECRET:
-            for shown in (value, repr(value)[1:-1]):
-                text = text.replace(shown, f"${{env.{name}}}")
-    return text

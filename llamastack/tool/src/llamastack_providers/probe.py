@@ -1,8 +1,10 @@
-"""Loads providers as the llama-stack server does, in a Python of its own: a crash or an exit call ends only that one.
+"""Loads providers as the llama-stack server does, each in a process of its own: a crash, an exit or a fork of one of
+them ends only that one.
 
-Run as `python -B -c SOURCE FILE_DESCRIPTOR` with the entries of run.yaml as JSON on standard input; answers are JSON,
-a line each. Standard library only, and nothing of this package: what the server would see is what is seen here.
-Rules of loading: llama_stack/core/distribution.py and resolver.py, 0.7.3.
+Run as `python -B -c SOURCE FILE_DESCRIPTOR`. llama-stack is imported once; then each line of standard input asks for
+a provider (an entry of run.yaml) or for a start of the whole server, and a copy of this process (fork) answers.
+Answers are JSON, a line each. Standard library only, and nothing of this package: what the server would see is what
+is seen here. Rules of loading: llama_stack/core/distribution.py and resolver.py, 0.7.3.
 """
 
 from __future__ import annotations
@@ -13,18 +15,27 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from typing import Any
+from typing import IO, Any
 
 API_MODULES = ("llama_stack_api", "llama_stack.providers.datatypes", "llama_stack.apis.datatypes")
 STACK_MODULES = ("llama_stack.core.stack", "llama_stack.distribution.stack")
+REGISTRY_MODULES = ("llama_stack.core.distribution", "llama_stack.distribution.distribution")
 FUNCTIONS = {"remote": "get_adapter_impl", "inline": "get_provider_impl"}
 
 Answer = dict[str, Any]
 
 
 def problem(code: str, reason: str, trace: bool = False) -> Answer:
-    """A code of the table by name, a reason, and the traceback of what is being handled."""
-    return {"code": code, "reason": reason, "detail": traceback.format_exc() if trace else ""}
+    """A code of the table by name, a reason, and the traceback of what is being handled.
+
+    `quoted` is true where the words are a provider's, which may repeat anything that it knows.
+    """
+    return {
+        "code": code,
+        "reason": reason,
+        "detail": traceback.format_exc() if trace else "",
+        "quoted": trace,
+    }
 
 
 def words(error: BaseException) -> str:
@@ -32,9 +43,17 @@ def words(error: BaseException) -> str:
     parts: list[str] = []
     seen: BaseException | None = error
     while seen is not None and len(parts) < 5:
-        parts.append(f"{type(seen).__name__}: {seen}".strip())
+        parts.append(f"{type(seen).__name__}: {text_of(seen)}".strip())
         seen = seen.__cause__ or (None if seen.__suppress_context__ else seen.__context__)
     return "; from ".join(parts)
+
+
+def text_of(error: BaseException) -> str:
+    """The error's own text; a provider's `__str__` may raise."""
+    try:
+        return str(error)
+    except Exception as other:
+        return f"(its text cannot be read: {type(other).__name__})"
 
 
 def first_of(modules: tuple[str, ...], name: str, errors: list[str]) -> Any:
@@ -54,7 +73,8 @@ def dotted(path: str) -> Any:
 
 
 class Server:
-    """What the installed llama-stack brings: its APIs, its class of specs, its expansion of `${env.X}`."""
+    """What the installed llama-stack brings: its APIs, its class of specs, its expansion of `${env.X}`, and the
+    provider types that it knows itself."""
 
     def __init__(self) -> None:
         errors: list[str] = []
@@ -62,14 +82,19 @@ class Server:
         self.apis = [member.value for member in api] if api else []
         self.spec_class: Any = first_of(API_MODULES, "ProviderSpec", errors)
         self.expand: Callable[[Any], Any] | None = first_of(STACK_MODULES, "replace_env_vars", errors)
-        self.missing = "; ".join(errors) if None in (api, self.spec_class, self.expand) else ""
+        registry = first_of(REGISTRY_MODULES, "get_provider_registry", errors)
+        missing = None in (api, self.spec_class, self.expand, registry)
+        self.missing = "; ".join(errors) if missing else ""
+        self.types: dict[str, list[str]] = {}
+        if not missing:
+            self.types = {one.value: sorted(known) for one, known in registry().items()}
 
 
 def check(server: Server, section: str, entry: Answer) -> Answer:
     """`type` and `api` of the provider's spec, or a problem."""
     if section not in server.apis:
-        return problem("ApiUnknown", f"API '{section}' is none of {', '.join(sorted(server.apis))}")
-    package = entry["module"].split("==")[0]
+        return problem("ApiUnknown", f"API '{section}' is not one of {', '.join(sorted(server.apis))}")
+    package = str(entry["module"]).split("==")[0]
     try:
         module = importlib.import_module(f"{package}.provider")
     except BaseException as error:
@@ -89,14 +114,15 @@ def check(server: Server, section: str, entry: Answer) -> Answer:
             )
     chosen = choose(specs, section, entry.get("provider_type", ""))
     if chosen is None:
-        types = ", ".join(spec.provider_type for spec in specs) or "nothing"
+        types = ", ".join(str(spec.provider_type) for spec in specs) or "nothing"
         return problem(
             "SpecInvalid", f"get_provider_spec() returned {types}; none is {entry.get('provider_type')}"
         )
     return (
-        loaded(chosen)
+        placed(chosen, section)
+        or loaded(chosen)
         or configured(server, chosen, entry)
-        or {"type": chosen.provider_type, "api": api_of(chosen)}
+        or {"type": str(chosen.provider_type), "api": api_of(chosen)}
     )
 
 
@@ -111,11 +137,21 @@ def api_of(spec: Any) -> str:
     return str(getattr(spec.api, "value", spec.api))
 
 
+def placed(spec: Any, section: str) -> Answer | None:
+    """A problem with the API of the spec: the server would call what only a provider of its section has."""
+    if api_of(spec) == section:
+        return None
+    text = f"get_provider_spec() returns a provider of the API {api_of(spec)}, and it is used for {section}"
+    return problem("ApiDiffers", text)
+
+
 def loaded(spec: Any) -> Answer | None:
     """A problem with what the spec points to."""
     for field in ("provider_type", "config_class", "module"):
-        if not getattr(spec, field, None):
-            return problem("SpecInvalid", f"the ProviderSpec has no {field}")
+        value = getattr(spec, field, None)
+        if not value or not isinstance(value, str):
+            what = f"whose {field} is no text" if value else f"that has no {field}"
+            return problem("SpecInvalid", f"get_provider_spec() returned a ProviderSpec {what}")
     function = FUNCTIONS["remote" if hasattr(spec, "adapter_type") else "inline"]
     try:
         module = importlib.import_module(spec.module)
@@ -141,12 +177,12 @@ def configured(server: Server, spec: Any, entry: Answer) -> Answer | None:
         return None
     try:
         dotted(spec.config_class)(**enabled[0]["config"])
-    except Exception as error:
+    except BaseException as error:
         return problem("ConfigRejected", rejection(error))
     return None
 
 
-def rejection(error: Exception) -> str:
+def rejection(error: BaseException) -> str:
     """Fields and kinds of errors only: pydantic's own text repeats the values."""
     listed = getattr(error, "errors", None)
     if not callable(listed):
@@ -159,31 +195,80 @@ def kind(one: Any) -> str:
     return str(one["type"] if one["type"] in ("value_error", "assertion_error") else one["msg"])
 
 
+def start(say: Callable[[Answer], None], config: str) -> Answer:
+    """The whole server without a port: `{}`, or why it does not start. Says before each provider whose turn it is.
+
+    llama-stack of before 0.3 has no create_app; then nothing is known.
+    """
+    os.environ["LLAMA_STACK_CONFIG"] = config
+    try:
+        resolver: Any = importlib.import_module("llama_stack.core.resolver")
+        create_app: Any = importlib.import_module("llama_stack.core.server.server").create_app
+        original: Any = resolver.instantiate_provider
+    except (ImportError, AttributeError):
+        return {}
+
+    async def instantiate(provider: Any, *rest: Any, **named: Any) -> Any:
+        say({"turn": str(provider.provider_id)})
+        made = await original(provider, *rest, **named)
+        say({"turn": ""})
+        return made
+
+    resolver.instantiate_provider = instantiate
+    try:
+        create_app()
+    except BaseException as error:
+        return problem("StartFailed", words(error), trace=True)
+    return {}
+
+
+def answered(server: Server, request: Answer, say: Callable[[Answer], None]) -> Answer:
+    """The answer to one line of standard input."""
+    if "start" in request:
+        return start(say, request["start"])
+    return check(server, request["section"], request["entry"])
+
+
+def apart(server: Server, request: Answer, answers: IO[str], say: Callable[[Answer], None]) -> None:
+    """Answers in a copy of this process, with a group of its own."""
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        # what follows on standard input is for the parent alone
+        os.dup2(nothing, 0)
+        try:
+            found = answered(server, request, say)
+        except BaseException as error:
+            found = problem("ImportFailed", words(error), trace=True)
+        say({"found": found})
+        # threads that it has started are not waited for
+        os._exit(0)
+    say({"began": pid})
+    _, status = os.waitpid(pid, 0)
+    say({"ended": os.waitstatus_to_exitcode(status)})
+
+
 def main() -> None:
     if sys.path and sys.path[0] == "":
         # the working folder is on the path for -c only
         del sys.path[0]
     with os.fdopen(int(sys.argv[1]), "w", encoding="utf-8") as answers:
 
-        def answer(value: Answer) -> None:
+        def say(value: Answer) -> None:
             print(json.dumps(value), file=answers, flush=True)
 
-        requests = json.load(sys.stdin)
         try:
             server = Server()
         except BaseException as error:
-            answer(problem("ServerMissing", words(error), trace=True))
+            say({"found": problem("ServerMissing", words(error), trace=True)})
             return
         if server.missing:
-            answer(problem("ServerMissing", server.missing))
+            say({"found": problem("ServerMissing", server.missing)})
             return
-        for section, entry in requests:
-            answer({"start": True})
-            found = check(server, section, entry)
-            answer(found)
-            if "code" in found:
-                # nothing of the next one may run before the reader ends this process
-                return
+        say({"found": {"types": server.types}})
+        for line in sys.stdin:
+            apart(server, json.loads(line), answers, say)
 
 
 if __name__ == "__main__":

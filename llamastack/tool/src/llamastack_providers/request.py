@@ -16,6 +16,9 @@ from llamastack_providers.summary import Origin
 CHUNK: Final = 100_000
 """Linux takes at most 131,072 bytes in one argument (MAX_ARG_STRLEN)."""
 
+PROVIDER_SECONDS: Final = 60
+"""That a provider has to load, where nothing else is asked for."""
+
 Json = dict[str, Any]
 
 
@@ -48,6 +51,16 @@ class Merge:
 
     expected: Mapping[str, str]
     model_endpoints: tuple[ModelEndpoint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Preflight:
+    """seconds: that each provider has to load. secret: variables whose values come from a Secret or ConfigMap.
+    unknown: why there may be secrets in other places; empty where there are none."""
+
+    seconds: int
+    secret: tuple[str, ...]
+    unknown: str
 
 
 def encode(request: Mapping[str, Any]) -> list[str]:
@@ -95,6 +108,16 @@ def merge(value: Json) -> Merge:
         for one in _objects(value, "modelDeployments")
     )
     return Merge(expected, models)
+
+
+def preflight(value: Json) -> Preflight:
+    """The request of `preflight`. Raises BadCall."""
+    seconds, secret = value.get("seconds", PROVIDER_SECONDS), value.get("secret", [])
+    if not isinstance(seconds, int) or isinstance(seconds, bool) or seconds < 1:
+        raise Failure(Code.BadCall, f"seconds must be a number from 1, not {seconds!r}")
+    if not isinstance(secret, list) or not all(isinstance(one, str) for one in secret):
+        raise Failure(Code.BadCall, "secret must be a list of names of variables")
+    return Preflight(seconds, tuple(secret), str(value.get("unknown", "")))
 
 
 def _text(value: Json, key: str) -> str:

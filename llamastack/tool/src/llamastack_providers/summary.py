@@ -47,7 +47,7 @@ def success_text(facts: Mapping[str, str], warnings: Sequence[str]) -> str:
         shown = [_cut(warning, 240) for warning in warnings[:kept]]
         value = {**{key: _cut(text, _FIELD_BYTES) for key, text in facts.items()}, "warnings": shown}
         line = json.dumps({**value, "more": left} if left else value, ensure_ascii=False)
-        if len(line.encode()) <= SUMMARY_BYTES:
+        if len(line.encode(errors="backslashreplace")) <= SUMMARY_BYTES:
             return line
     return "{}"
 
@@ -55,7 +55,7 @@ def success_text(facts: Mapping[str, str], warnings: Sequence[str]) -> str:
 def write(text: str, path: Path) -> None:
     """Leaves the text to the kubelet, where the container has a place for it."""
     try:
-        path.write_bytes(_cut(text, MESSAGE_BYTES).encode())
+        path.write_bytes(_cut(text, MESSAGE_BYTES).encode(errors="backslashreplace"))
     except OSError as refused:
         # the message stands in the log as well; the exit code must not depend on it
         print(f"cannot write {path}: {refused}")
@@ -81,13 +81,13 @@ def _summary(failure: Failure, origin: Origin) -> str:
     tail.append(f"Resolution: {entry.resolution.replace(_API_SECTION, failure.api)}")
     reason = failure.reason.replace(failure.image or origin.image or "\0", image)
     label = "" if entry.names_provider else "Reason: "
-    fixed = len("\n".join([*head, label, *tail]).encode())
+    fixed = len("\n".join([*head, label, *tail]).encode(errors="backslashreplace"))
     return "\n".join([*head, label + _cut(reason, SUMMARY_BYTES - fixed), *tail])
 
 
 def _cut(text: str, size: int) -> str:
     """At most `size` bytes from the start, an ellipsis at the end where something was cut."""
-    raw = text.encode()
+    raw = text.encode(errors="backslashreplace")
     if len(raw) <= size:
         return text
     return raw[: size - 3].decode(errors="ignore") + "…"
@@ -95,7 +95,7 @@ def _cut(text: str, size: int) -> str:
 
 def _middle(text: str, size: int) -> str:
     """At most `size` bytes; start and end are kept, because an image's registry and digest are both wanted."""
-    raw = text.encode()
+    raw = text.encode(errors="backslashreplace")
     if len(raw) <= size:
         return text
     half = (size - 3) // 2

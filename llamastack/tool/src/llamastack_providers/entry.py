@@ -1,0 +1,28 @@
+"""What the table of errors says of each cause (errors.py)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from llamastack_providers import layout
+
+PACKAGES_NOTE: Final = (
+    f"Previously installed packages can be found in: {layout.EXTERNAL_PROVIDERS}/installed-packages.txt"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """title: the first line, `{id}` stands for the provider. meaning: for the docs. resolution: what to do.
+
+    note: a line before the resolution. names_provider: the reason names provider and image by itself.
+    exit_code: 1 for what was found wrong, 2 for a wrong call.
+    """
+
+    title: str
+    meaning: str
+    resolution: str
+    note: str = ""
+    names_provider: bool = False
+    exit_code: int = 1

@@ -1,0 +1,49 @@
+"""Ends what a process has started and left behind, wherever it went: another group or session does not help it.
+
+On Linux a process may adopt those whose parent has ended (prctl PR_SET_CHILD_SUBREAPER); they are its children then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+from pathlib import Path
+from typing import Final
+
+_SUBREAPER: Final = 36
+"""PR_SET_CHILD_SUBREAPER of linux/prctl.h."""
+
+
+def adopt() -> None:
+    """From now on what our descendants leave behind is ours. Where the system has no such call, it stays init's."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+
+
+def end(group: int, *, besides: int = 0) -> None:
+    """Kills a process group (0 for none), and all children but one until there are no others."""
+    if group > 1:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, signal.SIGKILL)
+    refused = {besides}
+    while others := _children() - refused:
+        for pid in others:
+            try:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+            except OSError:
+                # of another user (a set-user-ID program), or gone already
+                refused.add(pid)
+
+
+def _children() -> set[int]:
+    found = set()
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            # the command in brackets may hold anything, brackets and blanks included
+            after = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
+            if int(after[1]) == os.getpid():
+                found.add(int(entry.name))
+    return found

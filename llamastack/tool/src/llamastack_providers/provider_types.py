@@ -1,0 +1,50 @@
+"""Whether two providers have one type. llama-stack keeps one implementation for each API and type, and the last one
+wins without a word (core/distribution.py, 0.7.3): what was configured for one provider would run another's code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from llamastack_providers.errors import Code, Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A provider that is loaded from a module. image: empty where the run configuration itself brings it."""
+
+    section: str
+    provider_type: str
+    provider_id: str
+    module: str
+    image: str
+
+    @property
+    def name(self) -> str:
+        """The type without `inline::` or `remote::`: two spellings of one name are taken for a mistake."""
+        return self.provider_type.partition("::")[2] or self.provider_type
+
+    def __str__(self) -> str:
+        return f"provider '{self.provider_id}' ({f'image: {self.image}' if self.image else self.module})"
+
+
+def taken(providers: Sequence[Typed], known: Mapping[str, Iterable[str]]) -> Failure | None:
+    """The first provider whose type another one has. known: the types that llama-stack has itself, by API.
+
+    Several entries of one module are one implementation.
+    """
+    seen: dict[tuple[str, str], Typed] = {}
+    for one in providers:
+        for theirs in known.get(one.section, ()):
+            if theirs.partition("::")[2] == one.name:
+                text = f"{one.provider_type}, and llama-stack itself has {theirs} for {one.section}"
+                return _failure(one, text)
+        first = seen.setdefault((one.section, one.name), one)
+        if first.module.split("==")[0] != one.module.split("==")[0]:
+            return _failure(one, f"{one.provider_type}, and {first} has {first.provider_type}")
+    return None
+
+
+def _failure(one: Typed, text: str) -> Failure:
+    reason = f"{one} has the type {text}"
+    return Failure(Code.ProviderTypeTaken, reason, provider_id=one.provider_id, image=one.image)
