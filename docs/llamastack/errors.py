@@ -171,9 +171,11 @@ EXAMPLES: Final[dict[Code, tuple[Origin, str, dict[str, Any]]]] = {
         LOADED,
     ),
     Code.StartFailed: (SERVER, "RuntimeError: no answer from http://acme:8000", LOADED),
+    Code.NoSpace: (INSTALL, f"pip found no space left in {EXTERNAL_PROVIDERS}", {}),
+    Code.NoMemory: (INSTALL, "pip ended with -9: there was not enough memory for it", {}),
     Code.WriteFailed: (
         INSTALL,
-        f"{EXTERNAL_PROVIDERS}/.staging/packages/acme_echo: No space left on device",
+        f"{EXTERNAL_PROVIDERS}/metadata/my-echo: Permission denied",
         {},
     ),
     Code.Internal: (INSTALL, "KeyError: 'metadata'", {}),

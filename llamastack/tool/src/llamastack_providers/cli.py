@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import errno
+import io
 import sys
 import time
 import traceback
@@ -26,6 +28,9 @@ _WHAT: Final = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code. A message for the pod's status goes to /dev/termination-log, the same to standard error."""
     options = _parser().parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # as standard error does by itself: what is repeated of an image may hold anything
+        sys.stdout.reconfigure(errors="backslashreplace")
     if options.command == "lint":
         return lint.main(options.folder)
     if options.command == "init":
@@ -42,7 +47,12 @@ def _in_pod(command: str, chunks: Sequence[str], places: Layout) -> int:
         message = _COMMANDS[command](value, places)
     except Failure as failure:
         return _end(failure, about, log)
+    except MemoryError:
+        return _end(Failure(Code.NoMemory, f"{command} needs more memory than it may have"), about, log)
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            reason = f"{error.filename or command}: {error.strerror}"
+            return _end(Failure(Code.NoSpace, reason, detail=traceback.format_exc()), about, log)
         reason = f"{error.filename or command}: {error.strerror or error}"
         return _end(Failure(Code.WriteFailed, reason, detail=traceback.format_exc()), about, log)
     except Exception as error:

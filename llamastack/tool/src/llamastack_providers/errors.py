@@ -231,9 +231,20 @@ class Code(Enum):
         "this provider.",
         "Correct what the reason names: the provider's code, its config, or what it connects to.",
     )
+    NoSpace = Entry(
+        "There is no space left for provider '{id}'",
+        "The volume that providers are installed on, or the node's disk, is full.",
+        "Ask who runs the cluster for more room (--provider-size-limit of the operator), or make the packages "
+        "smaller.",
+    )
+    NoMemory = Entry(
+        "There is not enough memory for provider '{id}'",
+        "The tool, or pip, needed more memory than the container may have.",
+        "Ask who runs the cluster for a higher limit (--init-resources of the operator), or make the wheels smaller.",
+    )
     WriteFailed = Entry(
         "A file could not be read or written",
-        "The system refused an operation on a file: no space, no permission, an unreadable file in the image.",
+        "The system refused an operation on a file: no permission, or an unreadable file in the image.",
         "Check the image's file permissions and user, and the size limit of the volume.",
     )
     Internal = Entry(

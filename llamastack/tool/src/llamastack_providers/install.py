@@ -48,9 +48,9 @@ def run(provider: request.Provider, places: Layout) -> tuple[dict[str, str], lis
     others = record.read_all(places.metadata)
     previous = others.pop(provider.provider_id, None)
     conflicts.check(own, others)
-    staging.fresh(places.staging)
+    stage = staging.fresh(places.staging)
     try:
-        staged = staging.unpack(selection.paths, places.staging)
+        staged = staging.unpack(selection.paths, stage)
         files = placement.files_of(staged)
         moves = placement.to_move(staged, places.packages, files, others)
         if previous:
@@ -58,10 +58,14 @@ def run(provider: request.Provider, places: Layout) -> tuple[dict[str, str], lis
         this = Record(provider.provider_id, provider.image, provider.order, own, files)
         _write(this, provider, places, others, staged, moves)
     finally:
-        staging.clear(places.staging)
-    return {"package": spec.name, "version": spec.version}, [
+        staging.clear(stage)
+    unlisted = [
         f"{name} lies in packages/ and is not in spec.dependencyWheels: not installed"
         for name in selection.unlisted
+    ]
+    return {"package": spec.name, "version": spec.version}, [
+        *unlisted,
+        *placement.shared(files, moves, others),
     ]
 
 
@@ -95,7 +99,7 @@ def _spec(provider: request.Provider, places: Layout) -> PackageSpec:
 
 
 def _empty(places: Layout) -> None:
-    for folder in (places.metadata, places.packages, places.staging):
+    for folder in (places.metadata, places.packages):
         if folder.exists():
             shutil.rmtree(folder)
     places.manifest.unlink(missing_ok=True)
@@ -111,9 +115,10 @@ def _write(
 ) -> None:
     own = places.metadata / this.provider_id
     spec = (places.provider / layout.SPEC_FILE).read_bytes()
-    placement.write(own / layout.RECORD_FILE, record.text(this).encode(), places.staging)
+    stage = staged.parent
+    placement.write(own / layout.RECORD_FILE, record.text(this).encode(), stage)
     placement.move(staged, places.packages, moves)
-    placement.write(own / layout.SPEC_FILE, spec, places.staging)
-    placement.write(own / layout.CRD_FILE, yaml_file.dump(crd_config(provider)).encode(), places.staging)
+    placement.write(own / layout.SPEC_FILE, spec, stage)
+    placement.write(own / layout.CRD_FILE, yaml_file.dump(crd_config(provider)).encode(), stage)
     everyone = sorted([*others.values(), this], key=lambda one: (one.order, one.provider_id))
-    placement.write(places.manifest, record.manifest(everyone).encode(), places.staging)
+    placement.write(places.manifest, record.manifest(everyone).encode(), stage)

@@ -52,8 +52,9 @@ class Layout:
 
     @property
     def staging(self) -> Path:
-        """On the same volume as what it is for, so that a move is one rename."""
-        return self.shared / ".staging"
+        """What the staging folders of runs begin with: on the volume that they are for, so that a move is one
+        rename."""
+        return self.shared / ".staging-"
 
     @property
     def base_config(self) -> Path:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from llamastack_providers import conflicts, dependencies, layout, package_spec, wheels, yaml_file
+from llamastack_providers import conflicts, dependencies, layout, package_spec, shadowing, wheels
 from llamastack_providers.dependencies import Distribution
 from llamastack_providers.errors import Code, Failure
 from llamastack_providers.package_spec import PackageSpec
@@ -23,7 +23,12 @@ def main(folder: Path) -> int:
     try:
         spec = _spec(folder)
         chosen = [wheels.read(path) for path in _selection(spec, folder)]
-        failures = [*wheels.check(chosen), *_conflicts(chosen), *_provider_module(spec, chosen)]
+        failures = [
+            *wheels.check(chosen),
+            *_shadowing(chosen),
+            *_conflicts(chosen),
+            *_provider_module(spec, chosen),
+        ]
     except Failure as failure:
         failures, chosen = [failure], []
     errors = [one for one in failures if one.code not in _OF_THIS_PYTHON]
@@ -39,7 +44,7 @@ def main(folder: Path) -> int:
 def _spec(folder: Path) -> PackageSpec:
     path = folder / layout.SPEC_FILE
     try:
-        broken = list(package_spec.problems(yaml_file.load(path, layout.SPEC_FILE)))
+        broken = list(package_spec.problems(package_spec.load(path, layout.SPEC_FILE)))
     except FileNotFoundError:
         raise Failure(Code.MissingSpec, f"{path} does not exist") from None
     if broken:
@@ -65,6 +70,13 @@ def _conflicts(chosen: list[Wheel]) -> Iterator[Failure]:
         conflicts.check(_distributions(chosen), {})
     except Failure as failure:
         yield failure
+
+
+def _shadowing(chosen: list[Wheel]) -> Iterator[Failure]:
+    """What preflight would refuse beside any server."""
+    for wheel in chosen:
+        if problem := shadowing.in_a_server(wheel.name, wheel.files):
+            yield Failure(Code.ModuleShadowed, f"{problem} ({wheel.path.name})")
 
 
 def _from_elsewhere(chosen: list[Wheel]) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,10 @@ _SEMVER: Final = re.compile(
     re.ASCII,
 )
 """semver.org 2.0.0, item 2 to 10."""
+LONGEST: Final = 1024
+"""Characters of a field."""
+LARGEST: Final = 256 * 1024
+"""Bytes of a metadata file; the longest that is of any use has a few thousand."""
 NAME: Final = f"{layout.PROVIDER}/{layout.SPEC_FILE}"
 
 
@@ -41,7 +46,7 @@ class PackageSpec:
 
 def read(path: Path, name: str = NAME) -> PackageSpec:
     """The checked metadata. Raises InvalidYaml, InvalidSpec; OSError where there is no such file."""
-    value = yaml_file.load(path, name)
+    value = load(path, name)
     for problem in problems(value):
         raise Failure(Code.InvalidSpec, f"{name}: {problem}")
     about, spec = value["metadata"], value["spec"]
@@ -57,6 +62,22 @@ def read(path: Path, name: str = NAME) -> PackageSpec:
     )
 
 
+def load(path: Path, name: str = NAME) -> Any:
+    """The file's value. Raises InvalidYaml; InvalidSpec for what is no file of a sensible size; OSError."""
+    try:
+        there = path.stat()
+    except FileNotFoundError:
+        raise
+    except (OSError, RuntimeError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise Failure(Code.InvalidSpec, f"{name} cannot be opened: {why}") from None
+    if not stat.S_ISREG(there.st_mode):
+        raise Failure(Code.InvalidSpec, f"{name} is not a file, but a folder, pipe or device")
+    if there.st_size > LARGEST:
+        raise Failure(Code.InvalidSpec, f"{name} has {there.st_size} bytes; at most {LARGEST} are read")
+    return yaml_file.load(path, name)
+
+
 def problems(value: Any) -> Iterator[str]:
     """Every rule that is broken, each as `field: what is wrong`."""
     if not isinstance(value, dict):
@@ -64,7 +85,7 @@ def problems(value: Any) -> Iterator[str]:
         return
     for key, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
         if value.get(key) != wanted:
-            yield f"{key}: must be {wanted}, not {value.get(key)!r}"
+            yield f"{key}: must be {wanted}, not {_shown(value.get(key))}"
     yield from _metadata(value.get("metadata"))
     yield from _spec(value.get("spec"))
 
@@ -76,7 +97,7 @@ def _metadata(about: Any) -> Iterator[str]:
     for key in ("name", "version", "vendor"):
         yield from _required_text(about, key, "metadata")
     version = about.get("version")
-    if isinstance(version, str) and version and not _SEMVER.fullmatch(version):
+    if isinstance(version, str) and version.isprintable() and version and not _SEMVER.fullmatch(version):
         yield f"metadata.version: {version!r} is no semantic version such as 1.2.0"
 
 
@@ -91,7 +112,7 @@ def _spec(spec: Any) -> Iterator[str]:
         part.isidentifier() and not keyword.iskeyword(part) for part in package.split(".")
     ):
         yield f"spec.packageName: {package!r} is no Python module path such as my_org.custom_vllm"
-    if kind and not PROVIDER_TYPE.fullmatch(kind):
+    if kind and kind.isprintable() and not PROVIDER_TYPE.fullmatch(kind):
         yield (
             f"spec.providerType: {kind!r} must be remote:: or inline:: followed by lower-case letters, digits and "
             "hyphens (no underscores)"
@@ -101,6 +122,8 @@ def _spec(spec: Any) -> Iterator[str]:
     wheels = spec.get("dependencyWheels")
     if wheels is not None and not (isinstance(wheels, list) and all(_text(one) for one in wheels)):
         yield "spec.dependencyWheels: must be a list of paths"
+    elif not all(one.isprintable() for one in wheels or ()):
+        yield "spec.dependencyWheels: a path has characters that cannot be printed"
 
 
 def _required_text(mapping: dict[str, Any], key: str, parent: str) -> Iterator[str]:
@@ -108,7 +131,16 @@ def _required_text(mapping: dict[str, Any], key: str, parent: str) -> Iterator[s
     if value is None or value == "":
         yield f"{parent}.{key}: is required"
     elif not isinstance(value, str):
-        yield f"{parent}.{key}: must be a text, not {value!r} (put it in quotes)"
+        yield f"{parent}.{key}: must be a text, not {_shown(value)} (put it in quotes)"
+    elif not value.isprintable():
+        yield f"{parent}.{key}: {ascii(value)[:80]} has characters that cannot be printed"
+    elif len(value) > LONGEST:
+        yield f"{parent}.{key}: has {len(value)} characters; at most {LONGEST} are allowed"
+
+
+def _shown(value: Any) -> str:
+    """A value for a message. Of nested ones only the kind: an alias in YAML makes them longer than any memory."""
+    return f"a {type(value).__name__}" if isinstance(value, (dict, list)) else ascii(value)[:80]
 
 
 def _text(value: Any) -> str:

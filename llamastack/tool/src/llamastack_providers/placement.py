@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from packaging.utils import canonicalize_name
+
 from llamastack_providers.errors import Code, Failure
 from llamastack_providers.record import Record, owners
 
@@ -42,7 +44,7 @@ def to_move(staged: Path, packages: Path, files: Iterable[str], others: Mapping[
         same = owner_of.get(path)
         if same is None:
             moves.append(path)
-        elif not _kept_from_the_first(path) and not filecmp.cmp(
+        elif not _kept_from_the_first(path, same) and not filecmp.cmp(
             staged / path, packages / path, shallow=False
         ):
             raise Failure(Code.FileClash, _clash(path, same))
@@ -80,13 +82,38 @@ def write(path: Path, content: bytes, staging: Path) -> None:
     os.replace(draft, path)  # noqa: PTH105
 
 
-def _kept_from_the_first(path: str) -> bool:
+def shared(files: Iterable[str], moved: Iterable[str], others: Mapping[str, Record]) -> list[str]:
+    """What to tell of files that stay another provider's, and of packages that two providers bring parts of."""
+    owner_of = owners(others)
+    kept = sorted(set(files) - set(moved))
+    told = [
+        f"{path} stays as provider '{owner_of[path].provider_id}' has it" for path in kept if _script(path)
+    ]
+    tops = {
+        path.partition("/")[0]: owner for path, owner in owner_of.items() if path.endswith("/__init__.py")
+    }
+    mine = {path.partition("/")[0] for path in moved if "/" in path and ".dist-info/" not in path}
+    told += [
+        f"the package '{top}' is also brought by provider '{tops[top].provider_id}': both are in it"
+        for top in sorted(mine & set(tops))
+    ]
+    return told
+
+
+def _kept_from_the_first(path: str, theirs: Record) -> bool:
     """What may differ between equal packages: where pip found them, and the installing Python's path in scripts.
 
-    Neither is used from a folder on PYTHONPATH.
+    Neither is used from a folder on PYTHONPATH. A Python package that is called `bin` is no script.
     """
-    top = path.partition("/")[0]
-    return top == "bin" or top.endswith(".dist-info")
+    folder, _, _ = path.partition("/")
+    name = canonicalize_name(folder.removesuffix(".dist-info").rpartition("-")[0] or folder)
+    about = folder.endswith(".dist-info") and any(one.name == name for one in theirs.distributions)
+    return about or _script(path)
+
+
+def _script(path: str) -> bool:
+    parts = PurePosixPath(path)
+    return parts.parts[0] == "bin" and len(parts.parts) == 2 and parts.suffix not in (".py", ".so", ".pyc")
 
 
 def _clash(path: str, owner: Record) -> str:

@@ -9,25 +9,32 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from llamastack_providers import integrity
 from llamastack_providers.errors import Code, Failure
 
 
-def fresh(staging: Path) -> None:
-    """An empty staging folder, whatever a killed run left there. Raises OSError."""
-    clear(staging)
+def fresh(prefix: Path) -> Path:
+    """An empty staging folder of this run. What killed runs have left goes, as far as it may: another user's is
+    stepped around. Raises OSError."""
+    for left in prefix.parent.glob(f"{prefix.name}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    prefix.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=prefix.name, dir=prefix.parent))
     for part in ("packages", "tmp"):
-        (staging / part).mkdir(parents=True)
+        (folder / part).mkdir()
+    return folder
 
 
 def clear(staging: Path) -> None:
-    """No staging folder. Raises OSError."""
-    if staging.exists():
-        shutil.rmtree(staging)
+    """No staging folder."""
+    shutil.rmtree(staging, ignore_errors=True)
 
 
 def unpack(wheels: Sequence[Path], staging: Path) -> Path:
@@ -54,11 +61,26 @@ def unpack(wheels: Sequence[Path], staging: Path) -> Path:
     )
     output = done.stdout.decode(errors="replace")
     print(output, end="", flush=True)
-    if done.returncode:
-        raise Failure(
-            Code.PipFailed, _last_error(output) or f"pip ended with {done.returncode}", detail=output
-        )
+    if problem := _refused(done.returncode, output, wheels, staging):
+        raise problem
     return target
+
+
+def _refused(code: int, output: str, wheels: Sequence[Path], staging: Path) -> Failure | None:
+    """Why pip did not unpack the wheels; None where it did."""
+    if code == 0:
+        return None
+    text = _last_error(output) or f"pip ended with {code}"
+    if "[Errno 28]" in output or "No space left" in output or "[Errno 122]" in output:
+        return Failure(Code.NoSpace, f"pip found no space left in {staging.parent}", detail=output)
+    if code in (-signal.SIGKILL, 128 + signal.SIGKILL) or "MemoryError" in output:
+        return Failure(
+            Code.NoMemory, f"pip ended with {code}: there was not enough memory for it", detail=output
+        )
+    for wheel in wheels:
+        if broken := integrity.broken(wheel):
+            return Failure(Code.BadWheel, f"{wheel.name} is damaged: {broken}")
+    return Failure(Code.PipFailed, text, detail=output)
 
 
 def _environment(staging: Path) -> dict[str, str]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import email.parser
+import os
 import platform
 import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.tags import Tag
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from llamastack_providers import layout, machine
+from llamastack_providers import integrity, layout, machine, shadowing
 from llamastack_providers.errors import Code, Failure
 from llamastack_providers.package_spec import PackageSpec
 
@@ -24,7 +23,8 @@ PACKAGES: Final = f"{layout.PROVIDER}/packages"
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """name: as PEP 503 writes it. requires: the `Requires-Dist` lines. foreign: shared objects we cannot load."""
+    """name: as PEP 503 writes it. requires: the `Requires-Dist` lines. foreign: shared objects we cannot load.
+    files: where they are installed."""
 
     path: Path
     name: str
@@ -33,6 +33,7 @@ class Wheel:
     requires_python: str
     requires: tuple[str, ...]
     foreign: tuple[tuple[str, machine.Machine], ...]
+    files: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,26 +60,45 @@ def select(spec: PackageSpec, provider: Path) -> Selection:
     else:
         others = [_inside(provider, text, "spec.dependencyWheels") for text in spec.dependency_wheels]
     chosen = tuple(dict.fromkeys([main, *others]))
-    unlisted = tuple(path.name for path in present if path.resolve() not in chosen)
+    unlisted = tuple(path.name for path in present if Path(os.path.realpath(path)) not in chosen)
     return Selection(chosen, unlisted)
 
 
 def read(path: Path) -> Wheel:
     """What a wheel says of itself. Raises BadWheel, OSError."""
+    shown = ascii(path.name)[1:-1]
+    if shown != path.name:
+        raise Failure(
+            Code.BadWheel, f"{shown}: the name of a wheel has ASCII letters, digits and -_.+! alone"
+        )
     try:
         name, version, _, tags = parse_wheel_filename(path.name)
     except InvalidWheelFilename as error:
         raise Failure(Code.BadWheel, f"{path.name}: {error}") from None
+    with path.open("rb"):
+        # whether it can be read at all: what fails from here on is its contents
+        pass
     try:
         with zipfile.ZipFile(path) as archive:
-            about = email.parser.BytesParser().parsebytes(
-                archive.read(_metadata_name(archive)), headersonly=True
-            )
+            if problem := integrity.refused_member(archive):
+                raise Failure(Code.BadWheel, f"{path.name}: {problem}")
+            about = integrity.metadata(archive, name, version)
             foreign = tuple(_foreign(archive))
-    except (zipfile.BadZipFile, zlib.error, KeyError, NotImplementedError, EOFError) as error:
+            files = tuple(map(_placed, archive.namelist()))
+    except (Failure, MemoryError):
+        raise
+    except Exception as error:
+        # zipfile, zlib, lzma and struct have a dozen words for an archive that is damaged
         raise Failure(Code.BadWheel, f"{path.name} is no readable wheel: {error}") from None
     requires = tuple(str(line) for line in about.get_all("Requires-Dist", []))
-    return Wheel(path, name, str(version), tags, str(about.get("Requires-Python", "")), requires, foreign)
+    python = str(about.get("Requires-Python", ""))
+    return Wheel(path, name, str(version), tags, python, requires, foreign, files)
+
+
+def _placed(member: str) -> str:
+    """Where pip puts a file of a wheel, below the target folder ("Binary distribution format", `.data`)."""
+    folder, _, rest = member.partition("/")
+    return rest.partition("/")[2] if folder.endswith(".data") else member
 
 
 def check(wheels: Sequence[Wheel]) -> Iterator[Failure]:
@@ -90,6 +110,8 @@ def check(wheels: Sequence[Wheel]) -> Iterator[Failure]:
             yield Failure(
                 Code.DuplicateWheel, f"{twin.path.name} and {file} hold the same package {wheel.name}"
             )
+        if problem := shadowing.of_python(wheel.files):
+            yield Failure(Code.ModuleShadowed, f"{problem} ({file})")
         if not machine.supports(wheel.tags):
             yield Failure(
                 Code.WrongPlatform, f"{file} does not fit this container's Python, {machine.here()}"
@@ -108,20 +130,20 @@ def _inside(provider: Path, text: str, field: str) -> Path:
     below = text.removeprefix(f"{layout.PROVIDER}/")
     if below.startswith("/"):
         raise Failure(Code.PathOutside, f"{field}: {text} is not below {layout.PROVIDER}")
-    path = (provider / below).resolve()
+    shown = ascii(text)[1:-1]
+    try:
+        path = (provider / below).resolve(strict=True)
+    except (FileNotFoundError, NotADirectoryError):
+        path = (provider / below).resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        # a name that is too long, a loop of links (a RuntimeError before Python 3.13)
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise Failure(Code.MissingWheel, f"{field}: {shown} leads to no file: {why}") from None
     if not path.is_relative_to(provider.resolve()):
-        raise Failure(Code.PathOutside, f"{field}: {text} leads to {path}, out of {layout.PROVIDER}")
+        raise Failure(Code.PathOutside, f"{field}: {shown} leads to {path}, out of {layout.PROVIDER}")
     if not path.is_file():
-        raise Failure(Code.MissingWheel, f"{field}: {text} does not exist in the image")
+        raise Failure(Code.MissingWheel, f"{field}: {shown} does not exist in the image")
     return path
-
-
-def _metadata_name(archive: zipfile.ZipFile) -> str:
-    for name in archive.namelist():
-        folder, _, rest = name.partition("/")
-        if folder.endswith(".dist-info") and rest == "METADATA":
-            return name
-    raise Failure(Code.BadWheel, f"{Path(archive.filename or '').name} holds no .dist-info/METADATA")
 
 
 def _foreign(archive: zipfile.ZipFile) -> Iterator[tuple[str, machine.Machine]]:

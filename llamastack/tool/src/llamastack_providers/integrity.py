@@ -1,0 +1,81 @@
+"""Whether a wheel is whole: what its archive holds, and whether that is what its name says. Nothing is unpacked."""
+
+from __future__ import annotations
+
+import email.parser
+import re
+import zipfile
+from email.message import Message
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from llamastack_providers.errors import Code, Failure
+
+_UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]")
+_ENCRYPTED: Final = 0x1
+"""General purpose bit 0 (PKWARE APPNOTE 4.4.4)."""
+_UTF8: Final = 0x800
+"""Bit 11: the name is UTF-8."""
+
+
+def broken(path: Path) -> str:
+    """The first file of the archive that cannot be unpacked; empty where all can. Reads all of it."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            bad = archive.testzip()
+        return f"{bad} has other contents than the archive says" if bad else ""
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def refused_member(archive: zipfile.ZipFile) -> str:
+    """Why one of the archive's files cannot be installed anywhere; empty where all can."""
+    for member in archive.infolist():
+        name = member.filename
+        shown = ascii(name)[1:-1]
+        if not member.flag_bits & _UTF8 and not member.orig_filename.isascii():
+            return f"the name of the file {shown} in it is not UTF-8"
+        if _UNPRINTABLE.search(member.orig_filename):
+            return f"the name of the file {shown} in it has characters that no module or file needs"
+        parts = PurePosixPath(name)
+        if parts.is_absolute() or ".." in parts.parts or ":" in parts.parts[0]:
+            return f"the file {shown} in it leads out of the folder that it is installed into"
+        if any(len(part.encode()) > 255 for part in parts.parts):
+            return f"the name of the file {shown[:60]}... in it is longer than 255 bytes"
+        if member.flag_bits & _ENCRYPTED:
+            return f"the file {shown} in it is encrypted"
+    return ""
+
+
+def metadata(archive: zipfile.ZipFile, name: str, version: Version) -> Message:
+    """The wheel's METADATA. Raises BadWheel where the wheel is not what its file name says, or has no such file."""
+    wheel = Path(archive.filename or "").name
+    folders = {
+        member.partition("/")[0]
+        for member in archive.namelist()
+        if member.partition("/")[0].endswith(".dist-info")
+    }
+    if len(folders) != 1:
+        found = ", ".join(sorted(folders)) or "no .dist-info folder"
+        raise Failure(Code.BadWheel, f"{wheel}: it holds {found}; one has to be there")
+    [folder] = folders
+    for part in ("METADATA", "WHEEL", "RECORD"):
+        if f"{folder}/{part}" not in archive.namelist():
+            raise Failure(Code.BadWheel, f"{wheel}: it holds no {folder}/{part}")
+    about = email.parser.BytesParser().parsebytes(archive.read(f"{folder}/METADATA"), headersonly=True)
+    said_name, said_version = str(about.get("Name", "")), str(about.get("Version", ""))
+    try:
+        same = canonicalize_name(said_name) == name and Version(said_version) == version
+        same = same and canonicalize_name(folder.removesuffix(".dist-info").rpartition("-")[0]) == name
+    except InvalidVersion:
+        same = False
+    if not same:
+        said = f"its metadata ({folder}) says {said_name} {said_version}, unlike its file name"
+        raise Failure(Code.BadWheel, f"{wheel}: {said}")
+    form = email.parser.BytesParser().parsebytes(archive.read(f"{folder}/WHEEL"), headersonly=True)
+    if not str(form.get("Wheel-Version", "")).startswith("1."):
+        raise Failure(Code.BadWheel, f"{wheel}: {folder}/WHEEL names no Wheel-Version 1")
+    return about
