@@ -197,6 +197,32 @@ def test_the_operator_s_config_map() -> None:
     assert "no YAML" in distribution.read({"data": {"image-overrides": "a: [b"}}).problems[0]
 
 
+@pytest.mark.accept("HP-8")
+@pytest.mark.parametrize(
+    ("text", "policies", "problems"),
+    [
+        ("", False, 0),
+        ("{}", False, 0),
+        ("enableNetworkPolicy: {}", False, 0),
+        ("enableNetworkPolicy: {enabled: false}", False, 0),
+        ("enableNetworkPolicy: {enabled: true}", True, 0),
+        ("enableNetworkPolicy: {enabled: 'true'}", None, 1),
+        ("enableNetworkPolicy: {enabled: }", None, 1),
+        ("enableNetworkPolicy: true", None, 1),
+        ("enableNetworkPolicy: [enabled]", None, 1),
+        ("enableNetworkPolicy: {enabled: true", None, 1),
+        ("- enableNetworkPolicy", None, 1),
+        ("enabled", None, 1),
+        ("a: 2024-99-99", None, 1),
+        ("[" * 5000, None, 1),
+    ],
+)
+def test_flags_that_cannot_be_read_open_nothing(text: str, policies: bool | None, problems: int) -> None:
+    read = distribution.read({"data": {"featureFlags": text}})
+
+    assert (read.network_policies, len(read.problems)) == (policies, problems)
+
+
 @pytest.mark.parametrize(
     ("item", "expected"),
     [

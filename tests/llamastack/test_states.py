@@ -175,16 +175,22 @@ async def test_network_policies_come_and_go_with_the_flag(api: Client, idle: Sui
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": {"name": OPERATOR_CONFIG, "namespace": NAMESPACE},
-            "data": {"featureFlags": f"enableNetworkPolicy: {{enabled: {enabled}}}"},
+            "data": {"featureFlags": f"enableNetworkPolicy: {{enabled: {enabled}"},
         }
         idle.plane.kubectl("apply", "-f", "-", input=yaml.safe_dump(body))
 
     idle.start("llamastack")
-    flag("true")
+    flag("true}")
     await api.create(LLSD, llsd("fenced", "default"), manager="user")
     await until_object(api, NETWORK_POLICIES, "fenced-network-policy", "default")
 
+    # a bracket is missing: what is closed stays closed
     flag("false")
+    await edit(api, "fenced", "default", lambda cr: cr["spec"].update(replicas=2))
+    await until_object(api, DEPLOYMENTS, "fenced", "default", lambda found: found["spec"]["replicas"] == 2)
+    assert await api.get(NETWORK_POLICIES, "fenced-network-policy", "default")
+
+    flag("false}")
 
     await until_gone(api, NETWORK_POLICIES, "fenced-network-policy", "default")
 

@@ -86,7 +86,7 @@ class Children:
             if wanted is not None:
                 await self._apply(kind, wanted, cr, outcome)
         await self._deployment(cr, raw_spec, config, outcome)
-        policy = render.network_policy(cr, self._settings.namespace) if config.network_policies else None
+        policy = render.network_policy(cr, self._settings.namespace) if self._closed(cr, config) else None
         rest: tuple[tuple[Kind, Object | None], ...] = (
             (names.AUTOSCALERS, render.autoscaler(cr)),
             (names.DISRUPTION_BUDGETS, render.disruption_budget(cr)),
@@ -98,6 +98,13 @@ class Children:
                 await self._apply(kind, wanted, cr, outcome)
         await self._remove(cr, {kind for kind, wanted in (*first, *rest) if wanted is not None}, outcome)
         return outcome
+
+    def _closed(self, cr: Distribution, config: distribution.OperatorConfig) -> bool:
+        """Whether the CR has a NetworkPolicy: as the flag says, and where that is not to be read, as it had."""
+        if config.network_policies is not None:
+            return config.network_policies
+        name = f"{cr.name}{dict(render.OPTIONAL)[names.NETWORK_POLICIES]}"
+        return self._known.children[names.NETWORK_POLICIES].get((cr.namespace, name)) is not None
 
     async def _remove(self, cr: Distribution, kept: set[Kind], outcome: Outcome) -> None:
         for kind, suffix in render.OPTIONAL:

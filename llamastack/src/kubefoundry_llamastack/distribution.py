@@ -25,10 +25,12 @@ CUSTOM: Final = "custom"
 
 @dataclass(frozen=True, slots=True)
 class OperatorConfig:
-    """What the ConfigMap `llama-stack-operator-config` says. problems: what of it cannot be used, for the log."""
+    """What the ConfigMap `llama-stack-operator-config` says. problems: what of it cannot be used, for the log.
+    network_policies: None where that is not to be read; then those that stand stay, because taking them away would
+    open what was closed."""
 
     images: Mapping[str, str] = field(default_factory=dict)
-    network_policies: bool = False
+    network_policies: bool | None = False
     problems: tuple[str, ...] = ()
 
 
@@ -42,9 +44,21 @@ def read(config_map: Object | None) -> OperatorConfig:
             images[str(name)] = image
         else:
             problems.append(f"image-overrides: {name!r} is not given an image, but {image!r}; it is ignored")
-    flag = _mapping(data, "featureFlags", problems).get("enableNetworkPolicy")
-    enabled = isinstance(flag, dict) and flag.get("enabled") is True
-    return OperatorConfig(images, enabled, tuple(problems))
+    return OperatorConfig(images, _network_policies(data, problems), tuple(problems))
+
+
+def _network_policies(data: Mapping[str, str], problems: list[str]) -> bool | None:
+    before = len(problems)
+    flags = _mapping(data, "featureFlags", problems)
+    if len(problems) > before:
+        return None
+    flag = flags.get("enableNetworkPolicy", {})
+    enabled = flag.get("enabled", False) if isinstance(flag, dict) else flag
+    if not isinstance(flag, dict) or not isinstance(enabled, bool):
+        text = f"featureFlags: enableNetworkPolicy.enabled is to be true or false, not {str(enabled)[:80]!r}"
+        problems.append(f"{text}; NetworkPolicies stay as they are")
+        return None
+    return enabled
 
 
 def image(distribution: Distribution, config: OperatorConfig) -> str | None:
@@ -74,7 +88,7 @@ def refusal(distribution: Distribution, config: OperatorConfig) -> str:
 def _mapping(data: Mapping[str, str], key: str, problems: list[str]) -> dict[Any, Any]:
     try:
         value = yaml.safe_load(data.get(key, ""))
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         problems.append(f"{key} is no YAML and is ignored: {' '.join(str(error).split())}")
         return {}
     if value is None or isinstance(value, dict):

@@ -1,0 +1,205 @@
+"""Providers that mean no good, on a real llama-stack in real pods: who is named, how still the status holds, and what
+of a Secret gets out."""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubefoundry_demo.suite import Suite
+from kubefoundry_llamastack.names import LLSD
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.cluster.client import Client
+from pods.images import layer, provider
+from pods.llama_stack.chain import Chain
+from pods.llama_stack.distributions import STARTED, entry, stack
+from pods.runner import Node
+from support.llamastack import reason, told, until_status
+
+pytestmark = pytest.mark.integration
+
+SECRET = f"Tr0ub4dor&3-{uuid.uuid4().hex}"
+WATCHED = 45
+"""Seconds in which a container that fails is started about five times (back-off of this node: 1 s to 10 s)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hostile:
+    """before, body: Python text in the provider's module, and in get_adapter_impl. code: of the tool's message.
+    words: of the condition."""
+
+    code: str
+    before: str = ""
+    body: str = "..."
+    words: tuple[str, ...] = ()
+
+
+ASLEEP = "import time\ntime.sleep(600)\n"
+PRIES = "import base64, os\nkey = os.environ['KEY']\nraise ValueError(key.lower(), base64.b64encode(key.encode()))\n"
+CASES = {
+    "sleeps": Hostile("TookTooLong", before=ASLEEP, words=("longer than 8 s",)),
+    "dies": Hostile("ProbeDied", before="import os\nos._exit(0)\n"),
+    "patricide": Hostile(
+        "ProbeDied", before="import os\nos.kill(os.getppid(), 9)\nimport time; time.sleep(99)\n"
+    ),
+    "massacre": Hostile("ProbeDied", before="import os\nos.kill(-1, 9)\n", words=("was ended while",)),
+    "pries": Hostile("ImportFailed", before=PRIES, words=("${env.KEY}",)),
+    "raises": Hostile(
+        "StartFailed", body="raise RuntimeError('no backend at all')", words=("no backend at all",)
+    ),
+    "leaves": Hostile("StartFailed", body="import os\n    os._exit(0)", words=("exit code 0",)),
+    "pries-late": Hostile(
+        "StartFailed",
+        body="import os\n    raise RuntimeError(os.environ['KEY'].upper())",
+        words=("${env.KEY}",),
+    ),
+}
+MARKS = {
+    **dict.fromkeys(("sleeps", "dies", "patricide", "massacre"), ("HP-2",)),
+    **dict.fromkeys(("raises", "leaves"), ("HP-3",)),
+    "pries": ("HP-6",),
+    "pries-late": ("HP-3", "HP-6"),
+}
+
+
+def sources(name: str) -> dict[str, str]:
+    """The provider `acme-NAME`, as `init` writes it but for its deeds."""
+    case, files = CASES[name], provider.scaffolded("inference", f"acme-{name}")
+    package = f"src/acme_{name.replace('-', '_')}"
+    files[f"{package}/provider.py"] = case.before + files[f"{package}/provider.py"]
+    if case.body != "...":
+        files[f"{package}/__init__.py"] = f"async def get_adapter_impl(config, deps):\n    {case.body}\n"
+    return files
+
+
+@pytest.fixture(scope="module")
+def hostile(
+    suite: Suite, node: Node, examples: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """The namespace in which all of them have been created, each beside a provider with nothing wrong."""
+    work = tmp_path_factory.mktemp("hostile")
+    made = {name: sources(name) for name in CASES}
+    built = provider.wheels(list(made.values()), work)
+    for (name, files), wheel in zip(made.items(), built, strict=True):
+        node.add(
+            provider.image(
+                f"example.com/{name}:1", work / "images" / name, files["lls-provider-spec.yaml"], [wheel]
+            )
+        )
+    namespace = f"hostile-{uuid.uuid4().hex[:8]}"
+    kubectl = suite.plane.kubectl
+    kubectl("create", "namespace", namespace)
+    kubectl("create", "secret", "generic", "keys", f"--from-literal=key={SECRET}", "-n", namespace)
+    variable = {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "key"}}}
+    crs = []
+    for name in CASES:
+        providers = {"inference": [entry("good", provider.ECHO), entry(name, f"example.com/{name}:1")]}
+        cr = stack(name, namespace, env=[variable], externalProviders=providers)
+        cr["metadata"]["annotations"] = {"kubefoundry.ai/provider-seconds": "8"}
+        crs.append(cr)
+    kubectl("create", "-f", "-", input=yaml.safe_dump_all(crs))
+    yield namespace
+    kubectl("delete", "namespace", namespace, "--wait=false")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.accept(*ids)) for name, ids in MARKS.items()]
+)
+async def test_the_provider_is_named(api: Client, hostile: str, name: str) -> None:
+    status = await until_status(
+        api,
+        name,
+        hostile,
+        lambda status: reason(status, "ExternalProvidersReady") == "PreflightFailed",
+        seconds=STARTED,
+    )
+
+    message = told(status, "ExternalProvidersReady")["message"]
+    case = CASES[name]
+    for word in (f"Provider: {name}\n", f"Image: example.com/{name}:1", f"Code: {case.code}", *case.words):
+        assert word in message, message
+    assert status["phase"] == "Failed"
+
+
+@pytest.mark.accept("HP-5")
+async def test_the_status_of_those_that_fail_again_and_again_holds_still(api: Client, hostile: str) -> None:
+    """Every status that a watch would show, for as long as several restarts take."""
+    for name in CASES:
+        await until_status(
+            api,
+            name,
+            hostile,
+            lambda status: reason(status, "ExternalProvidersReady") == "PreflightFailed",
+            seconds=STARTED,
+        )
+    items, version = await api.list(LLSD, hostile)
+    seen = {item["metadata"]["name"]: [shown(item)] for item in items}
+    async for event in api.watch(
+        LLSD, hostile, resource_version=version, seconds=WATCHED, silence=2 * WATCHED
+    ):
+        if (
+            event["type"] != "BOOKMARK"
+            and shown(event["object"]) != seen[event["object"]["metadata"]["name"]][-1]
+        ):
+            seen[event["object"]["metadata"]["name"]].append(shown(event["object"]))
+
+    print({name: len(one) - 1 for name, one in seen.items()}, f"transitions in {WATCHED} s")
+    assert {name: one for name, one in seen.items() if len(one) > 1} == {}
+
+
+def shown(obj: Object) -> tuple[Any, ...]:
+    """What a user sees of a CR's state."""
+    status = obj.get("status") or {}
+    return status.get("phase"), reason(status, "ExternalProvidersReady"), reason(status, "DeploymentReady")
+
+
+@pytest.mark.accept("HP-6")
+async def test_the_secret_is_in_no_object(api: Client, suite: Suite, hostile: str) -> None:
+    for name in ("pries", "pries-late"):
+        await until_status(
+            api,
+            name,
+            hostile,
+            lambda status: reason(status, "ExternalProvidersReady") == "PreflightFailed",
+            seconds=STARTED,
+        )
+
+    kinds = "llsd,deployments,replicasets,pods,services,configmaps,events,endpointslices"
+    objects = suite.plane.kubectl("get", kinds, "-n", hostile, "-o", "json").stdout.lower()
+
+    assert "${env.key}" in objects
+    for shown in (SECRET, base64.b64encode(SECRET.encode()).decode(), SECRET[:12]):
+        assert shown.lower() not in objects
+
+
+@pytest.mark.accept("HP-7")
+def test_a_run_that_was_killed_as_another_user_is_stepped_around(
+    chain: Callable[[], Chain], tmp_path: Path
+) -> None:
+    [image, _] = provider.examples(tmp_path)
+    killed = (
+        "import os, sys\n"
+        "if 'pip' in sys.orig_argv:\n"
+        "    os.makedirs(os.environ['TMPDIR'] + '/pip-unpack', 0o700)\n"
+        "    os.chmod(os.environ['TMPDIR'], 0o700)\n"
+        "    os.kill(os.getppid(), 9)\n"
+        "    os._exit(1)\n"
+    )
+    hook = layer.write(
+        tmp_path / "hook", {"/usr/lib/python3/dist-packages/sitecustomize.py": killed.encode()}
+    )
+    pod = chain()
+
+    first = pod.install(replace(image, user=1001, layers=(*image.layers, hook)), "echo")
+    pod.images.clear()
+    second = pod.install(replace(image, user=1002), "echo")
+
+    assert first.code in (137, -9)
+    assert second.code == 0, second.log
