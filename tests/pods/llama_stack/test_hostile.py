@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 import yaml
 
-from kubefoundry_demo.suite import Suite
 from kubefoundry_llamastack.names import LLSD
+from kubefoundry_local.suite import Suite
+from kubefoundry_nodes.kubelet.runner import Node
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.client import Client
 from pods.images import layer, provider
 from pods.llama_stack.chain import Chain
 from pods.llama_stack.distributions import STARTED, entry, stack
-from pods.runner import Node
 from support.llamastack import reason, told, until_status
 
 pytestmark = pytest.mark.integration
