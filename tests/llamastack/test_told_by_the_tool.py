@@ -60,8 +60,8 @@ def another_api(folder: Path) -> None:
 
 
 def refused_by_pip(folder: Path) -> None:
-    other = wheel(folder.parent / "other", "other-name")
-    (folder / "packages" / "renamed-1.0.0-py3-none-any.whl").write_bytes(other.read_bytes())
+    scripts = {"bad-1.0.0.dist-info/entry_points.txt": "[console_scripts]\nno-function = bad\n"}
+    wheel(folder / "packages", "bad", files=scripts)
 
 
 def excludes_the_first(folder: Path) -> None:
@@ -79,7 +79,7 @@ FAILS: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
             "externalProviders.safety section",
         ),
     ),
-    "pip": (refused_by_pip, ("renamed", "Check that the wheels fit the Python of the image")),
+    "pip": (refused_by_pip, ("no-function", "Check that the wheels fit the Python of the image")),
     "a conflict": (
         excludes_the_first,
         (
