@@ -192,9 +192,7 @@ def test_a_run_that_was_killed_as_another_user_is_stepped_around(
         "    os.kill(os.getppid(), 9)\n"
         "    os._exit(1)\n"
     )
-    hook = layer.write(
-        tmp_path / "hook", {"/usr/lib/python3/dist-packages/sitecustomize.py": killed.encode()}
-    )
+    hook = layer.write(tmp_path / "hook", {"/etc/python3.13/sitecustomize.py": killed.encode()})
     pod = chain()
 
     first = pod.install(replace(image, user=1001, layers=(*image.layers, hook)), "echo")
