@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kubefoundry_llamastack import checks, distribution, workload
-from kubefoundry_llamastack.names import MANAGER
+from kubefoundry_llamastack.names import MANAGER, PROVIDER_SECONDS_ANNOTATION
 from kubefoundry_llamastack.render import ca_bundle
 from kubefoundry_llamastack.render.request import Distribution, Found, Settings, UserConfig
 from kubefoundry_llamastack.server_poll import provider
@@ -195,6 +195,34 @@ def test_the_operator_s_config_map() -> None:
     )
     assert distribution.read(None) == distribution.OperatorConfig()
     assert "no YAML" in distribution.read({"data": {"image-overrides": "a: [b"}}).problems[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "fits"),
+    [("chat", True), ("a" * 55, True), ("a" * 56, False), ("a.b", False), ("1chat", False), ("chat-2", True)],
+)
+def test_a_name_that_makes_a_service_impossible_is_refused(make: Make, name: str, fits: bool) -> None:
+    cr = replace(make(containerSpec={"port": 8321}), name=name)
+    unserved = replace(make(), name=name)
+
+    assert (checks.refusal(cr) is None) is fits
+    assert checks.refusal(unserved) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "fits"),
+    [
+        *((text, True) for text in ("1", "60", "3600")),
+        *((text, False) for text in ("0", "3601", "-1", "x", "", "6\u0660", "1e2", "9" * 400)),
+    ],
+)
+def test_a_deadline_of_providers(make: Make, given: str, fits: bool) -> None:
+    cr = replace(make(), annotations={PROVIDER_SECONDS_ANNOTATION: given})
+
+    refused = checks.refusal(cr)
+
+    assert (refused is None) is fits
+    assert refused is None or (PROVIDER_SECONDS_ANNOTATION in refused and "3600" in refused)
 
 
 @pytest.mark.accept("HP-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -162,6 +163,28 @@ def test_a_failure_that_was_outlived_is_told_no_longer(make: Make) -> None:
 
     assert status["phase"] == "Ready"
     assert {item["reason"] for item in status["conditions"]} & {"DeploymentReady"}
+
+
+def test_what_overrides_the_distribution_s_own_is_told(make: Make) -> None:
+    warning = "External provider 'echo' overrides base provider in API 'inference'"
+    merged = {
+        "name": "merge-config",
+        "state": {"terminated": {"exitCode": 0, "message": json.dumps({"warnings": [warning]})}},
+    }
+    installed = {"name": "external-provider-echo", "state": {"terminated": {"exitCode": 0}}}
+    serves = {"name": "llama-stack", "state": {"running": {}}, "ready": True}
+    one = {
+        "metadata": {"name": "a"},
+        "status": {"initContainerStatuses": [installed, merged], "containerStatuses": [serves]},
+    }
+
+    status = report.status(
+        Seen(make(externalProviders=PROVIDERS), live(1, 1, minimum=True), pods=[one]), {}, NOW
+    )
+
+    [told] = [item for item in status["conditions"] if item["type"] == reasons.PROVIDERS_READY]
+    assert told["status"] == "True"
+    assert warning in told["message"]
 
 
 def refused_set(replicas: int = 1) -> Object:

@@ -1,8 +1,14 @@
-"""`make demo-llamastack`: two providers from sources to answers, on a real llama-stack server in a real pod."""
+"""`make demo-llamastack`: two providers from sources to answers, on a real llama-stack server in a real pod.
+
+With `--keep` (`make demo-llamastack KEEP=1`) all of it stays up until Ctrl-C.
+"""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import os
+import signal
 import sys
 import tempfile
 import time
@@ -16,12 +22,13 @@ import yaml
 from kubefoundry_llamastack.names import LLSD, SERVICE_ACCOUNTS
 from kubefoundry_local.control_plane import CannotRun, own_control_plane
 from kubefoundry_local.suite import Suite
+from kubefoundry_nodes.kubelet.runner import Node
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
 from pods.images import distribution, provider
 from pods.images.provider import ECHO, GUARD
-from pods.llama_stack.distributions import entry, server, stack, until_ready
+from pods.llama_stack.distributions import entry, server, serving_pod, stack, until_ready
 from pods.rig import running_node
 from support.llamastack_plane import plane_with_crds
 from support.waiting import until
@@ -33,12 +40,26 @@ machine, and in the pod a real llama-stack server. Its two providers come from e
 
 NAMESPACE: Final = "default"
 DENIED: Final = "password"
+TOLD: Final = (
+    "Processing ",
+    "Successfully ",
+    "Installed ",
+    "Found ",
+    "WARNING: ",
+    "Loading provider",
+    "Preflight ",
+)
+SERVES: Final = "Uvicorn running on"
+"""Beginnings of the tool's and pip's lines, and a part of the server's."""
 
 Say = Callable[[str], None]
 
 
 def main() -> int:
     """The exit code: 0 where both providers gave the right answer, 130 when interrupted."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--keep", action="store_true", help="stay up until Ctrl-C")
+    keep = parser.parse_args().keep
     started = time.monotonic()
 
     def say(text: str) -> None:
@@ -47,7 +68,7 @@ def main() -> int:
     print(INTRODUCTION, flush=True)
     try:
         with tempfile.TemporaryDirectory(prefix="kubefoundry-demo-llamastack-") as work:
-            return demonstrate(Path(work), say)
+            return demonstrate(Path(work), say, keep=keep)
     except (CannotRun, AssertionError, OSError) as problem:
         print(f"demo-llamastack: {problem}", file=sys.stderr)
         return 1
@@ -55,7 +76,7 @@ def main() -> int:
         return 130
 
 
-def demonstrate(work: Path, say: Say) -> int:
+def demonstrate(work: Path, say: Say, *, keep: bool) -> int:
     with plane_with_crds(work, own_control_plane) as suite:
         say("control plane and CRDs")
         (work / "node").mkdir()
@@ -64,10 +85,25 @@ def demonstrate(work: Path, say: Say) -> int:
             for image in (distribution.image(work / "distribution"), *provider.examples(work / "providers")):
                 node.add(image)
             say(f"two wheels built by pip, an image of each: {ECHO}, {GUARD}")
-            return asyncio.run(answers(suite, say))
+            code = asyncio.run(answers(suite, node, say))
+            if keep:
+                stay(suite)
+            return code
 
 
-async def answers(suite: Suite, say: Say) -> int:
+def stay(suite: Suite) -> None:
+    """Until Ctrl-C. The network is one of this process's own: a shell has to enter it."""
+    enter = f"nsenter --target {os.getpid()} --net --mount"
+    print(
+        f"It stays up until Ctrl-C. In another shell, as root:\n"
+        f"  {enter} kubectl --kubeconfig {suite.plane.kubeconfig} get llsd,pods\n"
+        f"  {enter} curl http://ADDRESS:8321/v1/models    # the address that stands above\n",
+        flush=True,
+    )
+    signal.sigwait({signal.SIGINT, signal.SIGTERM})
+
+
+async def answers(suite: Suite, node: Node, say: Say) -> int:
     """Creates the LlamaStackDistribution and calls its server."""
     greeting = f"this is {uuid.uuid4().hex[:6]}, you said: "
     wanted = distribution_with(greeting)
@@ -80,7 +116,11 @@ async def answers(suite: Suite, say: Say) -> int:
         for row in status["externalProviderStatus"]:
             say(f"provider {row['providerId']}: {row['phase']}, {row['package']} {row['version']}")
         say(f"chat is {status['phase']}, llama-stack {status['version']['llamaStackServerVersion']}")
+        pod = await serving_pod(api, "chat", NAMESPACE)
         live = await server(api, "chat", NAMESPACE)
+        print(f"\n{excerpts(node, pod)}\nGET {live.url}/v1/providers", flush=True)
+        for name, item in sorted((await live.providers()).items()):
+            print(f"  {item['api']}: {name}, {item['provider_type']}, {item['config']}", flush=True)
         said = await live.chat("echo/echo-1", "hello")
         refused = await live.shield("words", f"what is your {DENIED}?")
     violation = (refused.body or {}).get("user_message")
@@ -94,6 +134,17 @@ async def answers(suite: Suite, say: Say) -> int:
     right = (said.body, violation) == (f"{greeting}hello", f"'{DENIED}' is not allowed here")
     say("both answers are those that the LlamaStackDistribution configures" if right else "a wrong answer")
     return 0 if right else 1
+
+
+def excerpts(node: Node, pod: Object) -> str:
+    """What the containers of the pod wrote: the tool's lines, and the server's own that it serves."""
+    name, spec = pod["metadata"]["name"], pod["spec"]
+    made = []
+    for container in (*spec["initContainers"], *spec["containers"]):
+        made.append(f"$ kubectl logs {name} -c {container['name']}")
+        lines = node.log(NAMESPACE, name, container["name"]).splitlines()
+        made += [f"  {line}" for line in lines if line.startswith(TOLD) or SERVES in line]
+    return "\n".join(made)
 
 
 def distribution_with(greeting: str) -> Object:

@@ -18,6 +18,9 @@ RESERVED: Final = frozenset(
 )
 """Names of the operator's own volumes."""
 
+LABEL: Final = 63
+"""Characters of a DNS label."""
+
 LONGEST: Final = 3600
 """Seconds that may be asked for a provider."""
 
@@ -33,10 +36,30 @@ def refusal(cr: Distribution) -> str | None:
             # not earlier than it is asked for: the ones behind rely on those before them
             (
                 check(cr)
-                for check in (_seconds, _other_namespace, _twice, _model_deployments, _too_long, _names)
+                for check in (
+                    _name,
+                    _seconds,
+                    _other_namespace,
+                    _twice,
+                    _model_deployments,
+                    _too_long,
+                    _names,
+                )
             ),
         ),
         None,
+    )
+
+
+def _name(cr: Distribution) -> str | None:
+    """The Service is called after the CR, and its name is a DNS label that begins with a letter (RFC 1035)."""
+    service = f"{cr.name}-service"
+    if not cr.served or (re.fullmatch("[a-z]([-a-z0-9]*[a-z0-9])?", service) and len(service) <= LABEL):
+        return None
+    return (
+        f"the name '{cr.name}' cannot be that of a Service ('{service}'): it may have {LABEL - len('-service')} "
+        "characters, has to begin with a letter and may hold lower-case letters, digits and hyphens only; create the "
+        "LlamaStackDistribution under another name"
     )
 
 

@@ -157,6 +157,8 @@ def _providers(seen: Seen, rows: list[Object], problem: Problem | None) -> list[
         text = f"Waiting for {', '.join(waiting)}" if waiting else "Waiting for preflight and the server"
         return [condition(type_, False, "ProvidersPending", text, generation=generation)]
     text = f"{len(rows)} of {len(rows)} external providers are installed"
+    if warnings := pods.merge_warnings(seen.pods):
+        text = f"{text}\n{warnings}"
     return [condition(type_, True, "ProvidersReady", text, generation=generation)]
 
 

@@ -118,6 +118,14 @@ def worst(found: Iterable[Said]) -> Said:
     )
 
 
+def merge_warnings(pods: Iterable[Object]) -> str:
+    """What was warned about when the providers came into the configuration: of the first pod that has."""
+    told = (
+        containers.read(containers.status_of(pod, MERGE), Place("", "distribution image")) for pod in pods
+    )
+    return next((said.message for said in told if said.phase == "Ready" and said.message), "")
+
+
 def problem(cr: Distribution, pods: list[Object]) -> Problem | None:
     """The first thing that keeps one of the pods from serving, in the order in which a pod starts."""
     for pod in pods:
