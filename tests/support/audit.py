@@ -47,6 +47,21 @@ class AuditLog:
             and entry["responseStatus"]["code"] != 409
         ]
 
+    def simulated(self, namespace: str, resource: str) -> list[dict[str, Any]]:
+        """Successful writes of the simulated operators to that plural, with its subresource, in the namespace."""
+        plural, _, subresource = resource.partition("/")
+        return [
+            entry
+            for entry in requests_by_user(self._file, self._start)
+            if entry["stage"] == "ResponseComplete"
+            and entry["verb"] in WRITES
+            and entry["userAgent"].startswith("Python/")
+            and entry["responseStatus"]["code"] < 300
+            and entry.get("objectRef", {}).get("namespace") == namespace
+            and (entry["objectRef"]["resource"], entry["objectRef"].get("subresource", ""))
+            == (plural, subresource)
+        ]
+
     def all(self, namespace: str | None = None) -> list[tuple[str, dict[str, Any]]]:
         """Component and latest entry of each of our requests, about objects of the namespace where one is given."""
         latest = {

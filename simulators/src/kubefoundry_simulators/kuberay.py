@@ -81,7 +81,7 @@ def plan(ray: Object, before: Object | None) -> list[Step]:
     deploying = _serving(ray, running(ray, active, "DEPLOYING", "UPDATING"))
     # observedGeneration follows at once, while the application still shows what ran before
     steps: list[Step] = [Report(0.02, unchanged), Report(1.3, deploying)]
-    return [*steps, *_outcome(ray, active)]
+    return steps if asked == "updating" else [*steps, *_outcome(ray, active)]
 
 
 def leave(ray: Object) -> list[Step]:
