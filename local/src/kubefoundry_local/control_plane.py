@@ -112,6 +112,8 @@ def own_control_plane(folder: Path, flags: Sequence[str] = ()) -> Iterator[Contr
             text=True,
             # Ctrl-C is for the caller, who ends what talks to the control plane first.
             start_new_session=True,
+            # Go collects garbage at twice the live heap; here processors are scarcer than memory.
+            env={"GOGC": "400", **os.environ},
         )
     try:
         yield _ready(process, binary, log)
