@@ -63,6 +63,16 @@ def test_verdict(told: list[Told], holds: bool, line: str) -> None:
     assert line in found.lines
 
 
+@pytest.mark.parametrize(("test", "holds"), [("tests/pods/a.py::t", True), ("tool/tests/a.py::t", False)])
+def test_what_a_stand_in_cannot_show(test: str, holds: bool) -> None:
+    told = [Told(test, "passed", ("SC-008",))]
+
+    found = verdict(points("SC-008 optional imports may fail\n"), told)
+
+    assert found.holds is holds
+    assert ("NOT SHOWN on a real server: SC-008" in found.lines) is not holds
+
+
 @pytest.mark.parametrize(
     ("source", "code", "line"),
     [

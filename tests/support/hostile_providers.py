@@ -57,7 +57,7 @@ def spec(**fields: str) -> dict[str, str | bytes]:
     }
     text = ", ".join(f"{name}={value}" for name, value in given.items())
     return {
-        "acme_echo/provider.py": "from llama_stack_api import *\ndef get_provider_spec():\n"
+        "acme_echo/provider.py": "from llama_stack_api import RemoteProviderSpec\ndef get_provider_spec():\n"
         f"    return RemoteProviderSpec({text})\n"
     }
 
@@ -171,8 +171,8 @@ LOADING: Final[dict[str, Hostile]] = {
     "implements another API": Hostile(spec(api='"safety"'), "ApiDiffers", ("safety", "inference")),
     "lists one spec, of another API": Hostile(
         {
-            "acme_echo/provider.py": "from llama_stack_api import *\ndef get_provider_spec():\n    return ["
-            'RemoteProviderSpec(adapter_type="x", api="safety", provider_type="remote::acme-echo", '
+            "acme_echo/provider.py": "from llama_stack_api import RemoteProviderSpec\ndef get_provider_spec():\n"
+            '    return [RemoteProviderSpec(adapter_type="x", api="safety", provider_type="remote::acme-echo", '
             'config_class="acme_echo.Config", module="acme_echo")]\n'
         },
         "ApiDiffers",

@@ -60,9 +60,9 @@ class Chain:
             return extracted
         return self._run("merge-config", self.distribution, {"container": MERGE, "providers": providers})
 
-    def preflight(self, **env: str) -> Ended:
-        variables = {"PYTHONPATH": placed.PACKAGES, **env}
-        return self._run("preflight", self.distribution, {"container": "llama-stack"}, variables)
+    def preflight(self, *, seconds: int = 60, **env: str) -> Ended:
+        about = {"container": "llama-stack", "seconds": seconds}
+        return self._run("preflight", self.distribution, about, env)
 
     def tree(self) -> str:
         """One hash over path, mode and bytes of all that providers have installed."""
