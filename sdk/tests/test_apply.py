@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from aiohttp import web
 
-from kubefoundry_sdk.api.kinds import Kind
+from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Kind
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.credentials import Credentials
-from kubefoundry_sdk.cluster.errors import Unreachable
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.write import apply
 from kubefoundry_sdk.runtime.store import Store
+from support.wire import Asked, ok, refusal, wire
 
 KIND = Kind("example.com", "v1", "engines", "Engine")
 
@@ -68,3 +70,36 @@ async def test_another_ones_object_that_came_meanwhile_is_not_written() -> None:
 async def test_ours_is_written(store: Store) -> None:
     with pytest.raises(Unreachable):
         await put_back(store)
+
+
+CONFIG: dict[str, Any] = {**OURS, "apiVersion": "v1", "kind": "ConfigMap"}
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+async def test_a_conflict_where_nothing_stands_passes_by_itself(dry_run: bool) -> None:
+    """A ResourceQuota that was counted with meanwhile answers 409, too."""
+
+    def answer(asked: Asked) -> web.Response:
+        return refusal(404, "NotFound") if asked.method == "GET" else refusal(409, "Conflict", "of the quota")
+
+    async with wire(answer) as made:
+        with pytest.raises(ApiError, match="of the quota"):
+            await stored(made.client, dry_run)
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+async def test_another_ones_config_map_is_named(dry_run: bool) -> None:
+    def answer(asked: Asked) -> web.Response:
+        foreign = {"metadata": {"name": "m", "namespace": "n", "uid": "v"}}
+        return ok(foreign) if asked.method == "GET" else refusal(409, "Conflict")
+
+    async with wire(answer) as made:
+        with pytest.raises(apply.NameTaken, match="ConfigMap 'm'"):
+            await stored(made.client, dry_run)
+
+
+async def stored(client: Client, dry_run: bool) -> None:
+    if dry_run:
+        await apply.try_apply(client, CONFIG_MAPS, CONFIG, manager="test", exists=False)
+    else:
+        await apply.put_back(client, CONFIG_MAPS, Store(), CONFIG, manager="test")

@@ -227,7 +227,7 @@ async def _apply(
     try:
         return await client.apply(kind, body, manager=manager, force=exists, dry_run=dry_run)
     except ApiError as error:
-        if error.conflict and not exists and kind == CONFIG_MAPS:
+        if error.conflict and not exists and kind == CONFIG_MAPS and await _stands(client, kind, obj):
             raise NameTaken(f"{kind.kind} '{obj['metadata']['name']}'") from error
         if error.rejected:
             text = refusal(kind, obj["metadata"]["name"], error)
@@ -248,3 +248,15 @@ def refusal(kind: Kind, name: str, error: ApiError) -> str:
 
 def _key(obj: Object) -> Key:
     return obj["metadata"]["namespace"], obj["metadata"]["name"]
+
+
+async def _stands(client: Client, kind: Kind, obj: Object) -> bool:
+    """Whether there is an object of that name. A conflict may be a ResourceQuota's as well, and that passes."""
+    namespace, name = _key(obj)
+    try:
+        await client.get_metadata(kind, name, namespace)
+    except ApiError as error:
+        if error.not_found:
+            return False
+        raise
+    return True
