@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -13,7 +14,7 @@ from aiohttp import web
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider.contract import Deployment, Endpoint
 from kubefoundry_sdk.provider.health import completion, verification
-from kubefoundry_sdk.provider.health.models_endpoint import NoModels, models
+from kubefoundry_sdk.provider.health.models_endpoint import LIMIT, NoModels, models
 from kubefoundry_sdk.provider.health.verification import Verification
 from kubefoundry_sdk.runtime.store import Key
 from support.waiting import SECONDS
@@ -90,6 +91,12 @@ async def test_what_is_no_answer(statuses: dict[str, int], body: str, words: str
 
     assert words in str(told.value)
     assert len(engine.asked) == asked
+
+
+async def test_an_answer_is_not_read_on_and_on() -> None:
+    async with serving(Engine({COMPLETION: 200}, json.dumps("x" * LIMIT))) as engine:
+        with pytest.raises(NoModels, match=f"answers more than {LIMIT} bytes"):
+            await completion.at(engine.root, "org/m")
 
 
 async def test_nobody_there() -> None:

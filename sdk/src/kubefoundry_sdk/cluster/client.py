@@ -129,9 +129,9 @@ class Client:
             if len(raw) < bound // 4:
                 limit = min(2 * limit, most)
 
-    async def send(self, url: str, body: Mapping[str, Any]) -> Object:
-        """POST to a path that is no resource: of a Service, by the API server's proxy."""
-        return await self._call("POST", url, None, body)
+    async def send(self, url: str, body: Mapping[str, Any], *, most: int = ANSWER) -> Object:
+        """POST to a path that is no resource: of a Service, by the API server's proxy. most: bytes that are read."""
+        return await self._call("POST", url, None, body, most=most)
 
     async def lines(self, url: str, body: Mapping[str, Any] | None = None) -> AsyncIterator[bytes]:
         """Lines of an answer as they come, for as long as it takes: of a log, or of a model that writes.

@@ -6,17 +6,14 @@ Dynamo lists a model seconds before its first worker can be reached, and a front
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
-import aiohttp
-
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.contract import Endpoint
-from kubefoundry_sdk.provider.health.models_endpoint import LIMIT, NoModels, root
+from kubefoundry_sdk.provider.health.models_endpoint import LIMIT, NoModels, exchange, parsed, root
 
 TIMEOUT: Final = 60.0
 """Seconds for an answer: the first one of an engine that compiles when it is first asked."""
@@ -47,13 +44,14 @@ def through_server(client: Client) -> Try:
 
         async def send(path: str, body: Mapping[str, Any] | None) -> int:
             try:
-                await (client.read(root + path) if body is None else client.send(root + path, body))
+                if body is None:
+                    await client.read(root + path, most=LIMIT)
+                else:
+                    await client.send(root + path, body, most=LIMIT)
             except ApiError as error:
                 return error.code
             except Unreachable as error:
                 raise NoModels(str(error)) from error
-            except (ValueError, RecursionError) as error:
-                raise NoModels(f"{path} answers no JSON") from error
             return 200
 
         await one_token(send, model)
@@ -75,22 +73,10 @@ async def at(url: str, model: str) -> None:
 
     async def send(path: str, body: Mapping[str, Any] | None) -> int:
         method = "GET" if body is None else "POST"
-        try:
-            async with (
-                aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT)) as session,
-                # A redirect could lead anywhere.
-                session.request(method, f"{url}{path}", json=body, allow_redirects=False) as response,
-            ):
-                answer = await response.content.read(LIMIT)
-                if response.status == 200 and body is not None:
-                    json.loads(answer)
-                return response.status
-        except TimeoutError as error:
-            raise NoModels(f"{method} {url}{path} does not answer within {TIMEOUT:.0f} s") from error
-        except (aiohttp.ClientError, OSError) as error:
-            raise NoModels(f"{method} {url}{path} does not answer: {error}") from error
-        except (ValueError, RecursionError) as error:
-            raise NoModels(f"{method} {url}{path} answers no JSON") from error
+        status, answer = await exchange(method, f"{url}{path}", body, seconds=TIMEOUT)
+        if status == 200 and body is not None:
+            parsed(answer, f"{method} {url}{path}")
+        return status
 
     await one_token(send, model)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from http.client import responses
 from typing import Any, Final
 
 import aiohttp
@@ -82,31 +83,46 @@ def address(service: Object) -> str:
 async def models(root: str) -> frozenset[str]:
     """The names that the server at `root` lists. Raises NoModels."""
     url = f"{root}/v1/models"
+    status, body = await exchange("GET", url)
+    if status != 200:
+        # In our words: those of the answer are a tenant's.
+        raise NoModels(f"GET {url} answers {status} {responses.get(status, '')}".rstrip())
+    return listed(parsed(body, f"GET {url}"), url)
+
+
+async def exchange(
+    method: str, url: str, body: Any = None, *, seconds: float = TIMEOUT
+) -> tuple[int, bytearray]:
+    """Status and body of a tenant's server's answer: LIMIT bytes at most, within so many seconds. Raises NoModels."""
     try:
         async with (
             aiohttp.ClientSession(
-                timeout=aiohttp.ClientTimeout(total=TIMEOUT),
-                # A kilobyte that is compressed may be a megabyte, and is none of what is counted against LIMIT.
+                timeout=aiohttp.ClientTimeout(total=seconds),
+                # A kilobyte that is compressed may be a megabyte, which LIMIT does not count.
                 headers={"Accept-Encoding": "identity"},
                 auto_decompress=False,
             ) as session,
             # A redirect could lead anywhere.
-            session.get(url, allow_redirects=False) as response,
+            session.request(method, url, json=body, allow_redirects=False) as response,
         ):
-            if response.status != 200:
-                raise NoModels(f"GET {url} answers {response.status} {str(response.reason)[:100]}")
-            body = bytearray()
+            read = bytearray()
             async for chunk in response.content.iter_any():
-                body += chunk
-                if len(body) > LIMIT:
-                    raise NoModels(f"GET {url} answers more than {LIMIT} bytes")
-            return listed(decode(body), url)
+                read += chunk
+                if len(read) > LIMIT:
+                    raise NoModels(f"{method} {url} answers more than {LIMIT} bytes")
+            return response.status, read
     except TimeoutError as error:
-        raise NoModels(f"GET {url} does not answer within {TIMEOUT:.0f} s") from error
+        raise NoModels(f"{method} {url} does not answer within {seconds:.0f} s") from error
     except (aiohttp.ClientError, OSError) as error:
-        raise NoModels(f"GET {url} does not answer: {error}") from error
+        raise NoModels(f"{method} {url} does not answer: {error}") from error
+
+
+def parsed(body: bytearray, asked: str) -> Any:
+    """The answer to what was asked, as JSON. Raises NoModels."""
+    try:
+        return decode(body)
     except Unreadable as error:
-        raise NoModels(f"GET {url} answers no JSON") from error
+        raise NoModels(f"{asked} answers no JSON") from error
 
 
 def listed(answer: Any, asked: str) -> frozenset[str]:
