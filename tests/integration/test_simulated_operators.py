@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
 import pytest
 import yaml
@@ -13,6 +14,8 @@ from kubefoundry_local.suite import PROBE, Suite, end
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_simulators import webhooks
+from kubefoundry_simulators.cluster import connect
 from support.upstream import PROVIDERS, standin
 from support.waiting import SECONDS, until
 
@@ -226,3 +229,24 @@ async def until_refused(api: Client, kind: Kind, body: Object) -> ApiError:
             except ApiError as error:
                 return error
             await asyncio.sleep(PROBE)
+
+
+async def test_they_end_though_the_api_server_has_ended_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What they have registered cannot be taken back then."""
+    monkeypatch.setattr(webhooks, "FAREWELL", 0.05)
+    config = {
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+        "current-context": "c",
+    }
+    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(config))
+    cluster = await connect(tmp_path / "kubeconfig")
+    served = await webhooks.serve(cluster)
+    served._registered.append(f"{webhooks.CONFIGURATIONS}/registered")
+
+    async with asyncio.timeout(SECONDS / 4):
+        await served.close()
+        await cluster.close()

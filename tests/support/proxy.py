@@ -7,7 +7,7 @@ import json
 import ssl
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -88,7 +88,10 @@ class Proxy:
             key: value for key, value in request.headers.items() if key not in ("Host", "Content-Length")
         }
         async with self._session.request(
-            request.method, f"{self.server}{request.path_qs}", headers=headers, data=await request.read()
+            request.method,
+            f"{self.server}{request.path_qs}",
+            headers=headers,
+            data=await request.read() or None,
         ) as answer:
             kept = {
                 key: answer.headers[key] for key in ("Content-Type", "Retry-After") if key in answer.headers
@@ -101,8 +104,10 @@ class Proxy:
             await response.prepare(request)
             self._watches.add(response)
             try:
-                async for chunk in answer.content.iter_any():
-                    await response.write(chunk)
+                # The server may end within an answer, as it does when it is restarted.
+                with suppress(aiohttp.ClientError):
+                    async for chunk in answer.content.iter_any():
+                        await response.write(chunk)
             finally:
                 self._watches.discard(response)
             return response

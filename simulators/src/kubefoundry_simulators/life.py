@@ -27,11 +27,12 @@ from kubefoundry_simulators.steps import (
 log = logging.getLogger(__name__)
 
 LEFTOVER_PAUSE: Final = 0.2
-"""Seconds until a Service of that name with another owner is looked at again (the garbage collector's turn)."""
+"""Seconds until something is looked at again: a Service of another owner (the garbage collector's turn), or what was
+not there."""
 
 
 class Gone(Exception):
-    """The object is no longer there."""
+    """The object, or what it needs, is not there."""
 
 
 class Life:
@@ -55,7 +56,15 @@ class Life:
             self._news.set()
 
     async def run(self) -> None:
-        """Ends when the object does."""
+        """Ends when the object does, or when it is cancelled because a watch says so.
+
+        An API server that has just started answers 404 for a moment, whatever is stored there.
+        """
+        while not await self._lived():  # noqa: ASYNC110 (nothing tells that what was missing has come)
+            await asyncio.sleep(LEFTOVER_PAUSE)
+
+    async def _lived(self) -> bool:
+        """From its adoption to its end; False where something was not there on the way."""
         try:
             await self._perform(self._operator.adopt(self._object))
             planned: Object | None = None
@@ -68,10 +77,11 @@ class Life:
                 await asyncio.sleep(step.after / self._speed)
                 await self._try(step)
         except Gone:
-            pass
+            return False
         except Exception:
             # an object that nobody foresaw must not stop the others
             log.exception("simulated %s gives up on %s", self._operator.name, self._path)
+        return True
 
     @property
     def _leaving(self) -> bool:

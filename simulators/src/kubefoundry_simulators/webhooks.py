@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import logging
 from collections.abc import Awaitable, Callable
@@ -21,6 +22,9 @@ HOST: Final = "127.0.0.1"
 MANAGER: Final = "kubefoundry-simulators"
 CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+FAREWELL: Final = 3.0
+"""Seconds for taking the registrations back at the end."""
 
 WORKSPACES: Final = "workspaces.kaito.sh"
 GRAPHS: Final = "dynamographdeployments.nvidia.com"
@@ -66,12 +70,16 @@ class Webhooks:
             self._registered.append(path)
 
     async def close(self) -> None:
-        """Take the registrations back, or every write would fail, and stop."""
-        for path in self._registered:
-            try:
-                await self._cluster.send("DELETE", path)
-            except Refused as refusal:
-                log.info("%s", refusal)
+        """Take the registrations back, or every write would fail. Nobody waits for a server that is gone."""
+        try:
+            async with asyncio.timeout(FAREWELL):
+                for path in self._registered:
+                    try:
+                        await self._cluster.send("DELETE", path)
+                    except Refused as refusal:
+                        log.info("%s", refusal)
+        except TimeoutError:
+            log.warning("registrations are left behind, no answer within %.0f s", FAREWELL)
         await self._runner.cleanup()
 
     async def validate_workspace(self, request: Object) -> str | None:
