@@ -11,7 +11,7 @@ from dataclasses import dataclass
 class Figure:
     """aim: the value is to be at most that, None where nothing is aimed at.
 
-    peer: what the Go implementation of the same design needed (its own run on two cores), empty where unknown.
+    peer: what the Go implementation of the same design needed (another day and machine), empty where unknown.
     """
 
     name: str
