@@ -11,7 +11,7 @@ SOURCES := sdk/src core/src selector/src providers/kaito/src providers/dynamo/sr
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-upstream test-pods test-operators test-go test-ray lint behaviours accept-llamastack mutations bench crds manifests docs lock clean
+.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-upstream test-pods test-operators chaos test-go test-ray lint behaviours accept-llamastack mutations bench crds manifests docs lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 26
@@ -54,6 +54,11 @@ test-pods: setup ## LlamaStackDistributions with a real llama-stack in real pods
 
 test-operators: setup ## the real KubeRay operator on simulated nodes; root; not part of `make test`
 	tests/operators/run
+
+chaos: setup ## a long run of random faults and edits, each time another (KUBEFOUNDRY_CHAOS_SEED repeats one)
+	@devcluster/build > /dev/null
+	KUBEFOUNDRY_CHAOS_ROUNDS=$${KUBEFOUNDRY_CHAOS_ROUNDS:-60} KUBEFOUNDRY_CHAOS_SEED=$${KUBEFOUNDRY_CHAOS_SEED:-$$(date +%s)} \
+	  $(BIN)/python -m pytest -q tests/integration/test_chaos.py
 
 test-go: ## vet and tests of what is written in Go
 	devcluster/build test

@@ -79,7 +79,10 @@ class Proxy:
                 status=fault.code, body=json.dumps(body), content_type="application/json", headers=headers
             )
         await self._count("passed")
-        return await self._pass_on(request)
+        try:
+            return await self._pass_on(request)
+        except aiohttp.ClientError as error:
+            raise web.HTTPBadGateway(text=f"the API server is not there: {error}") from error
 
     async def _pass_on(self, request: web.Request) -> web.StreamResponse:
         assert self._session is not None

@@ -1,0 +1,105 @@
+"""What goes wrong between the API server and our processes, and with both: one fault at a time, each with an end."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from aiohttp import web
+
+from kubefoundry_local.suite import COMPONENTS, Suite
+from support.proxy import Fault, Proxy, between
+
+SHARE: Final = 0.3
+"""Of the answers that are faulty."""
+
+ANSWERS: Final = (
+    Fault(500, "InternalError"),
+    Fault(503, "ServiceUnavailable"),
+    Fault(429, "TooManyRequests", retry_after=1),
+    Fault(409, "Conflict"),
+)
+
+FAULTS: Final = ("kill", "freeze", "restart", "answers", "cut")
+
+
+class Ground:
+    """A suite each of whose processes reaches the API server by a proxy of its own."""
+
+    def __init__(self, suite: Suite, proxies: Mapping[str, Proxy], chance: random.Random) -> None:
+        self.suite = suite
+        self._proxies = proxies
+        self._random = chance
+
+    @asynccontextmanager
+    async def wrong(self, fault: str) -> AsyncIterator[None]:
+        """The fault for as long as the block lasts."""
+        match fault:
+            case "kill":
+                component = self.suite.components[self._random.choice(list(COMPONENTS))]
+                component.kill()
+                yield
+                component.start()
+                await asyncio.to_thread(component.wait_ready)
+            case "freeze":
+                process = self.suite.components[self._random.choice(list(COMPONENTS))].process
+                assert process is not None
+                process.send_signal(signal.SIGSTOP)
+                yield
+                process.send_signal(signal.SIGCONT)
+            case "restart":
+                restarting = asyncio.create_task(asyncio.to_thread(self.suite.plane.restart_api_server))
+                yield
+                await restarting
+            case "answers":
+                for proxy in self._proxies.values():
+                    proxy.rule, proxy.done = self._faulty, self._lost
+                yield
+                for proxy in self._proxies.values():
+                    proxy.rule, proxy.done = (lambda request: None), (lambda request: None)
+            case _:
+                for proxy in self._proxies.values():
+                    proxy.cut_watches()
+                yield
+
+    @property
+    def faulty_answers(self) -> int:
+        """How many answers were made up by now."""
+        return sum(
+            number
+            for proxy in self._proxies.values()
+            for code, number in proxy.answered.items()
+            if code != "passed"
+        )
+
+    def _faulty(self, request: web.Request) -> Fault | None:
+        return self._random.choice(ANSWERS) if self._random.random() < SHARE / 2 else None
+
+    def _lost(self, request: web.Request) -> None:
+        """The server has done it, and whoever asked for it does not learn that."""
+        if self._random.random() < SHARE / 2:
+            raise web.HTTPBadGateway
+
+
+@asynccontextmanager
+async def ground(suite: Suite, folder: Path, chance: random.Random) -> AsyncIterator[Ground]:
+    """All components started, each behind its proxy."""
+    async with AsyncExitStack() as stack:
+        proxies = {}
+        for name in COMPONENTS:
+            component = suite.install(name)
+            authority = folder / f"{name}.crt"
+            account = Path(component.environment["KUBEFOUNDRY_SERVICE_ACCOUNT_DIR"])
+            authority.write_bytes((account / "ca.crt").read_bytes())
+            proxies[name] = await stack.enter_async_context(
+                between(component, suite.plane.server, authority, folder / name)
+            )
+        # In a thread: they give their Leases back through the proxies.
+        stack.push_async_callback(asyncio.to_thread, suite.stop)
+        await asyncio.to_thread(suite.start)
+        yield Ground(suite, proxies, chance)

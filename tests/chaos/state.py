@@ -1,0 +1,79 @@
+"""What is there in the end, as far as it may not depend on how it came about."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kubefoundry_sdk.api import names, reasons
+from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.cluster.client import Client
+from support.kinds import UPSTREAM
+from support.waiting import phase, reason, until_deployment
+
+CONVERGES: Final = 120.0
+"""Seconds for each: what has failed eight times in a row is tried again within 50."""
+
+HISTORY: Final = ("observedGeneration", "lastTransitionTime")
+RECORDS: Final = (names.APPLIED_ANNOTATION, names.APPLIED_GENERATION_ANNOTATION, names.OWNER_UID_ANNOTATION)
+
+
+async def converged(api: Client, namespace: str, specs: dict[str, Object]) -> None:
+    """Waits until each is served at its own generation, by whom it names. Fails with what was seen last."""
+    for name in specs:
+        await until_deployment(api, name, namespace, served, seconds=CONVERGES)
+
+
+def served(obj: Object) -> bool:
+    """Whether the object is up to date in all that it says, and serves; or was scaled to zero."""
+    status = obj.get("status") or {}
+    wanted = ((obj["spec"].get("provider") or {}).get("name")) or status.get("provider", {}).get("name")
+    conditions = status.get("conditions") or ()
+    generation = obj["metadata"]["generation"]
+    return bool(
+        (phase(obj) == "Running" or reason(obj, "Ready") == "ScaledToZero")
+        and status.get("observedGeneration") == generation
+        and status.get("provider", {}).get("name") == wanted
+        and obj["metadata"].get("finalizers") == [names.provider_finalizer(wanted)]
+        and all(item.get("observedGeneration") == generation for item in conditions)
+    )
+
+
+async def seen(api: Client, namespace: str) -> dict[str, Any]:
+    """Status, upstream object and helpers by the name of the ModelDeployment, without times, uids and generations."""
+    found: dict[str, Any] = {}
+    deployments, _ = await api.list(MODEL_DEPLOYMENTS, namespace)
+    for obj in deployments:
+        found[f"ModelDeployment {obj['metadata']['name']}"] = _status(obj.get("status") or {})
+    for kind in UPSTREAM.values():
+        objects, _ = await api.list(kind, namespace)
+        for obj in objects:
+            found[f"{kind.kind} {obj['metadata']['name']}"] = (
+                _made(obj)
+                | {"spec": obj.get("spec")}
+                | {key: obj[key] for key in ("resource", "inference") if key in obj}
+            )
+    helpers, _ = await api.list(
+        CONFIG_MAPS, namespace, selector={"labelSelector": f"{names.MANAGED_BY_LABEL}=kubefoundry"}
+    )
+    for obj in helpers:
+        found[f"ConfigMap {obj['metadata']['name']}"] = _made(obj) | {"data": obj.get("data")}
+    return found
+
+
+def _status(status: Object) -> Object:
+    kept = {key: value for key, value in status.items() if key not in (*HISTORY, "conditions", "provider")}
+    provider = {key: value for key, value in status.get("provider", {}).items() if key != "selectedReason"}
+    conditions = {
+        item["type"]: (item["status"], item["reason"])
+        for item in status.get("conditions", ())
+        # Who has chosen is no matter; and the health is told once something was wrong, and that it is well again.
+        if item["type"] not in (reasons.PROVIDER_SELECTED, reasons.PROVIDER_HEALTHY)
+    }
+    return {**kept, "provider": provider, "conditions": conditions}
+
+
+def _made(obj: Object) -> dict[str, Any]:
+    meta = obj["metadata"]
+    annotations = {key: value for key, value in (meta.get("annotations") or {}).items() if key not in RECORDS}
+    owners = [(owner["kind"], owner["name"]) for owner in meta.get("ownerReferences", ())]
+    return {"labels": meta.get("labels"), "annotations": annotations, "owners": owners}
