@@ -4,8 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-PACKAGES := sdk core selector providers/kaito providers/dynamo providers/kuberay simulators local nodes demo cli examples/provider llamastack/tool llamastack
-SOURCES := sdk/src core/src selector/src providers/kaito/src providers/dynamo/src providers/kuberay/src simulators/src local/src nodes/src demo/src cli/src benchmarks examples/provider/src examples/selector llamastack/src llamastack/tool/src
+PACKAGES := sdk core selector providers/kaito providers/dynamo providers/kuberay providers/direct simulators local nodes demo cli examples/provider llamastack/tool llamastack
+SOURCES := sdk/src core/src selector/src providers/kaito/src providers/dynamo/src providers/kuberay/src providers/direct/src simulators/src local/src nodes/src demo/src cli/src benchmarks examples/provider/src examples/selector llamastack/src llamastack/tool/src
 
 # Where Python may not keep what it compiled, pytest compiles every test file again in each of its processes.
 unexport PYTHONDONTWRITEBYTECODE

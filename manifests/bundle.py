@@ -8,7 +8,7 @@ import yaml
 
 HERE = Path(__file__).parent
 HEADER = """\
-# KubeFoundry whole: namespace, CRDs, user roles, core, selector and the three providers.
+# KubeFoundry whole: namespace, CRDs, user roles, core, selector and the providers.
 # Generated from the files that kustomization.yaml names: make manifests
 """
 

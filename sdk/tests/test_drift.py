@@ -112,3 +112,26 @@ def test_corrections_of_a_gone_object_are_forgotten() -> None:
     corrections.forget(KEY)
 
     assert corrections.wait(KEY, 0.0) == 0
+
+
+@pytest.mark.parametrize(
+    ("applied", "live", "expected"),
+    [
+        ("1024Mi", "1Gi", []),
+        (34359738368, "32Gi", []),
+        ("1024Mi", "2Gi", ["spec.containers[a].resources.limits.memory"]),
+        ("1024Mi", "much", ["spec.containers[a].resources.limits.memory"]),
+    ],
+)
+def test_an_amount_in_another_form_is_none(applied: object, live: object, expected: list[str]) -> None:
+    def pod(memory: object) -> dict[str, Any]:
+        return {"spec": {"containers": [{"name": "a", "resources": {"limits": {"memory": memory}}}]}}
+
+    assert differences(pod(applied), pod(live)) == expected
+
+
+def test_a_text_that_looks_like_an_amount_is_compared_as_a_text() -> None:
+    def pod(value: str) -> dict[str, Any]:
+        return {"spec": {"containers": [{"name": "a", "env": [{"name": "X", "value": value}]}]}}
+
+    assert differences(pod("1024Mi"), pod("1Gi")) == ["spec.containers[a].env[X].value"]

@@ -10,6 +10,7 @@ from kubefoundry_sdk.api.kinds import Kind
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.credentials import Credentials
 from kubefoundry_sdk.provider.reconcile import finalizer
+from kubefoundry_sdk.provider.write.helpers import Helpers
 from kubefoundry_sdk.runtime import options
 from kubefoundry_sdk.runtime.store import Store
 
@@ -64,7 +65,7 @@ async def test_what_is_waited_for(
     objects = Store()
     objects.replace([live] if live else [], "9")
 
-    assert await finalizer.clean_up(NOBODY, deployment(*finalizers), MODELS, objects, None) == left
+    assert await finalizer.clean_up(NOBODY, deployment(*finalizers), MODELS, objects, Helpers()) == left
 
 
 @pytest.mark.parametrize(("said", "seconds"), [(None, 300.0), ("2", 2.0), ("0.5", 0.5), ("0", 0.0)])

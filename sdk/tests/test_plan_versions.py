@@ -18,7 +18,7 @@ def moved(live: Plan, *, converts: bool, replicas: int = 1) -> Plan:
         V2,
         shim.render(wanted, V2),
         live.main,
-        {obj["metadata"]["name"]: obj for obj in live.helpers},
+        live.helpers,
         converts=converts,
     )
 

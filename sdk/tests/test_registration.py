@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from aiohttp import web
 
-from kubefoundry_sdk.provider.contract import Schema, UnsupportedSchema
+from kubefoundry_sdk.provider.contract import Schema, UnsupportedSchema, UpstreamKind
 from kubefoundry_sdk.provider.registration import Registration, upstream_condition
 from kubefoundry_sdk.provider.watch.upstream import Upstream
 from kubefoundry_sdk.runtime import options
@@ -154,3 +154,11 @@ def test_what_is_said_of_the_upstream_crd(
     said = upstream_condition(provider(), schema)
 
     assert (said["status"], said["reason"], said["message"]) == (status, reason, message)
+
+
+def test_a_kind_of_kubernetes_needs_nothing_installed() -> None:
+    of_kubernetes = replace(provider(), upstream=UpstreamKind("apps", "deployments", "Deployment", "v1"))
+
+    said = upstream_condition(of_kubernetes, Schema("apps/v1"))
+
+    assert (said["status"], said["message"]) == ("True", "Kind Deployment of apps/v1 is part of Kubernetes")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from kubefoundry_sdk.api.kinds import Kind
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.credentials import Credentials
 from kubefoundry_sdk.provider.contract import (
@@ -167,3 +169,17 @@ def test_a_refusal_is_soon_tried_again_while_the_api_server_may_still_take_the_c
     after = upstream.worth_another_try(300)
 
     assert (before, changed, after) == (300, (AGAIN, 1), 300)
+
+
+async def test_a_kind_of_kubernetes_is_there_without_a_crd() -> None:
+    deployments = replace(ACME, upstream=UpstreamKind("apps", "deployments", "Deployment", "v1"))
+    chosen = options.parser("t", "").parse_args([])
+    process = Process("t", chosen, Client(Credentials("", None, lambda: None), user_agent="t"))
+    told: list[bool] = []
+    upstream = Upstream(process, deployments, "acme-provider", lambda: told.append(upstream.listed))
+
+    await upstream.run()
+
+    assert told == [True]
+    assert upstream.schema == Schema("apps/v1")
+    assert upstream.kind == Kind("apps", "v1", "deployments", "Deployment", built_in=True)

@@ -162,8 +162,33 @@ def test_rules_see_metadata() -> None:
             spec_for("llamacpp", "aggregated", None),
             "engine=llamacpp → a (only llamacpp provider)",
         ),
+        (
+            [
+                other("a", ALWAYS, engines=["llamacpp"], cpuSupport=True),
+                other("last", {**ALWAYS, "priority": -1}, engines=["llamacpp"], cpuSupport=True),
+            ],
+            spec_for("llamacpp", "aggregated", None),
+            "no GPU requested → a (only CPU provider)",
+        ),
+        (
+            [
+                other("last", {**ALWAYS, "priority": -1}, engines=["vllm"]),
+                other("later", {**ALWAYS, "priority": -2}, engines=["vllm"]),
+            ],
+            ON_GPU,
+            "true → last (rule of priority -1)",
+        ),
     ],
-    ids=["stated", "only engine", "the rule", "the rule on one line", "two CPU providers", "one not ready"],
+    ids=[
+        "stated",
+        "only engine",
+        "the rule",
+        "the rule on one line",
+        "two CPU providers",
+        "one not ready",
+        "one that offers itself last",
+        "two that do",
+    ],
 )
 def test_reason_is_stated_or_composed_from_facts(
     providers: list[Provider], spec: dict[str, Any], text: str

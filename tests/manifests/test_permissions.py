@@ -14,6 +14,7 @@ UPSTREAM = {
     "kaito": "workspaces.kaito.sh",
     "dynamo": "dynamographdeployments.nvidia.com",
     "kuberay": "rayservices.ray.io",
+    "direct": "deployments.apps",
 }
 OPERATORS = {
     "kaito": "kaito-workspace",
@@ -24,6 +25,9 @@ OPERATORS = {
 
 HELPERS = {"kaito"}
 """Providers that make ConfigMaps."""
+
+OF_KUBERNETES = {"direct"}
+"""Providers whose upstream kinds are Kubernetes' own: Deployments and Services."""
 
 components = pytest.mark.parametrize("name", COMPONENTS)
 
@@ -74,6 +78,8 @@ async def test_it_writes_config_maps_only_where_it_makes_some(suite: Suite, api:
 
 @components
 async def test_it_looks_at_no_deployment_but_its_operators(suite: Suite, api: Client, name: str) -> None:
+    if name in OF_KUBERNETES:
+        return
     watched = {
         operator
         for operator in OPERATORS.values()
@@ -105,7 +111,8 @@ async def test_it_reads_of_services_only_their_addresses_and_of_namespaces_only_
     suite: Suite, api: Client, name: str
 ) -> None:
     assert await may(api, name, "get", "services") == (name in UPSTREAM)
-    assert await may(api, name, "watch", "namespaces") == (name in UPSTREAM)
+    assert await may(api, name, "watch", "namespaces") == (name in OPERATORS)
+    for verb in ("create", "patch", "delete"):
+        assert await may(api, name, verb, "services") == (name in OF_KUBERNETES)
     for verb in ("create", "update", "patch", "delete"):
-        assert not await may(api, name, verb, "services")
         assert not await may(api, name, verb, "namespaces")

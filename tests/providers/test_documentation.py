@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kubefoundry_direct.provider import provider as direct
+from kubefoundry_direct.settings import Settings as DirectSettings
 from kubefoundry_dynamo.provider import provider as dynamo
 from kubefoundry_dynamo.settings import Settings as DynamoSettings
 from kubefoundry_kaito.provider import provider as kaito
@@ -15,7 +17,7 @@ from kubefoundry_sdk.provider.contract import Provider
 
 @pytest.mark.parametrize(
     "provider",
-    [kaito(KaitoSettings()), dynamo(DynamoSettings()), kuberay(KubeRaySettings())],
+    [kaito(KaitoSettings()), dynamo(DynamoSettings()), kuberay(KubeRaySettings()), direct(DirectSettings())],
     ids=lambda it: it.name,
 )
 def test_the_link_is_an_address(provider: Provider) -> None:

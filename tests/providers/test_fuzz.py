@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubefoundry_direct.provider import provider as direct
+from kubefoundry_direct.settings import Settings as DirectSettings
 from kubefoundry_dynamo.provider import provider as dynamo
 from kubefoundry_dynamo.settings import Settings as DynamoSettings
 from kubefoundry_kaito.provider import provider as kaito
@@ -30,11 +32,13 @@ PROVIDERS: Mapping[str, Provider] = {
     "kaito": kaito(KaitoSettings()),
     "dynamo": dynamo(DynamoSettings()),
     "kuberay": kuberay(KubeRaySettings()),
+    "direct": direct(DirectSettings()),
 }
 SCHEMAS = {
     "kaito": Schema("kaito.sh/v1beta1", frozenset({"inference.config", "status.state"})),
     "dynamo": Schema("nvidia.com/v1beta1", frozenset({"v1beta1", "runtimeVersionOverride"})),
     "kuberay": Schema("ray.io/v1", frozenset({"suspend"})),
+    "direct": Schema("apps/v1"),
 }
 ASKED = deployment(
     {
@@ -86,6 +90,22 @@ SOUND: Mapping[str, dict[str, Any]] = {
         },
         "pendingServiceStatus": {"rayClusterName": "m-y", "applicationStatuses": APPLICATION},
     },
+    "direct": {
+        "observedGeneration": 2,
+        "replicas": 3,
+        "updatedReplicas": 1,
+        "readyReplicas": 2,
+        "availableReplicas": 2,
+        "conditions": [
+            {
+                "type": "Progressing",
+                "status": "False",
+                "reason": "ProgressDeadlineExceeded",
+                "message": "late",
+            },
+            {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "quota"},
+        ],
+    },
 }
 
 
@@ -115,6 +135,12 @@ OVERRIDES = {
     },
     "llamacppServer": "aikit",
     "preferredNodes": ["n"],
+    "rollout": "surge",
+    "cacheClaim": "weights",
+    "sharedMemory": "8Gi",
+    "drainSeconds": 5,
+    "command": ["server"],
+    "runAsUser": 7,
 }
 
 

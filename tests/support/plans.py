@@ -86,7 +86,7 @@ def planned(
     """The plan for `wanted`, where what an earlier plan applied lives upstream."""
     shim = shim or provider()
     main = live.main if live else None
-    helpers = {obj["metadata"]["name"]: obj for obj in live.helpers} if live else {}
+    helpers = live.helpers if live else []
     record = manifest.applied(main) if main else None
     pinned_to_it = pinned(wanted, record)
     rendered = shim.render(pinned_to_it, schema)

@@ -34,7 +34,7 @@ def unschedulable(message: str) -> Object:
 
 async def pod(client: Client, namespace: str, name: str, labels: dict[str, str], status: Object) -> None:
     """Makes the pod, or has its kubelet report another status."""
-    await _account(client, namespace)
+    await account(client, namespace)
     body: Object = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -50,8 +50,8 @@ async def pod(client: Client, namespace: str, name: str, labels: dict[str, str],
     await client.json_patch(PODS, f"{name}/status", namespace, change, manager="kubelet")
 
 
-async def _account(client: Client, namespace: str) -> None:
-    """Without it no pod is admitted; where its controller runs, it makes the same."""
+async def account(client: Client, namespace: str) -> None:
+    """Without the ServiceAccount of a namespace no pod is admitted; where its controller runs, it makes the same."""
     body = {
         "apiVersion": "v1",
         "kind": "ServiceAccount",

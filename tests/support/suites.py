@@ -15,11 +15,13 @@ from support.upstream import STANDINS, standin
 
 
 @contextmanager
-def running_suite(folder: Path, *providers: str, simulator_flags: Sequence[str] = ()) -> Iterator[Suite]:
+def running_suite(
+    folder: Path, *providers: str, simulator_flags: Sequence[str] = (), plane_flags: Sequence[str] = ()
+) -> Iterator[Suite]:
     """A suite on a control plane of its own; `providers`: whose upstream CRD and simulated operator are there."""
     # The garbage collector looks for new kinds every 30 s: what is there before it starts, it knows at once.
     early = [f"--crds={STANDINS / provider}.yaml" for provider in providers]
-    with control_plane(folder / "plane", early) as plane:
+    with control_plane(folder / "plane", [*early, *plane_flags]) as plane:
         made = Suite(plane, folder / "suite")
         made.install_ground()
         for provider in providers:

@@ -74,8 +74,10 @@ def probed(provider: Provider, crd: Any) -> Schema:
 async def in_cluster(client: Client, provider: Provider) -> tuple[Schema, list[str]]:
     """The schema that the cluster serves, and what could not be read of the settings that belong to it.
 
-    Raises Failure without the CRD, or without the right to read it.
+    A kind of Kubernetes itself has no CRD. Raises Failure without the CRD, or without the right to read it.
     """
+    if provider.upstream.schema is not None:
+        return provider.upstream.schema, []
     try:
         crd = await client.get(CRDS, provider.upstream.crd)
     except (ApiError, Unreachable) as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -53,14 +53,14 @@ def rendered(provider: Provider, obj: Object, schema: Schema) -> Rendered:
 
 
 def planned(
-    provider: Provider, obj: Object, schema: Schema, live: Object | None, helpers: Mapping[str, Object]
+    provider: Provider, obj: Object, schema: Schema, live: Object | None, helpers: Sequence[Object]
 ) -> Planned:
     """What would be written for a valid ModelDeployment, given what stands there. Raises Failure when refused."""
     record = manifest.applied(live) if live else None
     deployment = pinned(read(obj), record)
     _refuse(provider, deployment, schema)
     found = provider.render(deployment, schema)
-    todo = plan(provider, deployment, schema, found, live, dict(helpers))
+    todo = plan(provider, deployment, schema, found, live, helpers)
     before = record.manifest if record else None
     old = {} if before is None else _values(provider, [before, *_recorded(helpers)])
     new = _values(provider, [manifest.content(one) for one in todo.objects])
@@ -111,8 +111,8 @@ def _render_values(provider: Provider, deployment: Deployment, schema: Schema, s
     return _values(provider, [found.main, *found.helpers])
 
 
-def _recorded(helpers: Mapping[str, Object]) -> list[Object]:
-    found = (manifest.applied(helper) for helper in helpers.values())
+def _recorded(helpers: Sequence[Object]) -> list[Object]:
+    found = (manifest.applied(helper) for helper in helpers)
     return [record.manifest for record in found if record]
 
 

@@ -36,6 +36,7 @@ COMPONENTS: Final = {
     "kaito": "providers/kaito.yaml",
     "dynamo": "providers/dynamo.yaml",
     "kuberay": "providers/kuberay.yaml",
+    "direct": "providers/direct.yaml",
 }
 """Component and its manifest under `manifests/`."""
 

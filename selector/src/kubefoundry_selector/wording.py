@@ -2,6 +2,7 @@
 
 How a reason is composed: the `reason` of the rule that decided, where it has one; else the fact that left no
 choice (the only CPU provider, the only provider of that engine, among all that are registered); else the rule.
+Providers that offer themselves last (all their rules below 0) are no choice beside another one.
 """
 
 from __future__ import annotations
@@ -48,7 +49,13 @@ def no_provider_text(
 
 
 def _only(chosen: Provider, able: Sequence[Provider]) -> bool:
-    return [other.name for other in able] == [chosen.name]
+    counted = [other for other in able if _last(chosen) or not _last(other)]
+    return [other.name for other in counted] == [chosen.name]
+
+
+def _last(offered: Provider) -> bool:
+    """Whether it is to be taken only where no other one is."""
+    return bool(offered.rules) and all(rule.priority < 0 for rule in offered.rules)
 
 
 def _why_not(asked: Request, offered: Provider, failures: Mapping[tuple[str, int], str]) -> str:

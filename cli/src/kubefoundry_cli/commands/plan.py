@@ -14,11 +14,11 @@ from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.provenance import ABSENT, text
 from kubefoundry_cli.providers import crds_in, in_cluster, named, probed
 from kubefoundry_cli.upstream import Change, Planned
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.contract import Provider, Schema
 from kubefoundry_sdk.provider.write import apply, manifest
+from kubefoundry_sdk.provider.write.helpers import KINDS
 
 FROM_NOWHERE = "the provider's own"
 
@@ -86,9 +86,12 @@ async def _plan(
             else:
                 schema, notes = await in_cluster(session.client, provider)
             group, version = schema.api_version.rsplit("/", 1)
-            kind = Kind(group, version, provider.upstream.plural, provider.upstream.kind)
+            of_kubernetes = provider.upstream.version is not None
+            kind = Kind(
+                group, version, provider.upstream.plural, provider.upstream.kind, built_in=of_kubernetes
+            )
             live = await _live(session, kind, obj)
-            planned = upstream.planned(provider, obj, schema, live, await _helpers(session, obj))
+            planned = upstream.planned(provider, obj, schema, live, await _helpers(session, provider, obj))
             verdict = await _verdict(session, kind, planned, live) if server else None
         except (ApiError, Unreachable) as error:
             raise of(error, "plan") from error
@@ -145,11 +148,20 @@ async def _live(session: Session, kind: Kind, obj: Object) -> Object | None:
     return live if whose == "ours" else None
 
 
-async def _helpers(session: Session, obj: Object) -> dict[str, Object]:
-    selector = {"labelSelector": f"{names.MANAGED_BY_LABEL}={names.MANAGED_BY}"}
-    found, _ = await session.client.list(CONFIG_MAPS, obj["metadata"]["namespace"], selector=selector)
-    uid = obj["metadata"]["uid"]
-    return {one["metadata"]["name"]: one for one in found if manifest.owner_uid(one) == uid}
+async def _helpers(session: Session, provider: Provider, obj: Object) -> list[Object]:
+    meta, known = obj["metadata"], []
+    for name in provider.helper_kinds:
+        kind = KINDS[name]
+        found, _ = await session.client.list(
+            kind, meta["namespace"], selector=manifest.selector(provider.name)
+        )
+        # the items of a list state no kind
+        known += [
+            {**one, "apiVersion": kind.api_version, "kind": kind.kind}
+            for one in found
+            if manifest.owner_uid(one) == meta["uid"]
+        ]
+    return known
 
 
 async def _verdict(session: Session, kind: Kind, planned: Planned, live: Object | None) -> str:

@@ -29,7 +29,9 @@ def command(file: str, name: str | None, crds: tuple[str, ...], edits: tuple[str
     obj = valid(edited(from_file(file), edits))
     definitions = crds_in(crds)
     if name == "all":
-        chosen = [one for one in installed().values() if one.upstream.crd in definitions]
+        chosen = [
+            one for one in installed().values() if one.upstream.schema or one.upstream.crd in definitions
+        ]
         if not chosen:
             raise Failure("none of the CRD files is that of an installed provider package", Exit.USAGE)
     else:
@@ -37,7 +39,7 @@ def command(file: str, name: str | None, crds: tuple[str, ...], edits: tuple[str
         if not wanted:
             raise Failure(f"{file} names no provider; add --provider NAME or --provider all", Exit.USAGE)
         chosen = [named(wanted)]
-        if chosen[0].upstream.crd not in definitions:
+        if not chosen[0].upstream.schema and chosen[0].upstream.crd not in definitions:
             raise Failure(
                 f"CRD {chosen[0].upstream.crd} is in none of the files; give it as --crd FILE", Exit.USAGE
             )
@@ -45,7 +47,8 @@ def command(file: str, name: str | None, crds: tuple[str, ...], edits: tuple[str
     refused: list[str] = []
     for provider in chosen:
         try:
-            found = upstream.rendered(provider, obj, probed(provider, definitions[provider.upstream.crd]))
+            schema = provider.upstream.schema or probed(provider, definitions[provider.upstream.crd])
+            found = upstream.rendered(provider, obj, schema)
         except Failure as failure:
             refused.append(failure.message)
             continue

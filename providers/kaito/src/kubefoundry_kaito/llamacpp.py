@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubefoundry_kaito.options import Derived, argv
 from kubefoundry_kaito.overrides import LlamaCppServer
 from kubefoundry_kaito.vllm import PORT, SERVICE_TARGET
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.provider.command_line import Derived, argv
 
 ADDRESS_FLAG: Final = "address"
 ADDRESS: Final = f":{PORT}"

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from kubefoundry_kaito import llamacpp, nodes, vllm
-from kubefoundry_kaito.options import contradictions, is_switch
 from kubefoundry_kaito.overrides import overrides_of
 from kubefoundry_kaito.preset_names import is_built_in, preset_name
 from kubefoundry_kaito.probe import ACCESS_SECRET, ANY_MODEL, ENGINE_CONFIG
 from kubefoundry_kaito.settings import Settings, is_preset
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider import pod_labels
+from kubefoundry_sdk.provider.command_line import contradictions, is_switch
 from kubefoundry_sdk.provider.contract import Deployment, Schema
 
 LONGEST_NAME: Final = 52

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kubefoundry_kaito import llamacpp, vllm
-from kubefoundry_kaito.options import argv
 from kubefoundry_kaito.overrides import overrides_of
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.provider.command_line import argv
 from kubefoundry_sdk.provider.health.pod_causes import LAST_WORDS
 
 CONTAINER: Final = "model"

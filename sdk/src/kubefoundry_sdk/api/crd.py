@@ -54,6 +54,7 @@ def model_deployments() -> Object:
         scale={
             "specReplicasPath": ".spec.scaling.replicas",
             "statusReplicasPath": ".status.replicas.ready",
+            "labelSelectorPath": ".status.selector",
         },
     )
 

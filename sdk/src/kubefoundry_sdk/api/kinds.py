@@ -20,6 +20,9 @@ class Kind:
     plural: str
     kind: str
     namespaced: bool = True
+    built_in: bool = False
+    """Whether Kubernetes itself serves it, without a CRD: a kind that others use too, so that we follow our own
+    objects only, by their labels."""
 
     @property
     def api_version(self) -> str:
@@ -38,12 +41,13 @@ PROVIDER_CONFIGS: Final = Kind(
 CRDS: Final = Kind(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
 )
-DEPLOYMENTS: Final = Kind("apps", "v1", "deployments", "Deployment")
+DEPLOYMENTS: Final = Kind("apps", "v1", "deployments", "Deployment", built_in=True)
 LEASES: Final = Kind("coordination.k8s.io", "v1", "leases", "Lease")
-CONFIG_MAPS: Final = Kind("", "v1", "configmaps", "ConfigMap")
+CONFIG_MAPS: Final = Kind("", "v1", "configmaps", "ConfigMap", built_in=True)
 NAMESPACES: Final = Kind("", "v1", "namespaces", "Namespace", namespaced=False)
 PODS: Final = Kind("", "v1", "pods", "Pod")
-SERVICES: Final = Kind("", "v1", "services", "Service")
+SERVICES: Final = Kind("", "v1", "services", "Service", built_in=True)
+CLAIMS: Final = Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", built_in=True)
 SECRETS: Final = Kind("", "v1", "secrets", "Secret")
 CORE_EVENTS: Final = Kind("", "v1", "events", "Event")
 EVENTS: Final = Kind("events.k8s.io", "v1", "events", "Event")

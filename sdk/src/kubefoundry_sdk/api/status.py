@@ -105,6 +105,10 @@ class ModelDeploymentStatus(ApiModel):
     replicas: ReplicasStatus | None = None
     """Counts of serving units."""
 
+    selector: Annotated[str, Field(max_length=1024)] | None = None
+    """Label selector of the pods that serve, for autoscalers through the scale subresource; only where the provider
+    scales the pods by scaling.replicas."""
+
     endpoint: EndpointStatus | None = None
     """Where the API answers; there only while the model is served."""
 

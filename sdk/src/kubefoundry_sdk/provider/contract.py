@@ -20,15 +20,25 @@ from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 
 @dataclass(frozen=True, slots=True)
 class UpstreamKind:
-    """A kind of the upstream system, without a version: which one is used is for `probe` to say."""
+    """A kind of the upstream system, without a version: which one is used is for `probe` to say.
+
+    version: of a kind that is part of Kubernetes (`v1` of Deployments): it has no CRD, is always there, and is
+        written in that version. Objects of ours are then known by their labels.
+    """
 
     group: str
     plural: str
     kind: str
+    version: str | None = None
 
     @property
     def crd(self) -> str:
         return f"{self.plural}.{self.group}"
+
+    @property
+    def schema(self) -> Schema | None:
+        """How a kind of Kubernetes is written; None for one that has a CRD, which `probe` reads."""
+        return None if self.version is None else Schema(f"{self.group}/{self.version}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +102,7 @@ class Deployment:
 class Rendered:
     """What a deployment is upstream.
 
-    main: the object of the upstream kind. helpers: objects that must exist first (ConfigMaps).
+    main: the object of the upstream kind. helpers: objects that must exist first, of the provider's `helper_kinds`.
     Both carry apiVersion, kind, metadata.name (labels and annotations where the upstream needs some) and their
     content; namespace, owner, KubeFoundry's labels and annotations are the runtime's to add.
     notes: what the user should know of this rendering, a sentence each; shown in `ProviderCompatible`.
@@ -136,6 +146,10 @@ class Observation:
 
     phase Running means that it serves now; an update that failed meanwhile is told in `message`, and
     `update_failed` is True. `message` carries the upstream's own words. `endpoint` is published only when Running.
+    updating: whether what serves is still, or also, of an earlier spec, though the upstream has seen the new one:
+        the status then speaks of the earlier generation.
+    selector: the label selector of the pods that serve, for autoscalers of the ModelDeployment; empty where the
+        upstream tells none.
     """
 
     phase: ObservedPhase
@@ -144,6 +158,8 @@ class Observation:
     replicas: Replicas
     endpoint: Endpoint
     update_failed: bool = False
+    updating: bool = False
+    selector: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +197,9 @@ class Pods:
     creation_events: str | None = None
 
 
+HelperKind = Literal["ConfigMap", "Service", "PersistentVolumeClaim"]
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """A field whose text is a YAML document.
@@ -203,6 +222,11 @@ def in_place(old: Rendered, new: Rendered) -> str | None:
     return None
 
 
+def always_there(crd: Object) -> Schema | UnsupportedSchema:
+    """The `probe` of a provider whose upstream kind has a version of its own; never called."""
+    raise LookupError("a kind that is part of Kubernetes has no CRD to probe")
+
+
 def never(live: Object) -> bool:
     """The `must_recreate` of a provider whose upstream takes up every change."""
     return False
@@ -216,7 +240,7 @@ class Provider:
 
     overrides: the typed form of `spec.provider.overrides`; wrong types make `ProviderCompatible` False, unknown
         keys at any depth are warned about (003 §4.15).
-    probe: the installed CRD (JSON) -> how to write it, or what is missing.
+    probe: the installed CRD (JSON) -> how to write it, or what is missing. Left out for a kind of Kubernetes.
     supports: problems beyond engine, mode and CPU/GPU (which the runtime reads off `capabilities`): a sentence
         each, empty when it can be deployed. The schema is None while the CRD is not installed.
     recreate: from two renders, why the upstream object must be deleted and made anew to become the second one
@@ -225,6 +249,8 @@ class Provider:
         change, a refresh included, then deletes and recreates it.
     ignored_differences: paths of the main object (`spec.groups[*].replicas`) that belong to others once it exists: an
         autoscaler's counts. They are rendered at creation, and neither drift nor overwritten afterwards.
+    scaled: paths that autoscalers write while they are there: what stands there is no drift and is kept, until the
+        user's own change gives them another value.
     render, observe: see `Rendered` and `Observation`; called only after `supports` found nothing.
     settles: seconds after acknowledging a change (`status.observedGeneration`) during which the upstream's status may
         still tell of before: a model is not called Ready at a new generation by it.
@@ -243,18 +269,19 @@ class Provider:
     documentation: str
     capabilities: Capabilities
     upstream: UpstreamKind
-    probe: Callable[[Object], Schema | UnsupportedSchema]
     supports: Callable[[Deployment, Schema | None], Sequence[str]]
     render: Callable[[Deployment, Schema], Rendered]
     observe: Callable[[Deployment, Object], Observation]
+    probe: Callable[[Object], Schema | UnsupportedSchema] = always_there
     selection_rules: tuple[SelectionRule, ...] = ()
     overrides: type[BaseModel] = NoOverrides
     recreate: Callable[[Rendered, Rendered], str | None] = in_place
     must_recreate: Callable[[Object], bool] = never
     ignored_differences: tuple[str, ...] = ()
+    scaled: tuple[str, ...] = ()
     settles: float = 0.0
     documents: tuple[Document, ...] = ()
     named_by_content: tuple[str, ...] = ()
-    helper_kinds: tuple[Literal["ConfigMap"], ...] = ()
+    helper_kinds: tuple[HelperKind, ...] = ()
     operator: Operator | None = None
     pods: Pods | None = None

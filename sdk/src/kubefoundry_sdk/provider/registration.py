@@ -158,6 +158,9 @@ def registration(provider: Provider) -> Object:
 def upstream_condition(provider: Provider, schema: Any) -> Condition:
     """`UpstreamReady`: whether the upstream CRD is there in a form that the provider can write."""
     crd = provider.upstream.crd
+    if provider.upstream.version is not None and isinstance(schema, Schema):
+        told = f"Kind {provider.upstream.kind} of {schema.api_version} is part of Kubernetes"
+        return _upstream("True", "SchemaSupported", told)
     if isinstance(schema, Schema):
         used = f"CRD {crd} is installed, {schema.api_version} is used"
         if schema.lost:

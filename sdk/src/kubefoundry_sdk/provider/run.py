@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.health import completion
@@ -24,6 +25,7 @@ from kubefoundry_sdk.provider.watch.pods import PodWatch
 from kubefoundry_sdk.provider.watch.upstream import Upstream
 from kubefoundry_sdk.provider.watch.upstream_operator import OperatorWatch
 from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk.provider.write.helpers import KINDS, Helpers
 from kubefoundry_sdk.runtime import options, process
 from kubefoundry_sdk.runtime.paced_queue import PacedQueue
 from kubefoundry_sdk.runtime.process import Process
@@ -141,28 +143,30 @@ def set_up(running: Process, provider: Provider) -> None:
     deployments = running.watch(
         MODEL_DEPLOYMENTS, managers=frozenset({manager}), trim=lambda obj: trim(obj, provider.name)
     )
-    helpers = None
-    if provider.helper_kinds:
-        made_here = f"{names.MANAGED_BY_LABEL}={names.MANAGED_BY},{manifest.PROVIDER_LABEL}={provider.name}"
-        helpers = running.watch(
-            CONFIG_MAPS,
-            selector={"labelSelector": made_here},
-            managers=frozenset({manager}),
-            index=manifest.owner_uid,
-        )
+    helpers = Helpers(
+        {
+            kind: running.watch(
+                KINDS[kind],
+                selector=manifest.selector(provider.name),
+                managers=frozenset({manager}),
+                index=manifest.owner_uid,
+            )
+            for kind in provider.helper_kinds
+        }
+    )
 
     def upstream_changed() -> None:
         registration.poke()
         for key in deployments.keys():  # noqa: SIM118 (a Store is no dict)
             queue.add(key)
 
-    owners: dict[Key, str] = {}
+    owners: dict[tuple[Kind, Key], str] = {}
 
-    def helper_changed(key: Key, obj: Object | None) -> None:
+    def helper_changed(kind: Kind, key: Key, obj: Object | None) -> None:
         # One that is gone, or has lost its owner or the labels that we watch by, concerns who owned it before.
-        owner, before = manifest.owner_name(obj) if obj else None, owners.pop(key, None)
+        owner, before = manifest.owner_name(obj) if obj else None, owners.pop((kind, key), None)
         if owner:
-            owners[key] = owner
+            owners[kind, key] = owner
         for name in filter(None, {owner, before}):
             queue.add((key[0], name))
 
@@ -219,8 +223,8 @@ def set_up(running: Process, provider: Provider) -> None:
     deployments.subscribe(lambda key, obj: queue.add(key))
     # The upstream object has the name of its ModelDeployment, so its key is the key.
     upstream.objects.subscribe(lambda key, obj: queue.add(key))
-    if helpers is not None:
-        helpers.subscribe(helper_changed)
+    for kind, store in helpers:
+        store.subscribe(partial(helper_changed, kind))
     if pods is not None:
         upstream.objects.subscribe(pods.upstream_changed)
         running.background("watch of pods", lambda: pods.run(running))

@@ -22,6 +22,7 @@ from kubefoundry_sdk.provider.watch.upstream import Upstream
 from kubefoundry_sdk.provider.watch.upstream_operator import OperatorWatch
 from kubefoundry_sdk.provider.write import apply
 from kubefoundry_sdk.provider.write.drift import Repairs
+from kubefoundry_sdk.provider.write.helpers import Helpers
 from kubefoundry_sdk.provider.write.manifest import Record
 from kubefoundry_sdk.provider.write.version_drift import Looks
 from kubefoundry_sdk.runtime.recorder import Recorder
@@ -31,8 +32,7 @@ from kubefoundry_sdk.runtime.waits import Waits
 
 @dataclass(slots=True)
 class Context:
-    """What a reconcile works with. `helpers` is None for a provider without helper objects, `pods` for one that
-    names none.
+    """What a reconcile works with. `pods` is None for a provider that names none.
 
     finalizer_timeout: seconds after which the finalizer of a ModelDeployment that was seen to be deleted goes,
         whatever is left; other providers get as long before this one goes on without their clean-up.
@@ -43,7 +43,7 @@ class Context:
     recorder: Recorder
     deployments: Store
     upstream: Upstream
-    helpers: Store | None
+    helpers: Helpers
     finalizer_timeout: float
     pods: PodWatch | None
     verification: Verification

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Kind, Object
+from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.report import Report
 from kubefoundry_sdk.provider.write import apply, drift
+from kubefoundry_sdk.provider.write.helpers import kind_of
 from kubefoundry_sdk.provider.write.plan import Plan
 from kubefoundry_sdk.runtime.store import Key
 
@@ -31,8 +32,8 @@ async def put_back(
         return wait
     for obj, paths in todo.repairs:
         main = obj is todo.main
-        addressed, store = (kind, context.upstream.objects) if main else (CONFIG_MAPS, context.helpers)
-        assert store is not None
+        addressed = kind if main else kind_of(obj)
+        store = context.upstream.objects if main else context.helpers.store(obj)
         # Read first: by the apply the fields become ours.
         writer = await apply.last_writer(context.client, addressed, obj, paths, manager=context.manager)
         await apply.put_back(context.client, addressed, store, obj, manager=context.manager)

@@ -11,12 +11,13 @@ from typing import Final
 
 from kubefoundry_sdk.api import names, reasons
 from kubefoundry_sdk.api.conditions import clip
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Kind, Object
+from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.provider.reconcile import finalizer
 from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.report import Stop
 from kubefoundry_sdk.provider.write import apply, manifest
+from kubefoundry_sdk.provider.write.helpers import Mark, kind_of, mark
 from kubefoundry_sdk.provider.write.plan import Plan
 from kubefoundry_sdk.runtime.store import Key
 
@@ -32,11 +33,11 @@ def asked(deployment: Object) -> bool:
 
 
 async def run(
-    client: Client, kind: Kind, todo: Plan, exists: bool, helpers: Collection[str], *, manager: str
+    client: Client, kind: Kind, todo: Plan, exists: bool, helpers: Collection[Mark], *, manager: str
 ) -> tuple[Stop, str]:
     """Sends everything as a server-side dry run: the condition to show, and the result as JSON text.
 
-    exists: whether the main object does. helpers: names of those that do.
+    exists: whether the main object does. helpers: those that do.
     The result holds `accepted`, `message` and `objects`, the manifests without KubeFoundry's record on them;
     `omitted` says so where they are too large.
     Admission of the main object may ask for a helper that is not there yet, and must not be made for a question:
@@ -44,12 +45,12 @@ async def run(
     """
     named = f"{kind.kind} '{todo.main['metadata']['name']}'"
     verb = "would be recreated" if todo.recreate else "would be updated" if exists else "would be created"
-    missing = [obj for obj in todo.helpers if obj["metadata"]["name"] not in helpers]
+    missing = [obj for obj in todo.helpers if mark(obj) not in helpers]
     problem: str | None = None
     untried: str | None = None
     for obj in todo.objects:
-        addressed = kind if obj is todo.main else CONFIG_MAPS
-        known = exists if obj is todo.main else obj["metadata"]["name"] in helpers
+        addressed = kind if obj is todo.main else kind_of(obj)
+        known = exists if obj is todo.main else mark(obj) in helpers
         try:
             if obj is todo.main and todo.recreate:
                 await apply.try_new(client, kind, obj, manager=manager)

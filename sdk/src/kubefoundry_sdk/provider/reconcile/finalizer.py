@@ -7,10 +7,11 @@ from contextlib import suppress
 from typing import Final
 
 from kubefoundry_sdk.api import managed_fields, names
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.write import apply, manifest
+from kubefoundry_sdk.provider.write.helpers import Helpers, kind_of
 from kubefoundry_sdk.runtime.store import Store
 
 log = logging.getLogger(__name__)
@@ -111,7 +112,7 @@ async def clean_up(
     deployment: Object,
     kind: Kind | None,
     objects: Store,
-    helpers: Store | None,
+    helpers: Helpers,
     manager: str | None = None,
 ) -> list[str]:
     """Asks for deletion of what this ModelDeployment owns upstream; names what is still there.
@@ -137,10 +138,10 @@ async def clean_up(
     if kind and live and goes(live):
         left.append(f"{kind.kind} {meta['namespace']}/{meta['name']}")
         if not live["metadata"].get("deletionTimestamp"):
-            await apply.remove(client, kind, live)
-    for obj in helpers.indexed(meta["uid"]) if helpers is not None else ():
+            await apply.remove_main(client, kind, live)
+    for obj in helpers.of(meta["uid"]):
         if goes(obj):
-            left.append(f"ConfigMap {meta['namespace']}/{obj['metadata']['name']}")
+            left.append(f"{obj['kind']} {meta['namespace']}/{obj['metadata']['name']}")
             if not obj["metadata"].get("deletionTimestamp"):
-                await apply.remove(client, CONFIG_MAPS, obj)
+                await apply.remove(client, kind_of(obj), obj)
     return left

@@ -10,7 +10,7 @@ from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.runtime.store import key_of
 
-_PUBLISHED: Final = ("endpoint", "replicas")
+_PUBLISHED: Final = ("endpoint", "replicas", "selector")
 """What clients and autoscalers act on."""
 
 

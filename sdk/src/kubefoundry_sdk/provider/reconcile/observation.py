@@ -117,6 +117,8 @@ def _hold(context: Context, live: Object, upstream: Object, report: Report) -> f
         return None
     now = asyncio.get_running_loop().time()
     left = context.acknowledgements.left(upstream, context.provider.settles, now)
+    if report.observation.updating:
+        left = acknowledgement.NOT_YET
     if not left:
         return None
     report.seen_generation = told

@@ -13,8 +13,8 @@ from kubefoundry_sdk.provider.write import manifest
 def standing_there(context: Context, deployment: Deployment, wanted: list[Object]) -> Stop | None:
     """A live object of a wanted name that is not ours to write."""
     for obj in wanted:
-        store = context.upstream.objects if obj is wanted[0] else context.helpers
-        live = store.get((deployment.namespace, obj["metadata"]["name"])) if store is not None else None
+        key = (deployment.namespace, obj["metadata"]["name"])
+        live = context.upstream.objects.get(key) if obj is wanted[0] else context.helpers.live(obj)
         if live is None:
             continue
         named = f"{obj['kind']} '{obj['metadata']['name']}'"

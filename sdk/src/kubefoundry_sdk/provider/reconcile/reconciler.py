@@ -33,7 +33,8 @@ from kubefoundry_sdk.provider.reconcile import (
 from kubefoundry_sdk.provider.reconcile.context import Context, read
 from kubefoundry_sdk.provider.reconcile.observation import observe
 from kubefoundry_sdk.provider.reconcile.report import Report, Stop, transitions
-from kubefoundry_sdk.provider.write import apply, manifest, version_drift
+from kubefoundry_sdk.provider.write import apply, foreign_values, manifest, version_drift
+from kubefoundry_sdk.provider.write.helpers import marked
 from kubefoundry_sdk.provider.write.plan import pinned, plan
 from kubefoundry_sdk.runtime import metrics, status
 from kubefoundry_sdk.runtime.store import Key, key_of
@@ -210,14 +211,14 @@ async def _write(context: Context, live: Object, report: Report) -> float | None
     if stop := preconditions.standing_there(context, deployment, [rendered.main]):
         report.stop = stop
         return None
-    helpers = context.helpers.indexed(deployment.uid) if context.helpers is not None else []
+    helpers = context.helpers.of(deployment.uid)
     todo = plan(
         context.provider,
         deployment,
         known,
         rendered,
         upstream,
-        {obj["metadata"]["name"]: obj for obj in helpers},
+        helpers,
         record,
         converts=context.upstream.converts,
     )
@@ -226,13 +227,13 @@ async def _write(context: Context, live: Object, report: Report) -> float | None
         return None
     if todo.moved is not None and upstream is not None:
         paths = await version_drift.drifted(
-            context.client, kind, todo.moved, upstream, context.looks, context.provider.ignored_differences
+            context.client, kind, todo.moved, upstream, context.looks, foreign_values.paths(context.provider)
         )
         todo = replace(todo, drifted=paths)
 
     # 11. Dry run.
     if dry_run.asked(live):
-        there = {obj["metadata"]["name"] for obj in helpers}
+        there = set(marked(helpers))
         report.stop, result = await dry_run.run(
             context.client, kind, todo, upstream is not None, there, manager=context.manager
         )
@@ -270,8 +271,7 @@ async def _write(context: Context, live: Object, report: Report) -> float | None
             context.client, kind, context.upstream.objects, context.helpers, todo, manager=context.manager
         ):
             log.info("created %s %s/%s", kind.kind, deployment.namespace, deployment.name)
-        if context.helpers is not None:
-            await apply.prune(context.client, context.helpers, deployment.uid, todo.helpers)
+        await apply.prune(context.client, context.helpers, deployment.uid, todo.helpers)
     except apply.Refused as refused:
         refused.retry = context.upstream.worth_another_try(refused.retry)
         context.refusals.remember(key, digest, loop.time(), refused)

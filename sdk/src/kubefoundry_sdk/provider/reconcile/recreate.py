@@ -45,7 +45,7 @@ async def start(context: Context, kind: Kind, todo: Plan, upstream: Object) -> S
         meta = upstream["metadata"]
         owner = todo.main["metadata"]["ownerReferences"][0]["uid"]
         context.leaving[meta["namespace"], meta["name"]] = (owner, record)
-    await apply.remove(context.client, kind, upstream)
+    await apply.remove_main(context.client, kind, upstream)
     named = f"{kind.kind} '{upstream['metadata']['name']}'"
     log.info(
         "recreating %s/%s: %s", upstream["metadata"]["namespace"], upstream["metadata"]["name"], todo.recreate

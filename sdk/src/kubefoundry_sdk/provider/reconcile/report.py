@@ -78,6 +78,8 @@ class Report:
                 "ready": counts.ready,
                 "available": counts.available,
             }
+            if self.observation.selector:
+                status["selector"] = self.observation.selector
             if phase == "Running":
                 endpoint = self.observation.endpoint
                 status["endpoint"] = {"service": endpoint.service, "port": endpoint.port}

@@ -15,6 +15,7 @@ from kubefoundry_sdk.api.kinds import CRDS, Kind, Object
 from kubefoundry_sdk.provider.contract import Provider, Schema, UnsupportedSchema
 from kubefoundry_sdk.provider.reconcile.failures import described
 from kubefoundry_sdk.provider.watch.operator_settings import OperatorSettings
+from kubefoundry_sdk.provider.write import manifest
 from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.store import Store
 
@@ -69,7 +70,8 @@ class Upstream:
         if self.version is None:
             return None
         upstream = self._provider.upstream
-        return Kind(upstream.group, self.version, upstream.plural, upstream.kind)
+        built_in = upstream.version is not None
+        return Kind(upstream.group, self.version, upstream.plural, upstream.kind, built_in=built_in)
 
     @property
     def settled(self) -> bool:
@@ -82,7 +84,15 @@ class Upstream:
         return min(otherwise, AGAIN) if self._clock() - self._taken < TAKEN_UP else otherwise
 
     async def run(self) -> None:
-        """Watches the CRD by name: no listing of all CRDs of a cluster (contract §6)."""
+        """Watches the CRD by name: no listing of all CRDs of a cluster (contract §6).
+
+        A kind of Kubernetes has none: it is there, and stays.
+        """
+        upstream = self._provider.upstream
+        if upstream.schema is not None:
+            self.listed = True
+            self._take(upstream.schema, upstream.version, None)
+            return
         selector = {"fieldSelector": f"metadata.name={self._provider.upstream.crd}"}
         await self._process.follow(CRDS, self, selector=selector)
 
@@ -148,10 +158,14 @@ class Upstream:
         if kind:
             self._tasks = [
                 self._process.background(
-                    f"watch of {kind.plural}", lambda: self._process.follow(kind, self.objects)
+                    f"watch of {kind.plural}",
+                    lambda: self._process.follow(kind, self.objects, selector=self._selector(kind)),
                 ),
                 self._process.background(f"first listing of {kind.plural}", self._tell_when_synced),
             ]
+
+    def _selector(self, kind: Kind) -> Mapping[str, str] | None:
+        return manifest.selector(self._provider.name) if kind.built_in else None
 
     async def _tell_when_synced(self) -> None:
         await self.objects.synced.wait()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
 
 from kubefoundry_sdk.api import managed_fields, names
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Kind, Object
+from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk.provider.write.helpers import Helpers, kind_of, mark, marked
 from kubefoundry_sdk.provider.write.plan import Plan
 from kubefoundry_sdk.runtime.store import Key, Store
 
@@ -49,7 +50,7 @@ class Refused(Exception):
 
 
 class NameTaken(Exception):
-    """An object of that name exists that is not ours. A helper lacks our labels then, so no event tells of it."""
+    """An object of that name exists that is not ours. Of a kind that is followed by labels no event tells of it."""
 
 
 class Refusals:
@@ -80,7 +81,7 @@ def digest(objects: list[Object]) -> str:
 
 
 async def write(
-    client: Client, kind: Kind, store: Store, helper_store: Store | None, todo: Plan, *, manager: str
+    client: Client, kind: Kind, store: Store, known: Helpers, todo: Plan, *, manager: str
 ) -> bool:
     """Brings what a plan says has changed to the API server; whether the main object was made now.
 
@@ -94,23 +95,21 @@ async def write(
     fresh = [obj for obj in helpers if obj in todo.fresh]
     try:
         for obj in fresh:
-            await _store_helper(client, helper_store, obj, manager=manager)
+            await _store(client, kind_of(obj), known.store(obj), obj, manager=manager)
         if main_too and helpers and exists:
             await try_apply(client, kind, todo.main, manager=manager, exists=True)
         for obj in helpers:
             if obj not in fresh:
-                await _store_helper(client, helper_store, obj, manager=manager)
+                await _store(client, kind_of(obj), known.store(obj), obj, manager=manager)
         if main_too:
             await _store(client, kind, store, todo.main, manager=manager)
     except Refused:
-        await discard(client, helper_store, todo)
+        await discard(client, known, todo)
         raise
     return main_too and not exists
 
 
-async def try_replacement(
-    client: Client, kind: Kind, helper_store: Store | None, todo: Plan, *, manager: str
-) -> None:
+async def try_replacement(client: Client, kind: Kind, known: Helpers, todo: Plan, *, manager: str) -> None:
     """Asks whether the main object would be taken as a new one, beside the one that stands there.
 
     Helpers that are not there come first, because admission of the main object may ask for them; after a refusal
@@ -118,25 +117,24 @@ async def try_replacement(
     """
     try:
         for obj in todo.helpers:
-            if helper_store is not None and helper_store.get(_key(obj)) is None:
-                await _store(client, CONFIG_MAPS, helper_store, obj, manager=manager)
+            if known.live(obj) is None:
+                await _store(client, kind_of(obj), known.store(obj), obj, manager=manager)
         await try_new(client, kind, todo.main, manager=manager)
     except Refused:
-        await discard(client, helper_store, todo)
+        await discard(client, known, todo)
         raise
 
 
-async def discard(client: Client, helper_store: Store | None, todo: Plan) -> None:
+async def discard(client: Client, known: Helpers, todo: Plan) -> None:
     """Deletes the fresh helpers of a plan that was refused."""
     for obj in todo.fresh:
-        live = helper_store.get(_key(obj)) if helper_store is not None else None
-        if live is not None:
-            await remove(client, CONFIG_MAPS, live)
+        if (live := known.live(obj)) is not None:
+            await remove(client, kind_of(obj), live)
 
 
-async def put_back(client: Client, kind: Kind, store: Store, main: Object, *, manager: str) -> None:
-    """Applies the main object again, over what someone has changed on it."""
-    await _store(client, kind, store, main, manager=manager)
+async def put_back(client: Client, kind: Kind, store: Store, obj: Object, *, manager: str) -> None:
+    """Applies an object again, over what someone has changed on it."""
+    await _store(client, kind, store, obj, manager=manager)
 
 
 async def last_writer(client: Client, kind: Kind, live: Object, paths: Sequence[str], *, manager: str) -> str:
@@ -170,28 +168,33 @@ async def try_new(client: Client, kind: Kind, main: Object, *, manager: str) -> 
         raise
 
 
-async def prune(client: Client, helper_store: Store, uid: str, keep: list[Object]) -> None:
+async def prune(client: Client, known: Helpers, uid: str, keep: list[Object]) -> None:
     """Deletes helpers of this owner that are not among `keep`."""
-    kept = {_key(obj) for obj in keep}
-    for obj in helper_store.indexed(uid):
-        if _key(obj) not in kept and not obj["metadata"].get("deletionTimestamp"):
-            await remove(client, CONFIG_MAPS, obj)
+    kept = marked(keep)
+    for obj in known.of(uid):
+        if mark(obj) not in kept and not obj["metadata"].get("deletionTimestamp"):
+            await remove(client, kind_of(obj), obj)
 
 
-async def remove(client: Client, kind: Kind, obj: Object) -> None:
+async def remove_main(client: Client, kind: Kind, obj: Object) -> None:
+    """As `remove`. What Kubernetes makes of an object of its own goes first: nothing else waits for the pods, and
+    GPUs and a cache volume are free only when they are gone."""
+    await remove(client, kind, obj, "Foreground" if kind.built_in else "Background")
+
+
+async def remove(
+    client: Client, kind: Kind, obj: Object, propagation: Literal["Background", "Foreground"] = "Background"
+) -> None:
     """Deletes that very object; one that is gone already, or whose kind is, counts as deleted."""
     meta = obj["metadata"]
     try:
-        await client.delete(kind, meta["name"], meta.get("namespace"), uid=meta["uid"])
+        await client.delete(
+            kind, meta["name"], meta.get("namespace"), uid=meta["uid"], propagation=propagation
+        )
     except ApiError as error:
         # A conflict: another object of that name stands there now, so ours is gone.
         if not (error.not_found or error.conflict):
             raise
-
-
-async def _store_helper(client: Client, store: Store | None, obj: Object, *, manager: str) -> None:
-    assert store is not None
-    await _store(client, CONFIG_MAPS, store, obj, manager=manager)
 
 
 async def _store(client: Client, kind: Kind, store: Store, obj: Object, *, manager: str) -> None:
@@ -227,7 +230,7 @@ async def _apply(
     try:
         return await client.apply(kind, body, manager=manager, force=exists, dry_run=dry_run)
     except ApiError as error:
-        if error.conflict and not exists and kind == CONFIG_MAPS and await _stands(client, kind, obj):
+        if error.conflict and not exists and kind.built_in and await _stands(client, kind, obj):
             raise NameTaken(f"{kind.kind} '{obj['metadata']['name']}'") from error
         if error.rejected:
             text = refusal(kind, obj["metadata"]["name"], error)

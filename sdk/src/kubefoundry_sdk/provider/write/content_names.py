@@ -20,6 +20,7 @@ from kubefoundry_sdk.api.equality import same
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.contract import Rendered
 from kubefoundry_sdk.provider.write import documents, manifest
+from kubefoundry_sdk.provider.write.helpers import Mark, mark
 
 DIGITS: Final = 10
 """Hexadecimal digits of the digest in a name: what one deployment has had are never so many that two collide."""
@@ -44,13 +45,13 @@ def settled(
     paths: Sequence[str],
     wanted: Rendered,
     used: Mapping[str, str],
-    standing: Mapping[str, Object],
-    untouched: Collection[str],
+    standing: Mapping[Mark, Object],
+    untouched: Collection[Mark],
 ) -> Rendered:
     """`wanted`, which has plain names, with the real ones.
 
-    used: as `in_use`. standing: live helpers by plain name. untouched: plain names of helpers whose content the user
-    has not changed: they keep the name they have, whatever somebody did to them.
+    used: as `in_use`. standing: live helpers by kind and plain name. untouched: helpers, by the same, whose content
+    the user has not changed: they keep the name they have, whatever somebody did to them.
     """
     named = {documents.at(wanted.main, path.split(".")) for path in paths}
     real = {}
@@ -59,8 +60,8 @@ def settled(
         meta = helper["metadata"]
         if meta["name"] in named:
             name = used.get(meta["name"])
-            live = standing.get(meta["name"])
-            if name is None or not (meta["name"] in untouched or (live and _has_content_of(live, helper))):
+            live = standing.get(mark(helper))
+            if name is None or not (mark(helper) in untouched or (live and _has_content_of(live, helper))):
                 name = f"{meta['name']}-{_digest(helper)}"
             real[meta["name"]] = name
             helper = {**helper, "metadata": {**meta, "name": name}}

@@ -5,9 +5,11 @@ Never a generation, never an ownership, never what the upstream adds: only what 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
+from kubefoundry_sdk.api import quantity
 from kubefoundry_sdk.api.equality import same
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.managed_fields import pattern
@@ -15,6 +17,9 @@ from kubefoundry_sdk.api.managed_fields import pattern
 LIMIT: Final = 5
 WINDOW: Final = 600.0
 """Corrections of one object within so many seconds, after which the provider backs off: somebody keeps writing."""
+
+_AMOUNT: Final = re.compile(r"\.resources\.(requests|limits)\.|\.(sizeLimit|divisor)$")
+"""Paths at which Kubernetes writes an amount in a form of its own: `1024Mi` as `1Gi`."""
 
 _METADATA: Final = ("labels", "annotations", "ownerReferences")
 
@@ -48,8 +53,17 @@ def _compare(applied: Any, live: Any, path: str, found: list[str]) -> None:
             _compare(value, live.get(key), f"{path}.{key}", found)
     elif isinstance(applied, list):
         _compare_list(applied, live, path, found)
+    elif _AMOUNT.search(path) and _same_amount(applied, live):
+        return
     elif not same(applied, live):
         found.append(path)
+
+
+def _same_amount(applied: Any, live: Any) -> bool:
+    try:
+        return quantity.same(applied, live)
+    except ValueError:
+        return False
 
 
 def _compare_list(applied: list[Any], live: Any, path: str, found: list[str]) -> None:

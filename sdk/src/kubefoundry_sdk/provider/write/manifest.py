@@ -63,6 +63,11 @@ def dress(rendered: Object, deployment: Deployment, provider: str, image: str | 
     return obj
 
 
+def selector(provider: str) -> dict[str, str]:
+    """The parameters of a list or watch of what that provider has made, of a kind that others use too."""
+    return {"labelSelector": f"{names.MANAGED_BY_LABEL}={names.MANAGED_BY},{PROVIDER_LABEL}={provider}"}
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """What was applied last, and from which wish: the manifest without this record, the ModelDeployment's spec,

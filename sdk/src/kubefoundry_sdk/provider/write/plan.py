@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
@@ -16,10 +16,12 @@ from kubefoundry_sdk.provider.write import (
     content_names,
     documents,
     drift,
+    foreign_values,
     manifest,
     record_trust,
 )
 from kubefoundry_sdk.provider.write.change import identity_changed
+from kubefoundry_sdk.provider.write.helpers import Mark, mark, marked
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,25 +74,27 @@ def plan(
     schema: Schema,
     rendered: Rendered,
     live: Object | None,
-    live_helpers: dict[str, Object],
+    live_helpers: Iterable[Object],
     remembered: manifest.Record | None = None,
     *,
     converts: bool = True,
 ) -> Plan:
-    """What the deployment is to be upstream, given the live main object and live helpers by name (ours).
+    """What the deployment is to be upstream, given the live main object and live helpers (ours).
 
     remembered: what was applied to the object that stood there, where none does now.
     converts: whether a webhook converts between the CRD's versions; else they differ in nothing but their names.
     """
+    there = marked(live_helpers)
+    others = foreign_values.paths(provider)
     record = manifest.applied(live) if live else remembered
     if record is not None and not converts:
         record = manifest.in_version(record, schema.api_version)
     base = _base(provider, deployment, schema, record, rendered)
     if record and live and base and record.manifest.get("apiVersion") == schema.api_version:
-        record = record_trust.believed(record, live, base.main, provider.ignored_differences)
+        record = record_trust.believed(record, live, base.main, others)
     paths = provider.named_by_content
     used = content_names.in_use(paths, rendered.main, record.manifest if record else live)
-    standing = _by_plain_name(live_helpers, used)
+    standing = _by_plain_name(there, used)
     plain = replace(record, manifest=content_names.plain(paths, record.manifest, used)) if record else None
     before = _helpers_before(provider, deployment, schema, rendered, base, plain, standing)
     wanted = _wanted(provider, rendered, base, plain, before)
@@ -98,8 +102,8 @@ def plan(
     main = manifest.dress(named.main, deployment, provider.name, rendered.image)
     helpers = [manifest.dress(obj, deployment, provider.name, rendered.image) for obj in named.helpers]
     if live is None:
-        return Plan(main, helpers, [*_different(helpers, live_helpers), main])
-    changed = _different(helpers, live_helpers)
+        return Plan(main, helpers, [*_different(helpers, there), main])
+    changed = _different(helpers, there)
     moved = record is not None and base is not None and _only_version_differs(record, main, base, rendered)
     if moved and not changed:
         return Plan(main, helpers, [], moved=record.manifest if record else None)
@@ -113,15 +117,16 @@ def plan(
         why = _recreate(provider, deployment, plain, wanted, old)
     drifted: tuple[str, ...] = ()
     if not changed and record is not None:
-        drifted = tuple(drift.differences(record.manifest, live, provider.ignored_differences))
+        drifted = tuple(drift.differences(record.manifest, live, others))
     edited = []
     for obj in changed:
-        there = live if obj is main else live_helpers.get(obj["metadata"]["name"])
-        if edits := _edited(obj, there, provider.ignored_differences):
+        stands = live if obj is main else there.get(mark(obj))
+        if edits := _edited(obj, stands, others):
             edited.append((obj, edits))
     kept = {obj["metadata"]["name"] for obj in rendered.helpers} | set(used.values())
     fresh = tuple(obj for obj in helpers if obj["metadata"]["name"] not in kept)
-    return Plan(_yield(provider, main, live), helpers, changed, why, drifted, tuple(edited), fresh)
+    foreign_values.keep(provider, main, live, base, rendered)
+    return Plan(main, helpers, changed, why, drifted, tuple(edited), fresh)
 
 
 def _before(deployment: Deployment, record: manifest.Record | None) -> ModelDeploymentSpec | None:
@@ -168,19 +173,20 @@ def _only_version_differs(record: manifest.Record, main: Object, base: Rendered,
     )
 
 
-def _by_plain_name(live_helpers: dict[str, Object], used: dict[str, str]) -> dict[str, Object]:
-    """Live helpers by the names that a render gives them."""
-    others = {name: obj for name, obj in live_helpers.items() if name not in used}
-    return others | {plain: live_helpers[name] for plain, name in used.items() if name in live_helpers}
+def _by_plain_name(there: dict[Mark, Object], used: dict[str, str]) -> dict[Mark, Object]:
+    """Live helpers by kind and the names that a render gives them."""
+    plain = {name: plain for plain, name in used.items()}
+    others = {known: obj for known, obj in there.items() if known[1] not in used}
+    return others | {(kind, plain[name]): obj for (kind, name), obj in there.items() if name in plain}
 
 
-def _untouched(base: Rendered | None, rendered: Rendered) -> set[str]:
-    """Names of the helpers that the user's change leaves as they are."""
-    old = {obj["metadata"]["name"]: obj for obj in base.helpers} if base else {}
+def _untouched(base: Rendered | None, rendered: Rendered) -> set[Mark]:
+    """The helpers that the user's change leaves as they are."""
+    old = marked(base.helpers) if base else {}
     return {
-        name
+        known
         for obj in rendered.helpers
-        if (name := obj["metadata"]["name"]) in old and same(manifest.body(old[name]), manifest.body(obj))
+        if (known := mark(obj)) in old and same(manifest.body(old[known]), manifest.body(obj))
     }
 
 
@@ -191,22 +197,22 @@ def _helpers_before(
     today: Rendered,
     base: Rendered | None,
     record: manifest.Record | None,
-    live_helpers: dict[str, Object],
-) -> dict[str, tuple[Object, Object]]:
+    standing: dict[Mark, Object],
+) -> dict[Mark, tuple[Object, Object]]:
     """Of each live helper what was applied, and today's render of the spec that it was applied for.
 
     That spec is not always the main object's: a change that reaches the helper alone writes the helper alone.
     """
     found = {}
-    for name, live in live_helpers.items():
+    for helper, live in standing.items():
         known = manifest.applied(live)
         if known is None:
             continue
         together = record is not None and known == replace(record, manifest=known.manifest)
         rendered = base if together else _base(provider, deployment, schema, known, today)
         for obj in rendered.helpers if rendered else ():
-            if obj["metadata"]["name"] == name:
-                found[name] = (record_trust.believed(known, live, obj).manifest, obj)
+            if mark(obj) == helper:
+                found[helper] = (record_trust.believed(known, live, obj).manifest, obj)
     return found
 
 
@@ -215,7 +221,7 @@ def _wanted(
     rendered: Rendered,
     base: Rendered | None,
     record: manifest.Record | None,
-    before: dict[str, tuple[Object, Object]],
+    before: dict[Mark, tuple[Object, Object]],
 ) -> Rendered:
     """The applied manifests with the user's change brought onto them, or the new render as it is."""
     if base is None or record is None:
@@ -224,7 +230,7 @@ def _wanted(
     texts = provider.documents
     main = _rebased(texts, record.manifest, base.main, rendered.main) if same_version else rendered.main
     helpers = [
-        _rebased(texts, *before[name], obj) if (name := obj["metadata"]["name"]) in before else obj
+        _rebased(texts, *before[known], obj) if (known := mark(obj)) in before else obj
         for obj in rendered.helpers
     ]
     return Rendered(main, tuple(helpers), rendered.notes)
@@ -251,17 +257,17 @@ def _recreate(
     return provider.recreate(Rendered(manifest.body(record.manifest), helpers), wanted)
 
 
-def _applied_helper(obj: Object, standing: dict[str, Object]) -> Object:
+def _applied_helper(obj: Object, standing: dict[Mark, Object]) -> Object:
     """What was applied last of a helper; of one that somebody has taken away, today's render of it."""
-    live = standing.get(obj["metadata"]["name"])
+    live = standing.get(mark(obj))
     record = manifest.applied(live) if live else None
     return manifest.body(record.manifest if record else obj)
 
 
-def _different(wanted: Sequence[Object], live: dict[str, Object]) -> list[Object]:
+def _different(wanted: Sequence[Object], live: dict[Mark, Object]) -> list[Object]:
     different = []
     for obj in wanted:
-        known = live.get(obj["metadata"]["name"])
+        known = live.get(mark(obj))
         record = manifest.applied(known) if known else None
         if (
             known is None
@@ -283,25 +289,3 @@ def _edited(wanted: Object, live: Object | None, ignored_differences: Sequence[s
     if record is None or not same(record.manifest, manifest.content(wanted)):
         return ()
     return tuple(drift.differences(record.manifest, live, ignored_differences))
-
-
-def _yield(provider: Provider, main: Object, live: Object) -> Object:
-    """`main` with the live values at the paths that belong to others once the object exists."""
-    for path in provider.ignored_differences:
-        _copy(live, main, path.split("."))
-    return main
-
-
-def _copy(live: object, main: object, path: list[str]) -> None:
-    if not path or not isinstance(live, dict) or not isinstance(main, dict):
-        return
-    name, items = path[0].removesuffix("[*]"), path[0].endswith("[*]")
-    if name not in live or name not in main:
-        return
-    if items:
-        for theirs, ours in zip(live[name], main[name], strict=False):
-            _copy(theirs, ours, path[1:])
-    elif len(path) == 1:
-        main[name] = live[name]
-    else:
-        _copy(live[name], main[name], path[1:])

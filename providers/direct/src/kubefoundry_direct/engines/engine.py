@@ -1,0 +1,68 @@
+"""What differs between engines: the program, its options, and what stands before them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kubefoundry_direct.names import PORT
+from kubefoundry_sdk.api import engine_args
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.provider.command_line import Derived
+
+SERVICE: Final = "the Service"
+EVERYWHERE: Final = "0.0.0.0"
+
+
+def no_options(spec: ModelDeploymentSpec) -> Mapping[str, Any]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """command: the program; empty where images start their server themselves, at paths that differ.
+
+    derived: the options that fields of the spec give. arguments: all of the command line behind the program.
+    options: what the engine reads from a file, by key.
+    shared_memory: whether its processes talk through /dev/shm, of which a container has 64 MiB by itself.
+    """
+
+    command: tuple[str, ...]
+    derived: Callable[[ModelDeploymentSpec], list[Derived]]
+    arguments: Callable[[ModelDeploymentSpec], list[str]]
+    options: Callable[[ModelDeploymentSpec], Mapping[str, Any]] = no_options
+    shared_memory: bool = True
+
+
+def on_hub(spec: ModelDeploymentSpec) -> bool:
+    """Whether the engine is told which model it serves; else the image says it."""
+    return spec.model.source == "huggingface" and bool(spec.model.id)
+
+
+def served_name(spec: ModelDeploymentSpec, flag: str) -> list[Derived]:
+    return [Derived(flag, spec.served_name, "model.servedName")] if on_hub(spec) and spec.served_name else []
+
+
+def context(spec: ModelDeploymentSpec, flag: str) -> list[Derived]:
+    length = spec.engine.context_length
+    return [] if length is None else [Derived(flag, str(length), "engine.contextLength")]
+
+
+def trust(spec: ModelDeploymentSpec, flag: str) -> Derived:
+    value = "true" if spec.engine.trust_remote_code else "false"
+    return Derived(flag, value, "engine.trustRemoteCode", switch=True)
+
+
+def address(*, host: str | None = EVERYWHERE) -> list[Derived]:
+    stated = [Derived("host", host, SERVICE)] if host else []
+    return [*stated, Derived("port", str(PORT), SERVICE)]
+
+
+def tensor(spec: ModelDeploymentSpec, flag: str) -> list[Derived]:
+    """Tensor parallelism over the GPUs that other sizes leave, unless `engine.args` states it (contract §2)."""
+    args = spec.engine.args
+    size = engine_args.parallel(spec.engine.type, args, spec.gpu_count).tensor
+    if engine_args.states_tensor_parallelism(args) or size < 2:
+        return []
+    return [Derived(flag, str(size), "resources.gpu.count")]

@@ -1,0 +1,24 @@
+"""The engines by the names that `spec.engine.type` has for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kubefoundry_direct.engines.engine import Engine
+from kubefoundry_direct.engines.llamacpp import LLAMACPP
+from kubefoundry_direct.engines.sglang import SGLANG
+from kubefoundry_direct.engines.trtllm import TRTLLM
+from kubefoundry_direct.engines.vllm import VLLM
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+
+ENGINES: Final[Mapping[str, Engine]] = {
+    "vllm": VLLM,
+    "sglang": SGLANG,
+    "trtllm": TRTLLM,
+    "llamacpp": LLAMACPP,
+}
+
+
+def engine_of(spec: ModelDeploymentSpec) -> Engine:
+    return ENGINES[spec.engine.type or ""]

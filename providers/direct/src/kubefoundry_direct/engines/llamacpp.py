@@ -1,0 +1,45 @@
+"""llama.cpp's `llama-server` (llama.cpp tools/server/README.md, common/arg.cpp).
+
+Its images start it themselves, and keep it at different places.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubefoundry_direct.engines.engine import Engine, address, context, on_hub, served_name
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.provider.command_line import Derived, argv
+
+ALL_LAYERS: Final = "999"
+"""More layers than a model has: all of them go to the GPU."""
+
+
+def derived(spec: ModelDeploymentSpec) -> list[Derived]:
+    """The address is always stated: by itself it is 127.0.0.1, and a port that has changed."""
+    model = []
+    if on_hub(spec):
+        repository, file = split(spec.model.id or "")
+        model = [
+            Derived("hf-repo", repository, "model.id"),
+            *([Derived("hf-file", file, "model.id")] if file else []),
+        ]
+    return [*model, *served_name(spec, "alias"), *address(), *context(spec, "ctx-size")]
+
+
+def arguments(spec: ModelDeploymentSpec) -> list[str]:
+    layers = []
+    if spec.gpu_count and "gpu-layers" not in spec.engine.args:
+        layers = [Derived("gpu-layers", ALL_LAYERS, "resources.gpu.count")]
+    return argv([*derived(spec), *layers], spec.engine.args)
+
+
+def split(model_id: str) -> tuple[str, str | None]:
+    """Repository and file of `org/repository/path.gguf`; without a path the server takes what it prefers."""
+    parts = model_id.split("/", 2)
+    if len(parts) == 3 and all(parts):
+        return "/".join(parts[:2]), parts[2]
+    return model_id, None
+
+
+LLAMACPP = Engine((), derived, arguments, shared_memory=False)

@@ -1,0 +1,29 @@
+"""`python3 -m sglang.launch_server` (sglang/srt/server_args.py)."""
+
+from __future__ import annotations
+
+from kubefoundry_direct.engines.engine import Engine, address, context, on_hub, served_name, tensor, trust
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.provider.command_line import Derived, argv
+
+
+def derived(spec: ModelDeploymentSpec) -> list[Derived]:
+    model = [Derived("model-path", spec.model.id or "", "model.id")] if on_hub(spec) else []
+    return [
+        *model,
+        *served_name(spec, "served-model-name"),
+        *address(),
+        *context(spec, "context-length"),
+        trust(spec, "trust-remote-code"),
+    ]
+
+
+def arguments(spec: ModelDeploymentSpec) -> list[str]:
+    """Its switches have no form that turns them off."""
+    stated = {
+        name: value for name, value in spec.engine.args.items() if not (on_hub(spec) and name == "model")
+    }
+    return argv([*derived(spec), *tensor(spec, "tensor-parallel-size")], stated, negatable=False)
+
+
+SGLANG = Engine(("python3", "-m", "sglang.launch_server"), derived, arguments)

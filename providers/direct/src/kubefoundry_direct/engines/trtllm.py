@@ -1,0 +1,76 @@
+"""`trtllm-serve` (tensorrt_llm/commands/serve.py), whose options have underscores.
+
+As with every provider, an `engine.args` name with a dash is an option of the server, and any other a key of
+TensorRT-LLM's configuration: those go into the file that `--config` names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from kubefoundry_direct.engines.engine import Engine, address, context, on_hub, served_name, tensor, trust
+from kubefoundry_sdk.api import engine_args
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.provider.command_line import Derived, argv
+
+OPTIONS_FILE: Final = "/etc/kubefoundry/engine/options.yaml"
+
+MODEL: Final = ("model", "model-path")
+"""Names under which `engine.args` may repeat the model, which is no option here."""
+
+
+def derived(spec: ModelDeploymentSpec) -> list[Derived]:
+    return [
+        *served_name(spec, "served-model-name"),
+        *address(),
+        *context(spec, "max-seq-len"),
+        trust(spec, "trust-remote-code"),
+    ]
+
+
+def options(spec: ModelDeploymentSpec) -> Mapping[str, Any]:
+    known = {*MODEL, *(option.flag for option in derived(spec))}
+    return {
+        name: _typed(value)
+        for name, value in sorted(spec.engine.args.items())
+        if "-" not in name and name.replace("_", "-") not in known
+    }
+
+
+def arguments(spec: ModelDeploymentSpec) -> list[str]:
+    model = [spec.model.id or ""] if on_hub(spec) else []
+    flags = {
+        name: value
+        for name, value in spec.engine.args.items()
+        if "-" in name and not (model and name in MODEL)
+    }
+    file = [Derived("config", OPTIONS_FILE, "engine.args")] if options(spec) else []
+    made = [*derived(spec), *tensor(spec, engine_args.TENSOR), *file]
+    known = {option.flag for option in made}
+    return [
+        *model,
+        *argv(
+            [replace(option, flag=_underscored(option.flag)) for option in made],
+            {_underscored(name): value for name, value in flags.items() if name not in known},
+            negatable=False,
+        ),
+    ]
+
+
+def _underscored(flag: str) -> str:
+    return flag.replace("-", "_")
+
+
+def _typed(value: str) -> Any:
+    """The JSON value that the text is, else the text; `""` is true, as it is for a flag."""
+    if value == "":
+        return True
+    try:
+        return engine_args.json_value(value)
+    except ValueError:
+        return value
+
+
+TRTLLM = Engine(("trtllm-serve",), derived, arguments, options)

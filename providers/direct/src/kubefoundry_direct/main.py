@@ -1,0 +1,11 @@
+"""Console entry `kubefoundry-provider-direct`."""
+
+from __future__ import annotations
+
+from kubefoundry_direct.provider import NAME, build
+from kubefoundry_sdk.provider.run import run
+
+
+def main() -> int:
+    """Runs the provider until it is told to stop; the exit code."""
+    return run(NAME, build=build)

@@ -1,0 +1,53 @@
+"""`spec.provider.overrides` of this provider: what a pod needs and no field of the spec can say."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from kubefoundry_sdk.api import formats
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+
+Rollout = Literal["surge", "replace"]
+ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=formats.DNS_SUBDOMAIN)]
+
+
+class Overrides(BaseModel):
+    """Wrong types are errors; unknown keys are the runtime's to warn about."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="ignore", alias_generator=to_camel)
+
+    rollout: Rollout | None = None
+    """How a change reaches the pods: surge (a new one is ready before an old one goes: needs room for one more) or
+    replace (an old one goes first: needs none). By the number of GPUs where it is left out."""
+
+    cache_claim: ObjectName | None = None
+    """PersistentVolumeClaim of the same namespace that keeps what the engine downloads."""
+
+    shared_memory: str | int | None = None
+    """Largest size of /dev/shm; the container's memory limit where it is left out."""
+
+    drain_seconds: Annotated[int, Field(ge=0, le=3600)] = 30
+    """How long a pod that is to end goes on with the requests that it has, before its server hears of it."""
+
+    startup_seconds: Annotated[int, Field(ge=60, le=86400)] = 3600
+    """How long a pod may download and load the model before it is started anew."""
+
+    command: Annotated[list[str], Field(min_length=1, max_length=64)] | None = None
+    """Command of the container, in place of the engine's."""
+
+    run_as_user: Annotated[int, Field(ge=0, le=2**31 - 1)] = 1000
+    """Id of the user and group that the server runs as; 0 is root, which Pod Security `restricted` refuses."""
+
+    image_pull_secrets: Annotated[list[ObjectName], Field(max_length=16)] = Field(default_factory=list)
+    """Names of Secrets with credentials of the image's registry."""
+
+    runtime_class_name: ObjectName | None = None
+    """RuntimeClass of the pods, where GPUs need one (`nvidia` on k3s)."""
+
+
+def overrides_of(spec: ModelDeploymentSpec) -> Overrides:
+    """Raises pydantic's ValidationError for wrong types, which the runtime reports first."""
+    return Overrides.model_validate((spec.provider and spec.provider.overrides) or {})

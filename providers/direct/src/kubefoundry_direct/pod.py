@@ -1,0 +1,152 @@
+"""The pods: one container that runs the engine's own server, fit for Pod Security `restricted`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kubefoundry_direct.engines.engine import Engine
+from kubefoundry_direct.engines.known import engine_of
+from kubefoundry_direct.engines.trtllm import OPTIONS_FILE
+from kubefoundry_direct.names import CONTAINER, MODEL_LABEL, OPTIONS_ANNOTATION, PORT, PORT_NAME
+from kubefoundry_direct.overrides import Overrides, overrides_of
+from kubefoundry_direct.probes import probes
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.provider.contract import Deployment
+from kubefoundry_sdk.provider.health.pod_causes import LAST_WORDS
+
+CACHE: Final = "/cache"
+
+ENVIRONMENT: Final[Mapping[str, str]] = {
+    "HOME": CACHE,
+    "HF_HOME": f"{CACHE}/huggingface",
+    "LLAMA_CACHE": f"{CACHE}/llama.cpp",
+    "USER": "kubefoundry",
+}
+"""Where the engines keep what they download and compile. The user has no entry in the image's /etc/passwd: without
+USER torch fails when it looks for a name (getpass.getuser)."""
+
+ENDING: Final = 30
+"""Seconds that a server gets to end once it has heard that it is to."""
+
+
+def template(deployment: Deployment, image: str) -> dict[str, Any]:
+    """`spec.template` of the Deployment."""
+    spec = deployment.spec
+    stated = spec.pod_template.metadata
+    options = engine_of(spec).options(spec)
+    annotations = dict(stated.annotations)
+    if options:
+        annotations[OPTIONS_ANNOTATION] = json.dumps(options, sort_keys=True)
+    metadata: dict[str, Any] = {"labels": {**stated.labels, MODEL_LABEL: deployment.name}}
+    if annotations:
+        metadata["annotations"] = annotations
+    return {"metadata": metadata, "spec": _pod(spec, image, engine_of(spec), overrides_of(spec))}
+
+
+def _pod(spec: ModelDeploymentSpec, image: str, engine: Engine, overrides: Overrides) -> dict[str, Any]:
+    volumes, mounts = _volumes(spec, engine, overrides)
+    user = overrides.run_as_user
+    pod: dict[str, Any] = {
+        "containers": [_container(spec, image, engine, overrides, mounts)],
+        "volumes": volumes,
+        "terminationGracePeriodSeconds": overrides.drain_seconds + ENDING,
+        # It speaks to nobody's API server, and a Service called vllm would give vLLM a VLLM_PORT.
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": {
+            "runAsNonRoot": user != 0,
+            "runAsUser": user,
+            "runAsGroup": user,
+            "fsGroup": user,
+            "fsGroupChangePolicy": "OnRootMismatch",
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+    }
+    if spec.node_selector:
+        pod["nodeSelector"] = dict(spec.node_selector)
+    if spec.tolerations:
+        pod["tolerations"] = [_told(toleration) for toleration in spec.tolerations]
+    if overrides.image_pull_secrets:
+        pod["imagePullSecrets"] = [{"name": name} for name in overrides.image_pull_secrets]
+    if overrides.runtime_class_name:
+        pod["runtimeClassName"] = overrides.runtime_class_name
+    return pod
+
+
+def _container(
+    spec: ModelDeploymentSpec,
+    image: str,
+    engine: Engine,
+    overrides: Overrides,
+    mounts: list[dict[str, Any]],
+) -> dict[str, Any]:
+    container: dict[str, Any] = {
+        "name": CONTAINER,
+        "image": image,
+        **LAST_WORDS,
+        "args": engine.arguments(spec),
+        "ports": [{"name": PORT_NAME, "containerPort": PORT, "protocol": "TCP"}],
+        "env": _environment(spec),
+        "volumeMounts": mounts,
+        **probes(overrides.startup_seconds),
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+    # An image that holds its model starts it in its own way.
+    command = overrides.command or (engine.command if spec.model.source == "huggingface" else ())
+    if command:
+        container["command"] = list(command)
+    if spec.secrets.hugging_face_token:
+        container["envFrom"] = [{"secretRef": {"name": spec.secrets.hugging_face_token}}]
+    if resources := _resources(spec):
+        container["resources"] = resources
+    if overrides.drain_seconds:
+        # It is out of the Service by now: what it does in this time are the requests that it has.
+        wait = ["sleep", str(overrides.drain_seconds)]
+        container["lifecycle"] = {"preStop": {"exec": {"command": wait}}}
+    return container
+
+
+def _environment(spec: ModelDeploymentSpec) -> list[dict[str, Any]]:
+    stated = {variable["name"] for variable in spec.env}
+    ours = [{"name": name, "value": value} for name, value in ENVIRONMENT.items() if name not in stated]
+    return [*ours, *map(_told, spec.env)]
+
+
+def _told(part: Mapping[str, Any]) -> dict[str, Any]:
+    """Without empty texts, which the API server leaves out of what it stores."""
+    return {name: value for name, value in part.items() if value != ""}
+
+
+def _resources(spec: ModelDeploymentSpec) -> dict[str, dict[str, str]]:
+    """memory is request and limit, cpu a request, GPUs a limit (contract §2)."""
+    requests: dict[str, str] = {}
+    limits: dict[str, str] = {}
+    if spec.resources.memory is not None:
+        requests["memory"] = limits["memory"] = str(spec.resources.memory)
+    if spec.resources.cpu is not None:
+        requests["cpu"] = str(spec.resources.cpu)
+    if spec.resources.gpu and spec.gpu_count:
+        limits[spec.resources.gpu.type] = str(spec.gpu_count)
+    return {name: values for name, values in (("requests", requests), ("limits", limits)) if values}
+
+
+def _volumes(
+    spec: ModelDeploymentSpec, engine: Engine, overrides: Overrides
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Volumes and where they are mounted."""
+    claim = overrides.cache_claim
+    kept: dict[str, Any] = {"persistentVolumeClaim": {"claimName": claim}} if claim else {"emptyDir": {}}
+    volumes: list[dict[str, Any]] = [{"name": "cache", **kept}]
+    mounts = [{"name": "cache", "mountPath": CACHE}]
+    if engine.shared_memory:
+        size = {} if overrides.shared_memory is None else {"sizeLimit": str(overrides.shared_memory)}
+        volumes.append({"name": "shared-memory", "emptyDir": {"medium": "Memory", **size}})
+        mounts.append({"name": "shared-memory", "mountPath": "/dev/shm"})
+    if engine.options(spec):
+        folder, _, file = OPTIONS_FILE.rpartition("/")
+        source = {"fieldRef": {"fieldPath": f"metadata.annotations['{OPTIONS_ANNOTATION}']"}}
+        volumes.append({"name": "engine-options", "downwardAPI": {"items": [{"path": file, **source}]}})
+        mounts.append({"name": "engine-options", "mountPath": folder})
+    return volumes, mounts

@@ -1,0 +1,45 @@
+"""When a pod has started, may get requests, and has to be started anew.
+
+All four servers answer GET /health with 200 once the model is loaded, without a key where the API wants one
+(vllm/entrypoints/openai/api_server.py, sglang/srt/entrypoints/http_server.py, tensorrt_llm/serve/openai_server.py,
+llama.cpp tools/server/README.md).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from kubefoundry_direct.names import PORT_NAME
+
+_HEALTH: Final = {"httpGet": {"path": "/health", "port": PORT_NAME}}
+
+PERIOD: Final = 5
+"""Seconds between two looks at a pod that starts, or serves."""
+
+STUCK: Final = 120
+"""Seconds without an answer after which a server counts as stuck: one that is only busy answers within that."""
+
+
+def probes(startup_seconds: int) -> dict[str, Any]:
+    """The other two wait for the first, so a model may load for an hour and a stuck server is still noticed soon."""
+    return {
+        "startupProbe": {
+            **_HEALTH,
+            "periodSeconds": PERIOD,
+            "timeoutSeconds": 5,
+            "failureThreshold": math.ceil(startup_seconds / PERIOD),
+        },
+        "readinessProbe": {
+            **_HEALTH,
+            "periodSeconds": PERIOD,
+            "timeoutSeconds": 5,
+            "failureThreshold": 3,
+        },
+        "livenessProbe": {
+            **_HEALTH,
+            "periodSeconds": 2 * PERIOD,
+            "timeoutSeconds": 2 * PERIOD,
+            "failureThreshold": STUCK // (2 * PERIOD),
+        },
+    }

@@ -1,0 +1,70 @@
+"""The provider as the SDK's runtime takes it: its upstream kind is Kubernetes' own Deployment."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from functools import partial
+from importlib.metadata import version
+from typing import Any, Final
+
+from kubefoundry_direct import render, supports
+from kubefoundry_direct.names import MODEL_LABEL
+from kubefoundry_direct.observe import observe
+from kubefoundry_direct.overrides import Overrides
+from kubefoundry_direct.settings import ON_NVIDIA, Settings, from_arguments
+from kubefoundry_sdk.provider.contract import Capabilities, Pods, Provider, SelectionRule, UpstreamKind
+
+NAME: Final = "direct"
+
+UPSTREAM: Final = UpstreamKind("apps", "deployments", "Deployment", version="v1")
+
+CAPABILITIES: Final = Capabilities(
+    engines=tuple(ON_NVIDIA), serving_modes=("aggregated",), cpu_support=True, gpu_support=True
+)
+
+LAST: Final = -100
+"""Below 0, which is what a rule has that states no priority: an inference system that is installed goes before."""
+
+SELECTION_RULES: Final = (
+    SelectionRule(
+        "spec.serving.mode == 'aggregated'",
+        LAST,
+        "no other provider takes it → direct (a Deployment runs the engine's own server)",
+    ),
+)
+
+SCALED: Final = ("spec.replicas",)
+"""A HorizontalPodAutoscaler may write it."""
+
+
+def _name(live: dict[str, Any]) -> list[str]:
+    return [live["metadata"]["name"]]
+
+
+PODS: Final = Pods(MODEL_LABEL, _name, makers=_name)
+"""Pods that are refused stand in the Deployment's own status (`observe`)."""
+
+
+def build(arguments: Namespace) -> Provider:
+    """The provider as its flags make it. Raises ValueError for a default image of an unknown engine."""
+    return provider(from_arguments(arguments))
+
+
+def provider(settings: Settings) -> Provider:
+    """The provider, ready for the SDK's runtime."""
+    return Provider(
+        name=NAME,
+        title=supports.TITLE,
+        version=version("kubefoundry-provider-direct"),
+        documentation="https://kubernetes.io/docs/concepts/workloads/controllers/deployment/",
+        capabilities=CAPABILITIES,
+        upstream=UPSTREAM,
+        supports=partial(supports.problems, settings=settings),
+        render=partial(render.render, settings=settings),
+        observe=observe,
+        selection_rules=SELECTION_RULES,
+        overrides=Overrides,
+        scaled=SCALED,
+        helper_kinds=("Service",),
+        pods=PODS,
+    )

@@ -1,0 +1,48 @@
+"""A ModelDeployment as a Deployment and a Service."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubefoundry_direct import pod, rollout
+from kubefoundry_direct.names import MODEL_LABEL, PORT, PORT_NAME, service
+from kubefoundry_direct.overrides import overrides_of
+from kubefoundry_direct.settings import Settings
+from kubefoundry_sdk.api.kinds import SERVICES, Object
+from kubefoundry_sdk.provider.contract import Deployment, Rendered, Schema
+
+SLACK = 600
+"""Seconds beyond the time for loading after which a rollout that does not get on is called failed."""
+
+
+def render(deployment: Deployment, schema: Schema, settings: Settings) -> Rendered:
+    """Called when `supports.problems` found none."""
+    spec = deployment.spec
+    image = settings.image(spec) or ""
+    overrides = overrides_of(spec)
+    labels = {MODEL_LABEL: deployment.name}
+    content: dict[str, Any] = {
+        "replicas": spec.scaling.replicas,
+        "selector": {"matchLabels": labels},
+        "strategy": rollout.strategy(spec),
+        "progressDeadlineSeconds": overrides.startup_seconds + overrides.drain_seconds + SLACK,
+        "revisionHistoryLimit": 2,
+        "template": pod.template(deployment, image),
+    }
+    main = {
+        "apiVersion": schema.api_version,
+        "kind": "Deployment",
+        "metadata": {"name": deployment.name},
+        "spec": content,
+    }
+    return Rendered(main, (_service(deployment, labels),), notes=rollout.notes(spec), image=image)
+
+
+def _service(deployment: Deployment, labels: dict[str, str]) -> Object:
+    port = {"name": PORT_NAME, "port": PORT, "targetPort": PORT_NAME, "protocol": "TCP"}
+    return {
+        "apiVersion": SERVICES.api_version,
+        "kind": SERVICES.kind,
+        "metadata": {"name": service(deployment.name)},
+        "spec": {"selector": labels, "ports": [port]},
+    }

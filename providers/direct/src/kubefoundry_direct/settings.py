@@ -1,0 +1,52 @@
+"""Images: those that a ModelDeployment gets where it names none."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+
+NVIDIA_GPU: Final = "nvidia.com/gpu"
+
+ON_NVIDIA: Final[Mapping[str, str]] = {
+    "vllm": "vllm/vllm-openai:v0.18.0",
+    "sglang": "lmsysorg/sglang:v0.5.18",
+    "trtllm": "nvcr.io/nvidia/tensorrt-llm/release:1.3.0rc20",
+    "llamacpp": "ghcr.io/ggml-org/llama.cpp:server-cuda12-b9603",
+}
+"""Each project's own image for NVIDIA GPUs. TensorRT-LLM's is the first line whose trtllm-serve takes
+`--served_model_name` (NVIDIA/TensorRT-LLM#11711)."""
+
+ON_CPU: Final[Mapping[str, str]] = {"llamacpp": "ghcr.io/ggml-org/llama.cpp:server-b9603"}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """images: engine -> image of an administrator, whatever the model runs on."""
+
+    images: Mapping[str, str] = field(default_factory=dict)
+
+    def image(self, spec: ModelDeploymentSpec) -> str | None:
+        """The one that the spec or the administrator states, else the engine's own for that hardware; None where
+        there is none."""
+        engine = spec.engine.type or ""
+        return spec.image or self.images.get(engine) or _own(engine, spec)
+
+
+def _own(engine: str, spec: ModelDeploymentSpec) -> str | None:
+    if not spec.gpu_count:
+        return ON_CPU.get(engine)
+    assert spec.resources.gpu is not None
+    return ON_NVIDIA.get(engine) if spec.resources.gpu.type == NVIDIA_GPU else None
+
+
+def from_arguments(arguments: Namespace) -> Settings:
+    """The settings from parsed flags. Raises ValueError for an engine that is none."""
+    unknown = sorted(set(arguments.default_images) - set(ON_NVIDIA))
+    if unknown:
+        known = ", ".join(sorted(ON_NVIDIA))
+        raise ValueError(f"--default-image {unknown[0]}=…: the engines are {known}; correct the flag")
+    return Settings(dict(arguments.default_images))

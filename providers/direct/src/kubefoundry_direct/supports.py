@@ -1,0 +1,60 @@
+"""What a Deployment of the engine's own server cannot do for a ModelDeployment: what, why, what to do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from kubefoundry_direct.engines.known import engine_of
+from kubefoundry_direct.overrides import overrides_of
+from kubefoundry_direct.settings import Settings
+from kubefoundry_sdk.api import quantity
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.api.names import PREFIX
+from kubefoundry_sdk.provider import pod_labels
+from kubefoundry_sdk.provider.command_line import contradictions
+from kubefoundry_sdk.provider.contract import Deployment, Schema
+
+LONGEST_NAME: Final = 56
+"""Its Service has 7 characters more, and 63 at most."""
+
+_DNS_1035: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+
+TITLE: Final = "Provider direct"
+
+
+def problems(deployment: Deployment, schema: Schema | None, settings: Settings) -> list[str]:
+    """A sentence each, empty when it can be rendered. Engine, mode and CPU or GPU are the capabilities' to say."""
+    spec = deployment.spec
+    return [
+        *_name(deployment.name),
+        *_image(spec, settings),
+        *contradictions(engine_of(spec).derived(spec), spec.engine.args),
+        *pod_labels.problems(spec.pod_template.metadata.labels, TITLE, (PREFIX,)),
+        *_shared_memory(spec),
+    ]
+
+
+def _name(name: str) -> Iterator[str]:
+    if len(name) > LONGEST_NAME or not _DNS_1035.fullmatch(name):
+        yield (
+            f"{TITLE} makes a Service NAME-server, and NAME begins with a letter and has at most {LONGEST_NAME} "
+            f"lower-case letters, digits and inner dashes, and {name} does not: create it under another name"
+        )
+
+
+def _image(spec: ModelDeploymentSpec, settings: Settings) -> Iterator[str]:
+    if settings.image(spec) is None:
+        gpu = spec.resources.gpu.type if spec.resources.gpu and spec.gpu_count else "a CPU"
+        yield f"{TITLE} has no default image of {spec.engine.type} for {gpu}: set image"
+
+
+def _shared_memory(spec: ModelDeploymentSpec) -> Iterator[str]:
+    amount = overrides_of(spec).shared_memory
+    if amount is None:
+        return
+    try:
+        quantity.parse(amount)
+    except ValueError as error:
+        yield f"provider.overrides.sharedMemory: {error}"

@@ -1,0 +1,146 @@
+"""What each engine's server is started with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_direct.provider import provider
+from kubefoundry_direct.settings import Settings
+from kubefoundry_sdk.provider.contract import Schema
+from support.corpus import deployment
+
+DIRECT = provider(Settings())
+
+
+def container(spec: dict[str, Any]) -> dict[str, Any]:
+    main = DIRECT.render(deployment(spec), Schema("apps/v1")).main
+    found: dict[str, Any] = main["spec"]["template"]["spec"]["containers"][0]
+    return found
+
+
+def started(engine: str, *, gpus: int = 1, model: str = "org/m", **settings: Any) -> list[str]:
+    """Command and args."""
+    spec = {
+        "model": {"id": model},
+        "engine": {"type": engine, **settings},
+        "resources": {"gpu": {"count": gpus}},
+    }
+    made = container(spec)
+    return [*made.get("command", ()), *made["args"]]
+
+
+@pytest.mark.parametrize(
+    ("engine", "settings", "expected"),
+    [
+        pytest.param(
+            "vllm",
+            {},
+            "vllm serve org/m --served-model-name m --port 8000",
+            id="vllm",
+        ),
+        pytest.param(
+            "vllm",
+            {
+                "gpus": 4,
+                "contextLength": 8192,
+                "trustRemoteCode": True,
+                "args": {"pp": "2", "enable-prefix-caching": "false", "seed": "7", "model": "org/m"},
+            },
+            "vllm serve org/m --served-model-name m --port 8000 --max-model-len 8192 --trust-remote-code "
+            "--tensor-parallel-size 2 --no-enable-prefix-caching --pipeline-parallel-size 2 --seed 7",
+            id="vllm with all",
+        ),
+        pytest.param(
+            "sglang",
+            {
+                "gpus": 2,
+                "contextLength": 8192,
+                "args": {"enable-torch-compile": "true", "disable-radix-cache": "false"},
+            },
+            "python3 -m sglang.launch_server --model-path org/m --served-model-name m --host 0.0.0.0 --port 8000 "
+            "--context-length 8192 --tensor-parallel-size 2 --enable-torch-compile",
+            id="sglang",
+        ),
+        pytest.param(
+            "trtllm",
+            {
+                "gpus": 2,
+                "contextLength": 8192,
+                "trustRemoteCode": True,
+                "args": {"max-batch-size": "8", "kv_cache_config": "{}", "model": "org/m"},
+            },
+            "trtllm-serve org/m --served_model_name m --host 0.0.0.0 --port 8000 --max_seq_len 8192 "
+            "--trust_remote_code --tensor_parallel_size 2 --config /etc/kubefoundry/engine/options.yaml "
+            "--max_batch_size 8",
+            id="trtllm",
+        ),
+        pytest.param(
+            "llamacpp",
+            {"gpus": 0, "contextLength": 4096, "args": {"threads": "4", "mmap": "false"}},
+            "--hf-repo org/m --alias m --host 0.0.0.0 --port 8000 --ctx-size 4096 --no-mmap --threads 4",
+            id="llamacpp on a CPU",
+        ),
+        pytest.param(
+            "llamacpp",
+            {"model": "org/repo/sub/q4.gguf"},
+            "--hf-repo org/repo --hf-file sub/q4.gguf --alias q4.gguf --host 0.0.0.0 --port 8000 --gpu-layers 999",
+            id="llamacpp with a file on a GPU",
+        ),
+        pytest.param(
+            "llamacpp",
+            {"args": {"ngl": "20"}},
+            "--hf-repo org/m --alias m --host 0.0.0.0 --port 8000 --gpu-layers 20",
+            id="llamacpp with layers stated",
+        ),
+    ],
+)
+def test_the_command_line(engine: str, settings: dict[str, Any], expected: str) -> None:
+    assert started(engine, **settings) == expected.split()
+
+
+def test_values_stay_entries_of_their_own() -> None:
+    line = started("vllm", args={"chat-template": "a b; $(rm)"})
+
+    assert line[-2:] == ["--chat-template", "a b; $(rm)"]
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm", "llamacpp"])
+def test_an_image_with_its_model_starts_in_its_own_way(engine: str) -> None:
+    spec = {
+        "model": {"source": "custom"},
+        "image": "example/own:1",
+        "engine": {"type": engine, "args": {"model": "/models/x"} if engine != "trtllm" else {}},
+        "resources": {"gpu": {"count": 1}},
+    }
+
+    made = container(spec)
+
+    assert "command" not in made
+    assert "org/m" not in made["args"] and "served" not in " ".join(made["args"])
+    assert ("/models/x" in made["args"]) == (engine != "trtllm")
+
+
+def test_keys_of_tensorrt_llm_are_read_from_a_file() -> None:
+    args = {"kv_cache_config": '{"dtype":"fp8"}', "enable_chunked_prefill": "", "backend": "pytorch"}
+    spec = {
+        "model": {"id": "org/m"},
+        "engine": {"type": "trtllm", "args": args},
+        "resources": {"gpu": {"count": 1}},
+    }
+
+    template = DIRECT.render(deployment(spec), Schema("apps/v1")).main["spec"]["template"]
+
+    assert template["metadata"]["annotations"]["kubefoundry.ai/engine-options"] == (
+        '{"backend": "pytorch", "enable_chunked_prefill": true, "kv_cache_config": {"dtype": "fp8"}}'
+    )
+    [volume] = [volume for volume in template["spec"]["volumes"] if volume["name"] == "engine-options"]
+    [item] = volume["downwardAPI"]["items"]
+    assert item["path"] == "options.yaml"
+    [mount] = [
+        mount
+        for mount in template["spec"]["containers"][0]["volumeMounts"]
+        if mount["name"] == "engine-options"
+    ]
+    assert mount["mountPath"] == "/etc/kubefoundry/engine"

@@ -1,0 +1,128 @@
+"""The states of a Deployment, as its controller writes them, in our terms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_direct.provider import provider
+from kubefoundry_direct.settings import Settings
+from kubefoundry_sdk.provider.contract import Observation
+from support.corpus import deployment
+
+SPEC = {"model": {"id": "org/m"}, "engine": {"type": "llamacpp"}, "scaling": {"replicas": 2}}
+REFUSED = {
+    "type": "ReplicaFailure",
+    "status": "True",
+    "reason": "FailedCreate",
+    "message": 'pods "m-5d" is forbidden: exceeded quota: gpus',
+}
+LATE = {
+    "type": "Progressing",
+    "status": "False",
+    "reason": "ProgressDeadlineExceeded",
+    "message": 'ReplicaSet "m-5d" has timed out progressing.',
+}
+
+
+def seen(status: dict[str, Any], desired: int = 2, generation: int = 3) -> Observation:
+    live = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "m", "namespace": "n", "generation": generation},
+        "spec": {"replicas": desired},
+        "status": status,
+    }
+    return provider(Settings()).observe(deployment(SPEC), live)
+
+
+def counts(replicas: int, updated: int, ready: int, *conditions: Any, observed: int = 3) -> dict[str, Any]:
+    """As the controller writes them: counts of 0 are left out."""
+    stated = {
+        "replicas": replicas,
+        "updatedReplicas": updated,
+        "readyReplicas": ready,
+        "availableReplicas": ready,
+    }
+    return {
+        "observedGeneration": observed,
+        "conditions": list(conditions),
+        **{name: count for name, count in stated.items() if count},
+    }
+
+
+@pytest.mark.parametrize(
+    ("status", "desired", "phase", "reason", "message"),
+    [
+        pytest.param(
+            {}, 2, "Pending", "Progressing", "Kubernetes has not taken up the Deployment yet", id="unseen"
+        ),
+        pytest.param(
+            counts(2, 2, 0), 2, "Deploying", "Progressing", "0 of 2 replicas available", id="starting"
+        ),
+        pytest.param(counts(2, 2, 1), 2, "Running", "DeploymentReady", "1 of 2 replicas available", id="one"),
+        pytest.param(counts(2, 2, 2), 2, "Running", "DeploymentReady", "2 of 2 replicas available", id="all"),
+        pytest.param(
+            counts(3, 1, 2),
+            2,
+            "Running",
+            "DeploymentReady",
+            "2 of 2 replicas available; rolling out: 1 updated, 2 of the spec before",
+            id="rollout",
+        ),
+        pytest.param(
+            counts(0, 0, 0, REFUSED),
+            2,
+            "Failed",
+            "Failed",
+            f"0 of 2 replicas available; {REFUSED['message']}",
+            id="refused",
+        ),
+        pytest.param(
+            counts(2, 1, 1, LATE),
+            2,
+            "Running",
+            "DeploymentReady",
+            f"1 of 2 replicas available; rolling out: 1 updated, 1 of the spec before; {LATE['message']}",
+            id="late, and the old one serves",
+        ),
+        pytest.param(counts(0, 0, 0), 0, "Pending", "ScaledToZero", "Scaled to zero", id="zero"),
+        pytest.param(counts(1, 1, 1), 0, "Deploying", "Progressing", "1 pod on the way out", id="to zero"),
+        pytest.param(
+            counts(1, 1, 1, observed=2),
+            0,
+            "Running",
+            "DeploymentReady",
+            "1 of 0 replicas available",
+            id="to zero, not seen yet",
+        ),
+    ],
+)
+def test_a_status_is_read(
+    status: dict[str, Any], desired: int, phase: str, reason: str, message: str
+) -> None:
+    found = seen(status, desired)
+
+    assert (found.phase, found.reason, found.message) == (phase, reason, message)
+
+
+def test_while_old_pods_are_left_the_status_is_of_before() -> None:
+    assert [seen(status).updating for status in (counts(3, 1, 2), counts(2, 2, 1), {})] == [
+        True,
+        False,
+        False,
+    ]
+
+
+def test_a_rollout_that_fails_while_the_old_pods_serve_is_told() -> None:
+    assert seen(counts(2, 1, 1, LATE)).update_failed
+    assert not seen(counts(2, 1, 1)).update_failed
+
+
+def test_the_count_of_an_autoscaler_is_the_one_that_is_wanted() -> None:
+    assert seen(counts(5, 5, 4), desired=5).replicas.desired == 5
+
+
+def test_autoscalers_are_told_the_pods() -> None:
+    assert seen(counts(2, 2, 2)).selector == "kubefoundry.ai/model-deployment=m"

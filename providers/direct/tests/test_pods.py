@@ -1,0 +1,163 @@
+"""What the pods are beside their command line: rollouts, time to load and to drain, volumes, images."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_direct.provider import provider
+from kubefoundry_direct.settings import Settings
+from kubefoundry_sdk.provider.contract import Rendered, Schema
+from kubefoundry_sdk.provider.reconcile.compatibility import check
+from support.corpus import deployment
+
+SCHEMA = Schema("apps/v1")
+CPU: dict[str, Any] = {"model": {"id": "org/m"}, "engine": {"type": "llamacpp"}}
+
+
+def rendered(spec: dict[str, Any], settings: Settings | None = None) -> Rendered:
+    return provider(settings or Settings()).render(deployment(spec), SCHEMA)
+
+
+def on_gpus(count: int, replicas: int = 1, **overrides: Any) -> dict[str, Any]:
+    return {
+        "model": {"id": "org/m"},
+        "engine": {"type": "vllm"},
+        "resources": {"gpu": {"count": count}},
+        "scaling": {"replicas": replicas},
+        "provider": {"name": "direct", "overrides": overrides},
+    }
+
+
+def container(made: Rendered) -> dict[str, Any]:
+    found: dict[str, Any] = made.main["spec"]["template"]["spec"]["containers"][0]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("spec", "surge", "unavailable"),
+    [
+        pytest.param(CPU, 1, 0, id="CPU"),
+        pytest.param({**CPU, "scaling": {"replicas": 3}}, 1, 0, id="CPU, several"),
+        pytest.param(on_gpus(1), 1, 0, id="the only one on a GPU"),
+        pytest.param(on_gpus(2, replicas=2), 0, 1, id="several on GPUs"),
+        pytest.param(on_gpus(1, rollout="replace"), 0, 1, id="stated"),
+        pytest.param(on_gpus(2, replicas=2, rollout="surge"), 1, 0, id="stated for several"),
+    ],
+)
+def test_a_rollout_keeps_serving_where_it_can(spec: dict[str, Any], surge: int, unavailable: int) -> None:
+    assert rendered(spec).main["spec"]["strategy"]["rollingUpdate"] == {
+        "maxSurge": surge,
+        "maxUnavailable": unavailable,
+    }
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        (CPU, ""),
+        (on_gpus(2, replicas=2), ""),
+        (on_gpus(2), "needs 2 GPUs free for a moment"),
+        (on_gpus(1, rollout="replace"), "nothing serves meanwhile"),
+    ],
+)
+def test_what_an_update_needs_is_said(spec: dict[str, Any], words: str) -> None:
+    notes = " ".join(rendered(spec).notes)
+
+    assert words in notes
+    assert bool(words) == bool(notes)
+
+
+def test_a_rollout_has_the_time_that_loading_and_draining_take() -> None:
+    spec = rendered(on_gpus(1, startupSeconds=7200, drainSeconds=600)).main["spec"]
+    probe = spec["template"]["spec"]["containers"][0]["startupProbe"]
+
+    assert probe["periodSeconds"] * probe["failureThreshold"] == 7200
+    assert spec["progressDeadlineSeconds"] > 7200 + 600
+
+
+def test_a_pod_drains_before_its_server_hears_of_the_end() -> None:
+    made = rendered(on_gpus(1, drainSeconds=90)).main["spec"]["template"]["spec"]
+
+    assert made["containers"][0]["lifecycle"]["preStop"]["exec"]["command"] == ["sleep", "90"]
+    assert made["terminationGracePeriodSeconds"] > 90
+
+
+def test_no_drain_is_no_hook() -> None:
+    assert "lifecycle" not in container(rendered(on_gpus(1, drainSeconds=0)))
+
+
+def test_the_users_variables_take_the_place_of_ours() -> None:
+    env = container(rendered({**CPU, "env": [{"name": "HF_HOME", "value": "/mine"}]}))["env"]
+
+    assert [item["value"] for item in env if item["name"] == "HF_HOME"] == ["/mine"]
+    assert len({item["name"] for item in env}) == len(env)
+
+
+def test_shared_memory_is_what_the_engine_needs() -> None:
+    def mounts(spec: dict[str, Any]) -> list[str]:
+        return [mount["mountPath"] for mount in container(rendered(spec))["volumeMounts"]]
+
+    assert "/dev/shm" in mounts(on_gpus(1))
+    assert "/dev/shm" not in mounts(CPU)
+
+
+@pytest.mark.parametrize(
+    ("engine", "gpu", "settings", "image"),
+    [
+        ("llamacpp", None, Settings(), "ghcr.io/ggml-org/llama.cpp:server-b9603"),
+        ("llamacpp", "nvidia.com/gpu", Settings(), "ghcr.io/ggml-org/llama.cpp:server-cuda12-b9603"),
+        ("vllm", "nvidia.com/gpu", Settings(), "vllm/vllm-openai:v0.18.0"),
+        ("vllm", "amd.com/gpu", Settings({"vllm": "rocm/vllm:1"}), "rocm/vllm:1"),
+        ("llamacpp", None, Settings({"llamacpp": "own:1"}), "own:1"),
+    ],
+)
+def test_the_default_image_fits_the_hardware(
+    engine: str, gpu: str | None, settings: Settings, image: str
+) -> None:
+    resources = {"resources": {"gpu": {"count": 1, "type": gpu}}} if gpu else {}
+
+    made = rendered({"model": {"id": "org/m"}, "engine": {"type": engine}, **resources}, settings)
+
+    assert (made.image, container(made)["image"]) == (image, image)
+
+
+def test_service_and_deployment_find_the_same_pods() -> None:
+    made = rendered(CPU)
+    [service] = made.helpers
+    labels = made.main["spec"]["template"]["metadata"]["labels"]
+
+    assert service["spec"]["selector"] == made.main["spec"]["selector"]["matchLabels"]
+    assert service["spec"]["selector"].items() <= labels.items()
+
+
+@pytest.mark.parametrize("name", ["m.x", "1m", "m" * 57, "-m"])
+def test_a_name_that_no_service_can_have_is_refused(name: str) -> None:
+    [problem] = check(provider(Settings()), deployment(CPU, name), SCHEMA).problems
+
+    assert name in problem and "create it under another name" in problem
+
+
+def test_the_label_that_pods_are_found_by_is_ours() -> None:
+    labels = {"podTemplate": {"metadata": {"labels": {"kubefoundry.ai/model-deployment": "other"}}}}
+
+    [problem] = check(provider(Settings()), deployment({**CPU, **labels}), SCHEMA).problems
+
+    assert "kubefoundry.ai/model-deployment" in problem
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"rollout": "fast"},
+        {"drainSeconds": -1},
+        {"startupSeconds": "3600"},
+        {"cacheClaim": "No Claim"},
+        {"command": []},
+        {"runAsUser": -1},
+        {"sharedMemory": "much"},
+    ],
+)
+def test_overrides_that_nobody_can_obey_are_refused(overrides: dict[str, Any]) -> None:
+    assert check(provider(Settings()), deployment(on_gpus(1, **overrides)), SCHEMA).problems

@@ -1,0 +1,22 @@
+"""What the provider registers: the last choice, and its flags."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+import pytest
+
+from kubefoundry_direct.provider import build, provider
+from kubefoundry_direct.settings import Settings
+from kubefoundry_sdk.provider.registration import registration
+
+
+def test_it_offers_itself_last() -> None:
+    rules = registration(provider(Settings()))["spec"]["selectionRules"]
+
+    assert [rule["priority"] < 0 and bool(rule["reason"]) for rule in rules] == [True]
+
+
+def test_an_unknown_engine_is_refused() -> None:
+    with pytest.raises(ValueError, match="--default-image vlm=…"):
+        build(Namespace(default_images={"vlm": "x:1"}))

@@ -1,0 +1,44 @@
+"""Parts of the main object that others write while it stands: an autoscaler's counts, an operator's own choice."""
+
+from __future__ import annotations
+
+from kubefoundry_sdk.api.equality import same
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider.contract import Provider, Rendered
+from kubefoundry_sdk.provider.write import documents
+
+
+def paths(provider: Provider) -> tuple[str, ...]:
+    """Where a change by others is no drift."""
+    return (*provider.ignored_differences, *provider.scaled)
+
+
+def keep(provider: Provider, main: Object, live: Object, base: Rendered | None, rendered: Rendered) -> None:
+    """Gives `main` the live values at the paths that belong to others once the object exists.
+
+    Of the `scaled` ones that holds as long as the user's change leaves them as they are. base: today's render of the
+    spec that was applied, None where that is unknown. rendered: that of the deployment as it is.
+    """
+    untouched = [
+        path
+        for path in provider.scaled
+        if base is None
+        or same(documents.at(base.main, path.split(".")), documents.at(rendered.main, path.split(".")))
+    ]
+    for path in (*provider.ignored_differences, *untouched):
+        _copy(live, main, path.split("."))
+
+
+def _copy(live: object, main: object, path: list[str]) -> None:
+    if not path or not isinstance(live, dict) or not isinstance(main, dict):
+        return
+    name, items = path[0].removesuffix("[*]"), path[0].endswith("[*]")
+    if name not in live or name not in main:
+        return
+    if items:
+        for theirs, ours in zip(live[name], main[name], strict=False):
+            _copy(theirs, ours, path[1:])
+    elif len(path) == 1:
+        main[name] = live[name]
+    else:
+        _copy(live[name], main[name], path[1:])

@@ -1,0 +1,84 @@
+"""Helpers of several kinds: told apart by kind and name, each changed for itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kubefoundry_sdk.provider.contract import Deployment, Provider, Rendered, Schema
+from kubefoundry_sdk.provider.write.helpers import KINDS, Helpers
+from kubefoundry_sdk.runtime.store import Store
+from support.plans import changed, deployment, planned, provider
+
+
+def helper(kind: str, name: str, **content: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, **content}
+
+
+def two_helpers(port: int = 8000) -> Provider:
+    """Its ConfigMap and its Service have one name."""
+    plain = provider()
+
+    def render(deployment: Deployment, schema: Schema) -> Rendered:
+        service = helper("Service", f"{deployment.name}-config", spec={"ports": [{"port": port}]})
+        made = plain.render(deployment, schema)
+        return replace(made, helpers=(*made.helpers, service))
+
+    return replace(plain, render=render, helper_kinds=("ConfigMap", "Service"))
+
+
+def test_helpers_of_one_name_are_made_both() -> None:
+    assert changed(planned(deployment(), shim=two_helpers())) == ["ConfigMap", "Service", "Engine"]
+
+
+def test_what_is_there_is_left_alone() -> None:
+    assert changed(planned(deployment(), planned(deployment(), shim=two_helpers()), two_helpers())) == []
+
+
+@pytest.mark.parametrize("kind", ["ConfigMap", "Service"])
+def test_an_edit_of_one_is_put_back_alone(kind: str) -> None:
+    live = planned(deployment(), shim=two_helpers())
+    [edited] = [obj for obj in live.helpers if obj["kind"] == kind]
+    if kind == "Service":
+        edited["spec"]["ports"][0]["port"] = 1
+    else:
+        edited["data"]["served"] = "theirs"
+
+    todo = planned(deployment(), live, two_helpers())
+
+    assert changed(todo) == [kind]
+    assert [obj["kind"] for obj, _ in todo.repairs] == [kind]
+
+
+def test_the_users_change_reaches_the_one_that_it_concerns() -> None:
+    live = planned(deployment(), shim=two_helpers())
+
+    assert changed(
+        planned(deployment({"model": {"id": "org/m", "servedName": "x"}}), live, two_helpers())
+    ) == ["ConfigMap"]
+
+
+def test_each_kind_has_a_store_of_its_own() -> None:
+    known = Helpers({"ConfigMap": Store(), "Service": Store()})
+    service = helper("Service", "m")
+    service["metadata"] |= {"namespace": "n", "resourceVersion": "1"}
+    known.store(service).put(dict(service))
+
+    assert known.live(service) is not None
+    assert known.live({**service, "kind": "ConfigMap"}) is None
+    assert known.live({**service, "kind": "PersistentVolumeClaim"}) is None
+    assert [kind for kind, _ in known] == [KINDS["ConfigMap"], KINDS["Service"]]
+
+
+def test_what_was_listed_has_a_kind() -> None:
+    """The items of a list state none."""
+    known = Helpers({"Service": Store(index=lambda obj: "u")})
+    service = helper("Service", "m")
+    listed = {"metadata": {"name": "m", "namespace": "n", "resourceVersion": "1"}}
+    known.store(service).replace([listed], "1")
+
+    assert [(obj["apiVersion"], obj["kind"]) for obj in known.of("u")] == [("v1", "Service")]
+    live = known.live({**service, "metadata": {"name": "m", "namespace": "n"}})
+    assert live is not None and live["kind"] == "Service"

@@ -1,0 +1,307 @@
+"""Provider direct on Kubernetes' own controllers: Deployments, ReplicaSets and pods are real, their node plays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kubefoundry_local.suite import Suite
+from kubefoundry_sdk.api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, SERVICES, Kind, Object
+from kubefoundry_sdk.cluster.client import Client
+from support import pods
+from support.audit import AuditLog
+from support.deployments import CPU, model_deployment
+from support.played_pods import node, serves
+from support.suites import running_suite
+from support.waiting import message, phase, reason, until, until_deployment
+from support.wishes import change_spec
+
+pytestmark = pytest.mark.integration
+
+QUOTAS = Kind("", "v1", "resourcequotas", "ResourceQuota", built_in=True)
+SCALERS = Kind("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", built_in=True)
+OTHER_IMAGE = "example.com/llama-cpp:2.0.0"
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
+    """Core, selector, KAITO and direct, with all of Kubernetes' controllers."""
+    with running_suite(tmp_path_factory.mktemp("direct"), "kaito", plane_flags=["--all-controllers"]) as made:
+        made.start("core", "selector", "kaito", "direct")
+        yield made
+
+
+async def created(api: Client, namespace: str, *, provider: str | None = "direct", **spec: Any) -> Object:
+    body = model_deployment("m", namespace, {**CPU, **spec}, provider=provider)
+    return await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+
+
+def is_running(obj: Object, replicas: int = 1) -> bool:
+    """For its newest generation, with that many replicas."""
+    return (
+        phase(obj) == "Running"
+        and obj["status"]["observedGeneration"] == obj["metadata"]["generation"]
+        and obj["status"]["replicas"] == {"desired": replicas, "ready": replicas, "available": replicas}
+    )
+
+
+async def test_it_serves_scales_and_goes(suite: Suite, api: Client, namespace: str) -> None:
+    made = await created(api, namespace)
+    async with node(api, namespace):
+        running = await until_deployment(api, "m", namespace, is_running)
+        assert running["status"]["endpoint"] == {"service": "m-server", "port": 8000}
+        assert running["status"]["provider"]["resourceKind"] == "Deployment"
+        assert running["status"]["provider"]["resourceAPIVersion"] == "apps/v1"
+
+        suite.plane.kubectl("scale", "md/m", "-n", namespace, "--replicas=3")
+        await until_deployment(api, "m", namespace, lambda obj: is_running(obj, 3))
+
+        suite.plane.kubectl("scale", "md/m", "-n", namespace, "--replicas=0")
+        zero = await until_deployment(api, "m", namespace, lambda obj: reason(obj, "Ready") == "ScaledToZero")
+        assert "endpoint" not in zero["status"]
+
+    await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
+    for kind, name in ((MODEL_DEPLOYMENTS, "m"), (DEPLOYMENTS, "m"), (SERVICES, "m-server")):
+        await until(api, kind, name, namespace, lambda obj: obj is None)
+
+
+async def test_the_scale_subresource_names_the_pods(suite: Suite, api: Client, namespace: str) -> None:
+    """A HorizontalPodAutoscaler reads them there, and refuses to work without."""
+    await created(api, namespace)
+    async with node(api, namespace):
+        await until_deployment(api, "m", namespace, is_running)
+    target = {"apiVersion": "kubefoundry.ai/v1alpha1", "kind": "ModelDeployment", "name": "m"}
+    metric = {
+        "type": "Resource",
+        "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}},
+    }
+    scaler = {
+        "apiVersion": SCALERS.api_version,
+        "kind": SCALERS.kind,
+        "metadata": {"name": "m", "namespace": namespace},
+        "spec": {"scaleTargetRef": target, "maxReplicas": 3, "metrics": [metric]},
+    }
+
+    await api.create(SCALERS, scaler, manager="test")
+
+    def found_out(obj: Object | None) -> bool:
+        told = {item["type"]: item for item in ((obj or {}).get("status") or {}).get("conditions") or ()}
+        return "ScalingActive" in told
+
+    seen = await until(api, SCALERS, "m", namespace, found_out)
+    assert seen is not None
+    told = {item["type"]: item for item in seen["status"]["conditions"]}
+    assert told["AbleToScale"]["reason"] == "SucceededGetScale"
+    # There is no metrics server here: with the selector it gets as far as asking for one.
+    assert told["ScalingActive"]["reason"] == "FailedGetResourceMetric"
+
+
+async def test_an_autoscalers_count_stays_until_the_user_changes_it(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    await created(api, namespace)
+    async with node(api, namespace):
+        await until_deployment(api, "m", namespace, is_running)
+
+        suite.plane.kubectl("scale", "deployment/m", "-n", namespace, "--replicas=2")
+        await until_deployment(api, "m", namespace, lambda obj: is_running(obj, 2))
+        await change_spec(api, namespace, "/spec/image", OTHER_IMAGE)
+        await until_deployment(api, "m", namespace, lambda obj: is_running(obj, 2))
+        assert image(await api.get(DEPLOYMENTS, "m", namespace)) == OTHER_IMAGE
+
+        await change_spec(api, namespace, "/spec/scaling", {"replicas": 3})
+        await until_deployment(api, "m", namespace, lambda obj: is_running(obj, 3))
+
+
+async def test_while_old_pods_serve_the_status_is_of_before(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    """A new pod that does not get ready: the old one goes on, and nobody is told that the change is there."""
+    await created(api, namespace)
+    async with node(api, namespace, fate=lambda pod: serves(pod) if pod_image(pod) != OTHER_IMAGE else None):
+        await until_deployment(api, "m", namespace, is_running)
+
+        await change_spec(api, namespace, "/spec/image", OTHER_IMAGE)
+
+        held = await until_deployment(
+            api,
+            "m",
+            namespace,
+            lambda obj: (
+                obj["status"]["message"]
+                == "1 of 1 replica available; rolling out: 1 updated, 1 of the spec before"
+            ),
+        )
+    assert phase(held) == "Running"
+    assert held["status"]["observedGeneration"] == held["metadata"]["generation"] - 1
+
+    async with node(api, namespace):
+        await until_deployment(api, "m", namespace, is_running)
+
+
+async def test_a_bad_image_of_an_update_is_told_beside_what_serves(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    await created(api, namespace)
+    bad = pods.waiting("ErrImagePull", "no such tag")
+    async with node(api, namespace, fate=lambda pod: serves(pod) if pod_image(pod) != OTHER_IMAGE else bad):
+        await until_deployment(api, "m", namespace, is_running)
+
+        await change_spec(api, namespace, "/spec/image", OTHER_IMAGE)
+
+        told = await until_deployment(
+            api, "m", namespace, lambda obj: "cannot be pulled: no such tag" in obj["status"]["message"]
+        )
+    assert phase(told) == "Running"
+
+
+async def test_a_quota_is_told_in_the_api_servers_words(suite: Suite, api: Client, namespace: str) -> None:
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "none", "namespace": namespace},
+        "spec": {"hard": {"pods": "0"}},
+    }
+    await api.create(QUOTAS, quota, manager="test")
+    await until(
+        api, QUOTAS, "none", namespace, lambda obj: bool(obj and (obj.get("status") or {}).get("hard"))
+    )
+
+    await created(api, namespace)
+
+    failed = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Failed")
+    assert "exceeded quota: none" in failed["status"]["message"]
+
+
+@pytest.mark.parametrize("kind", [DEPLOYMENTS, SERVICES], ids=lambda kind: kind.kind)
+async def test_what_others_change_is_put_back_and_what_they_delete_comes_back(
+    suite: Suite, api: Client, namespace: str, kind: Kind
+) -> None:
+    await created(api, namespace)
+    async with node(api, namespace):
+        await until_deployment(api, "m", namespace, is_running)
+        name = "m" if kind is DEPLOYMENTS else "m-server"
+        before = await api.get(kind, name, namespace)
+        edit = (
+            {"op": "replace", "path": "/spec/strategy/rollingUpdate/maxUnavailable", "value": 1}
+            if kind is DEPLOYMENTS
+            else {"op": "replace", "path": "/spec/ports/0/targetPort", "value": 1}
+        )
+
+        await api.json_patch(kind, name, namespace, [edit], manager="somebody")
+        await until(api, kind, name, namespace, lambda obj: stated(obj) == stated(before))
+
+        await api.delete(kind, name, namespace, uid=before["metadata"]["uid"])
+        await until(
+            api,
+            kind,
+            name,
+            namespace,
+            lambda obj: obj is not None and obj["metadata"]["uid"] != before["metadata"]["uid"],
+        )
+        await until_deployment(api, "m", namespace, is_running)
+
+
+@pytest.mark.parametrize("kind", [DEPLOYMENTS, SERVICES], ids=lambda kind: kind.kind)
+async def test_an_object_of_somebody_else_is_left_alone(
+    suite: Suite, api: Client, namespace: str, kind: Kind
+) -> None:
+    """It has none of our labels, so no watch of ours knows it."""
+    name = "m" if kind is DEPLOYMENTS else "m-server"
+    theirs: dict[str, Any] = {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"ports": [{"port": 80}], "selector": {"app": "x"}},
+    }
+    if kind is DEPLOYMENTS:
+        template = {
+            "metadata": {"labels": {"app": "x"}},
+            "spec": {"containers": [{"name": "x", "image": "x"}]},
+        }
+        theirs["spec"] = {"replicas": 0, "selector": {"matchLabels": {"app": "x"}}, "template": template}
+    before = await api.create(kind, theirs, manager="somebody")
+
+    await created(api, namespace)
+
+    told = await until_deployment(
+        api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "NameConflict"
+    )
+    assert f"{kind.kind} '{name}' exists and was not made for this ModelDeployment" in message(
+        told, "ResourceCreated"
+    )
+    after = await api.get(kind, name, namespace)
+    assert after["spec"] == before["spec"]
+
+
+async def test_what_kaito_takes_goes_to_kaito_and_what_it_refuses_comes_here(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    await api.create(MODEL_DEPLOYMENTS, model_deployment("m", namespace, CPU), manager="test")
+    taken = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    assert taken["status"]["provider"]["selectedReason"] == "no GPU requested → kaito (only CPU provider)"
+    two = {**CPU, "scaling": {"replicas": 2}}
+    await api.create(MODEL_DEPLOYMENTS, model_deployment("two", namespace, two), manager="test")
+
+    async with node(api, namespace):
+        refused = await until_deployment(api, "two", namespace, lambda obj: is_running(obj, 2))
+
+    assert refused["status"]["provider"]["selectedReason"] == (
+        "no other provider takes it → direct (a Deployment runs the engine's own server)"
+    )
+
+
+async def test_it_hands_over_and_takes_over(suite: Suite, api: Client, namespace: str) -> None:
+    await created(api, namespace)
+    async with node(api, namespace):
+        await until_deployment(api, "m", namespace, is_running)
+
+        await change_spec(api, namespace, "/spec/provider/name", "kaito")
+        on_kaito = await until_deployment(api, "m", namespace, lambda obj: served_by(obj, "kaito"))
+        assert on_kaito["metadata"]["finalizers"] == ["kubefoundry.ai/kaito-provider"]
+        listed, _ = await api.list(DEPLOYMENTS, namespace)
+        assert listed == []
+        assert "selector" not in on_kaito["status"]
+
+        await change_spec(api, namespace, "/spec/provider/name", "direct")
+        back = await until_deployment(api, "m", namespace, lambda obj: served_by(obj, "direct"))
+        assert back["metadata"]["finalizers"] == ["kubefoundry.ai/direct-provider"]
+
+
+async def test_what_others_add_costs_no_write(suite: Suite, api: Client, namespace: str) -> None:
+    await created(api, namespace)
+    async with node(api, namespace):
+        await until_deployment(api, "m", namespace, is_running)
+        log = AuditLog(suite)
+
+        label = {"op": "add", "path": "/metadata/labels/somebody", "value": "else"}
+        await api.json_patch(DEPLOYMENTS, "m", namespace, [label], manager="somebody")
+        await change_spec(api, namespace, "/spec/scaling", {"replicas": 2})
+        await until_deployment(api, "m", namespace, lambda obj: is_running(obj, 2))
+
+    # The scaling, and nothing before it.
+    assert len(log.writes("provider-direct", namespace, "deployments")) == 1
+    assert log.writes("provider-direct", namespace, "services") == []
+    assert (await api.get(DEPLOYMENTS, "m", namespace))["metadata"]["labels"]["somebody"] == "else"
+
+
+def image(deployment: Object) -> str:
+    return str(deployment["spec"]["template"]["spec"]["containers"][0]["image"])
+
+
+def pod_image(pod: Object) -> str:
+    return str(pod["spec"]["containers"][0]["image"])
+
+
+def served_by(obj: Object, provider: str) -> bool:
+    status = obj["status"]
+    kind = {"kaito": "Workspace", "direct": "Deployment"}[provider]
+    return phase(obj) == "Running" and status["provider"].get("resourceKind") == kind
+
+
+def stated(obj: Object | None) -> Any:
+    """What the provider states of a Deployment's strategy or a Service's ports."""
+    spec = (obj or {}).get("spec") or {}
+    return spec.get("strategy") or spec.get("ports")

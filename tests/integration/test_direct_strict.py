@@ -1,0 +1,93 @@
+"""Every spec that provider direct takes is rendered to objects that the API server takes, unknown fields forbidden,
+and that it writes back without a drift.
+
+A namespace that enforces Pod Security `restricted` tells by warnings what of a Deployment's pods it would refuse, so
+the pods are asked about themselves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from kubefoundry_direct.provider import provider
+from kubefoundry_direct.settings import Settings
+from kubefoundry_local.control_plane import ControlPlane
+from kubefoundry_sdk.api.kinds import DEPLOYMENTS, NAMESPACES, PODS, SERVICES, Object
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.provider.contract import Schema
+from kubefoundry_sdk.provider.reconcile.compatibility import check
+from kubefoundry_sdk.provider.write import drift, manifest
+from support.corpus import Spec, deployment, specs
+from support.corpus_fields import IMAGES
+from support.pods import account
+
+pytestmark = pytest.mark.integration
+
+OBJECTS = 150
+"""ModelDeployments that are generated; each is a Deployment, a Service and a pod."""
+
+DIRECT = provider(Settings())
+SCHEMA = Schema("apps/v1")
+
+
+def overrides() -> SearchStrategy[Spec]:
+    stated = st.fixed_dictionaries(
+        {},
+        optional={
+            "rollout": st.sampled_from(["surge", "replace"]),
+            "cacheClaim": st.just("weights"),
+            "sharedMemory": st.sampled_from(["8Gi", "512Mi"]),
+            "drainSeconds": st.sampled_from([0, 5, 600]),
+            "startupSeconds": st.sampled_from([60, 7200]),
+            "command": st.just(["/bin/server"]),
+            "runAsUser": st.sampled_from([1000, 65532]),
+            "imagePullSecrets": st.just(["registry"]),
+        },
+    )
+    return st.builds(lambda chosen: {"name": "direct", "overrides": chosen}, stated)
+
+
+async def test_every_spec_is_taken(cluster: ControlPlane, api: Client, namespace: str) -> None:
+    restricted = {"pod-security.kubernetes.io/enforce": "restricted"}
+    change = [{"op": "add", "path": "/metadata/labels", "value": restricted}]
+    await api.json_patch(NAMESPACES, namespace, None, change, manager="test")
+    await account(api, namespace)
+    wanted: list[Spec] = []
+
+    @settings(
+        max_examples=OBJECTS, phases=[Phase.generate], database=None, suppress_health_check=list(HealthCheck)
+    )
+    @given(specs(modes=["aggregated"], image=IMAGES, provider=overrides()))
+    def generate(spec: Spec) -> None:
+        wanted.append(spec)
+
+    generate()
+    taken = [spec for spec in wanted if not check(DIRECT, deployment(spec), SCHEMA).problems]
+
+    await asyncio.gather(*(_is_taken(api, namespace, spec) for spec in taken))
+
+    assert len(taken) >= OBJECTS * 0.9, [check(DIRECT, deployment(spec), SCHEMA).problems for spec in wanted]
+    print(f"{len(taken)} ModelDeployments: {3 * len(taken)} objects taken with strict fields")
+
+
+async def _is_taken(api: Client, namespace: str, spec: Spec) -> None:
+    asked = deployment(spec, namespace=namespace)
+    rendered = DIRECT.render(asked, SCHEMA)
+    for kind, obj in ((DEPLOYMENTS, rendered.main), (SERVICES, rendered.helpers[0])):
+        made = await api.apply(
+            kind, manifest.dress(obj, asked, "direct"), manager="direct-provider", dry_run=True
+        )
+        assert drift.differences({"spec": obj["spec"]}, made) == []
+    template = rendered.main["spec"]["template"]
+    pod: Object = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {**template["metadata"], "name": "m", "namespace": namespace},
+        "spec": template["spec"],
+    }
+    await api.create(PODS, pod, manager="test", dry_run=True)

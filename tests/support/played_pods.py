@@ -1,0 +1,52 @@
+"""A node that plays: pods that Kubernetes' own controllers made are ready as soon as they are there, or fail."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from kubefoundry_sdk.api.kinds import PODS, Object
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.errors import ApiError
+from support import pods
+
+Fate = Callable[[Object], Object | None]
+"""A pod as it was made -> the status that its kubelet reports; None to leave it as it is."""
+
+
+def serves(pod: Object) -> Object:
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": pods.SINCE}
+    return {**pods.ready(), "phase": "Running", "conditions": [ready]}
+
+
+@asynccontextmanager
+async def node(client: Client, namespace: str, fate: Fate = serves) -> AsyncIterator[None]:
+    """Reports for every pod of the namespace, until the block ends."""
+
+    async def play() -> None:
+        listed, version = await client.list(PODS, namespace)
+        for pod in listed:
+            await _report(client, pod, fate)
+        async for event in client.watch(PODS, namespace, resource_version=version, seconds=600, silence=600):
+            if event["type"] == "ADDED":
+                await _report(client, event["object"], fate)
+
+    playing = asyncio.create_task(play())
+    try:
+        yield
+    finally:
+        playing.cancel()
+        await asyncio.gather(playing, return_exceptions=True)
+
+
+async def _report(client: Client, pod: Object, fate: Fate) -> None:
+    if (status := fate(pod)) is None:
+        return
+    meta = pod["metadata"]
+    change = [{"op": "add", "path": "/status", "value": status}]
+    try:
+        await client.json_patch(PODS, f"{meta['name']}/status", meta["namespace"], change, manager="kubelet")
+    except ApiError as error:
+        if not error.not_found:
+            raise
