@@ -55,7 +55,12 @@ async def seen(api: Client, namespace: str) -> dict[str, Any]:
     helpers, _ = await api.list(
         CONFIG_MAPS, namespace, selector={"labelSelector": f"{names.MANAGED_BY_LABEL}=kubefoundry"}
     )
+    living = {obj["metadata"]["uid"] for obj in deployments}
     for obj in helpers:
+        owners = {owner["uid"] for owner in obj["metadata"].get("ownerReferences", ())}
+        if owners and not owners & living:
+            # The garbage collector's, which takes minutes after several restarts of the API server.
+            continue
         found[f"ConfigMap {obj['metadata']['name']}"] = _made(obj) | {"data": obj.get("data")}
     return found
 
