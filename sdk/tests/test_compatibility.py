@@ -1,4 +1,4 @@
-"""What a provider's capabilities rule out, in the words of 003 §8, and what is said of overrides."""
+"""What a provider's capabilities rule out, in the words of contract §2, and what is said of overrides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The choice among providers: 003 §4.4 for the standard three, and the rules of contract §5 for any."""
+"""The choice among providers: contract §5 for the standard three, and the rules of contract §5 for any."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def asked(spec: dict[str, Any], **metadata: Any) -> Request:
 
 
 def by_the_design(engine: str, mode: str, gpus: int | None) -> tuple[str, str]:
-    """003 §4.4 line by line; a disaggregated spec states its GPUs elsewhere (contract §5)."""
+    """contract §5 line by line; a disaggregated spec states its GPUs elsewhere (contract §5)."""
     if not gpus and mode != "disaggregated":
         return "kaito", "no GPU requested → kaito (only CPU provider)"
     if engine in ("trtllm", "sglang"):

@@ -1,4 +1,4 @@
-"""Every field of 003 §4.11 and every provider: after an edit the upstream operator runs the new value.
+"""Every field of contract §4 and every provider: after an edit the upstream operator runs the new value.
 
 The simulated operators ignore and refuse what the real ones do, and tell what runs behind the spec. `in place`: the
 upstream object stays. `recreate`: another one takes its name. `refused`: the provider says no, and what ran goes on.

@@ -1,4 +1,4 @@
-"""What the components tell Prometheus (003 §9)."""
+"""What the components tell Prometheus (contract §6)."""
 
 from __future__ import annotations
 

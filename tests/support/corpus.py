@@ -1,6 +1,6 @@
-"""Valid ModelDeployment specs, generated over every field of 003 §4.1 (hypothesis).
+"""Valid ModelDeployment specs, generated over every field of contract §2 (hypothesis).
 
-Valid means: by the first table of 003 §8 and by contract §2. What one provider cannot do is for the test of
+Valid means: by the first table of contract §2 and by contract §2. What one provider cannot do is for the test of
 that provider to narrow, with `engines`, `modes` and fixed fields.
 """
 
@@ -96,7 +96,7 @@ def deployment(
 
 
 def _models(*, custom: bool) -> SearchStrategy[Spec]:
-    """`source: custom` needs an image (contract §2), Hugging Face needs an id (003 §8)."""
+    """`source: custom` needs an image (contract §2), Hugging Face needs an id (contract §2)."""
     from_hub = st.builds(
         lambda id_, rest: {"id": id_, **rest},
         MODEL_IDS,

@@ -77,7 +77,7 @@ ARG_NAMES: Final[dict[str, tuple[str, ...]]] = {
     "trtllm": ("enable_block_reuse", "kv_cache_config", "max_batch_size"),
     "llamacpp": ("cache-type-k", "cache-type-v", "threads"),
 }
-"""Engine options of 003 §4.1 that repeat no field of the spec."""
+"""Engine options of contract §2 that repeat no field of the spec."""
 
 _NAMES: Final = st.from_regex(r"[a-z]([a-z0-9-]{0,10}[a-z0-9])?", fullmatch=True)
 _ENV_NAMES: Final = st.from_regex(r"[A-Z][A-Z0-9_]{0,12}", fullmatch=True).map(lambda name: f"APP_{name}")
@@ -92,7 +92,7 @@ NODE_SELECTORS: Final[Values] = LABELS
 
 
 def engine_args(engine: str) -> Values:
-    """`engine.args`: a map of strings (003 §4.1)."""
+    """`engine.args`: a map of strings (contract §2)."""
     return st.dictionaries(st.sampled_from(ARG_NAMES[engine]), ODD_TEXTS, max_size=3)
 
 

@@ -2,7 +2,7 @@
 
 The table has the header `| Field | Variant | Class | Detail |`:
 
-- Field: a leaf field of 003 §4.1 in backticks, `engine.args`; with a value, `engine.trustRemoteCode: false`,
+- Field: a leaf field of contract §2 in backticks, `engine.args`; with a value, `engine.trustRemoteCode: false`,
   where one value has a class of its own.
 - Variant: how this provider renders (`preset`, `v1beta1`, ...), several with commas, or `all`.
 - Class: `honoured`, `refused` or `meaningless`.
@@ -43,7 +43,7 @@ def _is_part(kind: Any) -> bool:
 
 
 FIELDS: Final[tuple[str, ...]] = tuple(_leaves(ModelDeploymentSpec))
-"""Every leaf field of a ModelDeployment's spec (003 §4.1), as `scaling.prefill.gpu.count`; from its types."""
+"""Every leaf field of a ModelDeployment's spec (contract §2), as `scaling.prefill.gpu.count`; from its types."""
 
 
 @dataclass(frozen=True, slots=True)

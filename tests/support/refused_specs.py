@@ -1,4 +1,4 @@
-"""Specs that the rules of a ModelDeployment refuse, each with the text that says so (003 §8, contract §2)."""
+"""Specs that the rules of a ModelDeployment refuse, each with the text that says so (contract §2)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What the providers render is created on a real API server under every upstream CRD, and comes back as it was sent.
 
-A dry run would not do: it passes where a version loses data on its way through storage (contract §7).
+A dry run would not do: it passes where a version loses data on its way through storage (docs/compatibility.md).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from support.waiting import SECONDS, until
 pytestmark = [pytest.mark.integration, pytest.mark.upstream, requires_shared]
 
 OBJECTS = 20
-"""Objects created for each release and version (contract §7)."""
+"""Objects created for each release and version (docs/compatibility.md)."""
 
 SHIMS: dict[str, Provider] = {
     "kaito": kubefoundry_kaito.provider.provider(kubefoundry_kaito.settings.Settings()),

@@ -19,13 +19,13 @@ EXPLICIT: Final = reasons.EXPLICIT_SELECTION
 """`status.provider.selectedReason` of a provider that the user named (contract §3)."""
 
 NO_SELECTOR: Final = "No provider specified and provider-selector not installed"
-"""003 §3.5.2, word for word."""
+"""contract §5, word for word."""
 
 WAITING: Final = "Waiting for a provider to be selected and to report"
 """Says both, because correcting it once a provider is selected would be a write more for every deployment."""
 
 VALID: Final = "Schema validation passed"
-"""003 §4.1, word for word."""
+"""The same words in every release (contract §5)."""
 
 PROBLEMS: Final = 20
 """Problems of a spec that are told at a time: there may be thousands."""

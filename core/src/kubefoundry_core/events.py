@@ -1,4 +1,4 @@
-"""The Events that core's decisions deserve: one a transition, none for what stays as it was (003 §9)."""
+"""The Events that core's decisions deserve: one a transition, none for what stays as it was (contract §4.16)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gauges over all ModelDeployments, counted when they are scraped (003 §9)."""
+"""Gauges over all ModelDeployments, counted when they are scraped (contract §6)."""
 
 from __future__ import annotations
 

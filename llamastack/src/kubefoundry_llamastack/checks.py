@@ -1,4 +1,4 @@
-"""What a CR may not ask for, found before anything is written (facts §7, rows 9, 16, 19; §9, pitfall 10)."""
+"""What a CR may not ask for, found before anything is written (sources §5.2)."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _other_namespace(cr: Distribution) -> str | None:
 
 
 def _twice(cr: Distribution) -> str | None:
-    """Ids are unique over all APIs (000 FR-009, FR-020)."""
+    """Ids are unique over all APIs (FR-009, FR-020)."""
     seen: dict[str, tuple[str, str]] = {}
     for section, item in cr.spec.providers():
         place = f"externalProviders.{section}"

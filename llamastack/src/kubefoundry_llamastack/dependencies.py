@@ -14,7 +14,7 @@ from kubefoundry_llamastack.stores import Stores
 from kubefoundry_sdk.api.kinds import Object
 
 CONFIG_KEYS = ("config.yaml", "run.yaml")
-"""Keys of a user's ConfigMap that hold the configuration, the first that is there (facts §7, row 4)."""
+"""Keys of a user's ConfigMap that hold the configuration, the first that is there."""
 
 ENFORCED = "pod-security.kubernetes.io/enforce"
 

@@ -1,4 +1,4 @@
-"""Distribution names and images, and the operator's ConfigMap that overrides them (facts §2)."""
+"""Distribution names and images, and the operator's ConfigMap that overrides them (sources §5.1)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IMAGES: Final[dict[str, str]] = {
     name: f"docker.io/llamastack/distribution-{name}:latest"
     for name in ("starter", "remote-vllm", "meta-reference-gpu", "postgres-demo")
 }
-"""What the existing operator runs for a name (recorded children, availableDistributions)."""
+"""What the existing operator runs for a name (sources §5.1)."""
 
 CUSTOM: Final = "custom"
 """activeDistribution of a CR that names an image."""

@@ -29,7 +29,7 @@ MANAGER: Final = "kubefoundry-llamastack"
 
 OLD_MANAGER: Final = "manager"
 """Field manager under which the existing operator creates and updates; it applies under the CR's own name
-(recorded children, README, "Ownership")."""
+(sources §5.1)."""
 
 MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
 INSTANCE_LABEL: Final = "app.kubernetes.io/instance"
@@ -43,7 +43,7 @@ APP: Final = "llama-stack"
 
 OPERATOR_CONFIG: Final = "llama-stack-operator-config"
 TRUSTED_CA: Final = "odh-trusted-ca-bundle"
-"""Taken up without any field of the CR where it stands in its namespace (recorded children, README 8)."""
+"""Taken up without any field of the CR where it stands in its namespace (sources §5.1)."""
 
 ANYUID_ROLE: Final = "system:openshift:scc:anyuid"
 

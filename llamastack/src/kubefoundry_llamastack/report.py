@@ -1,4 +1,4 @@
-"""The status of a CR from what is known of it: a pure function (facts §2, §8 FR-028; 000 "Status Reporting")."""
+"""The status of a CR from what is known of it: a pure function (sources §5.1, §5.2; FR-028)."""
 
 from __future__ import annotations
 

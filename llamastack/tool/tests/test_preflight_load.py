@@ -1,4 +1,4 @@
-"""How long preflight takes with as many providers as the design expects (000 NFR; plan "Scale/Scope")."""
+"""How long preflight takes with as many providers as the design expects (sources §5.2)."""
 
 from __future__ import annotations
 

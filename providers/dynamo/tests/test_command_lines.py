@@ -1,4 +1,4 @@
-"""The workers' command lines by engine, role and runtime version (upstreams.md §2.7, §4)."""
+"""The workers' command lines by engine, role and runtime version (sources §2.7, §4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The design's own examples (003 §4.2), as corrected by what Dynamo accepts (upstreams.md §0)."""
+"""Two typical deployments, rendered to what Dynamo accepts (sources §2.2)."""
 
 from __future__ import annotations
 

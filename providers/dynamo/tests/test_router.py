@@ -1,4 +1,4 @@
-"""Overrides (003 §4.15), and what the router and the workers are told."""
+"""Overrides (contract §2), and what the router and the workers are told."""
 
 from __future__ import annotations
 

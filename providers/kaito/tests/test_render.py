@@ -32,7 +32,7 @@ def container(spec: Spec) -> dict[str, Any]:
 
 
 def test_a_cpu_model_becomes_a_pod_template() -> None:
-    """003 §4.2 example 2, with memory as request and limit (contract §2) and a probe."""
+    """A CPU model on llama.cpp, with memory as request and limit (contract §2) and a probe."""
     result = rendered(
         {
             "model": {"id": "google/gemma-3-1b-it-qat-q8_0-gguf", "source": "huggingface"},

@@ -1,4 +1,4 @@
-"""Providers and requests as selection sees them: plain values made from the two resources (003 §3.9, contract §5)."""
+"""Providers and requests as selection sees them: plain values made from the two resources (contract §5)."""
 
 from __future__ import annotations
 

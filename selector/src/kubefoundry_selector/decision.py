@@ -1,8 +1,7 @@
 """What the selector says of a ModelDeployment: a pure function from the object to the status fields it owns.
 
-Contract §3 (whose turn it is) and §5 (a selection is kept unless the user's change, the annotation reselect, or
-a refusal before anything was created calls for another).
-"""
+Contract §3 (whose turn it is) and contract §5 (a selection is kept unless the user's change, the annotation reselect,
+or a refusal before anything was created calls for another)."""
 
 from __future__ import annotations
 
@@ -64,7 +63,7 @@ def unsettled(deployment: Object) -> bool:
 
 
 def announcement(deployment: Object, decided: Object) -> tuple[Literal["Normal", "Warning"], str, str] | None:
-    """The Event (type, reason, note) that tells a change of the selection, once it is written (003 §9)."""
+    """The Event (type, reason, note) that tells a change of the selection, once it is written (contract §4.16)."""
     before, after = _standing(deployment.get("status") or {}), _standing(decided)
     if after.settled and (after.name != before.name or after.memory.reselect != before.memory.reselect):
         return "Normal", "ProviderSelected", f"Selected provider '{after.name}': {after.reason}"

@@ -1,4 +1,4 @@
-"""The choice of a provider: a pure function from a request and the registered providers (003 §4.4, contract §5)."""
+"""The choice of a provider: a pure function from a request and the registered providers (contract §5)."""
 
 from __future__ import annotations
 

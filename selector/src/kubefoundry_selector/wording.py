@@ -1,4 +1,4 @@
-"""Texts of a selection: the design's own (003 §4.4), composed from facts, because no provider is known here.
+"""Texts of a selection: the design's own (contract §5), composed from facts, because no provider is known here.
 
 How a reason is composed: the `reason` of the rule that decided, where it has one; else the fact that left no
 choice (the only CPU provider, the only provider of that engine, among all that are registered); else the rule.
@@ -13,7 +13,7 @@ from typing import Final
 from kubefoundry_selector.candidate import Provider, Request, SelectionRule, exclusions
 
 NO_HEALTHY: Final = "No healthy providers available"
-"""003 §3.5.2, word for word."""
+"""contract §5, word for word."""
 
 MAX_QUOTED: Final = 120
 """Characters of a rule that are quoted in a reason."""

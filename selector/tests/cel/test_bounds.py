@@ -1,4 +1,4 @@
-"""Hostile rules (facts/python-stack §4.4) are refused at registration or stopped by the budget of an evaluation."""
+"""Hostile rules (sources §6.1) are refused at registration or stopped by the budget of an evaluation."""
 
 from __future__ import annotations
 

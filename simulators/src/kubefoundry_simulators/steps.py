@@ -15,7 +15,7 @@ NOW: Final = "<now>"
 FAIL_ANNOTATION: Final = "simulator.kubefoundry.ai/fail"
 RUNS_ANNOTATION: Final = "simulator.kubefoundry.ai/runs"
 FAIL_LABEL: Final = "kubefoundry.ai/simulator-fail"
-"""The label that does the same: providers copy labels with that prefix from a ModelDeployment (003 §4.12)."""
+"""The label that does the same: providers copy labels with that prefix from a ModelDeployment (contract §7)."""
 
 
 @dataclass(frozen=True, slots=True)

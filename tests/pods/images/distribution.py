@@ -1,4 +1,4 @@
-"""The distribution image: llama-stack 0.7.3 on Python 3.13, laid out as Open Data Hub's (facts/llamastack.md §3)."""
+"""The distribution image: llama-stack 0.7.3 on Python 3.13, laid out as Open Data Hub's (sources §5.3)."""
 
 from __future__ import annotations
 

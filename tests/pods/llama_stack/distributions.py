@@ -17,7 +17,7 @@ from support.llamastack import llsd
 from support.waiting import until
 
 STARTED: Final = 240.0
-"""Seconds within which pods have to serve or fail: its server begins to be probed after 15 (facts §2)."""
+"""Seconds within which pods have to serve or fail: its server begins to be probed after 15 (sources §5.1)."""
 
 PORT: Final = 8321
 

@@ -1,4 +1,4 @@
-"""Changes of a ModelDeployment on Dynamo: a rolling update, or another set of components (upstreams.md §2.6)."""
+"""Changes of a ModelDeployment on Dynamo: a rolling update, or another set of components (sources §2.6)."""
 
 from __future__ import annotations
 

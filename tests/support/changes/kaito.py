@@ -1,4 +1,4 @@
-"""Changes of a ModelDeployment on KAITO: none reaches what runs in place (facts/upstreams.md §1.4)."""
+"""Changes of a ModelDeployment on KAITO: none reaches what runs in place (sources §1.4)."""
 
 from __future__ import annotations
 

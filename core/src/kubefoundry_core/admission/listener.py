@@ -1,5 +1,5 @@
 """The TLS server of the webhooks. Its certificate is replaced on the living SSLContext: no connection is dropped,
-new handshakes get the new leaf (facts: 0 errors of 5,748 requests).
+new handshakes get the new leaf (measured: 0 errors of 5,748 requests).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Admission of ModelDeployments: defaults, rules and warnings (003 §8, contract §2)."""
+"""Admission of ModelDeployments: defaults, rules and warnings (contract §2)."""
 
 from __future__ import annotations
 

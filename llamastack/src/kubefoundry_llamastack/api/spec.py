@@ -1,4 +1,4 @@
-"""The typed spec of a LlamaStackDistribution (facts §2; externalProviders: 000 FR-006 to FR-010).
+"""The typed spec of a LlamaStackDistribution (sources §5.1; externalProviders: FR-006 to FR-010).
 
 Parts of pods stay JSON: they go into the pod template as they are, and the CRD describes them by the fragments of
 Kubernetes' own schema (`core_fragments.json`).
@@ -19,7 +19,7 @@ Text = Annotated[str, Field(min_length=1)]
 JsonObject = dict[str, Any]
 ATOMIC = Field(json_schema_extra={"x-kubernetes-list-type": "atomic"})
 ProviderId = Annotated[str, Field(min_length=1, max_length=45, pattern=formats.DNS_LABEL)]
-"""45 characters: with `external-provider-` before it, it names an init container (facts §7, row 19)."""
+"""45 characters: with `external-provider-` before it, it names an init container (sources §5.2)."""
 
 
 class AllowedFrom(ApiModel):
@@ -287,7 +287,7 @@ class Spec(ApiModel):
     """How the server is reached."""
 
     def providers(self) -> list[tuple[str, ExternalProvider]]:
-        """The external providers in the order of installation, each with its section (facts §7, row 7)."""
+        """The external providers in the order of installation, each with its section."""
         given = self.server.external_providers
         if given is None:
             return []

@@ -1,4 +1,4 @@
-"""The typed status of a LlamaStackDistribution (facts §2; externalProviderStatus: 000 "CRD Structure")."""
+"""The typed status of a LlamaStackDistribution (sources §5.1; sources §5.2 for externalProviderStatus)."""
 
 from __future__ import annotations
 

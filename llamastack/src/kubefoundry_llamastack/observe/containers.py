@@ -1,4 +1,4 @@
-"""What one container of a pod says, and what a user can do about it (facts §8 FR-028 to FR-030; §9)."""
+"""What one container of a pod says, and what a user can do about it (FR-028 to FR-030)."""
 
 from __future__ import annotations
 
@@ -183,6 +183,6 @@ def _facts(text: str) -> dict[str, str]:
 
 
 def complete(text: str, facts: Iterable[tuple[str, str]]) -> str:
-    """The message with the facts that it lacks before it (000 FR-030): (`Provider`, `my-vllm`) and so on."""
+    """The message with the facts that it lacks before it (FR-030): (`Provider`, `my-vllm`) and so on."""
     missing = [f"{label}: {value}" for label, value in facts if value and value not in text]
     return "\n".join([*missing, text])

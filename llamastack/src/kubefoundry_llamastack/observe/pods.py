@@ -1,7 +1,7 @@
 """The state of a CR's newest pods: a row for each external provider, and what keeps the server from running.
 
 The newest ReplicaSet counts, and of its pods the worst: during a rollout the old pods' state says nothing about what
-was asked for last (facts §8, FR-028).
+was asked for last (FR-028).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The certificates that the server trusts: one ConfigMap from the user's (recorded children, README 8 and 10)."""
+"""The certificates that the server trusts: one ConfigMap from the user's (sources §5.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All children of a CR but its Deployment and ConfigMaps (facts §2 and the recorded children)."""
+"""All children of a CR but its Deployment and ConfigMaps (sources §5.1)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kubefoundry_llamastack.render.request import Distribution, child
 from kubefoundry_sdk.api.kinds import Kind, Object
 
 SIZE = "10Gi"
-"""Of a volume whose size the CR leaves out (facts §2)."""
+"""Of a volume whose size the CR leaves out (sources §5.1)."""
 
 OPTIONAL: tuple[tuple[Kind, str], ...] = (
     (SERVICES, "-service"),
@@ -152,7 +152,7 @@ def ingress(cr: Distribution) -> Object | None:
 def network_policy(cr: Distribution, operator_namespace: str) -> Object:
     """Who may call the server: its own namespace, the operator's, and those that the CR allows.
 
-    With any `spec.network` OpenShift's router may, too; "*" lets everybody (recorded children, README 5).
+    With any `spec.network` OpenShift's router may, too; "*" lets everybody (sources §5.1).
     """
     allowed = cr.spec.network.allowed_from if cr.spec.network else None
     namespaces = (allowed.namespaces if allowed else None) or []

@@ -1,4 +1,4 @@
-"""The Deployment of a CR (facts §2 and the recorded children)."""
+"""The Deployment of a CR (sources §5.1)."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def environment(cr: Distribution, found: Found) -> list[Object]:
 
 def resources(cr: Distribution) -> Object:
     """Requests of one CPU a worker and 1Gi, where the CR has none, but never above its limits; with `workers` the
-    limits are the same (recorded children, README 4)."""
+    limits are the same (sources §5.1)."""
     given = cr.spec.server.container_spec.resources or {}
     limits = given.get("limits") or {}
     defaults = {
@@ -184,7 +184,7 @@ def _volumes(cr: Distribution, found: Found, settings: Settings) -> list[Object]
 
 
 def _spread(cr: Distribution) -> Object:
-    """Several pods are spread over regions, zones and nodes, as far as that goes (recorded children, README 3)."""
+    """Several pods are spread over regions, zones and nodes, as far as that goes (sources §5.1)."""
     selector = {"matchLabels": {INSTANCE_LABEL: cr.name}}
     given = cr.spec.server.topology_spread_constraints
     made: Object = {}

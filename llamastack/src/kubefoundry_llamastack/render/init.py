@@ -1,4 +1,4 @@
-"""The containers before the server: install providers, extract the base configuration, merge (000 phases 1 to 3)."""
+"""The containers before the server: install providers, extract the base configuration, merge (sources §5.2)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RESTRICTED: Final[Object] = {"allowPrivilegeEscalation": False, "capabilities": 
 """What the Pod Security level `restricted` asks of every container."""
 
 LOCATION: Final = frozenset({"RUN_CONFIG_PATH", "DISTRO_NAME"})
-"""Variables of the CR that tell where a distribution keeps its configuration (facts §7, row 3)."""
+"""Variables of the CR that tell where a distribution keeps its configuration."""
 
 
 def containers(cr: Distribution, found: Found, settings: Settings) -> list[Object]:

@@ -10,7 +10,7 @@ from kubefoundry_llamastack.names import LLSD, labels
 from kubefoundry_sdk.api.kinds import Object
 
 PORT = 8321
-"""Port of the server where the CR names none (facts §2)."""
+"""Port of the server where the CR names none (sources §5.1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +36,15 @@ class Distribution:
     @property
     def served(self) -> bool:
         """Whether there is a Service. The existing operator makes one only for a CR with a port or a variable
-        (facts §2); a distribution with providers of ours always has one."""
+        (sources §5.1); a distribution with providers of ours always has one."""
         container = self.spec.server.container_spec
         return bool(container.port or container.env or self.extended)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The operator's own configuration. size_limit: of the volume that providers are installed on (000 "Shared
+    """The operator's own configuration. size_limit: of the volume that providers are installed on (sources §5.2
+    "Shared
     Volume Specification"). init_resources: of the containers before the server. namespace: the operator's own."""
 
     size_limit: str = "2Gi"

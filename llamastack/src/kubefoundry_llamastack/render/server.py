@@ -1,4 +1,4 @@
-"""How the server's container is started (facts §2 "Command", §7 rows 12, 16, 21 to 23).
+"""How the server's container is started (sources §5.1, §5.2).
 
 No word of a user stands in a script: a user's own command arrives as positional parameters.
 """

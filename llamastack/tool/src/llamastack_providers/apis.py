@@ -15,7 +15,7 @@ SECTIONS: Final = {
     "toolRuntime": "tool_runtime",
     "postTraining": "post_training",
 }
-"""Key of the custom resource to section of run.yaml, in the order of installation (000 "CRD Structure")."""
+"""Key of the custom resource to section of run.yaml, in the order of installation (sources §5.2 "CRD Structure")."""
 
 _SECTION_OF: Final = {name: key for key, name in SECTIONS.items()}
 

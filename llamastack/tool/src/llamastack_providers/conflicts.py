@@ -1,4 +1,4 @@
-"""Whether a provider's packages get along with those of the providers before it (FR-024, facts/llamastack.md §5).
+"""Whether a provider's packages get along with those of the providers before it (FR-024, sources §5.4).
 
 What the distribution brings is not here to be seen; preflight looks at that.
 """

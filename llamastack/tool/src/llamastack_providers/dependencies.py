@@ -1,4 +1,4 @@
-"""What packages that lie side by side ask of one another: no imports, no network (facts/llamastack.md §5)."""
+"""What packages that lie side by side ask of one another: no imports, no network (sources §5.4)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The closed table of what can go wrong, and the exception that carries an entry of it.
 
-Texts of DependencyConflict and ApiMismatch: 000 "Error Message Requirements". docs/llamastack/errors.md is
+Texts of DependencyConflict and ApiMismatch: sources §5.2 "Error Message Requirements". docs/llamastack/errors.md is
 generated from here.
 """
 

@@ -1,6 +1,6 @@
 """`extract-config`: the distribution's own run configuration, from wherever its image keeps it.
 
-Places: facts/llamastack.md §7 row 3, from the images of llama-stack 0.2 to 0.7, Open Data Hub's included.
+Places: sources §5.3, from the images of llama-stack 0.2 to 0.7, Open Data Hub's included.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where things lie inside the containers of a pod (000 "User-Facing Paths" and "Shared Volume Specification")."""
+"""Paths inside the containers of a pod (sources §5.2 "User-Facing Paths", "Shared Volume Specification")."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ EXTERNAL_PROVIDERS: Final = "/opt/llama-stack/external-providers"
 BASE_CONFIG: Final = "/opt/llama-stack/base-config"
 CONFIG: Final = "/opt/llama-stack/config"
 EFFECTIVE_CONFIG: Final = "/opt/llama-stack/effective-config"
-"""A small writable volume of the main container: what the server starts from (facts §7 row 12)."""
+"""A small writable volume of the main container: what the server starts from (sources §5.2)."""
 TERMINATION_LOG: Final = "/dev/termination-log"
 
 SPEC_FILE: Final = "lls-provider-spec.yaml"

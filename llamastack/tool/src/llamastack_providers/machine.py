@@ -1,7 +1,7 @@
 """What this interpreter can run: wheel tags, and the header of shared objects. Nothing is imported for it.
 
 Tags alone miss a wheel that calls itself `any` and holds native code; the header alone misses another Python or libc
-(facts/llamastack.md §6).
+(sources §5.4).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How providers come into a run configuration: pure functions on values.
 
-000 "Configuration Merge Algorithm", as facts/llamastack.md §7 rows 5 to 11 settle it.
+sources §5.2 "Configuration Merge Algorithm", as sources §5.3 settle it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def merged(base: Any, additions: Sequence[Addition]) -> tuple[Config, list[str]]
     config["providers"] = providers
     apis = config.get("apis")
     if apis:
-        # a section that is not listed is shown by the server and answers 404 (facts/llamastack.md §1)
+        # a section that is not listed is shown by the server and answers 404 (sources §5.3)
         config["apis"] = [
             *apis,
             *(name for name in dict.fromkeys(one.section for one in additions) if name not in apis),
@@ -65,7 +65,7 @@ def merged(base: Any, additions: Sequence[Addition]) -> tuple[Config, list[str]]
 
 
 def extra_providers(additions: Iterable[Addition]) -> Config:
-    """extra-providers.yaml (000 "Extra Providers Configuration")."""
+    """extra-providers.yaml (sources §5.2 "Extra Providers Configuration")."""
     providers: dict[str, list[Entry]] = {}
     for addition in additions:
         providers.setdefault(addition.section, []).append(addition.entry)

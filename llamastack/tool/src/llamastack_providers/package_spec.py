@@ -1,4 +1,4 @@
-"""`lls-provider-spec.yaml`: what a provider image says of itself (000 "Provider Metadata File")."""
+"""`lls-provider-spec.yaml`: what a provider image says of itself (sources §5.2 "Provider Metadata File")."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from llamastack_providers.errors import Code, Failure
 API_VERSION: Final = "llamastack.io/v1alpha1"
 KIND: Final = "ProviderPackage"
 PROVIDER_TYPE: Final = re.compile(r"(remote|inline)::[a-z0-9-]+")
-"""000 "Validation Rules". llama-stack itself has types with `_`; whoever wants them here changes this pattern."""
+"""sources §5.2 "Validation Rules". llama-stack itself has types with `_`; to allow them, change this pattern."""
 _SEMVER: Final = re.compile(
     r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"
     r"(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?"

@@ -1,7 +1,7 @@
 """pip unpacks the wheels into a folder of their own; nothing that is installed already is touched by it.
 
 Why pip does not install into the target itself: it takes the first of two versions, and one of two providers in a
-namespace package, for success (facts/llamastack.md §5, seen with pip 23.2 and 26.3).
+namespace package, for success (sources §5.4, seen with pip 23.2 and 26.3).
 """
 
 from __future__ import annotations

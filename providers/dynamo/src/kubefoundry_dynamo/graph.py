@@ -15,7 +15,7 @@ from kubefoundry_sdk.api.modeldeployment import ComponentScaling, GpuSpec, Model
 from kubefoundry_sdk.provider.contract import Deployment
 
 FRONTEND: Final = "Frontend"
-"""Service key or component name that makes the Service `<name>-frontend` (upstreams.md §2.4)."""
+"""Service key or component name that makes the Service `<name>-frontend` (sources §2.4)."""
 
 ARGUMENTS: Final[Mapping[str, Callable[[ModelDeploymentSpec, Worker], list[str]]]] = {
     "vllm": vllm.arguments,
@@ -88,7 +88,7 @@ def _pool(
     memory: Quantity | None,
     cpu: Quantity | None = None,
 ) -> Pool:
-    """Named like `VllmWorker` and `VllmPrefillWorker` (003 §4.2)."""
+    """Named like `VllmWorker` and `VllmPrefillWorker`."""
     part = "" if role == "worker" else role.capitalize()
     return Pool(f"{(spec.engine.type or '').capitalize()}{part}Worker", role, replicas, gpu, memory, cpu)
 
@@ -115,7 +115,7 @@ def graph(deployment: Deployment, image: str, runtime: Runtime) -> Graph:
 def _frontend(
     spec: ModelDeploymentSpec, overrides: DynamoOverrides, image: str, mode: str | None
 ) -> Component:
-    """Without a command: the operator's own starts `dynamo.frontend` on port 8000 (upstreams.md §2.2)."""
+    """Without a command: the operator's own starts `dynamo.frontend` on port 8000 (sources §2.2)."""
     as_stated = mode is None or any(variable.get("name") == ROUTER_MODE_ENV for variable in spec.env)
     resources = overrides.frontend.resources
     return Component(
@@ -133,7 +133,7 @@ def _worker(
     spec: ModelDeploymentSpec, pool: Pool, image: str, runtime: Runtime, mode: str | None
 ) -> Component:
     engine = spec.engine.type or ""
-    # a decode worker holds no prefix that a router could aim at (upstreams.md §2.7: aggregated and prefill)
+    # a decode worker holds no prefix that a router could aim at (sources §2.7: aggregated and prefill)
     worker = Worker(
         pool.role, pool.gpu.count, runtime.version, kv_events=mode == "kv" and pool.role != "decode"
     )

@@ -1,4 +1,4 @@
-"""The status of a DynamoGraphDeployment in our terms (upstreams.md §2.5; 0.4 to the 1.5 line).
+"""The status of a DynamoGraphDeployment in our terms (sources §2.5; 0.4 to the 1.5 line).
 
 Running means that it serves now. From 0.8 on the counts of pods prove that, whatever the operator is doing
 besides; before, `state: successful` is all there is to see.
@@ -63,7 +63,7 @@ def observe(deployment: Deployment, live: Object) -> Observation:
 
 
 def workloads(live: Object) -> list[str]:
-    """Names of the Deployments of its components (upstreams.md §2.4), but for what the operator appends."""
+    """Names of the Deployments of its components (sources §2.4), but for what the operator appends."""
     name, spec = _mapping(live.get("metadata")).get("name"), _mapping(live.get("spec"))
     listed = spec.get("components")
     components = [item for item in listed if isinstance(item, Mapping)] if isinstance(listed, list) else []

@@ -1,4 +1,4 @@
-"""`spec.provider.overrides` of Dynamo (003 §4.15)."""
+"""`spec.provider.overrides` of Dynamo (contract §2)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubefoundry_sdk.api.fields import ApiModel, Quantity
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 
 ROUTER_MODE_ENV: Final = "DYN_ROUTER_MODE"
-"""Environment variable of the Frontend that chooses the router mode (upstreams.md §2.7)."""
+"""Environment variable of the Frontend that chooses the router mode (sources §2.7)."""
 
 
 class StrictModel(ApiModel):
@@ -37,7 +37,7 @@ class DynamoOverrides(StrictModel):
     """Dynamo version in the image, MAJOR.MINOR.PATCH, where its tag does not tell it."""
     router_mode: Literal["kv", "round-robin", "none"] | None = None
     """How requests are routed; `round-robin` where nothing is said. `none` leaves it to Dynamo, which knows no such
-    mode (upstreams.md §0 row 9)."""
+    mode (sources §2.7)."""
     frontend: FrontendOverrides = FrontendOverrides()
 
 

@@ -1,4 +1,4 @@
-"""Which version of the DynamoGraphDeployment CRD is installed and what it has (upstreams.md §2.1)."""
+"""Which version of the DynamoGraphDeployment CRD is installed and what it has (sources §2.1)."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ SELECTION_RULES: Final = (
         "default → dynamo (GPU inference default)",
     ),
 )
-"""003 §4.4, in its order. Whether Dynamo is the only one for an engine the selector says: it knows the others."""
+"""contract §5, in its order. Whether Dynamo is the only one for an engine the selector says: it knows the others."""
 
 PODS: Final = Pods(
     "nvidia.com/dynamo-graph-deployment-name",
@@ -45,7 +45,7 @@ PODS: Final = Pods(
     makers=workloads,
     creation_events="involvedObject.kind=ReplicaSet,reason=FailedCreate",
 )
-"""On the pods of every component (upstreams.md §2.4)."""
+"""On the pods of every component (sources §2.4)."""
 
 
 def build(arguments: argparse.Namespace) -> Provider:

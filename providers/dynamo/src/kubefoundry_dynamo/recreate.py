@@ -1,4 +1,4 @@
-"""What a DynamoGraphDeployment cannot become in place (facts/upstreams.md §2.3).
+"""What a DynamoGraphDeployment cannot become in place (sources §2.3).
 
 Components cannot be added, removed or renamed (0.9), nor can `backendFramework` change (0.8). Older operators accept
 such a change, but it has never been said what becomes of the pods: they are treated alike.

@@ -16,7 +16,7 @@ REPOSITORIES: Final[Mapping[str, str]] = {
     "sglang": "nvcr.io/nvidia/ai-dynamo/sglang-runtime",
     "trtllm": "nvcr.io/nvidia/ai-dynamo/tensorrtllm-runtime",
 }
-"""Repositories of the default images by engine (upstreams.md §2.8); the tag is the operator's release line."""
+"""Repositories of the default images by engine (sources §2.8); the tag is the operator's release line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Settings:
     def default_image(self, engine: str, line: Version) -> str:
         """The image of `engine` where a ModelDeployment names none, for an operator of release line `line`.
 
-        Runtime and operator should be of one minor version (upstreams.md §2.8).
+        Runtime and operator should be of one minor version (sources §2.8).
         """
         return self.default_images.get(engine) or f"{REPOSITORIES[engine]}:{line}"
 

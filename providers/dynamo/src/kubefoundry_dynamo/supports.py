@@ -20,10 +20,10 @@ from kubefoundry_sdk.provider.contract import Deployment, Schema
 MAX_LABEL: Final = 63
 """Longest Service name and longest label value of Kubernetes."""
 MAX_WITH_COMPONENT: Final = 45
-"""Longest name and component name together on 1.0 and 1.1, whether or not Grove is there (upstreams.md §2.3)."""
+"""Longest name and component name together on 1.0 and 1.1, whether or not Grove is there (sources §2.3)."""
 
 OWN_LABELS: Final = ("nvidia.com/dynamo-",)
-"""What the operator and its Services find pods by; it overwrites them (upstreams.md §2.4)."""
+"""What the operator and its Services find pods by; it overwrites them (sources §2.4)."""
 
 ROLE_FLAGS: Final[Mapping[str, tuple[str, ...]]] = {
     "vllm": vllm.ROLE_FLAGS,

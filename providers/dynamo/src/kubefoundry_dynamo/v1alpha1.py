@@ -1,4 +1,4 @@
-"""A graph as `nvidia.com/v1alpha1`: a map of services (upstreams.md §2.2)."""
+"""A graph as `nvidia.com/v1alpha1`: a map of services (sources §2.2)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _service(graph: Graph, component: Component, schema: Schema) -> Object:
     if component.role in ("prefill", "decode") and "subComponentType" in schema.features:
         service["subComponentType"] = component.role
     if "globalDynamoNamespace" not in schema.features:
-        # up to 0.6 all services must share one, and it is not of a Kubernetes namespace (upstreams.md §2.2);
+        # up to 0.6 all services must share one, and it is not of a Kubernetes namespace (sources §2.2);
         # the value is the one that later operators form themselves
         service["dynamoNamespace"] = f"{graph.namespace}-{graph.name}"
     if not graph.runtime.from_tag and "runtimeVersionOverride" in schema.features:

@@ -1,4 +1,4 @@
-"""A graph as `nvidia.com/v1beta1`: a list of components, each with a pod template (upstreams.md §2.2)."""
+"""A graph as `nvidia.com/v1beta1`: a list of components, each with a pod template (sources §2.2)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Dynamo versions: read from image tags and from what the installed CRD has.
 
 The CRD tells the operator's release line, the image tag the runtime's; they are told apart because worker flags
-follow the runtime (upstreams.md §2.8, §5.2).
+follow the runtime (sources §2.8, §5.2).
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class Runtime(NamedTuple):
 REPOSITORY: Final = re.compile(
     r"(^|/)ai-dynamo/[^/]+$|(^|/)(vllm|sglang|tensorrtllm)-runtime$|(^|/)dynamo-frontend$"
 )
-"""Repositories whose tags are Dynamo's versions: NVIDIA's, and mirrors that keep their names (upstreams.md §2.8)."""
+"""Repositories whose tags are Dynamo's versions: NVIDIA's, and mirrors that keep their names (sources §2.8)."""
 
 OLDEST_RUNTIME: Final = Version(0, 4)
-"""The oldest runtime whose worker flags are known here (upstreams.md §4.2)."""
+"""The oldest runtime whose worker flags are known here (sources §4.2)."""
 
 RELEASE_LINES: Final[tuple[tuple[str, Version], ...]] = (
     ("runtimeVersionOverride", Version(1, 4, 0)),
@@ -48,7 +48,7 @@ RELEASE_LINES: Final[tuple[tuple[str, Version], ...]] = (
     ("subComponentType", Version(0, 6, 1)),
 )
 """Newest first: a feature of the v1alpha1 CRD and a published release of the line that brought it
-(upstreams.md §2.1, §2.8; the CRDs of v0.4.1 to main of 2026-08)."""
+(sources §2.1, §2.8; the CRDs of v0.4.1 to main of 2026-08)."""
 STORAGE_V1BETA1_LINE: Final = Version(1, 5, 0)
 OLDEST_LINE: Final = Version(0, 4, 1)
 
@@ -76,8 +76,8 @@ def runtime_of(image: str, line: Version, assumed: Version, stated: Version | No
     """The runtime in `image`: as stated; else as its tag says (`1.0.1`, `v0.7.1-cuda12`); else `assumed`.
 
     A tag of another repository may be anybody's version: it counts where Dynamo has such a version for an operator
-    of release `line`. The operator reads strict semantic versions only and none beside a digest (upstreams.md §0
-    row 11).
+    of release `line`. The operator reads strict semantic versions only and none beside a digest (sources
+    §2.8).
     """
     reference, _, digest = image.partition("@")
     path, _, last = reference.rpartition("/")
@@ -92,7 +92,7 @@ def runtime_of(image: str, line: Version, assumed: Version, stated: Version | No
 
 
 def _plausible(version: Version, line: Version) -> bool:
-    """Runtime and operator should be of one minor version (upstreams.md §2.8); one major more is left to the bold."""
+    """Runtime and operator should be of one minor version (sources §2.8); one major more is left to the bold."""
     return OLDEST_RUNTIME <= version < Version(line.major + 2, 0)
 
 

@@ -52,7 +52,7 @@ def command_line(spec: ModelDeploymentSpec, server: LlamaCppServer) -> list[str]
     """The container's args; its command is the image's own.
 
     AIKit's runner takes the model as its first argument, `huggingface://org/model`, and hands the rest to LocalAI;
-    an AIKit image that holds its model is started with `run` (003 §4.2 example 2; KAITO website/docs/aikit.md).
+    an AIKit image that holds its model is started with `run` (sources §1.2).
     The address stands last and in one entry, because older runners read two entries for each option and fail where
     a switch ends the line.
     """

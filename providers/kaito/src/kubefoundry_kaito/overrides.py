@@ -1,6 +1,6 @@
 """`spec.provider.overrides` for KAITO.
 
-003 §4.15 has none. These three stand for what KAITO needs and no field of the spec can say.
+contract §2 has none. These three stand for what KAITO needs and no field of the spec can say.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ SELECTION_RULES: Final = (
         priority=100,
     ),
 )
-"""003 §4.4. The selector composes the reasons: whether KAITO is the only one depends on who else is registered.
+"""contract §5. The selector composes the reasons: whether KAITO is the only one depends on who else is registered.
 
 A disaggregated spec has no `resources.gpu` and is no CPU model (contract §5)."""
 
@@ -48,7 +48,7 @@ PODS: Final = Pods(
     makers=lambda workspace: [workspace["metadata"]["name"]],
     creation_events="involvedObject.kind=StatefulSet,reason=FailedCreate",
 )
-"""What KAITO's Services select by, templates and presets alike (seen of 0.12; upstreams.md §1.2)."""
+"""What KAITO's Services select by, templates and presets alike (seen of 0.12; sources §1.2)."""
 
 
 CONFIG: Final = Document("ConfigMap", ("data", preset.CONFIG_KEY), preset.as_yaml)

@@ -1,4 +1,4 @@
-"""What a Workspace cannot become in place: nearly anything else (facts/upstreams.md §1.3, §1.4).
+"""What a Workspace cannot become in place: nearly anything else (sources §1.3, §1.4).
 
 KAITO refuses changes of `resource` and `inference.preset`, stores those of `inference.template` without rolling them
 out, and reads the ConfigMap when its pod starts.

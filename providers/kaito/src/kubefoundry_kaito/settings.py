@@ -22,7 +22,7 @@ PROVISIONING: Final = "provisioning"
 """The setting's name among those that are read."""
 
 DEFAULT_IMAGES: Final[Mapping[str, str]] = {}
-"""Engine -> image. Empty by design: vllm without an image is a KAITO preset, llamacpp has no default (003 §4.15)."""
+"""Engine -> image. Empty by design: vllm without an image is a KAITO preset, llamacpp has no default."""
 
 
 @dataclass(frozen=True, slots=True)

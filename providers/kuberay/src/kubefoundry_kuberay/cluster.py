@@ -1,4 +1,4 @@
-"""`spec.rayClusterConfig`: the head, and a group of workers for each role (facts/upstreams.md §3.2, §3.6).
+"""`spec.rayClusterConfig`: the head, and a group of workers for each role (sources §3.2, §3.6).
 
 Ray's own autoscaler is on from the start, because KubeRay ignores a change of a group's `replicas` (its hash
 leaves them out): a new count reaches Serve through `serveConfigV2`, and Ray then adds or removes workers in the
@@ -29,7 +29,7 @@ TOLERATIONS_ANNOTATION: Final = f"{PREFIX}tolerations"
 """Digest of the tolerations on the pod templates: KubeRay 1.6 and later leave tolerations out of their hash."""
 
 _HEAD_PORTS: Final = (("gcs-server", 6379), ("dashboard", 8265), ("client", 10001), ("serve", 8000))
-"""Without a port called `serve` KubeRay makes no Serve Service (facts/upstreams.md §3.2)."""
+"""Without a port called `serve` KubeRay makes no Serve Service (sources §3.2)."""
 
 
 def ray_cluster(spec: ModelDeploymentSpec, head: Head, image: str, ray_version: str | None) -> dict[str, Any]:

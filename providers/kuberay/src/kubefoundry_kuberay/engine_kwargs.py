@@ -1,7 +1,7 @@
 """vLLM's keyword arguments from the spec: `engine.args` typed, the fields, and the parallel sizes.
 
 `ray.serve.llm` hands `engine_kwargs` to vLLM's engine arguments as they are: underscore names, and numbers and
-booleans as such, not as text (facts/upstreams.md §4.5).
+booleans as such, not as text (sources §4.5).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 Kwargs = dict[str, Any]
 
 KV_TRANSFER: Final = {"kv_connector": "NixlConnector", "kv_role": "kv_both"}
-"""How prefill hands its cache to decode, where engine.args do not say (facts/upstreams.md §4.5)."""
+"""How prefill hands its cache to decode, where engine.args do not say (sources §4.5)."""
 
 OWNED: Final = {
     "host": "Ray Serve listens for requests itself",

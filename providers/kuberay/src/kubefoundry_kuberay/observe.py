@@ -1,4 +1,4 @@
-"""The status of a RayService in our terms (facts/upstream-operators.md; facts/upstreams.md §3.5).
+"""The status of a RayService in our terms (sources §3.5).
 
 Running means that endpoints serve. KubeRay leaves Ready=True while an update fails, and says ValidationFailed
 while the old spec goes on serving: both are Running with the failure in the message.

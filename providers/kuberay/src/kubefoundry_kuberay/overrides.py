@@ -1,4 +1,4 @@
-"""`spec.provider.overrides` of this provider (003 §4.15)."""
+"""`spec.provider.overrides` of this provider (contract §2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The installed RayService CRD: whether it has what is rendered here (facts/upstreams.md §3.1).
+"""The installed RayService CRD: whether it has what is rendered here (sources §3.1).
 
 `v1` is served and stored by every KubeRay from 1.1 to 1.7. Of the fields that later releases added only
 `spec.suspend` is written, so it is the only feature.

@@ -1,4 +1,4 @@
-"""The RayService of a ModelDeployment (facts/upstreams.md §3.2)."""
+"""The RayService of a ModelDeployment (sources §3.2)."""
 
 from __future__ import annotations
 

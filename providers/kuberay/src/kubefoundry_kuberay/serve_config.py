@@ -1,4 +1,4 @@
-"""`spec.serveConfigV2`: the Ray Serve application, as YAML (facts/upstreams.md §4.5).
+"""`spec.serveConfigV2`: the Ray Serve application, as YAML (sources §4.5).
 
 Replica counts stand under `deployments`, not among the application's `args`: Serve takes a change of `args` for
 new code and replaces every replica, and only scales where `deployments[].num_replicas` changes

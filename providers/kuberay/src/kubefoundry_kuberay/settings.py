@@ -10,7 +10,7 @@ from typing import Final
 from kubefoundry_sdk.runtime import options
 
 DEFAULT_IMAGE: Final = "rayproject/ray-llm:2.56.0-py312-cu130"
-"""Ray with vLLM for engine `vllm` (facts/upstreams.md §4.5: the newest that KubeRay's samples name)."""
+"""Ray with vLLM for engine `vllm` (sources §4.5: the newest that KubeRay's samples name)."""
 
 OLDEST_RAY: Final = (2, 52)
 """First Ray release whose `ray.serve.llm` takes what is rendered here under the names that are rendered here.

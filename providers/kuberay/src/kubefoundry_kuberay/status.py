@@ -1,6 +1,6 @@
 """What a RayService's status says, read without trust: whatever is there, reading never raises.
 
-Fields and values: facts/upstreams.md §3.5 (KubeRay 1.1 to 1.7), facts/upstream-operators.md (seen running).
+Fields and values: sources §3.5 (KubeRay 1.1 to 1.7, seen running).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What KubeRay cannot deploy, beyond engine, mode and CPU/GPU (003 §8; facts/upstreams.md §3.3)."""
+"""What KubeRay cannot deploy, beyond engine, mode and CPU/GPU (contract §2; sources §3.3)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kubefoundry_sdk.provider import pod_labels
 from kubefoundry_sdk.provider.contract import Deployment, Schema
 
 MAX_NAME: Final = 47
-"""Characters of a RayService's name (facts/upstreams.md §3.3, KubeRay 1.4 and later)."""
+"""Characters of a RayService's name (sources §3.3, KubeRay 1.4 and later)."""
 
 _DNS_1035: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 

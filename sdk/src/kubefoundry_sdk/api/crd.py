@@ -1,6 +1,6 @@
 """The two CustomResourceDefinitions, made from the typed models and the rules.
 
-`python -m kubefoundry_sdk.api.crd DIR` writes them. They hold nothing newer than Kubernetes 1.26 (003 §5).
+`python -m kubefoundry_sdk.api.crd DIR` writes them. They hold nothing newer than Kubernetes 1.26 (contract §1).
 """
 
 from __future__ import annotations

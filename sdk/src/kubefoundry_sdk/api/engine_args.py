@@ -1,7 +1,7 @@
 """Entries of `engine.args`: one name of each flag, what repeats another field, and the GPUs asked for (contract §2).
 
 CEL cannot say this readably (spellings of a flag, basename of the id), so it stands in Python only: in the
-validating webhook and in the reconcile-time check. Source of the flags: 003 §15 and `facts/upstreams.md` §4.1.
+validating webhook and in the reconcile-time check. Source of the flags: sources §4.1.
 """
 
 from __future__ import annotations

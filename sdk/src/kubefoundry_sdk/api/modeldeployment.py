@@ -1,4 +1,4 @@
-"""ModelDeployment: the typed spec (003 §4.1 with the decisions of contract §2).
+"""ModelDeployment: the typed spec (contract §2).
 
 These models are the one source: the CRD, its defaults and its documentation are generated from them.
 Reading ignores unknown fields, because the API server prunes or keeps them by the CRD.

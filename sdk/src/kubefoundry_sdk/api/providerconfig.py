@@ -1,4 +1,4 @@
-"""InferenceProviderConfig: how a provider registers itself (003 §3.9)."""
+"""InferenceProviderConfig: how a provider registers itself (contract §5)."""
 
 from __future__ import annotations
 

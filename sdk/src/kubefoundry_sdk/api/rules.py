@@ -2,7 +2,7 @@
 
 The CEL text stands in the CRD (Kubernetes 1.26: no messageExpression, fieldPath or optionals), the Python
 predicate runs in the validating webhook and at reconcile time. Both see the spec with its defaults and without
-structural problems. Source: first table of 003 §8, its messages word for word, and contract §2.
+structural problems. Source: contract §2.
 
 A rule stands at a place without a default, because the API server holds a default to the rules at its place
 before it fills in the defaults inside it.

@@ -1,4 +1,4 @@
-"""The typed status of a ModelDeployment (003 §4.1; contract §3 says who writes which field)."""
+"""The typed status of a ModelDeployment (contract §3 says who writes which field)."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def _first(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def warnings(spec: Spec) -> list[str]:
-    """What a valid spec says in vain (003 §8)."""
+    """What a valid spec says in vain (contract §2)."""
     complete = default(spec)
     told = []
     if complete["model"]["source"] == "custom" and complete["model"].get("servedName"):

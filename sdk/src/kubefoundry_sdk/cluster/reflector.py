@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 BACKOFF: Final = (0.1, 0.2, 0.5, 1.0, 1.0, 2.0)
 """Seconds between attempts while the server does not answer; short, so that a restarted one is seen at once
-(facts: kopf's default of up to 21 s left objects unattended for 7.5 s)."""
+(docs/event-sources.md: kopf's default of up to 21 s left objects unattended for 7.5 s)."""
 
 WATCH_SECONDS: Final = (480, 600)
 """How long the server is asked to keep a watch, drawn at random so that they do not all end together."""

@@ -1,4 +1,4 @@
-"""The provider's InferenceProviderConfig: registered at start, kept alive by a heartbeat (003 §3.9, contract §5)."""
+"""The provider's InferenceProviderConfig: registered at start, kept alive by a heartbeat (contract §5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics that every component has (003 §9); a component declares its own beside its code."""
+"""Metrics that every component has (contract §6); a component declares its own beside its code."""
 
 from __future__ import annotations
 

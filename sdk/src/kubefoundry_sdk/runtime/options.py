@@ -44,7 +44,7 @@ def parser(program: str, description: str) -> argparse.ArgumentParser:
 
 
 FINALIZER_TIMEOUT: Final = 300.0
-"""Seconds that a clean-up upstream gets from deletionTimestamp on (003 §4.7)."""
+"""Seconds that a clean-up upstream gets from deletionTimestamp on (contract §4.2)."""
 
 
 def finalizer_timeout(to: argparse.ArgumentParser) -> None:

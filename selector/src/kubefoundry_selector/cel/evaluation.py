@@ -1,7 +1,7 @@
 """cel-python's evaluator with a budget, strict `has()`, short-circuit logic and macros of its own.
 
 cel-python 0.5 cannot be interrupted, evaluates both sides of `||`, lets an error inside a macro escape from
-`|| true`, and its `has()` hides every failure (facts/python-stack §4.2, §4.4); these parts are replaced here.
+`|| true`, and its `has()` hides every failure (sources §6.1); these parts are replaced here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kubefoundry_selector.cel.functions import IMPLEMENTATIONS, TYPE_NAMES
 from kubefoundry_selector.cel.source import MACROS, Node
 
 MAX_STEPS: Final = 2000
-"""Steps of one evaluation (facts/python-stack §4.4); shipped rules need at most 30."""
+"""Steps of one evaluation (sources §6.1); shipped rules need at most 30."""
 MAX_CELLS: Final = 4096
 """Size of a value that a rule builds: elements, and one more for each 64 characters of text."""
 TEXT_PER_CELL: Final = 64

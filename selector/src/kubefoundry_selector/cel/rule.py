@@ -92,9 +92,7 @@ def match(rule: Rule, variables: Environment) -> bool | Failure:
         return Failure(str(error.args[0]))
     except RecursionError:
         return Failure("it is nested too deeply")
-    except (
-        Exception
-    ) as error:  # cel-python raises ValueError, MemoryError and others (facts/python-stack §4.2)
+    except Exception as error:  # cel-python raises ValueError, MemoryError and others (sources §6.1)
         return Failure(f"{type(error).__name__}: {error}")
     if not isinstance(value, BoolType):
         return Failure("it gives no bool")

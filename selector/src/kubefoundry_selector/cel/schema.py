@@ -112,7 +112,7 @@ VARIABLES: Final[Mapping[str, Type]] = {
 def to_cel(value: Any, declared: Type) -> Any:
     """A JSON value as a CEL value of the declared type.
 
-    An integer field stays an integer when JSON carries `2.0` (facts/python-stack §4.2); null and undeclared
+    An integer field stays an integer when JSON carries `2.0` (sources §6.1); null and undeclared
     fields are left out, as the API server prunes them.
     """
     match declared, value:

@@ -1,6 +1,6 @@
 """From the text of a rule to its syntax tree, within bounds that keep every later step short.
 
-The bounds are those measured in facts/python-stack §4.4; K8s' own limits would admit rules that cel-python
+The bounds are those measured in sources §6.1; K8s' own limits would admit rules that cel-python
 evaluates for minutes.
 """
 

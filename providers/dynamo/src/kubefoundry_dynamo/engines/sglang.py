@@ -1,4 +1,4 @@
-"""The command line of `dynamo.sglang` (upstreams.md §2.7, §4.1, §4.3)."""
+"""The command line of `dynamo.sglang` (sources §2.7, §4.1, §4.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line of `dynamo.vllm` (upstreams.md §2.7, §4.1, §4.2)."""
+"""The command line of `dynamo.vllm` (sources §2.7, §4.1, §4.2)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""A Secret that a ModelDeployment names and that does not exist: the Event `SecretNotFound` (003 §9).
+"""A Secret that a ModelDeployment names and that does not exist: the Event `SecretNotFound` (contract §3).
 
-Only metadata is asked for, so the content never leaves the API server (003 §10). RBAC cannot grant less than `get`
-on Secrets, so providers may not by default: the overlay manifests/secret-check grants it.
-"""
+Only metadata is asked for, so the content never leaves the API server (contract §3). RBAC cannot grant less than
+`get` on Secrets, so providers may not by default: the overlay manifests/secret-check grants it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the upstream operator still answers: `StaleStatus` (003 §13.4).
+"""Whether the upstream operator still answers: `StaleStatus` (contract §3).
 
 Stale is a status that for five minutes is absent, speaks of an older generation, or is that of an operator that is
 seen to be down. A model that takes long to load and an idle healthy one are neither: their operator has acknowledged
@@ -13,7 +13,7 @@ from typing import Any, Final
 from kubefoundry_sdk.api.kinds import Object
 
 THRESHOLD: Final = 300.0
-"""Seconds (003 §13.4)."""
+"""Seconds (contract §3)."""
 
 
 def acknowledged(live: Object, *, serving: bool = False) -> bool:

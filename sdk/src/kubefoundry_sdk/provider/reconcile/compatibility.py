@@ -1,6 +1,6 @@
 """Whether a provider can serve a deployment: capabilities, overrides, and what the provider itself refuses.
 
-Texts of the capability checks are those of 003 §8, second table.
+Texts of the capability checks are those of contract §2, second table.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def check(provider: Provider, deployment: Deployment, schema: Schema | None) -> 
 
 
 def capability_problems(provider: Provider, spec: ModelDeploymentSpec) -> list[str]:
-    """What the provider's capabilities rule out (003 §8)."""
+    """What the provider's capabilities rule out (contract §2)."""
     can = provider.capabilities
     problems = []
     if spec.engine.type not in can.engines:
@@ -47,7 +47,7 @@ def capability_problems(provider: Provider, spec: ModelDeploymentSpec) -> list[s
     aggregated = spec.serving.mode == "aggregated"
     if aggregated and spec.gpu_count == 0 and not can.cpu_support:
         problems.append(f"{provider.title} requires GPU (set resources.gpu.count > 0)")
-    # In disaggregated mode the components have GPUs, always (003 §8).
+    # In disaggregated mode the components have GPUs, always (contract §2).
     if (spec.gpu_count > 0 or not aggregated) and not can.gpu_support:
         problems.append(f"{provider.title} does not support GPU (set resources.gpu.count to 0)")
     return problems

@@ -1,4 +1,4 @@
-"""`spec.provider.overrides` against the provider's typed form (003 §4.15)."""
+"""`spec.provider.overrides` against the provider's typed form (contract §2)."""
 
 from __future__ import annotations
 

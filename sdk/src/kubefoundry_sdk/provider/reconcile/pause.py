@@ -1,4 +1,4 @@
-"""Annotation `kubefoundry.ai/reconcile-paused: "true"`: nothing upstream is touched (003 §4.6, contract §4.3)."""
+"""Annotation `kubefoundry.ai/reconcile-paused: "true"`: nothing upstream is touched (contract §4.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in the way of writing upstream: no usable CRD (contract §4.8), or another's object (§4.10)."""
+"""What stands in the way of writing upstream: no usable CRD (contract §4.8), or another's object (contract §4.10)."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ _PASSING: Final = frozenset({"DryRun", "Recreating", "WaitingForCleanup", "Termi
 
 
 def transitions(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Told]:
-    """Events (type, reason, note) for what changed between two statuses, one for each transition (003 §9)."""
+    """Events (type, reason, note) for what changed between two statuses, one for each transition (contract §4.16)."""
     told: list[Told] = []
     old = {item["type"]: item for item in before.get("conditions") or ()}
     for item in after.get("conditions") or ():

@@ -1,4 +1,4 @@
-"""Whether the upstream operator is up, as far as this provider's account lets it see (003 §13.4).
+"""Whether the upstream operator is up, as far as this provider's account lets it see (contract §3).
 
 Looked at are its Deployment and the Lease of its leader election, in the namespaces that an administrator has named
 or labelled (`trusted_namespaces`). Where that is not permitted, or nothing of these names is there, nothing is said.

@@ -225,7 +225,7 @@ async def _store(client: Client, kind: Kind, store: Store, obj: Object, *, manag
 async def _apply(
     client: Client, kind: Kind, obj: Object, *, manager: str, exists: bool, dry_run: bool = False
 ) -> Object:
-    """Force only where the object is known to be ours: upstream operators take fields over (facts, KubeRay 1)."""
+    """Force only where the object is known to be ours: upstream operators take fields over (sources §3.6)."""
     body = obj if exists else {**obj, "metadata": {**obj["metadata"], "resourceVersion": ABSENT}}
     try:
         return await client.apply(kind, body, manager=manager, force=exists, dry_run=dry_run)

@@ -15,7 +15,7 @@ from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 
 IDENTITY: Final = ("model.id", "model.source", "engine.type", "serving.mode")
-"""Fields whose change deletes and recreates (003 §4.11; `provider.name` is a hand-over instead)."""
+"""Fields whose change deletes and recreates (contract §4; `provider.name` is a hand-over instead)."""
 
 _MISSING: Final = object()
 

@@ -34,7 +34,7 @@ def dress(rendered: Object, deployment: Deployment, provider: str, image: str | 
     """The object as it is applied: namespace, owner, labels, annotations, and the record of all that.
 
     image: the one that serves, for the record.
-    Labels (003 §4.12): those of the ModelDeployment under `kubefoundry.ai/`, and which provider made it.
+    Labels (contract §7): those of the ModelDeployment under `kubefoundry.ai/`, and which provider made it.
     """
     obj = copy.deepcopy(rendered)
     meta = obj["metadata"]
