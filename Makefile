@@ -1,4 +1,4 @@
-# The project's commands. Needed: Python >= 3.11 with venv, make; everything else is brought here.
+# The project's commands. Needed: Python >= 3.11 with venv, make; make installs everything else.
 SHELL := /bin/sh
 PYTHON ?= python3
 VENV := .venv
@@ -69,11 +69,12 @@ test-ray: setup ## serveConfigV2 against Ray's own classes, in an environment of
 	build/ray/bin/python -m pip install --quiet --disable-pip-version-check --no-deps ./sdk ./providers/kuberay
 	build/ray/bin/python -m pytest -p no:cacheprovider -c /dev/null --rootdir . --noconftest providers/kuberay/tests/test_ray_schema.py
 
-lint: setup ## ruff, mypy --strict, import boundaries
+lint: setup ## ruff, mypy --strict, import boundaries, the word list
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(SOURCES)
 	$(BIN)/lint-imports
+	$(BIN)/python docs/words.py
 
 behaviours: setup ## runs the tests of what is promised, and prints each promise with its outcome
 	@devcluster/build > /dev/null

@@ -88,7 +88,7 @@ def _table(found: dict[str, list[dict[str, float]]]) -> str:
         "# kopf and the reflector as event source",
         "",
         f"{OBJECTS} ModelDeployments, medians of {ROUNDS} runs, in turn, on one control plane. Made by",
-        "`python -m benchmarks.event_sources`; why the reflector is used stands in `docs/architecture.md`.",
+        "`python -m benchmarks.event_sources`; why the reflector is used is in `docs/architecture.md`.",
         "",
         "| | kopf | reflector |",
         "|---|---|---|",

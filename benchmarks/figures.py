@@ -1,4 +1,4 @@
-"""A measured figure, and what it is held against."""
+"""A measured figure, and what it is compared with."""
 
 from __future__ import annotations
 

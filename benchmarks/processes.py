@@ -13,7 +13,7 @@ TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 def cpu_seconds(pid: int) -> float:
     """User and system time since the process began."""
-    # the command's name stands in parentheses and may hold spaces
+    # the command's name is in parentheses and may hold spaces
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 

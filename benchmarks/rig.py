@@ -64,7 +64,7 @@ class Sightings:
         self.last_change = time.perf_counter()
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[float]]] = []
 
-    def replace(self, objects: Iterator[Object], resource_version: str, *, anew: bool) -> None:
+    def replace(self, objects: Iterator[Object], resource_version: str, *, rewound: bool) -> None:
         for obj in objects:
             self.put(obj)
 

@@ -17,10 +17,10 @@ IMAGES: tuple[str, str] = ("example.com/engine:2.54.0", "example.com/engine:2.55
 async def upgraded(rig: Rig, n: int) -> Section:
     """Section j: n that are Running, and each provider started again with another default image."""
     say(f"j. upgrade of the providers over {n}")
-    shims = [rig.suite.components[provider] for provider in UPSTREAM]
-    before = [shim.environment for shim in shims]
+    components = [rig.suite.components[provider] for provider in UPSTREAM]
+    before = [component.environment for component in components]
     old, new = IMAGES
-    _restart(shims, old)
+    _restart(components, old)
     namespace = await rig.namespace()
     providers = list(UPSTREAM)
     await rig.run_all(
@@ -28,7 +28,7 @@ async def upgraded(rig: Rig, n: int) -> Section:
     )
     stood = _upstream(rig, namespace)
     start, began = position(rig), time.perf_counter()
-    _restart(shims, new)
+    _restart(components, new)
     # Turns are taken in order: when a later one runs, all have had theirs.
     await rig.run_all([deployment(f"later-{provider}", namespace, GPU, provider) for provider in providers])
     taken = time.perf_counter() - began
@@ -41,11 +41,11 @@ async def upgraded(rig: Rig, n: int) -> Section:
     )
     later = len(providers)
     await rig.clear(namespace)
-    for shim, environment in zip(shims, before, strict=True):
-        shim.stop()
-        shim.environment = environment
-        shim.start()
-        shim.wait_ready()
+    for component, environment in zip(components, before, strict=True):
+        component.stop()
+        component.environment = environment
+        component.start()
+        component.wait_ready()
     return Section(
         "j",
         f"Upgrade of the providers over {n} that serve",
@@ -67,13 +67,13 @@ async def upgraded(rig: Rig, n: int) -> Section:
     )
 
 
-def _restart(shims: list[Component], image: str) -> None:
-    for shim in shims:
-        shim.stop()
-        shim.environment = {**shim.environment, "KUBEFOUNDRY_DEFAULT_IMAGE": f"vllm={image}"}
-        shim.start()
-    for shim in shims:
-        shim.wait_ready()
+def _restart(components: list[Component], image: str) -> None:
+    for component in components:
+        component.stop()
+        component.environment = {**component.environment, "KUBEFOUNDRY_DEFAULT_IMAGE": f"vllm={image}"}
+        component.start()
+    for component in components:
+        component.wait_ready()
 
 
 def _upstream(rig: Rig, namespace: str) -> dict[tuple[str, Key], tuple[str, int]]:

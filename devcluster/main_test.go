@@ -38,7 +38,7 @@ func TestWrongCommandLines(t *testing.T) {
 		{[]string{"devcluster", "sideways"}, `no command "sideways"`},
 		{[]string{"devcluster", "up"}, "--dir is needed"},
 		{[]string{"devcluster", "up", "--dir", "d", "x"}, `unexpected argument "x"`},
-		{[]string{"devcluster", "up", "--dir", "d", "--audit-level", "All"}, `"All" is none of`},
+		{[]string{"devcluster", "up", "--dir", "d", "--audit-level", "All"}, `"All" is not one of`},
 		{[]string{"devcluster", "up", "--dir", "d", "--crds", "/nonexistent"}, "/nonexistent"},
 		{[]string{"devcluster", "down"}, "--dir is needed"},
 	} {

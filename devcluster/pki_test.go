@@ -92,7 +92,7 @@ func TestKeysArePrivate(t *testing.T) {
 	}
 }
 
-// A PKI that was not written to its end is of no use and is made anew; a whole
+// A PKI that was not written to its end is of no use and is recreated; a whole
 // one is kept.
 func TestPKIIsKeptOnceComplete(t *testing.T) {
 	l := newTestLayout(t)

@@ -21,7 +21,7 @@ type process struct {
 	logPath  string
 	cmd      *exec.Cmd
 	done     chan struct{} // closed when it is gone and reaped
-	expected atomic.Bool   // set before it is told to stop
+	expected atomic.Bool   // set before it is asked to stop
 }
 
 // startProcess starts a child and reports its end on exits.

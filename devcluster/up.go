@@ -48,7 +48,7 @@ func parseUp(args []string, stderr io.Writer) (options, error) {
 		return o, fmt.Errorf("unexpected argument %q", set.Arg(0))
 	}
 	if !slices.Contains(auditLevels, o.auditLevel) {
-		return o, fmt.Errorf("--audit-level %q is none of %s", o.auditLevel, strings.Join(auditLevels, ", "))
+		return o, fmt.Errorf("--audit-level %q is not one of %s", o.auditLevel, strings.Join(auditLevels, ", "))
 	}
 	var err error
 	o.layout, err = newLayout(dir)
@@ -81,7 +81,7 @@ func definitionFiles(path string) ([]string, error) {
 	return files, nil
 }
 
-// up runs a control plane until it is told to stop, and returns the exit code.
+// up runs a control plane until it is asked to stop, and returns the exit code.
 func up(args []string, stdout, stderr io.Writer) int {
 	say := func(format string, a ...any) { fmt.Fprintf(stderr, "devcluster: "+format+"\n", a...) }
 	o, err := parseUp(args, stderr)

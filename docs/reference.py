@@ -16,7 +16,7 @@ OURS = """\
 # Fields of the two resources
 
 Generated from `crds/` by `make docs`; `kubectl explain md.spec` says the same. API group `kubefoundry.ai`, version
-`v1alpha1`. What refuses an object stands under *Rules*, in the words of the refusal.
+`v1alpha1`. What refuses an object is under *Rules*, in the words of the refusal.
 """
 
 LLAMASTACK = """\

@@ -45,7 +45,7 @@ GOOD: dict[str, Any] = {"model": {"id": "org/model"}, "engine": {"type": "llamac
         ),
     ],
 )
-def test_a_transition_is_told_once(
+def test_a_transition_is_reported_once(
     spec: dict[str, Any], surroundings: Surroundings, expected: list[Announcement]
 ) -> None:
     deployment = {"metadata": {"name": "m", "namespace": "n", "generation": 1}, "spec": spec}
@@ -73,7 +73,7 @@ DOWN = Health("UpstreamOperatorDown", "down")
         ),
     ],
 )
-def test_the_health_of_the_provider_is_told_once(
+def test_the_health_of_the_provider_is_reported_once(
     before: Health | None, now: Health | None, expected: list[Announcement]
 ) -> None:
     def decided(live: dict[str, Any], health: Health | None) -> dict[str, Any]:

@@ -144,7 +144,7 @@ async def test_what_is_no_review_gets_an_answer(path: str, body: bytes, status: 
             assert answer.status == status
 
 
-def test_a_taken_port_is_told_at_once() -> None:
+def test_a_taken_port_is_reported_at_once() -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()

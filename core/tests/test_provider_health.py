@@ -1,4 +1,4 @@
-"""When a provider counts as lost, when as back, and what its deployments are told; by a clock that the test moves."""
+"""When a provider counts as lost, when as back, and what its deployments report; the test moves the clock."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def standing(status: str, reason: str) -> dict[str, Any]:
         pytest.param(standing("False", LOST), None, Health("HeartbeatLost", "now"), None, id="no provider"),
     ],
 )
-def test_what_a_deployment_is_told(
+def test_what_a_deployment_is_reported(
     live: dict[str, Any] | None,
     provider: str | None,
     health: Health | None,

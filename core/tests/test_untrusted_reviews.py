@@ -87,7 +87,7 @@ def test_more_maps_and_lists_than_can_be_held_are_refused(path: str) -> None:
     assert response["allowed"] is False
     assert response["status"]["message"] == (
         f"the object cannot be checked: it holds more than {MOST} maps and lists; "
-        "simplify it, or delete it and create it anew"
+        "simplify it, or delete it and recreate it"
     )
 
 
@@ -327,7 +327,7 @@ async def status_of(url: str, trust: ssl.SSLContext) -> int | None:
         return None
 
 
-def test_an_authority_that_cannot_be_read_is_told_at_the_start(tmp_path: Path) -> None:
+def test_an_authority_that_cannot_be_read_is_reported_at_the_start(tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_text("no certificate")
 
     for path in (tmp_path / "ca.crt", tmp_path / "none"):

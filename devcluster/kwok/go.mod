@@ -1,4 +1,4 @@
-// KWOK, which plays nodes and kubelets; built by ../build kwok.
+// KWOK, which simulates nodes and kubelets; built by ../build kwok.
 module kubefoundry.ai/devcluster/kwok
 
 go 1.26.0

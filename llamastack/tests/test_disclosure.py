@@ -1,4 +1,4 @@
-"""What of a server's settings stands in the status: never the value of a variable that may be a secret."""
+"""What of a server's settings is in the status: never the value of a variable that may be a secret."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def external(config: Any) -> dict[str, Any]:
     ids=["list", "part of a text", "another type", "no variable", "redacted", "left out", "shorter"],
 )
 @pytest.mark.parametrize("variable", [SECRET, PLAIN], ids=["secret", "plain"])
-def test_a_provider_of_the_cr_is_told_as_the_cr_has_it(
+def test_a_provider_of_the_cr_is_reported_as_the_cr_has_it(
     make: Make, variable: Any, written: Any, config: Any, told: Any
 ) -> None:
     cr = make(containerSpec={"env": [variable]}, externalProviders=external(written))
@@ -48,7 +48,7 @@ def test_a_provider_of_the_cr_is_told_as_the_cr_has_it(
     assert shown == running(told)
 
 
-def test_a_model_deployment_is_told_as_the_cr_has_it(make: Make) -> None:
+def test_a_model_deployment_is_reported_as_the_cr_has_it(make: Make) -> None:
     models = [{"name": "echo", "config": {"api_token": "${env.KEY}"}}]
     cr = make(containerSpec={"env": [SECRET]}, modelDeployments=models)
 
@@ -63,7 +63,7 @@ def test_a_model_deployment_is_told_as_the_cr_has_it(make: Make) -> None:
     ids=["secret", "plain"],
 )
 @pytest.mark.parametrize("other", [{"provider_id": "base"}, {"api": "safety"}], ids=["id", "API"])
-def test_texts_of_other_providers_are_told_where_no_variable_is_secret(
+def test_texts_of_other_providers_are_reported_where_no_variable_is_secret(
     make: Make, variable: Any, told: Any, other: Any
 ) -> None:
     """Their configuration is not the CR's: which variables it names is not known."""

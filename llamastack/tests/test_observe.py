@@ -1,4 +1,4 @@
-"""Which pods count, and what is told of one that does not start."""
+"""Which pods count, and what is reported of one that does not start."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def test_phase(
 
 
 @pytest.mark.accept("FR-028")
-def test_a_provider_that_is_asked_for_no_longer_has_no_row(make: Make) -> None:
+def test_a_provider_that_is_no_longer_requested_has_no_row(make: Make) -> None:
     before = report.status(Seen(make(externalProviders=PROVIDERS)), {}, BEFORE)
 
     after = report.status(Seen(make()), before, NOW)

@@ -63,7 +63,7 @@ async def first_answer(asked: str) -> ServerPoll:
     return poll
 
 
-async def test_what_a_server_lists_is_told_once(url: str) -> None:
+async def test_what_a_server_lists_is_reported_once(url: str) -> None:
     answer = (await first_answer(url)).answer(KEY)
 
     assert answer is not None
@@ -205,7 +205,7 @@ async def test_an_answer_that_is_compressed_is_refused() -> None:
     assert "compressed" in answer.problem
 
 
-async def test_a_fault_of_ours_in_one_answer_keeps_nobody_else_from_being_asked(
+async def test_an_internal_error_with_one_answer_keeps_nobody_else_from_being_asked(
     url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fails(item: Any) -> Any:

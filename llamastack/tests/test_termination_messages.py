@@ -21,5 +21,5 @@ from kubefoundry_llamastack.observe.containers import _facts
         ('{"warnings": "w"}', {}),
     ],
 )
-def test_only_texts_are_told(text: str, expected: dict[str, str]) -> None:
+def test_only_texts_are_reported(text: str, expected: dict[str, str]) -> None:
     assert _facts(text) == expected

@@ -46,5 +46,5 @@ def test_an_upstream_that_tells_no_generation_is_believed() -> None:
         ({"observedGeneration": 5, "conditions": [{"type": "Ready", "observedGeneration": 3}]}, 3),
     ],
 )
-def test_the_generation_that_was_told(status: dict[str, Any], expected: int) -> None:
+def test_the_generation_that_was_reported(status: dict[str, Any], expected: int) -> None:
     assert generation_told(status, 5) == expected

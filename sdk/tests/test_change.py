@@ -59,14 +59,14 @@ def container(name: str, image: str, **more: Any) -> dict[str, Any]:
             {"containers": [container("main", "v2")]},
             {"containers": [container("main", "v2", env=[{"name": "A", "value": "1"}])]},
             {"containers": [container("main", "v1", env=[{"name": "A", "value": "1"}])]},
-            id="items of a list are told apart by their name",
+            id="items of a list are matched by their name",
         ),
         pytest.param(
             {"groups": [{"groupName": "gpu", "image": "v1", "replicas": 1}]},
             {"groups": [{"groupName": "gpu", "image": "v2", "replicas": 1}]},
             {"groups": [{"groupName": "gpu", "image": "v2", "replicas": 3}]},
             {"groups": [{"groupName": "gpu", "image": "v1", "replicas": 3}]},
-            id="objects without a name are told apart by their place",
+            id="objects without a name are matched by their place",
         ),
         pytest.param(
             {"env": [{"name": "A", "value": "1"}]},

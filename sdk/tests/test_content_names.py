@@ -19,7 +19,7 @@ KEY = "config.yaml"
 PLAIN = "m-config"
 
 
-def shim(*, by_content: bool = True, **defaults: Any) -> Provider:
+def subject(*, by_content: bool = True, **defaults: Any) -> Provider:
     """A provider whose main object names a ConfigMap, in which the context length and some defaults stand."""
 
     def render(asked: Deployment, schema: Schema) -> Rendered:
@@ -63,7 +63,7 @@ def content(todo: Plan) -> Any:
 
 
 def test_the_object_names_the_helper_that_is_made_for_it() -> None:
-    todo = planned(context(1), shim=shim())
+    todo = planned(context(1), subject=subject())
 
     (helper,) = todo.helpers
     assert helper["metadata"]["name"] == name(todo)
@@ -72,9 +72,9 @@ def test_the_object_names_the_helper_that_is_made_for_it() -> None:
 
 
 def test_another_content_is_another_object_beside_the_old_one() -> None:
-    before = planned(context(1), shim=shim())
+    before = planned(context(1), subject=subject())
 
-    todo = planned(context(2), before, shim())
+    todo = planned(context(2), before, subject())
 
     assert name(todo) != name(before)
     assert [obj["metadata"]["name"] for obj in todo.changed] == [name(todo), "m"]
@@ -83,15 +83,17 @@ def test_another_content_is_another_object_beside_the_old_one() -> None:
 
 
 def test_the_content_of_before_has_the_name_of_before() -> None:
-    first = planned(context(1), shim=shim())
-    second = planned(context(2), first, shim())
+    first = planned(context(1), subject=subject())
+    second = planned(context(2), first, subject())
 
-    assert name(planned(context(1), second, shim())) == name(first)
+    assert name(planned(context(1), second, subject())) == name(first)
 
 
-@pytest.mark.parametrize("newer", [shim(), shim(added=True)], ids=["as it renders", "with other defaults"])
+@pytest.mark.parametrize(
+    "newer", [subject(), subject(added=True)], ids=["as it renders", "with other defaults"]
+)
 def test_what_an_earlier_provider_named_keeps_its_name_until_its_content_changes(newer: Provider) -> None:
-    old = planned(context(1), shim=shim(by_content=False))
+    old = planned(context(1), subject=subject(by_content=False))
     assert name(old) == PLAIN
 
     same = planned(context(1), old, newer)
@@ -106,27 +108,27 @@ def test_what_an_earlier_provider_named_keeps_its_name_until_its_content_changes
 
 
 def test_a_newer_providers_defaults_come_with_no_change_of_the_users() -> None:
-    before = planned(context(1), shim=shim(seats=1))
+    before = planned(context(1), subject=subject(seats=1))
 
-    todo = planned(context(2), before, shim(seats=9, more=1))
+    todo = planned(context(2), before, subject(seats=9, more=1))
 
     assert content(todo) == {"context": 2, "seats": 1}
 
 
 def test_a_helper_that_somebody_deleted_is_made_under_its_name() -> None:
-    before = replace(planned(context(1), shim=shim(by_content=False)), helpers=[])
+    before = replace(planned(context(1), subject=subject(by_content=False)), helpers=[])
 
-    todo = planned(context(1), before, shim(added=True))
+    todo = planned(context(1), before, subject(added=True))
 
     assert [obj["metadata"]["name"] for obj in todo.changed] == [PLAIN]
     assert todo.recreate is None
 
 
 def test_a_helper_that_somebody_changed_is_put_back_under_its_name() -> None:
-    before = planned(context(1), shim=shim())
+    before = planned(context(1), subject=subject())
     before.helpers[0]["data"] = {KEY: "context: 7"}
 
-    todo = planned(context(1), before, shim())
+    todo = planned(context(1), before, subject())
 
     assert [obj["metadata"]["name"] for obj in todo.changed] == [name(before)]
     assert todo.repairs == [(todo.helpers[0], (f"data.{KEY}",))]
@@ -134,11 +136,11 @@ def test_a_helper_that_somebody_changed_is_put_back_under_its_name() -> None:
 
 
 def test_helpers_of_refused_tries_do_not_count() -> None:
-    before = planned(context(1), shim=shim())
-    refused = planned(context(9), before, shim())
+    before = planned(context(1), subject=subject())
+    refused = planned(context(9), before, subject())
     left = replace(before, helpers=[*before.helpers, *refused.helpers])
 
-    todo = planned(context(1), left, shim())
+    todo = planned(context(1), left, subject())
 
     assert (todo.changed, todo.recreate, name(todo)) == ([], None, name(before))
 
@@ -156,7 +158,7 @@ def test_no_helper_that_stands_is_ever_given_another_content(
     live: Plan | None = None
     for length, replicas, by_content, default in steps:
         asked = context(length, replicas)
-        todo = planned(asked, live, shim(by_content=by_content or live is not None, default=default))
+        todo = planned(asked, live, subject(by_content=by_content or live is not None, default=default))
 
         assert content(todo)["context"] == length
         assert name(todo) == todo.helpers[0]["metadata"]["name"]

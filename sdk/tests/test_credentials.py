@@ -1,4 +1,4 @@
-"""Credentials: what cannot be used is told in one line."""
+"""Credentials: what cannot be used is reported in one line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ users: [{name: u, user: {}}]
 @pytest.mark.parametrize(
     "text", ["a: [b", "hello", "", "{}"], ids=["no YAML", "no map", "empty", "no context"]
 )
-def test_a_broken_kubeconfig_is_told_in_one_line(tmp_path: Path, text: str) -> None:
+def test_a_broken_kubeconfig_is_reported_in_one_line(tmp_path: Path, text: str) -> None:
     (tmp_path / "config").write_text(text)
 
     with pytest.raises(
@@ -30,7 +30,7 @@ def test_a_broken_kubeconfig_is_told_in_one_line(tmp_path: Path, text: str) -> N
     assert "\n" not in str(told.value)
 
 
-def test_a_folder_or_a_broken_authority_is_told(tmp_path: Path) -> None:
+def test_a_folder_or_a_broken_authority_is_reported(tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_text("no certificate")
     (tmp_path / "config").write_text(WITH_AUTHORITY % (tmp_path / "ca.crt"))
 

@@ -34,7 +34,7 @@ def test_only_what_the_user_changed_is_changed() -> None:
 
 def test_a_text_that_stays_stays_as_it_was_written() -> None:
     assert rebased("{a: 1}   # mine", {"a": 2}, {"a": 2}) == "{a: 1}   # mine"
-    # The user asks for what stands there already.
+    # The user asks for what is there already.
     assert rebased("{a: 3}   # mine", {"a": 2}, {"a": 3}) == "{a: 3}   # mine"
 
 

@@ -1,4 +1,4 @@
-"""When a failed write is told and when it is tried again."""
+"""When a failed write is reported and when it is tried again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def note(failures: Failures, error: Exception, now: float, mark: str = "a") -> t
 
 
 @pytest.mark.parametrize("error", [PASSING, ApiError(403, "Forbidden", "roles not read yet")])
-def test_an_error_that_may_pass_is_told_when_it_comes_twice(error: Exception) -> None:
+def test_an_error_that_may_pass_is_reported_when_it_comes_twice(error: Exception) -> None:
     failures = Failures()
 
     first, delay = note(failures, error, 0.0)
@@ -38,7 +38,7 @@ def test_an_error_that_may_pass_is_told_when_it_comes_twice(error: Exception) ->
 
 
 @pytest.mark.parametrize("error", [ApiError(422, "Invalid", "no"), ZeroDivisionError("x")])
-def test_what_cannot_pass_is_told_at_once(error: Exception) -> None:
+def test_what_cannot_pass_is_reported_at_once(error: Exception) -> None:
     report, _ = note(Failures(), error, 0.0)
 
     assert report.stop == STOP
@@ -62,7 +62,7 @@ def test_a_server_that_asks_to_wait_is_obeyed_for_so_long(asked: float, delay: f
     assert note(Failures(), error, 0.0)[1] == delay
 
 
-def test_a_change_is_tried_at_once_and_begins_anew() -> None:
+def test_a_change_is_tried_at_once_and_begins_again() -> None:
     failures = Failures()
     note(failures, PASSING, 0.0)
     note(failures, PASSING, 0.0)

@@ -40,7 +40,7 @@ def test_the_wait_ends_after_the_time_from_its_first_sight() -> None:
 
 @pytest.mark.parametrize(
     ("key", "what"),
-    [(("n", "other"), WHAT), (KEY, ("made anew", "dynamo")), (KEY, ("u", "kuberay")), (KEY, ("u",))],
+    [(("n", "other"), WHAT), (KEY, ("recreated", "dynamo")), (KEY, ("u", "kuberay")), (KEY, ("u",))],
 )
 def test_another_object_or_holder_gets_its_own_time(key: tuple[str, str], what: tuple[str, ...]) -> None:
     waits = Waits(TIMEOUT)

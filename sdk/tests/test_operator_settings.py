@@ -20,7 +20,7 @@ def read(obj: Object) -> Mapping[str, str]:
 
 
 def settings(**stated: str) -> tuple[OperatorSettings, list[Mapping[str, str]]]:
-    """Nothing known yet; the second is what was known at each change that was told."""
+    """Nothing known yet; the second is what was known at each change that was reported."""
     told: list[Mapping[str, str]] = []
     made = OperatorSettings(
         Operator("acme-operator", ("acme",), read, stated), lambda: told.append(made.values)
@@ -28,7 +28,7 @@ def settings(**stated: str) -> tuple[OperatorSettings, list[Mapping[str, str]]]:
     return made, told
 
 
-def test_what_is_told_when() -> None:
+def test_what_is_reported_when() -> None:
     made, told = settings()
 
     made.see([], "acme")

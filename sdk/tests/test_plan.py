@@ -46,9 +46,9 @@ def test_true_in_the_place_of_1_is_a_change() -> None:
         count = deployment.spec.provider.overrides["count"]
         return replace(known, main={**known.main, "spec": {**known.main["spec"], "count": count}})
 
-    shim = replace(provider(), render=render)
+    subject = replace(provider(), render=render)
 
-    todo = planned(deployment(after), planned(deployment(before), shim=shim), shim)
+    todo = planned(deployment(after), planned(deployment(before), subject=subject), subject)
 
     assert [obj["spec"]["count"] for obj in todo.changed] == [True]
 
@@ -98,12 +98,12 @@ def test_what_a_change_needs(
         pytest.param({}, {"kubefoundry.ai/refresh": "1"}, "Example has given the old one up", id="refresh"),
     ],
 )
-def test_what_the_upstream_has_given_up_is_made_anew_by_the_next_change(
+def test_what_the_upstream_has_given_up_is_recreated_by_the_next_change(
     spec: dict[str, Any], annotations: dict[str, str], recreate: str | None
 ) -> None:
-    shim = replace(provider(), must_recreate=lambda live: True)
+    subject = replace(provider(), must_recreate=lambda live: True)
 
-    todo = planned(deployment(spec, annotations=annotations), planned(deployment()), shim)
+    todo = planned(deployment(spec, annotations=annotations), planned(deployment()), subject)
 
     assert todo.recreate == recreate
 

@@ -63,7 +63,7 @@ def test_a_refresh_that_changes_nothing_is_over_once_written() -> None:
     assert todo.changed == []
 
 
-def test_an_object_made_anew_starts_from_what_was_applied() -> None:
+def test_a_recreated_object_starts_from_what_was_applied() -> None:
     record = manifest.applied(planned(deployment()).main)
     wanted = pinned(deployment({"engine": {"type": "vllm", "contextLength": 8}}), record)
 

@@ -11,12 +11,12 @@ from support.plans import V2, changed, deployment, planned, provider
 
 def moved(live: Plan, *, converts: bool, replicas: int = 1) -> Plan:
     """The plan after the move, for a ModelDeployment with that many replicas."""
-    shim, wanted = provider(), deployment({"scaling": {"replicas": replicas}})
+    subject, wanted = provider(), deployment({"scaling": {"replicas": replicas}})
     return plan(
-        shim,
+        subject,
         wanted,
         V2,
-        shim.render(wanted, V2),
+        subject.render(wanted, V2),
         live.main,
         live.helpers,
         converts=converts,

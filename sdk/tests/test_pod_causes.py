@@ -1,4 +1,4 @@
-"""From what pods report to the one cause that is told, and what it makes of an observation (contract §3)."""
+"""From what pods report to the one cause that is reported, and what it makes of an observation (contract §3)."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_a_crash_may_be_over_when_the_container_has_lived_longer_than_before() -
     assert (found.until - NOW).total_seconds() == 2 * 20 + 60 - 3
 
 
-def test_the_root_of_the_trouble_is_told_whatever_the_order() -> None:
+def test_the_root_of_the_trouble_is_reported_whatever_the_order() -> None:
     pods = [
         pod(name="a", **UNSCHEDULABLE),
         pod(waiting("CrashLoopBackOff", restarts=3, last=ended()), name="b"),

@@ -1,4 +1,4 @@
-"""A process: a start that cannot succeed is told in one line; one that runs outlives its faults and its Lease."""
+"""A process: a start that cannot succeed is reported in one line; one that runs outlives its faults and its Lease."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def nothing(key: Key) -> None:
     """Has nothing to do for any key."""
 
 
-async def test_a_taken_port_is_told_and_leaves_nothing_waiting() -> None:
+async def test_a_taken_port_is_reported_and_leaves_nothing_waiting() -> None:
     # what earlier tests have left is theirs
     gc.collect()
     with socket.socket() as taken, warnings.catch_warnings(record=True) as told:
@@ -177,7 +177,7 @@ async def test_background_work_that_fails_ends_nothing_else(quick: None) -> None
 
 
 async def test_a_leader_that_lost_its_lease_writes_nothing_and_stands_for_it_again(quick: None) -> None:
-    """Its work is cut short and begun anew; the process stays."""
+    """Its work is cut short and restarted; the process stays."""
     server = Server()
     begun: asyncio.Queue[str] = asyncio.Queue()
     refused: list[BaseException] = []

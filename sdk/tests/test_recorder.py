@@ -26,7 +26,7 @@ ABOUT: dict[str, Any] = {
 
 
 async def sent(*told: tuple[dict[str, Any], str]) -> list[dict[str, Any]]:
-    """The Events that are made where these notes about these objects are told."""
+    """The Events that are made where these notes about these objects are reported."""
     done = asyncio.Event()
 
     def answer(asked: Asked) -> web.Response:
@@ -66,7 +66,7 @@ async def test_a_note_that_is_too_long_is_cut(text: str) -> None:
     assert event["note"].endswith("…")
 
 
-async def test_what_waits_when_the_process_ends_is_sent_all_the_same() -> None:
+async def test_what_waits_when_the_process_ends_is_still_sent() -> None:
     """The status that they tell of is written already: nobody will say it again."""
     async with wire(lambda asked: ok()) as made:
         recorder = Recorder(made.client, component="test", instance="i")

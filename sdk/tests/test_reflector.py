@@ -34,8 +34,8 @@ class Sink:
     def __init__(self) -> None:
         self.seen: list[tuple[str, ...]] = []
 
-    def replace(self, objects: Iterator[dict[str, Any]], resource_version: str, *, anew: bool) -> None:
-        word = "all anew" if anew else "all"
+    def replace(self, objects: Iterator[dict[str, Any]], resource_version: str, *, rewound: bool) -> None:
+        word = "all again" if rewound else "all"
         self.seen.append((word, *(obj["metadata"]["resourceVersion"] for obj in objects)))
 
     def put(self, obj: dict[str, Any]) -> None:
@@ -125,13 +125,13 @@ async def reflected(
                 listing(model("3"), version="5"),
             ],
             ["list", "9", "list", "list", "5"],
-            [("all", "8"), ("all anew", "3")],
-            id="an API server whose history went back is listed anew",
+            [("all", "8"), ("all again", "3")],
+            id="an API server whose history went back is listed again",
         ),
         pytest.param(
             [listing(model("8"), version="9"), events(("BOOKMARK", model("6"))), listing(version="6")],
             ["list", "9", "list", "6"],
-            [("all", "8"), ("all anew",)],
+            [("all", "8"), ("all again",)],
             id="so is one that tells it by a bookmark",
         ),
         pytest.param(

@@ -1,4 +1,4 @@
-"""What a user is told of a manifest that the API server refused."""
+"""What a user reads of a manifest that the API server refused."""
 
 from __future__ import annotations
 

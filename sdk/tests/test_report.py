@@ -39,7 +39,7 @@ LIVE: Object = {"apiVersion": "example.com/v1", "metadata": {"name": "m"}}
 REFUSED = Stop("ResourceCreated", "ApplyRejected", "Engine 'm' was refused: no", failed=True)
 UNSUPPORTED = Stop("ProviderCompatible", "Unsupported", "Example does not support sglang engine", failed=True)
 WAITING = Stop("ResourceCreated", "WaitingForCleanup", "Waiting for provider other", failed=False)
-RECREATING = Stop("ResourceCreated", "Recreating", "Engine 'm' is deleted and made anew", failed=False)
+RECREATING = Stop("ResourceCreated", "Recreating", "Engine 'm' is deleted and recreated", failed=False)
 INVALID = Stop("Validated", "ValidationFailed", "model.id is required", failed=False)
 
 
@@ -74,7 +74,7 @@ def report(stop: Stop | None, phase: str | None) -> Report:
         (INVALID, "Failed", "Failed", "Failed", f"it is Failed; {INVALID.message}"),
     ],
 )  # fmt: skip
-def test_what_is_told_of_a_stop_and_of_what_runs(
+def test_what_is_reported_of_a_stop_and_of_what_runs(
     stop: Stop | None, observed: str | None, phase: str, reason: str, message: str
 ) -> None:
     status = report(stop, observed).status(PROVIDER)
@@ -91,7 +91,7 @@ def test_an_endpoint_is_published_only_while_it_serves() -> None:
     assert report(REFUSED, "Running").status(PROVIDER)["endpoint"] == {"service": "m", "port": 80}
 
 
-def test_without_an_upstream_object_nothing_of_it_is_told() -> None:
+def test_without_an_upstream_object_nothing_of_it_is_reported() -> None:
     status = report(REFUSED, None).status(PROVIDER)
 
     assert {"provider", "replicas", "endpoint"}.isdisjoint(status)
@@ -171,7 +171,7 @@ def status_of(stop: Stop | None, phase: str | None, created: str | None = None) 
         ),
         pytest.param(
             status_of(None, "Running", "Created"),
-            status_of(None, "Running", "Created anew"),
+            status_of(None, "Running", "Created again"),
             [],
             id="another text of the same state",
         ),
@@ -183,7 +183,7 @@ def test_an_event_for_each_transition_and_no_other(
     assert [(type_, reason) for type_, reason, _ in transitions(before, after)] == expected
 
 
-def test_an_error_is_told_in_the_designs_words() -> None:
+def test_an_error_is_reported_in_the_designs_words() -> None:
     [(_, _, note)] = transitions({}, status_of(None, "Failed"))
 
     assert note == "Provider resource in error state: it is Failed"

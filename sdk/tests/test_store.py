@@ -1,4 +1,4 @@
-"""The store: newest version wins, deletions in gaps are told, ghosts do not come back."""
+"""The store: newest version wins, deletions in gaps are reported, ghosts do not come back."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_what_changes_nothing_that_is_kept_is_not_told(told: list[Any]) -> None:
     assert (store.indexed_keys("x"), store.indexed_keys("y")) == ([], [("n", "a")])
 
 
-def test_what_vanished_in_a_gap_is_told_as_deleted(store: Store, told: list[Any]) -> None:
+def test_what_vanished_in_a_gap_is_reported_as_deleted(store: Store, told: list[Any]) -> None:
     store.put(obj("a", 1))
     store.put(obj("b", 2))
     told.clear()
@@ -83,7 +83,7 @@ def test_a_late_answer_does_not_bring_a_deleted_object_back(store: Store) -> Non
     assert store.get(("n", "a")) is not None
 
 
-def test_the_deletion_of_an_older_object_leaves_the_one_made_anew(store: Store) -> None:
+def test_the_deletion_of_an_older_object_leaves_the_one_made_again(store: Store) -> None:
     store.put(obj("a", 9))
 
     store.remove(obj("a", 8))
@@ -150,7 +150,7 @@ def test_a_history_that_went_back_is_taken_as_it_is(store: Store, told: list[Any
     store.remove(obj("c", 80))
     told.clear()
 
-    store.replace([obj("a", 30, spec="restored"), obj("c", 20)], "40", anew=True)
+    store.replace([obj("a", 30, spec="restored"), obj("c", 20)], "40", rewound=True)
 
     assert store.get(("n", "a")) == obj("a", 30, spec="restored")
     assert told == [(("n", "a"), "30"), (("n", "c"), "20"), (("n", "b"), None)]

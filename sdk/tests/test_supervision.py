@@ -1,4 +1,4 @@
-"""Work that fails is begun anew and ends nothing else; what is logged of it is bounded."""
+"""Work that fails is restarted and ends nothing else; what is logged of it is bounded."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
         ExceptionGroup("g", [KeyError()]),
     ],
 )
-async def test_work_that_fails_is_begun_anew(error: Exception, quick: None) -> None:
+async def test_work_that_fails_is_begun_again(error: Exception, quick: None) -> None:
     begun = 0
 
     async def work() -> None:

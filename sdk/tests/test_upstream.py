@@ -65,7 +65,7 @@ def crd(version: str = "v1", *, deleted: bool = False) -> dict[str, Any]:
 
 @pytest.fixture
 def followed() -> tuple[Upstream, Told]:
-    """Not running; the second is the version that was known at each change that was told."""
+    """Not running; the second is the version that was known at each change that was reported."""
     chosen = options.parser("t", "").parse_args([])
     process = Process("t", chosen, Client(Credentials("", None, lambda: None), user_agent="t"))
     told: Told = []
@@ -96,7 +96,7 @@ def test_the_first_look_is_always_told(
     assert seen == told
 
 
-def test_changes_are_told_and_repetitions_are_not(followed: tuple[Upstream, Told]) -> None:
+def test_changes_are_reported_and_repetitions_are_not(followed: tuple[Upstream, Told]) -> None:
     upstream, seen = followed
     upstream.replace([], "1")
 

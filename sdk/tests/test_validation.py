@@ -15,7 +15,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.mark.parametrize("refused", REFUSED, ids=lambda it: it.name)
-def test_a_broken_rule_is_told_in_its_words(refused: Refused) -> None:
+def test_a_broken_rule_is_reported_in_its_words(refused: Refused) -> None:
     assert Problem(f"spec.{refused.field}", refused.message) in validation.validate(refused.spec)
 
 
@@ -111,12 +111,12 @@ def test_a_bad_example_has_one_problem(path: Path) -> None:
         ),
     ],
 )
-def test_a_wrong_value_is_told_readably(changes: dict[str, Any], field: str, message: str) -> None:
+def test_a_wrong_value_is_reported_readably(changes: dict[str, Any], field: str, message: str) -> None:
     assert validation.validate(changed(AGGREGATED, **changes)) == [Problem(f"spec.{field}", message)]
 
 
 @pytest.mark.parametrize("spec", [None, [], "x"])
-def test_a_spec_that_is_none_is_told(spec: Any) -> None:
+def test_a_spec_that_is_none_is_reported(spec: Any) -> None:
     assert [problem.path for problem in validation.validate(spec)] == ["spec"]
 
 

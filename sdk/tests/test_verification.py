@@ -114,7 +114,7 @@ async def test_an_endpoint_is_asked_at_the_address_of_its_service(engine: Engine
 
 
 @given(st.sets(st.text(max_size=1000), max_size=20))
-def test_what_an_endpoint_lists_is_told_in_few_words(listed: set[str]) -> None:
+def test_what_an_endpoint_lists_is_reported_in_few_words(listed: set[str]) -> None:
     told = shown(listed)
 
     assert len(told) <= (LISTED + 1) * (LONGEST + 2)
@@ -145,7 +145,7 @@ def test_what_an_endpoint_lists_is_told_in_few_words(listed: set[str]) -> None:
         pytest.param(lambda: web.json_response({"data": 1}), "answers no list of models", id="no list"),
     ],
 )
-async def test_what_is_no_list_of_models_is_told(
+async def test_what_is_no_list_of_models_is_reported(
     engine: Engine, answer: Callable[[], web.Response], told: str
 ) -> None:
     engine.answer = answer
@@ -154,7 +154,7 @@ async def test_what_is_no_list_of_models_is_told(
         await models(engine.root)
 
 
-async def test_names_without_end_are_told_in_a_line(engine: Engine) -> None:
+async def test_names_without_end_are_reported_in_a_line(engine: Engine) -> None:
     watched = Watched(engine)
     engine.answer = lambda: listing(*(f"{number:04}{'x' * 400}" for number in range(2000)))
 
@@ -168,7 +168,7 @@ async def test_names_without_end_are_told_in_a_line(engine: Engine) -> None:
     watched.verification.forget(("n", "m"))
 
 
-async def test_a_fault_of_ours_in_an_answer_is_told_and_asked_again(engine: Engine) -> None:
+async def test_an_internal_error_with_an_answer_is_reported_and_asked_again(engine: Engine) -> None:
     watched = Watched(engine)
 
     def fails() -> Any:
@@ -183,7 +183,7 @@ async def test_a_fault_of_ours_in_an_answer_is_told_and_asked_again(engine: Engi
     watched.verification.forget(("n", "m"))
 
 
-async def test_an_endpoint_where_nobody_listens_is_told(engine: Engine) -> None:
+async def test_an_endpoint_where_nobody_listens_is_reported(engine: Engine) -> None:
     async with serving(Engine()) as gone:
         root = gone.root
 

@@ -68,7 +68,7 @@ def test_pods_of_an_earlier_object_of_that_name_are_not_asked(watch: PodWatch) -
     assert names(watch, engine("c1", created=LATE)) == ["new"]
 
 
-def test_trouble_and_its_end_are_told_to_the_owner_and_nothing_else_is(
+def test_trouble_and_its_end_are_reported_to_the_owner_and_nothing_else_is(
     watch: PodWatch, told: list[Key]
 ) -> None:
     watch.put(pod("a", "c1", GOOD, 1))

@@ -1,4 +1,4 @@
-"""Whose value stands at a path, read from managed fields."""
+"""Whose value is at a path, read from managed fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The three standard providers as their InferenceProviderConfigs stand in a cluster (README, "Standard rules")."""
+"""The three standard providers as their InferenceProviderConfigs are in a cluster (README, "Standard rules")."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def test_users_change_that_the_provider_can_do_keeps_it() -> None:
     assert deployment.condition("ProviderSelected")["observedGeneration"] == 2
 
 
-def test_users_change_that_the_provider_cannot_do_selects_anew() -> None:
+def test_users_change_that_the_provider_cannot_do_selects_again() -> None:
     deployment = Deployment()
     deployment.turn(A, B_SGLANG)
     deployment.users_change(SGLANG)

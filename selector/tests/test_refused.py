@@ -10,7 +10,7 @@ from support.selections import B_SGLANG, MORE_GPUS, SGLANG, A, B, Deployment, of
 def test_refused_before_anything_was_created_goes_to_another() -> None:
     deployment = Deployment()
     deployment.turn(A, B)
-    deployment.shim_refuses("a", "A cannot do that")
+    deployment.provider_refuses("a", "A cannot do that")
 
     assert deployment.turn(A, B) == "Normal ProviderSelected: Selected provider 'b': always → b"
     assert deployment.selected[2] == "Provider b auto-selected [left out: a]"
@@ -19,9 +19,9 @@ def test_refused_before_anything_was_created_goes_to_another() -> None:
 def test_refused_by_all_stays_with_the_last_and_does_not_go_round() -> None:
     deployment = Deployment()
     deployment.turn(A, B)
-    deployment.shim_refuses("a", "A cannot do that")
+    deployment.provider_refuses("a", "A cannot do that")
     deployment.turn(A, B)
-    deployment.shim_refuses("b", "B neither")
+    deployment.provider_refuses("b", "B neither")
 
     told = deployment.turn(A, B)
 
@@ -41,7 +41,7 @@ def test_refused_by_all_stays_with_the_last_and_does_not_go_round() -> None:
 def test_the_refusal_of_the_predecessor_is_not_taken_for_the_new_ones() -> None:
     deployment = Deployment()
     deployment.turn(A, B, offered("c", priority=-1))
-    deployment.shim_refuses("a", "A cannot do that")
+    deployment.provider_refuses("a", "A cannot do that")
     deployment.turn(A, B, offered("c", priority=-1))
 
     deployment.turn(A, B, offered("c", priority=-1))
@@ -53,7 +53,7 @@ def test_the_refusal_of_the_predecessor_is_not_taken_for_the_new_ones() -> None:
 def test_a_refusal_later_on_changes_nothing(created: str) -> None:
     deployment = Deployment()
     deployment.turn(A, B)
-    deployment.shim_refuses("a", "A cannot do that")
+    deployment.provider_refuses("a", "A cannot do that")
     if created == "resourceName":
         deployment.status["provider"]["resourceName"] = "m"
     elif created == "condition":
@@ -82,7 +82,7 @@ def serving_a_and_refused_by_b(*, holds: tuple[str, ...] = ("a",)) -> Deployment
     deployment.turn(A, B_SGLANG)
     assert deployment.provider == "b"
     held_by(deployment, *holds)
-    deployment.shim_refuses("b", "B cannot do that")
+    deployment.provider_refuses("b", "B cannot do that")
     return deployment
 
 

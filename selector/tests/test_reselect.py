@@ -1,4 +1,4 @@
-"""A selection that the user asks for anew by the annotation, replayed on a ModelDeployment (contract §5)."""
+"""A selection that the user asks for again by the annotation, replayed on a ModelDeployment (contract §5)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_reselect_that_is_there_from_the_start_asks_for_nothing_more() -> None:
     assert deployment.provider == "a"
 
 
-def test_reselect_of_the_same_provider_is_told() -> None:
+def test_reselect_of_the_same_provider_is_reported() -> None:
     deployment = Deployment()
     deployment.turn(A)
     deployment.annotate("1")
@@ -66,9 +66,9 @@ def test_reselect_without_a_candidate_keeps_the_provider_and_tries_on() -> None:
 def test_reselect_forgets_who_refused() -> None:
     deployment = Deployment()
     deployment.turn(A, B)
-    deployment.shim_refuses("a", "A cannot do that")
+    deployment.provider_refuses("a", "A cannot do that")
     deployment.turn(A, B)
-    deployment.shim_writes("b")
+    deployment.provider_writes("b")
     deployment.condition("ProviderCompatible")["status"] = "True"
     deployment.annotate("1")
 

@@ -235,7 +235,7 @@ def test_none_matching_says_why_each_does_not_fit_and_what_to_do(standard: list[
     )
 
 
-def test_all_that_excludes_a_provider_is_told(standard: list[Provider]) -> None:
+def test_all_that_excludes_a_provider_is_reported(standard: list[Provider]) -> None:
     text = select(asked(spec_for("llamacpp", "disaggregated", None)), standard).text
 
     assert "dynamo does not support llamacpp engine; kaito does not support disaggregated mode;" in text

@@ -34,7 +34,7 @@ OTHERWISE: Final = {
 CHANGES = """\
 ## What a change of a field does
 
-*in place*: the upstream object stays. *recreate*: it is deleted and made anew, once it is gone. *refused*: the
+*in place*: the upstream object stays. *recreate*: it is deleted, and created again once it is gone. *refused*: the
 condition `ProviderCompatible` says why, and what runs goes on. After each, the simulated upstream operator, which
 ignores what the real one ignores, was seen to run the new value, or still the old one:
 `tests/integration/test_change_fields.py::test_the_new_value_runs[PROVIDER FIELD]` and

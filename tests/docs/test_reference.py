@@ -1,4 +1,4 @@
-"""Documents that repeat what stands in the code agree with it."""
+"""Documents that repeat what is in the code agree with it."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ ACCEPTANCE: Final = ROOT / "llamastack" / "acceptance.txt"
 CITED: Final = re.compile(
     r"\b(?P<document>[\w./-]+)[\s#`*]+(?P<sections>§\s?\d+(?:\.\d+)*(?:(?:,|;| and| to)[\s#]+§\s?\d+(?:\.\d+)*)*)"
 )
-"""A document and one section of it, or several; a line break and the `#` of a comment may stand between."""
+"""A document and one section of it, or several; a line break and the `#` of a comment may appear between."""
 DEMANDED: Final = re.compile(r"\b(?:FR-\d{3}a?|NFR-\d{3}|SC-\d{3})\b")
 TEXTS: Final = (".md", ".py", ".yaml", ".toml", ".go", ".txt", ".sh", "Makefile", "Dockerfile")
 NOT_OURS: Final = ("requirements/", "docs/llamastack/crd-reference.md")

@@ -221,7 +221,7 @@ async def test_it_is_taken_in_or_left_out_and_the_next_one_is_taken_in(
             page = client._decoded(b'{"items":[' + raw + b"," + json.dumps(after).encode() + b"]}", "x")
             items = page["items"][-1:] if isinstance(sink, Upstream) else page["items"]
             try:
-                sink.replace(iter(items), "901", anew=False)
+                sink.replace(iter(items), "901", rewound=False)
             except Exception as error:
                 pytest.fail(f"{path} {text[:20]}: {error!r}")
             assert [obj["metadata"]["name"] for obj in there(sink)].count("after") == 1, (path, text[:20])

@@ -1,4 +1,4 @@
-"""The API server asks core about new specs, and about nothing that core lets through all the same."""
+"""The API server asks core about new specs, and about nothing that core lets through anyway."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A restarted API server, under a suite of its own: what others test meanwhile is none of its business. No process
+"""A restarted API server, under a suite of its own: what others test meanwhile does not concern it. No process
 ends for it."""
 
 from __future__ import annotations

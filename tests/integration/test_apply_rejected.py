@@ -45,7 +45,7 @@ async def test_a_quota_that_is_raised(suite: Suite, api: Client, namespace: str,
     counted = f"count/{kind.crd}"
     await api.apply(QUOTAS, quota(namespace, spec={"hard": {counted: "0"}}), manager="admin")
     used = {"hard": {counted: "0"}, "used": {counted: "0"}}
-    # No quota controller runs here: its part is played.
+    # No quota controller runs here: it is simulated.
     await api.apply_status(QUOTAS, quota(namespace, status=used), manager="admin")
     await in_force(api, provider, namespace, "exceeded quota")
 

@@ -71,7 +71,7 @@ class Load:
 async def load(suite: Suite, namespace: str) -> AsyncIterator[Load]:
     """Eight clients that try to create good and bad objects (dry runs) while the block runs.
 
-    An API server keeps its connections, so each client also connects anew, as an API server would that has heard of
+    An API server keeps its connections, so each client also connects again, as an API server would that has heard of
     no change for as long as two creates take.
     """
     made = Load()
@@ -157,7 +157,7 @@ async def test_authority_and_leaf_are_renewed_under_load(fresh: Suite, api: Clie
 
 
 @pytest.mark.parametrize("lost", ["deleted", "broken"])
-async def test_a_lost_secret_is_made_anew_under_load(
+async def test_a_lost_secret_is_recreated_under_load(
     fresh: Suite, api: Client, namespace: str, lost: str
 ) -> None:
     fresh.start("core")

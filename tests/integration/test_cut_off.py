@@ -33,9 +33,9 @@ async def proxy(suite: Suite, tmp_path: Path) -> AsyncIterator[Proxy]:
 async def test_it_stays_writes_nothing_and_goes_on_afterwards(
     suite: Suite, api: Client, namespace: str, proxy: Proxy
 ) -> None:
-    shim = suite.components["dynamo"]
-    assert shim.process is not None
-    process, said = shim.process.pid, len(shim.log.read_text())
+    component = suite.components["dynamo"]
+    assert component.process is not None
+    process, said = component.process.pid, len(component.log.read_text())
 
     proxy.rule = lambda request: Fault(403, "Forbidden")
     proxy.cut_watches()
@@ -43,16 +43,16 @@ async def test_it_stays_writes_nothing_and_goes_on_afterwards(
         MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider="dynamo"), manager="test"
     )
     async with asyncio.timeout(LONGEST):
-        while not lost(shim.log.read_text()[said:]):
+        while not lost(component.log.read_text()[said:]):
             await proxy.until(_another(proxy))
     held = await api.get(LEASES, "kubefoundry-provider-dynamo", "kubefoundry-system")
     proxy.rule = lambda request: None
 
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
     again = await api.get(LEASES, "kubefoundry-provider-dynamo", "kubefoundry-system")
-    assert shim.running and shim.process is not None and shim.process.pid == process
+    assert component.running and component.process is not None and component.process.pid == process
     assert again["spec"]["holderIdentity"] == held["spec"]["holderIdentity"]
-    assert shim.log.stat().st_size < 100_000
+    assert component.log.stat().st_size < 100_000
 
 
 def lost(log: str) -> bool:

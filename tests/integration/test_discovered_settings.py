@@ -32,7 +32,7 @@ OPERATORS = {
 
 
 def install(suite: Suite, namespace: str, provider: str, **container: Any) -> str:
-    """The operator's Deployment as its chart names it, asking for no pod; what it is called when it is told of.
+    """The operator's Deployment as its chart names it, asking for no pod; what messages call it.
 
     An administrator says that operators are in the test's namespace.
     """

@@ -127,7 +127,7 @@ async def test_a_removed_record_is_written_again(
 
 
 @pytest.mark.parametrize("provider", UPSTREAM)
-async def test_a_deleted_upstream_object_is_made_anew(
+async def test_a_deleted_upstream_object_is_made_again(
     suite: Suite, api: Client, namespace: str, provider: str
 ) -> None:
     kind = UPSTREAM[provider]
@@ -205,7 +205,7 @@ async def test_one_who_keeps_writing_an_owned_field_is_left_alone_after_five_cor
     assert edit.read(await api.get(kind, "m", namespace)) == edit.value
     assert await told(api, namespace, "DriftDetected") == [first, GIVEN_UP]
     assert (await api.get(MODEL_DEPLOYMENTS, "m", namespace))["metadata"]["resourceVersion"] == version
-    # The user's own change goes through all the same, and with it what is ours.
+    # The user's own change goes through anyway, and with it what is ours.
     await api.json_patch(
         MODEL_DEPLOYMENTS,
         "m",

@@ -1,4 +1,4 @@
-"""What others change on helper objects of a deployment: put back, made anew, and told."""
+"""What others change on helper objects of a deployment: put back, recreated, and told."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def test_an_edited_helper_is_put_back(
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
 
 
-async def test_an_edit_of_a_helper_is_told(suite: Suite, api: Client, namespace: str) -> None:
+async def test_an_edit_of_a_helper_is_reported(suite: Suite, api: Client, namespace: str) -> None:
     await running(api, namespace, GPU, "kaito")
     helper = await helper_of(api, namespace)
     change = [{"op": "replace", "path": "/data/inference_config.yaml", "value": "vllm: {}"}]
@@ -63,7 +63,7 @@ async def test_an_edit_of_a_helper_is_told(suite: Suite, api: Client, namespace:
     )
 
 
-async def test_a_deleted_helper_is_made_anew(suite: Suite, api: Client, namespace: str) -> None:
+async def test_a_deleted_helper_is_made_again(suite: Suite, api: Client, namespace: str) -> None:
     await running(api, namespace, GPU, "kaito")
     helper = await helper_of(api, namespace)
     before = await api.get(CONFIG_MAPS, helper, namespace)

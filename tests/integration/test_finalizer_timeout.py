@@ -81,26 +81,26 @@ async def test_a_provider_that_cannot_see_its_objects(
 ) -> None:
     kind = UPSTREAM[provider]
     made = await create_running(api, namespace, provider)
-    shim = suite.components[provider]
-    shim.stop()
+    component = suite.components[provider]
+    component.stop()
     with without(suite.plane, f"provider-{provider}", kind.crd, "list", "watch"):
-        shim.start()
+        component.start()
 
         await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
 
         await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
         told = await until_told(api, namespace, "FinalizerTimeout")
         assert f"{kind.kind} {namespace}/m (unknown: {kind.crd} cannot be listed)" in told
-    shim.wait_ready()
+    component.wait_ready()
 
 
 async def test_a_namespace_whose_processs_were_uninstalled(suite: Suite, api: Client, namespace: str) -> None:
     for provider in UPSTREAM:
         await create_running(api, namespace, provider, name=provider)
 
-    with ExitStack() as without_shims:
+    with ExitStack() as without_providers:
         for provider in UPSTREAM:
-            without_shims.enter_context(uninstalled(suite, provider, PATIENCE))
+            without_providers.enter_context(uninstalled(suite, provider, PATIENCE))
         suite.plane.kubectl("delete", "namespace", namespace, "--wait=false")
 
         await until(api, NAMESPACES, namespace, None, lambda obj: obj is None, seconds=GARBAGE)

@@ -66,19 +66,19 @@ def another(suite: Suite, folder: Path) -> Iterator[Component]:
 async def test_it_writes_nothing_of_what_it_had_decided(
     suite: Suite, api: Client, namespace: str, proxy: Proxy, tmp_path: Path
 ) -> None:
-    shim = suite.components["dynamo"]
-    assert shim.process is not None
+    component = suite.components["dynamo"]
+    assert component.process is not None
     frozen, wrote = asyncio.Event(), []
 
     def rule(request: web.Request) -> Fault | None:
-        assert shim.process is not None
+        assert component.process is not None
         if request.method == "GET" or "leases" in request.path:
             return None
         if frozen.is_set():
             wrote.append(f"{request.method} {request.path}")
         elif request.path.endswith("/modeldeployments/m"):
             # Its finalizer: it wakes with the answer to this, and what comes next is the upstream object.
-            shim.process.send_signal(signal.SIGSTOP)
+            component.process.send_signal(signal.SIGSTOP)
             frozen.set()
         return None
 
@@ -88,17 +88,17 @@ async def test_it_writes_nothing_of_what_it_had_decided(
     )
     async with asyncio.timeout(SECONDS):
         await frozen.wait()
-    said = len(shim.log.read_text())
+    said = len(component.log.read_text())
     with another(suite, tmp_path):
         await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
-        shim.process.send_signal(signal.SIGCONT)
+        component.process.send_signal(signal.SIGCONT)
         # Its looks at the Lease go through the proxy, one every two seconds.
         async with asyncio.timeout(SECONDS):
-            while "standing for it again" not in shim.log.read_text()[said:]:
+            while "standing for it again" not in component.log.read_text()[said:]:
                 await proxy.until(_another_request(proxy))
 
         assert wrote == []
-        assert shim.running
+        assert component.running
 
 
 def _another_request(proxy: Proxy) -> Callable[[Counter[str]], bool]:

@@ -165,7 +165,7 @@ async def test_a_provider_whose_object_the_api_server_refuses_is_not_switched_to
         "metadata": {"name": "no-ray", "namespace": namespace},
     }
     suite.plane.kubectl("create", "quota", "no-ray", f"--hard={held}=0", "-n", namespace)
-    # No quota controller runs here: its part is played.
+    # No quota controller runs here: it is simulated.
     status = {"hard": {held: "0"}, "used": {held: "0"}}
     await api.apply_status(QUOTAS, {**quota, "status": status}, manager="admin")
 

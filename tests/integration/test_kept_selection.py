@@ -137,12 +137,12 @@ async def test_rules_that_an_admin_changed_stay_the_admins(fresh: Suite, api: Cl
     fresh.components["kaito"].stop()
     await unregister(api, "kaito")
     fresh.start("kaito")
-    anew = await until(
+    registered = await until(
         api, PROVIDER_CONFIGS, "kaito", None, lambda obj: obj and reason(obj, "UpstreamReady") is not None
     )
-    assert anew is not None
-    assert reason(anew, "RulesApplied") is None
-    assert (await until_judged(api, anew))["status"] == "True"
+    assert registered is not None
+    assert reason(registered, "RulesApplied") is None
+    assert (await until_judged(api, registered))["status"] == "True"
 
 
 async def until_ready(api: Client, provider: str) -> None:

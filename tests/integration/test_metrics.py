@@ -73,7 +73,7 @@ async def until_counted(core: Component, namespace: str) -> Series:
 
 
 async def test_a_deployment_is_counted_where_it_stands(suite: Suite, api: Client, namespace: str) -> None:
-    core, selector, shim = (suite.components[name] for name in ("core", "selector", "dynamo"))
+    core, selector, subject = (suite.components[name] for name in ("core", "selector", "dynamo"))
     chosen = {"provider": "dynamo", "reason": "AutoSelected"}
     before = sample(scrape(selector), "kubefoundry_provider_selection_total", **chosen) or 0
 
@@ -83,7 +83,7 @@ async def test_a_deployment_is_counted_where_it_stands(suite: Suite, api: Client
     told = await until_counted(core, namespace)
     assert not any(name.startswith("kubefoundry_deployment_") for name, _ in told)
     assert sample(scrape(selector), "kubefoundry_provider_selection_total", **chosen) == before + 1
-    turns = sample(scrape(shim), "kubefoundry_reconciliation_duration_seconds_count", provider="dynamo")
+    turns = sample(scrape(subject), "kubefoundry_reconciliation_duration_seconds_count", provider="dynamo")
     assert turns is not None and turns > 0
 
 

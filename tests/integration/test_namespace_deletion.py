@@ -49,7 +49,7 @@ async def test_a_namespace_of_many_goes_and_nothing_is_left(
         items, _ = await api.list(kind, namespace)
         assert items == []
     assert all(component.running for component in suite.components.values())
-    # What the namespace controller deletes before its ModelDeployment is made anew in vain, once.
+    # What the namespace controller deletes before its ModelDeployment is recreated in vain, once.
     refused = Counter(
         (entry["objectRef"]["resource"], entry["objectRef"].get("name"))
         for _, entry in log.all(namespace)
@@ -59,7 +59,7 @@ async def test_a_namespace_of_many_goes_and_nothing_is_left(
 
 
 @pytest.mark.parametrize("provider", UPSTREAM)
-async def test_what_a_backup_brings_back_is_made_anew(
+async def test_what_a_backup_brings_back_is_made_again(
     suite: Suite, api: Client, namespace: str, provider: str
 ) -> None:
     kind = UPSTREAM[provider]
@@ -97,8 +97,8 @@ async def test_what_a_backup_brings_back_is_made_anew(
     [owner] = upstream["metadata"]["ownerReferences"]
     assert owner["uid"] == running_again["metadata"]["uid"]
     for helper in helpers:
-        anew = await api.get(CONFIG_MAPS, helper["metadata"]["name"], namespace)
-        assert anew["metadata"]["ownerReferences"][0]["uid"] == running_again["metadata"]["uid"]
+        again = await api.get(CONFIG_MAPS, helper["metadata"]["name"], namespace)
+        assert again["metadata"]["ownerReferences"][0]["uid"] == running_again["metadata"]["uid"]
     # And the finalizers that came with it hold nothing up.
     await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=running_again["metadata"]["uid"])
     await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)

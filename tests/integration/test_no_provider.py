@@ -50,12 +50,12 @@ async def test_a_name_that_is_taken_back_moves_nothing(
     assert after["metadata"]["finalizers"] == before["metadata"]["finalizers"]
     assert (phase(after), after["status"]["endpoint"]) == ("Running", before["status"]["endpoint"])
     assert await api.get(GRAPHS, "m", namespace) == upstream
-    shims = [
+    providers = [
         entry["requestURI"]
         for component, entry in log.all(namespace)
         if component.startswith("provider-") and entry["objectRef"].get("name") == "m"
     ]
-    assert shims == []
+    assert providers == []
     suite.start("selector")
 
     again = await until_deployment(

@@ -1,4 +1,4 @@
-"""Where no provider is chosen: what the user is told, and that it goes on as soon as it can."""
+"""Where no provider is chosen: what the user reads, and that it goes on as soon as it can."""
 
 from __future__ import annotations
 

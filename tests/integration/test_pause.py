@@ -1,4 +1,4 @@
-"""While a ModelDeployment is paused nothing upstream is touched; deletion goes before it."""
+"""While a ModelDeployment is paused nothing upstream is touched; deletion takes precedence."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def test_nothing_upstream_is_touched_while_paused_and_all_is_caught_up_wit
 
     await annotate(api, namespace, names.PAUSED_ANNOTATION, "true")
     paused = await until_deployment(api, "m", namespace, lambda obj: obj["status"]["message"] == PAUSED)
-    assert shim_conditions(paused) == shim_conditions(before)
+    assert provider_conditions(paused) == provider_conditions(before)
     assert paused["status"]["phase"] == "Running"
     assert paused["status"]["endpoint"] == before["status"]["endpoint"]
     await api.json_patch(
@@ -49,7 +49,7 @@ async def test_nothing_upstream_is_touched_while_paused_and_all_is_caught_up_wit
     writes = log.writes(f"provider-{provider}", namespace, kind.plural)
     assert [entry for entry in writes if "/m?" in entry] == []
     held = await api.get(MODEL_DEPLOYMENTS, "m", namespace)
-    assert shim_conditions(held) == shim_conditions(before)
+    assert provider_conditions(held) == provider_conditions(before)
     assert held["status"]["message"] == PAUSED
 
     await annotate(api, namespace, names.PAUSED_ANNOTATION, "false")
@@ -97,7 +97,7 @@ async def test_deletion_goes_before_pause(suite: Suite, api: Client, namespace: 
     await until(api, UPSTREAM[provider], "m", namespace, lambda obj: obj is None)
 
 
-def shim_conditions(obj: Object) -> list[Any]:
+def provider_conditions(obj: Object) -> list[Any]:
     """What the provider says, with its transition times."""
     mine = ("ProviderCompatible", "ResourceCreated", "Ready")
     return sorted(

@@ -1,4 +1,4 @@
-"""Why a model does not serve, told from its pods: what is Failed, what is told only, and what never hides it."""
+"""Why a model does not serve, told from its pods: what is Failed, what is reported only, and what never hides it."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ async def test_a_pod_that_cannot_start_makes_failed_what_does_not_serve(
     assert log.requests(f"provider-{provider}", namespace, "pods") == []
 
 
-async def test_a_pod_that_finds_no_node_is_told_and_waited_for(
+async def test_a_pod_that_finds_no_node_is_reported_and_waited_for(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     await stuck(api, namespace, "dynamo")

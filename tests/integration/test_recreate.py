@@ -1,4 +1,4 @@
-"""Deleting an upstream object and making it anew: tried first, once for several changes, honest meanwhile."""
+"""Deleting an upstream object and recreating it: tried first, once for several changes, honest meanwhile."""
 
 from __future__ import annotations
 

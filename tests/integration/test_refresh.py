@@ -18,7 +18,7 @@ from support.wishes import annotate
 pytestmark = pytest.mark.integration
 
 
-async def test_a_refresh_makes_anew_what_the_upstream_has_given_up(
+async def test_a_refresh_recreates_what_the_upstream_has_given_up(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     """KubeRay looks at no edit after an InitializingTimeout."""
@@ -31,10 +31,10 @@ async def test_a_refresh_makes_anew_what_the_upstream_has_given_up(
 
     await annotate(api, namespace, names.REFRESH_ANNOTATION, "1")
 
-    def anew(obj: Object) -> bool:
+    def recreated(obj: Object) -> bool:
         return bool(obj["metadata"]["uid"] != given_up["metadata"]["uid"])
 
-    again = await until_upstream(api, UPSTREAM["kuberay"], namespace, anew)
+    again = await until_upstream(api, UPSTREAM["kuberay"], namespace, recreated)
     # What was wrong is mended: any change will do.
     await until_deployment(
         api,

@@ -69,7 +69,7 @@ async def test_all_is_refused_while_the_suite_runs(suite: Suite, api: Client, na
         assert told == by_webhook(case), case.name
 
 
-async def test_several_problems_are_told_at_once(suite: Suite, api: Client, namespace: str) -> None:
+async def test_several_problems_are_reported_at_once(suite: Suite, api: Client, namespace: str) -> None:
     first, second = WEBHOOK_ONLY[0], WEBHOOK_ONLY[1]
     both = changed(first.spec, engine__args={**first.spec["engine"]["args"], **second.spec["engine"]["args"]})
 

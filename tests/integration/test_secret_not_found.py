@@ -1,4 +1,4 @@
-"""A Secret that is named and missing is told by an Event where that may be found out; no content is ever read."""
+"""A Secret that is named and missing is reported by an Event where that may be found out; no content is ever read."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def permitted(suite: Suite) -> Iterator[None]:
             until_allowed(suite.plane, f"provider-{provider}", "get", "secrets", allowed=False)
 
 
-async def test_a_missing_secret_is_told_once_by_its_metadata_alone(
+async def test_a_missing_secret_is_reported_once_by_its_metadata_alone(
     suite: Suite, api: Client, namespace: str, permitted: None, tmp_path: Path
 ) -> None:
     asked: list[tuple[str, str]] = []

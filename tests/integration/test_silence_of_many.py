@@ -1,4 +1,4 @@
-"""A provider of a thousand deployments falls silent: they are told in turn, and other work goes on as ever."""
+"""A provider of a thousand deployments falls silent: they are reported in turn, and other work goes on as ever."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BOUND = 300.0
 """Seconds that bound a wait for them."""
 
 SOON = MANY / 2
-"""A new deployment is looked at before that many of the others have been told: it does not wait for its turn."""
+"""A new deployment is looked at before that many of the others have been reported: it does not wait for its turn."""
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def told(obj: Object) -> bool:
     return reason(obj, "ProviderHealthy") == "HeartbeatLost"
 
 
-async def test_they_are_told_in_turn(
+async def test_they_are_reported_in_turn(
     suite: Suite, api: Client, namespace: str, record_property: Callable[[str, object], None]
 ) -> None:
     async with beating(api, "other"):
@@ -113,7 +113,7 @@ async def test_they_are_told_in_turn(
             await until_all(api, namespace, lambda obj: reason(obj, "ProviderSelected") is not None)
         log = AuditLog(suite)
 
-        # which of them is the first to be told is not promised
+        # which of them is the first is not promised
         await until_all(api, namespace, told, left=MANY - 1)
         started = time.perf_counter()
         await create(api, namespace, "new", "other")

@@ -76,7 +76,7 @@ def what_must_not_move(obj: Object) -> dict[str, Any]:
     return {"spec": obj["spec"], "finalizers": obj["metadata"]["finalizers"], "status": status}
 
 
-async def test_it_is_told_once_and_nothing_moves(suite: Suite, api: Client, namespace: str) -> None:
+async def test_it_is_reported_once_and_nothing_moves(suite: Suite, api: Client, namespace: str) -> None:
     before = {
         "named": await running(api, namespace, "named", GPU, "dynamo"),
         "chosen": await running(api, namespace, "chosen", SGLANG, None),

@@ -32,7 +32,7 @@ WEBHOOKS = Kind(
     "ValidatingWebhookConfiguration",
     namespaced=False,
 )
-SHIM = "provider-of-the-test"
+PROVIDER = "provider-of-the-test"
 LINUX = {"kubernetes.io/os": "linux"}
 
 
@@ -109,7 +109,7 @@ def ready(object_: Object | None) -> bool:
 
 
 async def test_kuberay_takes_the_worker_groups_over(operators: None, api: Client, namespace: str) -> None:
-    await api.apply(RAY_SERVICES, ray_service(namespace), manager=SHIM)
+    await api.apply(RAY_SERVICES, ray_service(namespace), manager=PROVIDER)
 
     live = await until(api, RAY_SERVICES, "m", namespace, ready)
 
@@ -119,22 +119,22 @@ async def test_kuberay_takes_the_worker_groups_over(operators: None, api: Client
     assert live["spec"]["rayClusterConfig"]["workerGroupSpecs"][0]["scaleStrategy"] == {}
     edited = ray_service(namespace, model="other", replicas=2)
     with pytest.raises(ApiError) as refused:
-        await api.apply(RAY_SERVICES, edited, manager=SHIM, force=False)
+        await api.apply(RAY_SERVICES, edited, manager=PROVIDER, force=False)
     assert refused.value.conflict
     assert "workerGroupSpecs" in refused.value.message
-    await api.apply(RAY_SERVICES, edited, manager=SHIM)
+    await api.apply(RAY_SERVICES, edited, manager=PROVIDER)
     await until(api, RAY_SERVICES, "m", namespace, lambda it: "LLMServer:other" in str(it))
 
 
 async def test_kaito_keeps_the_pods_of_an_edited_template(
     operators: None, api: Client, namespace: str
 ) -> None:
-    await api.apply(WORKSPACES, workspace(namespace), manager=SHIM)
+    await api.apply(WORKSPACES, workspace(namespace), manager=PROVIDER)
     await until(api, WORKSPACES, "m", namespace, ready)
 
     edited = workspace(namespace)
     edited["inference"]["template"]["spec"]["containers"][0]["image"] = "y"
-    await api.apply(WORKSPACES, edited, manager=SHIM, force=False)
+    await api.apply(WORKSPACES, edited, manager=PROVIDER, force=False)
     live = await until(
         api,
         WORKSPACES,
@@ -165,10 +165,10 @@ async def test_a_failure_comes_on_demand_and_goes(
 ) -> None:
     failing = make(namespace)
     failing["metadata"]["annotations"] = {"simulator.kubefoundry.ai/fail": case}
-    await api.apply(kind, failing, manager=SHIM)
+    await api.apply(kind, failing, manager=PROVIDER)
     failed = await until(api, kind, "m", namespace, lambda it: shows in str((it or {}).get("status")))
 
-    await api.apply(kind, make(namespace), manager=SHIM)
+    await api.apply(kind, make(namespace), manager=PROVIDER)
 
     assert not ready(failed)
     await until(api, kind, "m", namespace, ready)
@@ -178,7 +178,7 @@ async def test_a_failure_comes_on_demand_and_goes(
 async def test_a_deletion_leaves_the_services_to_the_garbage_collector(
     operators: None, api: Client, namespace: str, kind: Kind, make: Make, case: str, shows: str
 ) -> None:
-    made = await api.apply(kind, make(namespace), manager=SHIM)
+    made = await api.apply(kind, make(namespace), manager=PROVIDER)
     await until(api, kind, "m", namespace, ready)
     services, _ = await api.list(SERVICES, namespace)
 
@@ -212,7 +212,7 @@ async def test_webhooks_refuse_immutable_edits(
     operators: None, api: Client, namespace: str, kind: Kind, made: Make, edited: Make, says: str
 ) -> None:
     await until(api, WEBHOOKS, f"simulated-{kind.plural}", None, lambda it: it is not None)
-    await api.apply(kind, made(namespace), manager=SHIM)
+    await api.apply(kind, made(namespace), manager=PROVIDER)
     await until(api, kind, "m", namespace, ready)
 
     refused = await until_refused(api, kind, edited(namespace))
@@ -225,7 +225,7 @@ async def until_refused(api: Client, kind: Kind, body: Object) -> ApiError:
     async with asyncio.timeout(SECONDS):
         while True:
             try:
-                await api.apply(kind, body, manager=SHIM, dry_run=True)
+                await api.apply(kind, body, manager=PROVIDER, dry_run=True)
             except ApiError as error:
                 return error
             await asyncio.sleep(PROBE)

@@ -1,4 +1,4 @@
-"""StaleStatus: an operator that does not answer is told; one that takes long, or has nothing to do, is not."""
+"""StaleStatus: an operator that does not answer is reported; one that takes long, or has nothing to do, is not."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOADING = {"kaito": "unschedulable", "dynamo": "not-ready", "kuberay": "loading"
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
-    """Core, providers and simulated operators, whose silence is told soon."""
+    """Core, providers and simulated operators, whose silence is reported soon."""
     folder = tmp_path_factory.mktemp("stale")
     with running_suite(folder, *UPSTREAM) as made:
         for provider in UPSTREAM:

@@ -36,10 +36,10 @@ def absent(suite: Suite, namespace: str, provider: str) -> Iterator[None]:
     """No upstream CRD at the start, and the provider started after it went; a deletion takes the API server 5 s."""
     crd = f"crd/{UPSTREAM[provider].crd}"
     suite.plane.kubectl("wait", "--for=delete", "--timeout=120s", crd)
-    shim = suite.components[provider]
-    shim.stop()
-    shim.start()
-    shim.wait_ready()
+    component = suite.components[provider]
+    component.stop()
+    component.start()
+    component.wait_ready()
     yield
     suite.plane.kubectl("delete", "modeldeployments", "--all", "-n", namespace)
     suite.plane.kubectl("delete", crd, "--ignore-not-found", "--wait=false")

@@ -201,7 +201,7 @@ async def test_a_field_that_only_some_need_is_refused_to_those_until_it_is_back(
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
 
 
-async def test_a_rule_of_the_upstream_crd_is_told_until_it_is_met(
+async def test_a_rule_of_the_upstream_crd_is_reported_until_it_is_met(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     await serving(api, namespace, "dynamo")

@@ -1,4 +1,4 @@
-"""What goes wrong between a spec and its upstream object is told, and what stands upstream is observed meanwhile."""
+"""What goes wrong between a spec and its upstream object is reported; what runs upstream is still observed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SERVING = {"state": "Serving", "ready": 1}
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
-    """Core and the example's provider, which fails where it is told to."""
+    """Core and the example's provider, which fails on demand."""
     with running_suite(tmp_path_factory.mktemp("failures")) as made:
         install_faulty(made)
         made.start("core", "widgets")
@@ -95,7 +95,7 @@ async def test_a_new_deployment_says_why_nothing_comes(
     assert "made up by the test" in await until_told(api, namespace, why)
     tries = proxy.answered[str(fault.code)]
     proxy.rule = lambda request: None
-    assert tries <= 6, "what is told of a failure is no reason to try again"
+    assert tries <= 6, "the report of a failure is no reason to try again"
 
     # The user's change is tried at once, whatever is left of the wait.
     await patched(api, namespace, "/spec/engine/contextLength", 4096)
@@ -124,7 +124,7 @@ async def test_what_serves_is_observed_while_its_edit_cannot_be_written(
 
 
 @pytest.mark.parametrize("function", ["supports", "render"])
-async def test_a_fault_of_the_provider_is_told_and_what_serves_is_observed(
+async def test_a_fault_of_the_provider_is_reported_and_what_serves_is_observed(
     suite: Suite, api: Client, namespace: str, function: str
 ) -> None:
     await served(api, namespace)
@@ -136,7 +136,7 @@ async def test_a_fault_of_the_provider_is_told_and_what_serves_is_observed(
     )
     words = message(told, "ResourceCreated")
     assert words.startswith(
-        f"Provider widgets failed by a fault of its own: ZeroDivisionError: {function} divides by zero"
+        f"Provider widgets failed with an internal error: ZeroDivisionError: {function} divides by zero"
     )
     assert len(words) < 500
     assert (phase(told), told["status"]["endpoint"]["service"]) == ("Running", "m")

@@ -146,7 +146,7 @@ async def test_somebody_who_keeps_writing_is_not_fought_for_ever(
 
 
 def applied(log: AuditLog, namespace: str) -> list[dict[str, Any]]:
-    """An apply to a version that is old already (the controllers write, too) is refused and decided anew."""
+    """An apply to a version that is old already (the controllers write, too) is refused and decided again."""
     return [
         entry
         for entry in log.requests("llamastack", namespace, "deployments")

@@ -110,7 +110,7 @@ async def test_storage_comes_and_goes_and_the_claim_stays(api: Client, stack: Su
     }
 
 
-async def test_a_claim_that_cannot_grow_is_told_and_stops_nothing_else(
+async def test_a_claim_that_cannot_grow_is_reported_and_stops_nothing_else(
     api: Client, stack: Suite, namespace: str
 ) -> None:
     await make(api, llsd("grow", namespace, storage={"size": "1Gi"}))

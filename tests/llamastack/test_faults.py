@@ -1,4 +1,4 @@
-"""The API server answers otherwise than what was told a moment before."""
+"""The API server answers otherwise than a moment before."""
 
 from __future__ import annotations
 

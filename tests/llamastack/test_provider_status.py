@@ -86,7 +86,7 @@ FAILURES = [
 @pytest.mark.parametrize(
     ("state", "text"), [case[1:] for case in FAILURES], ids=[case[0] for case in FAILURES]
 )
-async def test_a_failed_install_is_told_with_all_facts(
+async def test_a_failed_install_is_reported_with_all_facts(
     api: Client, stack: Suite, namespace: str, state: Object, text: str
 ) -> None:
     await api.create(LLSD, llsd("fails", namespace, externalProviders=BOTH), manager="user")

@@ -53,7 +53,7 @@ pytestmark = pytest.mark.integration
     ],
     ids=["name", "missing ConfigMap", "foreign config", "foreign certificates", "refused"],
 )
-async def test_what_cannot_be_is_told(
+async def test_what_cannot_be_is_reported(
     api: Client, stack: Suite, namespace: str, server: dict[str, Any], expected: str, text: str
 ) -> None:
     await api.create(LLSD, llsd("wrong", namespace, **server), manager="user")
@@ -105,7 +105,7 @@ async def test_paused_means_hands_off(api: Client, stack: Suite, namespace: str)
     assert reason(status, "DeploymentReady") == reason(resumed, "DeploymentReady") == "DeploymentPending"
 
 
-async def test_deletion_is_told_and_takes_everything(api: Client, stack: Suite, namespace: str) -> None:
+async def test_deletion_is_reported_and_takes_everything(api: Client, stack: Suite, namespace: str) -> None:
     cr = await api.create(LLSD, llsd("leaves", namespace), manager="user")
     await deployment(api, "leaves", namespace)
     # Somebody's finalizer holds it, so that its last phase can be seen.

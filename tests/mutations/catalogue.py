@@ -15,7 +15,7 @@ LISTS: Final = tuple(Path(__file__).with_name(f"{name}.yaml") for name in ("list
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """rule: what no longer holds. file: from the root. before, after: text that stands there once, and what takes
+    """rule: what no longer holds. file: from the root. before, after: text that is there once, and what takes
     its place. test: the one that has to fail, as pytest calls it."""
 
     rule: str
@@ -25,7 +25,7 @@ class Mutation:
     test: str
 
     def mutate(self, text: str) -> str:
-        """Raises ValueError unless `before` stands there exactly once."""
+        """Raises ValueError unless `before` is there exactly once."""
         if (found := text.count(self.before)) != 1:
             raise ValueError(f"{self.rule}: {self.before!r} stands {found} times in {self.file}")
         return text.replace(self.before, self.after)

@@ -75,7 +75,7 @@ def copy(root: Path, folder: Path) -> Copy:
     sources = [made / path.relative_to(root) for path in editable(packages) if path.is_relative_to(root)]
     scheme = {"base": str(environment), "platbase": str(environment)}
     own = Path(sysconfig.get_path("purelib", vars=scheme))
-    # A path that stands in such a file is searched, its own such files are not read: ours come from the copy alone.
+    # A path that is in such a file is searched, its own such files are not read: ours come from the copy alone.
     (own / "copy.pth").write_text("".join(f"{path}\n" for path in (*sources, packages)))
     for script in Path(sys.executable).parent.glob("kubefoundry-*"):
         text = script.read_text().replace(sys.executable, str(environment / "bin" / "python"), 1)
@@ -85,7 +85,7 @@ def copy(root: Path, folder: Path) -> Copy:
 
 
 def left_out(root: Path, folder: Path, names: Sequence[str]) -> list[str]:
-    """What is made anew or not needed; `build` at the top is a folder of results, elsewhere a program."""
+    """What is recreated or not needed; `build` at the top is a folder of results, elsewhere a program."""
     patterns = ("build", *LEFT_OUT) if folder == root else LEFT_OUT
     return [name for name in names if any(fnmatch(name, pattern) for pattern in patterns)]
 

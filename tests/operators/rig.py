@@ -1,4 +1,4 @@
-"""A control plane with the real KubeRay operator on simulated nodes, Ray played in their pods, and our processes."""
+"""The real KubeRay operator on simulated nodes, a simulated Ray in their pods, our processes: one control plane."""
 
 from __future__ import annotations
 

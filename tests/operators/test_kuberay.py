@@ -142,7 +142,7 @@ async def test_an_image_edit_switches_to_a_new_cluster(life: Life) -> None:
     assert life.silent.longest < 1
 
 
-async def test_a_failed_update_of_a_serving_model_is_told_and_repaired(life: Life) -> None:
+async def test_a_failed_update_of_a_serving_model_is_reported_and_repaired(life: Life) -> None:
     await life.step("create, 3 replicas", create(life, scaling={"replicas": 3}), lambda: running(life, 3))
 
     await life.step(

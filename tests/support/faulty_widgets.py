@@ -1,4 +1,4 @@
-"""The example's provider with faults of its own, where a ModelDeployment or a Widget asks for them. Run as a program.
+"""The example's provider with errors of its own, where a ModelDeployment or a Widget asks for them. Run as a program.
 
 A ModelDeployment's env FAULT names the function that raises, a Widget's `status.state` may be `Unreadable`.
 """

@@ -78,7 +78,7 @@ class Promise:
 
     field: str
     variant: str
-    shim: Provider
+    subject: Provider
     sample: Sample
 
 
@@ -119,7 +119,7 @@ def gaps(rows: Iterable[Row], variants: Sequence[str]) -> list[str]:
         if row.leaf not in FIELDS:
             found.append(f"line {row.line}: {row.leaf} is no field of the spec")
         found += [
-            f"line {row.line}: {name} is none of {', '.join(variants)}"
+            f"line {row.line}: {name} is not one of {', '.join(variants)}"
             for name in row.variants
             if name != "all" and name not in variants
         ]

@@ -21,7 +21,7 @@ _STEP: Final = re.compile(r'\["(?P<quoted>[^"]+)"\]|\[(?P<element>[^\]]+)\]|\.?(
 
 
 def values_at(rendered: Rendered, path: str) -> list[Any]:
-    """What stands there, in order; empty where nothing does. Raises ValueError for an unreadable path."""
+    """What is there, in order; empty where nothing does. Raises ValueError for an unreadable path."""
     kind, _, rest = path.rpartition(" ")
     roots = [helper for helper in rendered.helpers if helper["kind"] == kind] if kind else [rendered.main]
     found: list[Any] = list(roots)

@@ -81,16 +81,16 @@ def deployment(spec: dict[str, Any] | None = None, **metadata: Any) -> Deploymen
 
 
 def planned(
-    wanted: Deployment, live: Plan | None = None, shim: Provider | None = None, schema: Schema = V1
+    wanted: Deployment, live: Plan | None = None, subject: Provider | None = None, schema: Schema = V1
 ) -> Plan:
     """The plan for `wanted`, where what an earlier plan applied lives upstream."""
-    shim = shim or provider()
+    subject = subject or provider()
     main = live.main if live else None
     helpers = live.helpers if live else []
     record = manifest.applied(main) if main else None
     pinned_to_it = pinned(wanted, record)
-    rendered = shim.render(pinned_to_it, schema)
-    return plan(shim, pinned_to_it, schema, rendered, main, helpers)
+    rendered = subject.render(pinned_to_it, schema)
+    return plan(subject, pinned_to_it, schema, rendered, main, helpers)
 
 
 def changed(todo: Plan) -> list[str]:

@@ -26,7 +26,7 @@ class Ended:
 
 @dataclass(slots=True)
 class Pod:
-    """root: where all paths begin. tool: the zipapp. images: what stands at /lls-provider, by provider id."""
+    """root: where all paths begin. tool: the zipapp. images: what is at /lls-provider, by provider id."""
 
     root: Path
     tool: Path

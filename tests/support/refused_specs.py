@@ -40,7 +40,7 @@ def changed(spec: Spec, **changes: Any) -> Spec:
 
 
 class Refused(NamedTuple):
-    """field: where the problem is told to be. message: word for word."""
+    """field: where the problem is. message: word for word."""
 
     name: str
     spec: Spec

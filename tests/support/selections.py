@@ -75,8 +75,8 @@ class Deployment:
             observedGeneration=generation,
         )
 
-    def shim_refuses(self, name: str, message: str) -> None:
-        self.shim_writes(name)
+    def provider_refuses(self, name: str, message: str) -> None:
+        self.provider_writes(name)
         generation = self.object["metadata"]["generation"]
         self.put_condition(
             "ProviderCompatible",
@@ -86,7 +86,7 @@ class Deployment:
             observedGeneration=generation,
         )
 
-    def shim_writes(self, name: str) -> None:
+    def provider_writes(self, name: str) -> None:
         self.object["metadata"]["managedFields"] = [
             {"manager": f"{name}-provider", "operation": "Apply", "subresource": "status"}
         ]

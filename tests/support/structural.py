@@ -1,4 +1,4 @@
-"""A Kubernetes structural schema held against a value, with unknown fields forbidden.
+"""A Kubernetes structural schema compared with a value, with unknown fields forbidden.
 
 What kube-apiserver does with a CRD's `openAPIV3Schema` under `fieldValidation=Strict` (Kubernetes
 documentation, "Extend the Kubernetes API with CustomResourceDefinitions": structural schemas and pruning),
@@ -58,7 +58,7 @@ def _check(schema: Schema, value: Any, path: str, *, strict: bool, resource: boo
         yield f"{_at(path)}: {mismatch}"
         return
     if "enum" in schema and value not in schema["enum"]:
-        yield f"{_at(path)}: {_shown(value)} is none of {_shown(schema['enum'])}"
+        yield f"{_at(path)}: {_shown(value)} is not one of {_shown(schema['enum'])}"
     if isinstance(value, dict):
         yield from _check_object(schema, value, path, strict, resource or _embedded(schema))
     elif isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The example's provider of a third party on a suite. Nothing plays its upstream: a test says what a Widget does."""
+"""The example's provider of a third party on a suite. A test says what its upstream does."""
 
 from __future__ import annotations
 
@@ -42,12 +42,16 @@ def install(suite: Suite) -> Component:
 
 def install_faulty(suite: Suite) -> None:
     """As `install`, with the program of `faulty_widgets`."""
-    shim = install(suite)
-    shim.command = [sys.executable, str(Path(__file__).with_name("faulty_widgets.py")), *shim.command[1:]]
+    provider = install(suite)
+    provider.command = [
+        sys.executable,
+        str(Path(__file__).with_name("faulty_widgets.py")),
+        *provider.command[1:],
+    ]
 
 
 async def says(api: Client, namespace: str, **status: Any) -> Object:
-    """Plays the upstream operator: that becomes the Widget's status."""
+    """Simulates the upstream operator: that becomes the Widget's status."""
     live = await until(api, WIDGETS, "m", namespace, lambda obj: obj)
     assert live
     body = {"apiVersion": WIDGETS.api_version, "kind": WIDGETS.kind, "status": status}

@@ -64,7 +64,7 @@ def test_gaps_are_named() -> None:
     assert gaps(rows, ("a", "b")) == [
         f"{FIELDS[0]} has no class for b",
         "line 3: imgae is no field of the spec",
-        "line 3: c is none of a, b",
+        "line 3: c is not one of a, b",
     ]
 
 

@@ -32,7 +32,7 @@ CASES: list[tuple[str, dict[str, Any], Any, list[str]]] = [
     ("float is no integer", {"type": "integer"}, 1.5, ["a: must be integer, is 1.5"]),
     ("null", {"type": "string"}, None, ["a: must not be null"]),
     ("nullable", {"type": "string", "nullable": True}, None, []),
-    ("enum", {"type": "string", "enum": ["kv"]}, "none", ['a: "none" is none of ["kv"]']),
+    ("enum", {"type": "string", "enum": ["kv"]}, "none", ['a: "none" is not one of ["kv"]']),
     ("pattern", {"type": "string", "pattern": "^a$"}, "a\n", ['a: "a\\n" does not match ^a$']),
     ("minimum", {"type": "integer", "minimum": 0}, -1, ["a: -1 is below the minimum 0"]),
     ("maximum", {"type": "integer", "maximum": 2}, 3, ["a: 3 is above the maximum 2"]),
@@ -109,7 +109,7 @@ CASES: list[tuple[str, dict[str, Any], Any, list[str]]] = [
 
 
 @pytest.mark.parametrize(("case", "below", "value", "expected"), CASES, ids=[case[0] for case in CASES])
-def test_a_value_is_held_against_its_schema(
+def test_a_value_is_compared_with_its_schema(
     case: str, below: dict[str, Any], value: Any, expected: list[str]
 ) -> None:
     assert violations({"type": "object", "properties": {"a": below}}, {"a": value}) == expected

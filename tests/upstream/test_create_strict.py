@@ -41,7 +41,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.upstream, requires_shared]
 OBJECTS = 20
 """Objects created for each release and version (docs/compatibility.md)."""
 
-SHIMS: dict[str, Provider] = {
+PROVIDERS: dict[str, Provider] = {
     "kaito": kubefoundry_kaito.provider.provider(kubefoundry_kaito.settings.Settings()),
     "dynamo": kubefoundry_dynamo.provider.provider(kubefoundry_dynamo.settings.Settings()),
     "kuberay": kubefoundry_kuberay.provider.provider(kubefoundry_kuberay.settings.Settings()),
@@ -93,18 +93,18 @@ def versions(crd: UpstreamCRD) -> tuple[str, ...]:
 
 CASES = [
     pytest.param(provider, crd, version, id=f"{provider} {crd.name} {version}")
-    for provider in SHIMS
+    for provider in PROVIDERS
     for crd in crds(provider)
     for version in versions(crd)
 ]
 
 
-def written_through(shim: Provider, crd: UpstreamCRD, version: str) -> Schema:
+def written_through(subject: Provider, crd: UpstreamCRD, version: str) -> Schema:
     """What the provider finds out about the CRD, were that version the one to write through."""
     document = copy.deepcopy(crd.document)
     for candidate in document["spec"]["versions"]:
         candidate["storage"] = candidate["name"] == version
-    schema = shim.probe(document)
+    schema = subject.probe(document)
     assert isinstance(schema, Schema), schema
     assert schema.api_version.endswith(f"/{version}")
     return schema
@@ -130,12 +130,16 @@ def generated(provider: str) -> list[Spec]:
     return found
 
 
-def rendered(shim: Provider, schema: Schema) -> list[Rendered]:
+def rendered(subject: Provider, schema: Schema) -> list[Rendered]:
     """What the provider supports of the generated specs, evenly chosen: the first ones are the plainest."""
-    supported = [spec for spec in generated(shim.name) if not check(shim, deployment(spec), schema).problems]
-    assert len(supported) >= OBJECTS, f"{shim.title} supports only {len(supported)} of the generated specs"
+    supported = [
+        spec for spec in generated(subject.name) if not check(subject, deployment(spec), schema).problems
+    ]
+    assert len(supported) >= OBJECTS, f"{subject.title} supports only {len(supported)} of the generated specs"
     chosen = supported[:: len(supported) // OBJECTS][:OBJECTS]
-    return [shim.render(deployment(spec, name=f"m-{number}"), schema) for number, spec in enumerate(chosen)]
+    return [
+        subject.render(deployment(spec, name=f"m-{number}"), schema) for number, spec in enumerate(chosen)
+    ]
 
 
 @pytest.fixture
@@ -216,12 +220,12 @@ async def create(api: Client, kind: Kind, namespace: str, body: Object) -> list[
 async def test_what_is_created_comes_back(
     provider: str, crd: UpstreamCRD, version: str, api: Client, namespace: str, webhooks: Webhooks
 ) -> None:
-    shim = SHIMS[provider]
-    schema = written_through(shim, crd, version)
+    subject = PROVIDERS[provider]
+    schema = written_through(subject, crd, version)
 
     problems = []
     async with installed(api, crd, webhooks, version) as kind:
-        for body in rendered(shim, schema):
+        for body in rendered(subject, schema):
             for helper in body.helpers:
                 problems += await create(api, CONFIG_MAPS, namespace, helper)
             problems += await create(api, kind, namespace, body.main)

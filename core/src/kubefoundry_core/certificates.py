@@ -5,7 +5,7 @@ replicas serve with the same leaf.
 
 An authority is replaced in two steps, because the API server must trust the new one before a leaf of it is
 served (the webhooks fail open, so a refused handshake would let a bad spec in): first the new authority joins
-the bundle and the leaf stays; `SETTLE` later the leaf is signed anew. The old authority leaves the bundle when
+the bundle and the leaf stays; `SETTLE` later the leaf is signed again. The old authority leaves the bundle when
 it expires.
 """
 

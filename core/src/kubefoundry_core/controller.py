@@ -87,7 +87,7 @@ class Controller:
         live = self._deployments.get(key)
         if live is None:
             return
-        # One that is still to be told of its provider's health keeps what it was told last.
+        # One that is still to hear of its provider's health keeps what was last reported.
         health = {} if key in self._news else self._healths
         decided = decide(live, Surroundings(self._providers.registered(), self._selector, health))
         client, store = self._process.client, self._deployments

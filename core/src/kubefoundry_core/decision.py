@@ -28,7 +28,7 @@ VALID: Final = "Schema validation passed"
 """The same words in every release (contract §5)."""
 
 PROBLEMS: Final = 20
-"""Problems of a spec that are told at a time: there may be thousands."""
+"""Problems of a spec that are reported at a time: there may be thousands."""
 
 PAUSED: Final = "reconciliation paused"
 """What a provider says as well (contract §4.3)."""
@@ -44,7 +44,7 @@ REPORTED: Final = frozenset({"phase", "message", "observedGeneration", reasons.R
 class Surroundings:
     """registered: names of the InferenceProviderConfigs. selector: whether a selector holds its Lease.
 
-    health: of the providers of which something is known and to be told now.
+    health: of the providers of which something is known and is to be reported now.
     """
 
     registered: Set[str]

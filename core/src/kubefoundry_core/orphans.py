@@ -48,7 +48,7 @@ def dead_managers(deployment: Object, lost_in: LostIn) -> Abandoned:
     """
     current = ((deployment.get("status") or {}).get("provider") or {}).get("name")
     wrote = managed_fields.managers(deployment, "status")
-    # Until the successor has written, those that stand there are the words of the one before.
+    # Until the successor has written, those that are there are the words of the one before.
     if not current or names.provider_manager(current) not in wrote or not handover.accepted(deployment):
         return Abandoned((), None)
     return _abandoned(

@@ -40,9 +40,9 @@ class _Seen:
 
 
 class Providers:
-    """clock: monotonic seconds. timeout: seconds after which silence, or an operator that is down, is told.
+    """clock: monotonic seconds. timeout: seconds after which silence, or an operator that is down, is reported.
 
-    Not at once: an operator that is upgraded is away for a moment, and every deployment would be told twice.
+    Not at once: an operator that is upgraded is away for a moment, and every deployment would be reported twice.
     """
 
     def __init__(self, clock: Callable[[], float], timeout: float) -> None:
@@ -133,7 +133,7 @@ def provider_healthy(
 
     It is there once something was wrong: for each deployment that all is well would be a write for nothing.
 
-    live: as it stands. health: None while it is not known, or not yet this deployment's turn to be told: what
+    live: as it stands. health: None while it is not known, or not yet this deployment's turn: what
         was said last stands.
     """
     if provider is None:

@@ -39,14 +39,14 @@ SPEC_CHANGES: Final = {
     ),
 }
 """A match condition that says what `admission.review.Request.decides_spec` says: the other changes, a finalizer or a
-label, are let through all the same, and the server need not ask. A third of what such a write costs it is the
+label, are let through anyway, and the server need not ask. A third of what such a write costs it is the
 asking."""
 
 
 def evaluates_conditions(version: Mapping[str, str]) -> bool:
     """Whether a server of that `/version` knows match conditions: on by default from Kubernetes 1.28.
 
-    They stand in no manifest, because kubectl refuses a field that an older server does not know.
+    They are in no manifest, because kubectl refuses a field that an older server does not know.
     """
     # Some servers call themselves `28+`.
     major, minor = (int("0" + re.sub(r"\D.*", "", version.get(part, ""))) for part in ("major", "minor"))

@@ -64,7 +64,7 @@ def table(deployments: Sequence[Object]) -> Table:
     made.add_column("MESSAGE", no_wrap=True, overflow="ellipsis", ratio=1)
     for one in sorted(map(row, deployments), key=lambda one: one.name):
         phase = Text(one.phase, style=COLORS.get(one.phase, ""))
-        # As Text: what stands in brackets is no markup here.
+        # As Text: what is in brackets is no markup here.
         made.add_row(one.name, one.provider, phase, one.ready, one.endpoint, Text(one.message))
     return made
 

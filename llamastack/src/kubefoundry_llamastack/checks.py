@@ -123,7 +123,7 @@ def _model_deployments(cr: Distribution) -> str | None:
 
 
 def _too_long(cr: Distribution) -> str | None:
-    """What the containers are handed stands in the Deployment, and has to fit there."""
+    """What the containers are handed is in the Deployment, and has to fit there."""
     total = 0
     for provider_id, words in tool.install(cr).items():
         total += sum(map(len, words))

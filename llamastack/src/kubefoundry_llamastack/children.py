@@ -1,4 +1,4 @@
-"""All children of one CR: written where they differ, deleted where they are asked for no longer."""
+"""All children of one CR: written where they differ, deleted where they are no longer requested."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class Children:
             key = (cr.namespace, f"{cr.name}{suffix}")
             if kind not in kept and await self._writer.delete(kind, self._known.children[kind], key, cr):
                 outcome.events.append(
-                    ("Normal", "ChildRemoved", f"{kind.kind} '{key[1]}' is asked for no longer")
+                    ("Normal", "ChildRemoved", f"{kind.kind} '{key[1]}' is no longer requested")
                 )
 
     async def _apply(self, kind: Kind, wanted: Object, cr: Distribution, outcome: Outcome) -> bool:
@@ -216,7 +216,7 @@ class Children:
             CONFIG_MAPS, store, (cr.namespace, f"{cr.name}-ca-bundle"), cr
         ):
             outcome.events.append(
-                ("Normal", "ChildRemoved", "The bundle of certificates is asked for no longer")
+                ("Normal", "ChildRemoved", "The bundle of certificates is no longer requested")
             )
         existing = self._tools(cr)
         if not existing:

@@ -44,7 +44,7 @@ class Followed:
         selector = {"fieldSelector": f"metadata.name={self._kind.crd}"}
         await self._process.follow(CRDS, self, selector=selector)
 
-    def replace(self, objects: Iterable[Object], resource_version: str, *, anew: bool = False) -> None:
+    def replace(self, objects: Iterable[Object], resource_version: str, *, rewound: bool = False) -> None:
         self.listed = True
         self._set(next(iter(objects), None))
 

@@ -41,7 +41,7 @@ class Dependencies:
 
 
 def ca_source(cr: Distribution, known: Stores) -> Source | Obstacle | None:
-    """The ConfigMap with the certificates: the CR's, or the cluster's own where it stands in the namespace."""
+    """The ConfigMap with the certificates: the CR's, or the cluster's own where it is in the namespace."""
     tls = cr.spec.server.tls_config
     bundle = tls.ca_bundle if tls else None
     name = bundle.config_map_name if bundle else names.TRUSTED_CA

@@ -1,4 +1,4 @@
-"""What of a server's settings may stand in the status.
+"""What of a server's settings may appear in the status.
 
 The server lists its configuration with every `${env.X}` replaced, and hides values by the names of their keys only
 (llama_stack/core/utils/config.py and core/stack.py, 0.7.3). A variable may come from a Secret, which the status must

@@ -43,7 +43,7 @@ APP: Final = "llama-stack"
 
 OPERATOR_CONFIG: Final = "llama-stack-operator-config"
 TRUSTED_CA: Final = "odh-trusted-ca-bundle"
-"""Taken up without any field of the CR where it stands in its namespace (sources §5.1)."""
+"""Taken up without any field of the CR where it is in its namespace (sources §5.1)."""
 
 ANYUID_ROLE: Final = "system:openshift:scc:anyuid"
 

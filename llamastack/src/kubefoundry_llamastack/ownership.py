@@ -166,7 +166,7 @@ def old_entries(live: Object, cr_name: str) -> list[Mapping[str, Any]]:
 
 def taken_over(live: Object, cr_name: str, api_version: str) -> list[Object]:
     """`managedFields` with all that the existing operator owned given to us, so that our next apply drops what is
-    asked for no longer. What others own stays theirs."""
+    no longer requested. What others own stays theirs."""
     old = old_entries(live, cr_name)
     ours = [
         entry

@@ -1,6 +1,6 @@
 """One turn for a LlamaStackDistribution: look, decide, write what differs, report.
 
-The order: gone, deleting, paused, refused, another operator, children, what is asked for no longer, status. What
+The order: gone, deleting, paused, refused, another operator, children, what is no longer requested, status. What
 keeps the Deployment from being written ends no turn: the status is always told.
 """
 
@@ -196,7 +196,7 @@ def read(live: Object) -> Distribution:
 
 
 def refused(cr: Distribution, text: str) -> list[Obstacle]:
-    """How a CR that asks for what cannot be is told."""
+    """How a CR that asks for what cannot be is reported."""
     made = [Obstacle(reasons.DEPLOYMENT_READY, "InvalidSpec", text)]
     if "is used twice" in text:
         made.append(Obstacle(reasons.PROVIDERS_READY, report.DUPLICATE, text))

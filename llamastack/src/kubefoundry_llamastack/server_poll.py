@@ -30,8 +30,8 @@ TEXT: Final = 1024
 DEPTH: Final = 32
 CONFIG: Final = 4096
 PROVIDERS: Final = 128
-"""Characters of a text, levels and bytes of a provider's config, and providers that are told: the status of a CR has
-to fit into an object of 1.5 MiB, with what a server says beside all else."""
+"""Characters of a text, levels and bytes of a provider's config, and providers that are reported: the status of a CR
+has to fit into an object of 1.5 MiB, with what a server says beside all else."""
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class ServerPoll:
     async def run(self) -> None:
         """Asks until cancelled."""
         timeout = aiohttp.ClientTimeout(total=DEADLINE)
-        # A kilobyte that is compressed may be a megabyte, and is none of what is counted against LIMIT.
+        # A kilobyte that is compressed may be a megabyte, and does not count against LIMIT.
         headers = {"Accept-Encoding": "identity"}
         connector = aiohttp.TCPConnector(limit=AT_ONCE, force_close=True)
         async with (
@@ -113,7 +113,7 @@ async def ask(session: aiohttp.ClientSession, url: str) -> Answer:
     try:
         return await _told(session, url)
     except Exception as error:
-        log.exception("the answer of %s cannot be read, by a fault of ours", url)
+        log.exception("the answer of %s cannot be read because of an internal error", url)
         return Answer(problem=f"The server's answer at {url} cannot be read: {type(error).__name__}")
 
 
@@ -128,7 +128,7 @@ async def _told(session: aiohttp.ClientSession, url: str) -> Answer:
         return Answer(problem=f"The server does not answer at {url}: {what}")
     items = listed.get("data") if isinstance(listed, dict) else None
     if not isinstance(items, list):
-        return Answer(problem=f"The server's answer at {url}/v1/providers is none of llama-stack's")
+        return Answer(problem=f"The server's answer at {url}/v1/providers is not llama-stack's")
     told = version.get("version") if isinstance(version, dict) else None
     return Answer([row for item in items[:PROVIDERS] if (row := provider(item))], _text(told))
 

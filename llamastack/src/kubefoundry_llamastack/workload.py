@@ -76,7 +76,7 @@ class Workload:
 
 def inputs(cr: Distribution, found: Found, image_override: str, raw_spec: Object) -> str:
     """The digest of what the pod template is made from. image_override: what the operator's ConfigMap says for the
-    distribution's name; a default image of the operator's own is none of it."""
+    distribution's name; a default image of the operator's own is not part of it."""
     server = {
         key: value for key, value in (raw_spec.get("server") or {}).items() if key not in NOT_IN_TEMPLATE
     }

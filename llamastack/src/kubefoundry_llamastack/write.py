@@ -135,7 +135,7 @@ class Writer:
         return answer
 
     async def delete(self, kind: Kind, store: Store, key: Key, cr: Distribution) -> bool:
-        """Deletes a child that is asked for no longer; whether there was one of ours."""
+        """Deletes a child that is no longer requested; whether there was one of ours."""
         live = store.get(key)
         if (
             live is None

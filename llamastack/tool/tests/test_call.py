@@ -63,7 +63,7 @@ def test_a_wrong_call_ends_with_2(pod: Pod, arguments: list[str]) -> None:
 
 
 @pytest.mark.accept("FR-030")
-def test_a_file_that_cannot_be_written_is_told(pod: Pod, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_reported(pod: Pod, tmp_path: Path) -> None:
     pod.places.packages.write_text("a file where a folder has to be")
 
     ended = pod.install(image(tmp_path / "echo"), "echo", order=1)

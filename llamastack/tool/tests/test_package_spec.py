@@ -86,7 +86,7 @@ def test_no_mapping(value: Any) -> None:
     assert len(list(package_spec.problems(value))) == 1
 
 
-def test_everything_wrong_is_told_at_once() -> None:
+def test_everything_wrong_is_reported_at_once() -> None:
     found = list(package_spec.problems({"metadata": {}, "spec": {}}))
 
     assert len(found) == 2 + 3 + 4

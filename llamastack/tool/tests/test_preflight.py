@@ -100,7 +100,7 @@ REFUSED: dict[str, tuple[Mapping[str, str | bytes], str, tuple[str, ...]]] = {
 
 @pytest.mark.accept("FR-005", "FR-027", "PF-01", "PF-03", "PF-04", "PF-05", "PF-06", "NFR-003", "SC-009")
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_loaded_is_told(tmp_path: Path, tool: Path, name: str) -> None:
+def test_what_cannot_be_loaded_is_reported(tmp_path: Path, tool: Path, name: str) -> None:
     files, code, words = REFUSED[name]
     server = Server(tmp_path / "pod", tool)
     server.distribution()
@@ -194,7 +194,7 @@ def test_an_api_that_the_server_does_not_have(server: Server) -> None:
 
 
 @pytest.mark.accept("PF-11")
-def test_a_configuration_that_is_rejected_is_told_without_its_values(server: Server) -> None:
+def test_a_configuration_that_is_rejected_is_reported_without_its_values(server: Server) -> None:
     server.provide(changed(init=STRICT))
     server.configure(config={"port": "${env.PORT}"})
 

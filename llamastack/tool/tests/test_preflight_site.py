@@ -95,7 +95,7 @@ def test_a_provider_s_module_comes_before_the_distribution_s(server: Server) -> 
 
 
 @pytest.mark.accept("NFR-004", "PF-09")
-def test_a_package_that_takes_the_place_of_the_distributions_is_told(server: Server) -> None:
+def test_a_package_that_takes_the_place_of_the_distributions_is_reported(server: Server) -> None:
     server.distributed("acme_echo", "0.5")
 
     ended = server.preflight()

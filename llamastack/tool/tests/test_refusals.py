@@ -255,7 +255,7 @@ def test_a_file_of_another_provider_is_never_replaced(
 
 
 @pytest.mark.accept("FR-015", "FR-024", "US3-6")
-def test_what_pip_refuses_is_told_in_its_words(begun: Pod, tmp_path: Path) -> None:
+def test_what_pip_refuses_is_reported_in_its_words(begun: Pod, tmp_path: Path) -> None:
     pod = begun.copied(tmp_path / "pod")
     source = image(tmp_path / "echo")
     scripts = {"bad-1.0.0.dist-info/entry_points.txt": "[console_scripts]\nno-function = bad\n"}
@@ -270,7 +270,7 @@ def test_what_pip_refuses_is_told_in_its_words(begun: Pod, tmp_path: Path) -> No
 
 
 @pytest.mark.accept("FR-024")
-def test_every_conflict_stands_in_the_detail(pod: Pod, tmp_path: Path) -> None:
+def test_every_conflict_is_in_the_detail(pod: Pod, tmp_path: Path) -> None:
     for name, version in (("a", "1.0"), ("b", "2.0")):
         source = image(tmp_path / name, f"acme-{name}")
         for common in ("common-x", "common-y"):

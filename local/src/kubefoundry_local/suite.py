@@ -146,7 +146,7 @@ class Suite:
     ) -> Component:
         """Applies the component's manifest and prepares its process (not started).
 
-        documents: the manifest of a component that is none of ours.
+        documents: the manifest of a component that is not ours.
         """
         documents = documents or manifest(name)
         web = free_port() if name == "core" else 0

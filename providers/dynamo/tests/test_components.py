@@ -1,4 +1,4 @@
-"""What stands in a component, and where CRD versions differ (sources §2.1, §2.2)."""
+"""What is in a component, and where CRD versions differ (sources §2.1, §2.2)."""
 
 from __future__ import annotations
 

@@ -45,12 +45,12 @@ def test_the_release_that_runs(manager: dict[str, Any], told: dict[str, str]) ->
 
 
 def test_it_is_the_default_image_and_the_runtime_of_tags_that_name_none() -> None:
-    shim = provider(Settings())
+    subject = provider(Settings())
     spec = {"model": {"id": "org/m"}, "engine": {"type": "vllm"}, "resources": {"gpu": {"count": 1}}}
     crd_only = Schema("nvidia.com/v1alpha1", frozenset({"v1beta1"}))
     told = Schema("nvidia.com/v1alpha1", frozenset({"v1beta1"}), discovered={"operatorVersion": "1.2.1"})
 
-    assert shim.render(deployment(spec), crd_only).image == "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.2.0"
-    assert shim.render(deployment(spec), told).image == "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.2.1"
-    own = shim.render(deployment({**spec, "image": "example.com/engine:mine"}), told)
+    assert subject.render(deployment(spec), crd_only).image == "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.2.0"
+    assert subject.render(deployment(spec), told).image == "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.2.1"
+    own = subject.render(deployment({**spec, "image": "example.com/engine:mine"}), told)
     assert any("treated as Dynamo 1.2.1" in note for note in own.notes)

@@ -1,4 +1,4 @@
-"""Overrides (contract §2), and what the router and the workers are told."""
+"""Overrides (contract §2), and what the router and the workers get."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The README's field table, held against what the provider does."""
+"""The README's field table, compared with what the provider does."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def sample(row: Row, variant: str) -> Sample:
     return Sample(base, merged(base, CHANGES[row.field]))
 
 
-def shim_of(row: Row) -> Provider:
+def provider_of(row: Row) -> Provider:
     if row.field.endswith("mode auto"):
         return provider(Settings(provisioning="auto", cpu_instance_type="small", gpu_instance_type="medium"))
     if row.field == "engine.type":
@@ -163,7 +163,7 @@ def promises() -> Iterator[Promise]:
     for row in ROWS:
         for variant in VARIANTS:
             if row.klass == "honoured" and row.covers(variant):
-                yield Promise(row.field, variant, shim_of(row), sample(row, variant))
+                yield Promise(row.field, variant, provider_of(row), sample(row, variant))
 
 
 def test_every_field_has_a_class_in_every_variant() -> None:
@@ -180,14 +180,14 @@ def test_every_field_has_a_class_in_every_variant() -> None:
     ],
 )
 def test_the_provider_does_what_the_table_says(row: Row, variant: str) -> None:
-    shim = shim_of(row)
+    subject = provider_of(row)
     schema = VARIANTS[variant].schema
 
     broken = fieldtable.broken_promise(
         row,
         sample(row, variant),
-        supports=lambda spec: check(shim, deployment(spec), schema).problems,
-        render=lambda spec: shim.render(deployment(spec), schema),
+        supports=lambda spec: check(subject, deployment(spec), schema).problems,
+        render=lambda spec: subject.render(deployment(spec), schema),
     )
 
     assert broken is None

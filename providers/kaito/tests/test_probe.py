@@ -137,5 +137,5 @@ RELEASES = {
 
 @pytest.mark.upstream
 @upstream.requires_shared
-def test_every_release_is_told_apart() -> None:
+def test_every_release_is_reported_apart() -> None:
     assert {crd.name: written(crd.document) for crd in upstream.crds("kaito")} == RELEASES

@@ -17,7 +17,7 @@ from support.corpus import Spec, deployment, specs
 from support.structural import violations
 from support.upstream import UpstreamCRD
 
-SHIMS = {
+PROVIDERS = {
     "byo": provider(Settings()),
     "auto": provider(Settings(provisioning="auto", gpu_instance_type="gpu-1", cpu_instance_type="cpu-8")),
 }
@@ -67,10 +67,10 @@ def _as_preset(spec: Spec, schema: Schema) -> Spec:
     }
 
 
-def wrong(shim: Provider, crd: UpstreamCRD, schema: Schema, spec: Spec) -> list[str]:
-    found = check(shim, deployment(spec), schema)
+def wrong(subject: Provider, crd: UpstreamCRD, schema: Schema, spec: Spec) -> list[str]:
+    found = check(subject, deployment(spec), schema)
     assert found.problems == ()
-    main = shim.render(deployment(spec), schema).main
+    main = subject.render(deployment(spec), schema).main
     return violations(upstream.schema(crd, schema.api_version.split("/")[1]), main)
 
 
@@ -80,11 +80,11 @@ CORPUS = specs(engines=("vllm", "llamacpp"), modes=("aggregated",))
 def hold(crd: UpstreamCRD, data: DataObject) -> None:
     schema = probe(crd.document)
     assert isinstance(schema, Schema)
-    mode = data.draw(st.sampled_from(sorted(SHIMS)))
+    mode = data.draw(st.sampled_from(sorted(PROVIDERS)))
     server = data.draw(st.sampled_from(["aikit", "llama-server"]))
     spec = servable(data.draw(CORPUS), mode, schema, server)
 
-    assert wrong(SHIMS[mode], crd, schema, spec) == []
+    assert wrong(PROVIDERS[mode], crd, schema, spec) == []
 
 
 @settings(EXAMPLES, max_examples=50)

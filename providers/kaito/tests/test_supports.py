@@ -72,12 +72,12 @@ def test_presets_of_the_oldest_kaito_need_not_be_vllm() -> None:
     ]
 
 
-def test_without_a_crd_only_what_every_kaito_refuses_is_told() -> None:
+def test_without_a_crd_only_what_every_kaito_refuses_is_reported() -> None:
     assert problems(deployment(PRESET), None, Settings()) == []
     assert problems(deployment({**PRESET, "scaling": {"replicas": 3}}), None, Settings()) != []
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     spec = {**PRESET, "scaling": {"replicas": 0}, "env": [{"name": "A", "value": "b"}]}
 
     assert len(problems(deployment(spec, "a.b"), NEWEST, Settings())) == 3

@@ -99,7 +99,7 @@ def test_nothing_serves_until_the_model_is_loaded_again(
             None, up(WRITTEN), {"pending": {"rayClusterName": "m-b"}}, id="a second cluster is made ready"
         ),
         pytest.param("DEPLOYING", {"status": "True"}, {}, id="times are not told"),
-        pytest.param("DEPLOYING", {}, {}, id="nothing is told"),
+        pytest.param("DEPLOYING", {}, {}, id="nothing is reported"),
     ],
 )
 def test_an_update_does_not_look_like_a_lost_head(

@@ -54,7 +54,7 @@ def test_a_status_is_to_us(spec: dict[str, int], step: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("size", "ready"), [("1", 4), ("2", 2), ("4", 1), ("no number", 1)])
 def test_a_worker_may_hold_several_engines(size: str, ready: int) -> None:
-    """engine.args may have been edited to what is refused; the object is observed all the same."""
+    """engine.args may have been edited to what is refused; the object is observed anyway."""
     asked = deployment(
         {
             "model": {"id": "org/m"},

@@ -28,12 +28,12 @@ def test_real_crds(crd: UpstreamCRD) -> None:
     )
 
 
-def stand_in() -> dict[str, Any]:
+def stub_crd() -> dict[str, Any]:
     return copy.deepcopy(standin("kuberay").document)
 
 
 def test_the_stand_in_has_all_that_is_written() -> None:
-    crd = stand_in()
+    crd = stub_crd()
 
     assert probe(crd) == Schema("ray.io/v1", frozenset({"suspend"}))
     assert provider(Settings()).upstream.crd == crd["metadata"]["name"]
@@ -41,14 +41,14 @@ def test_the_stand_in_has_all_that_is_written() -> None:
 
 @pytest.mark.parametrize("change", [{"name": "v1alpha1"}, {"served": False}])
 def test_without_a_served_v1_nothing_is_written(change: dict[str, Any]) -> None:
-    crd = stand_in()
+    crd = stub_crd()
     crd["spec"]["versions"][0] |= change
 
     assert probe(crd) == UnsupportedSchema(("ray.io/v1",))
 
 
 def test_missing_fields_are_named() -> None:
-    crd = stand_in()
+    crd = stub_crd()
     spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
     del spec["serveConfigV2"]
     del spec["rayClusterConfig"]["properties"]["workerGroupSpecs"]["items"]["properties"]["replicas"]

@@ -1,4 +1,4 @@
-"""serveConfigV2: what Ray Serve is told."""
+"""serveConfigV2: what Ray Serve gets."""
 
 from __future__ import annotations
 

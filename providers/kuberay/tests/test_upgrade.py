@@ -49,7 +49,7 @@ def application(todo: Any) -> dict[str, Any]:
     ],
 )
 def test_only_what_the_user_changed(change: dict[str, Any], expect: tuple[Any, ...]) -> None:
-    before = planned(deployment(), shim=older(), schema=V1)
+    before = planned(deployment(), subject=older(), schema=V1)
     wanted = application(before)
     *path, last, value = expect
     part: Any = wanted

@@ -1,4 +1,4 @@
-"""What is told of a rule before it runs, and where."""
+"""What is reported of a rule before it runs, and where."""
 
 from __future__ import annotations
 

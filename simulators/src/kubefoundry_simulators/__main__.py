@@ -1,4 +1,4 @@
-"""`python -m kubefoundry_simulators --kubeconfig FILE`: play the upstream operators until stopped."""
+"""`python -m kubefoundry_simulators --kubeconfig FILE`: simulate the upstream operators until stopped."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def main() -> None:
     names = arguments.only.split(",")
     unknown = [name for name in names if name not in OPERATORS]
     if unknown:
-        parser.error(f"--only: {', '.join(unknown)} is none of {', '.join(OPERATORS)}")
+        parser.error(f"--only: {', '.join(unknown)} is not one of {', '.join(OPERATORS)}")
     if arguments.speed <= 0:
         parser.error("--speed must be above 0")
     logging.basicConfig(level=logging.INFO, format="%(message)s")

@@ -34,11 +34,10 @@ async def simulate(
     settings: Settings,
     installed: Callable[[Object], Awaitable[None]],
 ) -> None:
-    """Play the operator until cancelled. `installed` is told of its CRD, each time that it is another.
+    """Simulate the operator until cancelled. `installed` gets its CRD, whenever that is another one.
 
-    Objects are played in the stored version: another one is another release of the operator, which begins anew with
-    what is there.
-    """
+    Objects are simulated in the stored version: another one is another release of the operator, which starts again
+    with what is there."""
     playing: asyncio.Task[None] | None = None
     played = ""
     async with asyncio.TaskGroup() as tasks:
@@ -55,7 +54,7 @@ async def simulate(
             played = version
             if crd:
                 group, plural = crd["spec"]["group"], crd["spec"]["names"]["plural"]
-                log.info("simulated %s plays with %s/%s", operator.name, group, version)
+                log.info("simulated %s serves %s/%s", operator.name, group, version)
                 api = f"/apis/{group}/{version}"
                 playing = tasks.create_task(_play_on(cluster, operator, settings, api, plural))
 

@@ -1,4 +1,4 @@
-"""An engine as ModelDeployments have them, played: OpenAI's API on PORT, every answer signed with NAME."""
+"""An engine as ModelDeployments have them, simulated: OpenAI's API on PORT, every answer signed with NAME."""
 
 from __future__ import annotations
 

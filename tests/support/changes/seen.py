@@ -29,7 +29,7 @@ def runs(upstream: Object | None) -> Object:
 
 
 def at(path: str, value: Any) -> Seen:
-    """Whether the value stands at that path of what runs, or in a list there."""
+    """Whether the value is at that path of what runs, or in a list there."""
 
     def seen(workload: Object) -> bool:
         found = values_at(Rendered(workload), path)

@@ -49,5 +49,5 @@ def _unread(body: bytes, why: str) -> Review:
     if _DELETION in body:
         return allowed_unread(uid)
     return refused_unread(
-        uid, f"the object cannot be checked: {why}; simplify it, or delete it and create it anew"
+        uid, f"the object cannot be checked: {why}; simplify it, or delete it and recreate it"
     )

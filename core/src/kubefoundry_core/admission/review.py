@@ -87,7 +87,7 @@ def refused(request: Request, problems: Sequence[Problem]) -> Review:
     """Refused with every problem, worded and coded as the API server does with its own (422 Invalid).
 
     Source: k8s.io/apimachinery v0.36 api/errors NewInvalid and util/errors Aggregate: one problem stands alone,
-    several stand in brackets.
+    several are in brackets.
     """
     texts = [f"{problem.path}: {problem.message}" for problem in problems]
     listing = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

@@ -1,6 +1,6 @@
 """How the server's container is started (sources §5.1, §5.2).
 
-No word of a user stands in a script: a user's own command arrives as positional parameters.
+No word of a user is in a script: a user's own command arrives as positional parameters.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class Code(Enum):
     )
     ApiMismatch = Entry(
         "Provider API type mismatch",
-        "The image implements another API than the section of `spec.server.externalProviders` it stands in.",
+        "The image implements another API than the section of `spec.server.externalProviders` it is in.",
         "Move the provider to externalProviders.{api} section in the LLSD spec.",
         names_provider=True,
     )
@@ -59,7 +59,7 @@ class Code(Enum):
     BadWheel = Entry(
         "Cannot install provider '{id}': a wheel cannot be read",
         "A file ends in `.whl` and is not a wheel: its name or its contents are broken.",
-        "Build the wheel anew (python -m build --wheel) and rebuild the image.",
+        "Build the wheel again (python -m build --wheel) and rebuild the image.",
     )
     DuplicateWheel = Entry(
         "Cannot install provider '{id}': one package comes in two wheels",
@@ -123,7 +123,7 @@ class Code(Enum):
     MissingMetadata = Entry(
         "Provider '{id}' was not installed completely",
         "A file below `metadata/` of the shared volume, written by the install container, is missing.",
-        "Delete the pod: its successor installs all providers anew.",
+        "Delete the pod: its successor reinstalls all providers.",
     )
     DuplicateProvider = Entry(
         "Two external providers have the same providerId",
@@ -164,7 +164,7 @@ class Code(Enum):
     )
     EnvironmentMissing = Entry(
         "The configuration of provider '{id}' names an environment variable that is not set",
-        "`${env.NAME}` without a default stands in the configuration, and the container has no such variable.",
+        "`${env.NAME}` without a default is in the configuration, and the container has no such variable.",
         "Set the variable in spec.server.containerSpec.env, or write ${env.NAME:=default}.",
     )
     DependencyMissing = Entry(

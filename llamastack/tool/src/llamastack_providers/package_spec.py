@@ -118,7 +118,7 @@ def _spec(spec: Any) -> Iterator[str]:
             "hyphens (no underscores)"
         )
     if api and api not in apis.SECTIONS.values():
-        yield f"spec.api: {api!r} is none of {', '.join(apis.SECTIONS.values())}"
+        yield f"spec.api: {api!r} is not one of {', '.join(apis.SECTIONS.values())}"
     wheels = spec.get("dependencyWheels")
     if wheels is not None and not (isinstance(wheels, list) and all(_text(one) for one in wheels)):
         yield "spec.dependencyWheels: must be a list of paths"

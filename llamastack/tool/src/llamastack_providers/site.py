@@ -52,7 +52,7 @@ def base_path(packages: Path) -> list[str]:
 def findings(site: Site) -> Iterator[Failure]:
     """What is missing or excluded once providers and image lie side by side.
 
-    A base image is often inconsistent by itself; only what touches a provider's package is told.
+    A base image is often inconsistent by itself; only what touches a provider's package is reported.
     """
     for miss in dependencies.unmet({**site.base, **site.provided}):
         found = miss.found

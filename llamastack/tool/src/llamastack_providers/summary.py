@@ -57,7 +57,7 @@ def write(text: str, path: Path) -> None:
     try:
         path.write_bytes(_cut(text, MESSAGE_BYTES).encode(errors="backslashreplace"))
     except OSError as refused:
-        # the message stands in the log as well; the exit code must not depend on it
+        # the message is in the log as well; the exit code must not depend on it
         print(f"cannot write {path}: {refused}")
 
 

@@ -87,7 +87,7 @@ def capabilities(wanted: Mapping[str, Any]) -> list[int]:
     """Numbers of those that are left. Raises ConfigError for one to add that no container here has."""
     added, dropped = wanted.get("add") or (), wanted.get("drop") or ()
     if unknown := set(added) - set(sandbox.CAPABILITIES):
-        raise ConfigError(f"capabilities not played here: {', '.join(sorted(unknown))}")
+        raise ConfigError(f"capabilities not supported here: {', '.join(sorted(unknown))}")
     kept = {} if "ALL" in dropped else dict(sandbox.CAPABILITIES)
     for name in dropped:
         kept.pop(name, None)

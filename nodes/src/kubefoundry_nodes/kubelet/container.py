@@ -43,7 +43,7 @@ CANNOT_START: Final = 128
 
 @dataclass(slots=True)
 class Surroundings:
-    """What a pod's containers share. services: variables of this moment. changed: is told of every change of a state.
+    """What a pod's containers share. services: variables of this moment. changed: called at every change of a state.
     told: waits until the last one has been written. ending: the pod is being stopped, so nothing starts."""
 
     pod: Object

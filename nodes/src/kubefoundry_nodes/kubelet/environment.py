@@ -138,7 +138,7 @@ async def _from(source: Mapping[str, Any], facts: Facts, find: Find, namespace: 
             raise ConfigError(
                 f"couldn't find key {reference['key']} in {kind} {namespace}/{reference['name']}"
             )
-    raise ConfigError(f"not played here: {', '.join(source)}")
+    raise ConfigError(f"not supported here: {', '.join(source)}")
 
 
 async def _content(find: Find, kind: str, reference: Mapping[str, Any]) -> dict[str, str] | None:
@@ -156,7 +156,7 @@ async def _content(find: Find, kind: str, reference: Mapping[str, Any]) -> dict[
 def words(
     container: Mapping[str, Any], entrypoint: Iterable[str], command: Iterable[str], env: Mapping[str, str]
 ) -> list[str]:
-    """What is run: `command` and `args` of the container go before the image's; a command drops the image's both."""
+    """`command` and `args` of the container take precedence over the image's. A command drops both of the image."""
     first = container.get("command")
     rest = container.get("args")
     if first:

@@ -11,7 +11,7 @@ FILE: Final = "hosts"
 DOMAIN: Final = "cluster.local"
 
 ServiceAddresses = Mapping[tuple[str, str], tuple[str, ...]]
-"""Addresses that stand behind the name of a Service, by namespace and name."""
+"""Addresses that are behind the name of a Service, by namespace and name."""
 
 
 @dataclass(slots=True)

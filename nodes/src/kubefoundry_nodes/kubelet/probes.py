@@ -80,7 +80,7 @@ class Prober:
                     return True
         except (TimeoutError, OSError, aiohttp.ClientError):
             return False
-        raise NotImplementedError(f"not played here: {', '.join(probe)}")
+        raise NotImplementedError(f"not supported here: {', '.join(probe)}")
 
     async def _answers(self, http: Mapping[str, Any]) -> bool:
         """Any status from 200 to 399; certificates are not looked at, redirections not followed."""

@@ -47,7 +47,7 @@ class Seen:
     objects: dict[Key, Object] = field(default_factory=dict)
     listed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def replace(self, objects: Iterator[Object], resource_version: str, *, anew: bool) -> None:
+    def replace(self, objects: Iterator[Object], resource_version: str, *, rewound: bool) -> None:
         self.objects = {key(one): one for one in objects}
         self.listed.set()
         self.changed()

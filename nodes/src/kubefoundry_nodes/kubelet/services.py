@@ -1,4 +1,4 @@
-"""The addresses of Services answer: a forwarder for each, as long as a ready endpoint stands behind it.
+"""The addresses of Services answer: a forwarder for each, as long as a ready endpoint is behind it.
 
 Without one nothing listens, so that a caller is refused at once, as kube-proxy does it.
 """

@@ -74,7 +74,7 @@ class Maker:
         elif source := volume.get("downwardAPI"):
             parts, mode = [{"downwardAPI": source}], source.get("defaultMode", MODE)
         else:
-            raise NotThere(f"volume {volume['name']}: its kind is not played here")
+            raise NotThere(f"volume {volume['name']}: its kind is not supported here")
         payload: Payload = {}
         for part in parts:
             payload |= await self._payload(part, mode)
@@ -123,7 +123,7 @@ class Maker:
                 )
                 for item in source.get("items") or ()
             }
-        raise NotThere(f"not played here: {', '.join(part)}")
+        raise NotThere(f"not supported here: {', '.join(part)}")
 
     async def _content(self, kind: str, source: Mapping[str, Any], mode: int) -> Payload:
         name = source["name"]

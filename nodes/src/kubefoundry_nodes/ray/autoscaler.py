@@ -1,4 +1,4 @@
-"""Ray's autoscaler, played: workers for engines that have no place, none for those idle (ray/autoscaler/v2, 2.56).
+"""Ray's autoscaler, simulated: workers for engines that have no place, none for those idle (ray/autoscaler/v2, 2.56).
 
 It writes what the real one writes: a worker group's `replicas`, and `scaleStrategy.workersToDelete`.
 """

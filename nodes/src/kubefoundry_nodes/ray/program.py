@@ -1,7 +1,7 @@
 """`python -m kubefoundry_nodes.ray.program --kubeconfig FILE`: the Ray in the pods of RayClusters on simulated nodes.
 
 On each ready pod's own address: Ray's dashboard on 8265 (head), Serve's proxy on 8000. The addresses must end on
-this machine (see run). Plays Ray's autoscaler too, which lives in the head pod.
+this machine (see run). Simulates Ray's autoscaler too, which lives in the head pod.
 """
 
 from __future__ import annotations

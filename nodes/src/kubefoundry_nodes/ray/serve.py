@@ -1,4 +1,4 @@
-"""Ray Serve of one RayCluster, played: which engine runs on which worker, and what Serve says of its application.
+"""Ray Serve of one RayCluster, simulated: which engine runs on which worker, and what Serve says of its application.
 
 As Ray 2.56 and 2.60 do it (ray/serve/_private/deployment_state.py): an edit of the application's `args` stops one
 engine at a time, the old one before its successor loads; an engine that cannot start ends the update, and those of

@@ -38,7 +38,7 @@ class Count(NamedTuple):
 class Status(NamedTuple):
     """What is used of `status`, whatever was there.
 
-    words: the operator's own. fresh: about the newest generation, as far as can be told. failed: of that one.
+    words: the operator's own. fresh: about the newest generation, as far as can be reported. failed: of that one.
     """
 
     state: str

@@ -14,7 +14,7 @@ ROUTER_MODE_ENV: Final = "DYN_ROUTER_MODE"
 
 
 class StrictModel(ApiModel):
-    """No conversion between types: `replicas: "2"` is a mistake that the user is told about."""
+    """No conversion between types: `replicas: "2"` is a mistake that the user has to see."""
 
     model_config = ConfigDict(strict=True)
 
@@ -48,9 +48,9 @@ def overrides_of(spec: ModelDeploymentSpec) -> DynamoOverrides:
 
 
 def router_mode(spec: ModelDeploymentSpec) -> str | None:
-    """The mode that the frontend is told: the override, else the user's own variable, else `round-robin`.
+    """The mode that the frontend gets: the override, else the user's own variable, else `round-robin`.
 
-    None: it is told nothing.
+    None: nothing is passed to it.
     """
     stated = overrides_of(spec).router_mode
     if stated is not None:

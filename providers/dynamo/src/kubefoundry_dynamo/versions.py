@@ -1,6 +1,6 @@
 """Dynamo versions: read from image tags and from what the installed CRD has.
 
-The CRD tells the operator's release line, the image tag the runtime's; they are told apart because worker flags
+The CRD tells the operator's release line, the image tag the runtime's; they differ because worker flags
 follow the runtime (sources §2.8, §5.2).
 """
 

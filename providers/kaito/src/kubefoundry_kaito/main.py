@@ -8,5 +8,5 @@ from kubefoundry_sdk.provider import run
 
 
 def main() -> int:
-    """Runs the provider until it is told to stop; the exit code."""
+    """Runs the provider until it is asked to stop; the exit code."""
     return run.run(NAME, build=build, add_arguments=add_arguments)

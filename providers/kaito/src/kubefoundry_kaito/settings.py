@@ -15,7 +15,7 @@ Provisioning = Literal["byo", "auto"]
 """byo: pods go to nodes that exist. auto: KAITO makes nodes of an instance type (its node auto-provisioning).
 
 An operator flag of KAITO that its CRD does not show (KAITO api/v1beta1/workspace_validation.go @v0.12.0), and each
-mode refuses what the other needs; so the provider is told, or reads it off the operator's Deployment.
+mode refuses what the other needs; so the provider has a flag for it, or reads it off the operator's Deployment.
 """
 
 PROVISIONING: Final = "provisioning"

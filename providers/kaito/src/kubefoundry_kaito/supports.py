@@ -67,7 +67,7 @@ def _preset(spec: ModelDeploymentSpec) -> Iterator[str]:
     model = spec.model.id or ""
     if not spec.engine.trust_remote_code and not is_built_in(model):
         yield (
-            f'KAITO runs "{model}" with --trust-remote-code and cannot be told otherwise: '
+            f'KAITO runs "{model}" with --trust-remote-code and cannot be changed: '
             "set engine.trustRemoteCode to true, or set image"
         )
     if spec.resources.gpu and spec.resources.gpu.type != NVIDIA_GPU:

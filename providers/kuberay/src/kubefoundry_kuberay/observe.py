@@ -116,7 +116,7 @@ def _failure(status: Status) -> str | None:
     if ready.reason == GIVEN_UP:
         return (
             f"KubeRay gave up: {ready.message or ready.reason}; change the spec, or set the annotation "
-            f"{REFRESH_ANNOTATION}, to have the RayService made anew"
+            f"{REFRESH_ANNOTATION}, to have the RayService recreated"
         )
     # a ValidationFailed outlives the fix until endpoints exist; then the operator has taken the spec up
     if ready.reason == "ValidationFailed" and ready.status != "True" and status.unseen:

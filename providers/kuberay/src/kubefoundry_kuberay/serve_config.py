@@ -1,6 +1,6 @@
 """`spec.serveConfigV2`: the Ray Serve application, as YAML (sources §4.5).
 
-Replica counts stand under `deployments`, not among the application's `args`: Serve takes a change of `args` for
+Replica counts are under `deployments`, not among the application's `args`: Serve takes a change of `args` for
 new code and replaces every replica, and only scales where `deployments[].num_replicas` changes
 (ray/serve/_private/deploy_utils.py `get_app_code_version`; seen running on Ray 2.56 and 2.60).
 `num_replicas: 1` in the args never changes; without it `ray.serve.llm` switches Serve's own autoscaling on,

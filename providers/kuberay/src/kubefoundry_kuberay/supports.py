@@ -54,7 +54,7 @@ def _name(name: str) -> Iterator[str]:
 def _model(spec: ModelDeploymentSpec) -> Iterator[str]:
     if spec.model.source == "custom":
         yield (
-            "KubeRay does not support model.source custom: Ray Serve must be told what to load; "
+            "KubeRay does not support model.source custom: Ray Serve needs to know what to load; "
             "use source huggingface, where model.id may be a path inside the image"
         )
     elif not spec.served_name:

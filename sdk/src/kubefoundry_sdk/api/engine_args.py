@@ -1,6 +1,6 @@
 """Entries of `engine.args`: one name of each flag, what repeats another field, and the GPUs asked for (contract §2).
 
-CEL cannot say this readably (spellings of a flag, basename of the id), so it stands in Python only: in the
+CEL cannot say this readably (spellings of a flag, basename of the id), so it is in Python only: in the
 validating webhook and in the reconcile-time check. Source of the flags: sources §4.1.
 """
 

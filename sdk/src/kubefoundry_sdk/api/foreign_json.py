@@ -1,4 +1,4 @@
-"""JSON that others wrote, read so that whatever stands in it can be handled, and JSON as we send it.
+"""JSON that others wrote, read so that whatever is in it can be handled, and JSON as we send it.
 
 What users write reaches every component through the API server, and what their servers answer reaches some: neither
 may cost more than a bounded depth of recursion, nor hold what we could not send back.
@@ -58,7 +58,7 @@ def encode(value: Any) -> bytes:
 
 
 def nested(value: Any, levels: int) -> bool:
-    """Whether maps and lists stand in one another more than `levels` deep. Takes no recursion."""
+    """Whether maps and lists are in one another more than `levels` deep. Takes no recursion."""
     layer = [value] if isinstance(value, dict | list) else []
     for _ in range(levels):
         if not layer:
@@ -81,7 +81,7 @@ def deep(raw: bytes | bytearray) -> bool:
 
 
 def _cut(raw: bytes | bytearray) -> bytes:
-    """The text without what stands in the brackets of level LEVELS + 1."""
+    """The text without what is in the brackets of level LEVELS + 1."""
     kept, start, level = bytearray(), 0, 0
     for token in _TOKEN.finditer(raw):
         mark = token[0]

@@ -1,4 +1,4 @@
-"""Texts that have a form: the pattern that stands in the CRD, and how a message names what is meant.
+"""Texts that have a form: the pattern that is in the CRD, and how a message names what is meant.
 
 Every pattern is anchored and uses only what Go's RE2, Rust's regex and Python's `re` read alike.
 """

@@ -21,7 +21,7 @@ def accepted(deployment: Object) -> bool:
     """Whether the chosen provider has said of this generation that it takes it.
 
     It can serve it, and the API server has its objects or has accepted them in a dry run. Whose words these are is
-    the caller's to know: until the chosen provider has spoken, those of the one before stand there.
+    the caller's to know: until the chosen provider has spoken, those of the one before are there.
     """
     generation = deployment["metadata"]["generation"]
     said = (deployment.get("status") or {}).get("conditions")

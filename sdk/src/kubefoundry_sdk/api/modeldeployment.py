@@ -29,7 +29,7 @@ class ModelSpec(ApiModel):
 
     id: Annotated[str, Field(max_length=253, pattern=formats.MODEL_ID)] | None = None
     """Model on the Hugging Face hub, for example meta-llama/Llama-3.1-8B-Instruct. Required when source is
-    huggingface; not needed when source is custom. Changing it makes the deployment anew."""
+    huggingface; not needed when source is custom. Changing it recreates the deployment."""
 
     served_name: Annotated[str, Field(max_length=253, pattern=formats.SERVED_NAME)] | None = None
     """Name under which the API offers the model; the last part of the id when omitted. Ignored when source is
@@ -37,7 +37,7 @@ class ModelSpec(ApiModel):
 
     source: Source = "huggingface"
     """Where the model comes from: huggingface (the hub) or custom (it is in the image). Changing it makes the
-    deployment anew."""
+    deployment again."""
 
 
 class ProviderSpec(ApiModel):
@@ -45,7 +45,7 @@ class ProviderSpec(ApiModel):
 
     name: Annotated[str, Field(min_length=1, max_length=63, pattern=formats.DNS_LABEL)] | None = None
     """Name of a registered provider (`kubectl get inferenceproviderconfigs`); selected by the providers' rules
-    when omitted. Changing it makes the deployment anew."""
+    when omitted. Changing it recreates the deployment."""
 
     overrides: Annotated[dict[str, Any], Field(max_length=64)] | None = None
     """Settings of that provider which no other field has; the provider documents them. They need `name`. Unknown
@@ -58,7 +58,7 @@ class EngineSpec(ApiModel):
 
     type: Engine | None = None
     """Engine that runs the model: vllm, sglang, trtllm or llamacpp. Required. Changing it makes the deployment
-    anew."""
+    again."""
 
     context_length: Annotated[int, Field(ge=1, le=MAX_INT32)] | None = None
     """Longest context in tokens, prompt and answer together; the model's own when omitted."""
@@ -85,7 +85,7 @@ class ServingSpec(ApiModel):
 
     mode: ServingMode = "aggregated"
     """How the work is split: aggregated (each replica does the whole) or disaggregated (prefill and decode are
-    components of their own). Changing it makes the deployment anew."""
+    components of their own). Changing it recreates the deployment."""
 
 
 class GpuSpec(ApiModel):
@@ -143,7 +143,7 @@ class PodMetadata(ApiModel):
     """Labels and annotations of pods."""
 
     labels: Annotated[dict[str, LabelValue], Field(max_length=128)] = Field(default_factory=dict)
-    """Labels of the pods. Labels that KubeFoundry or the provider sets go before them."""
+    """Labels of the pods. Labels that KubeFoundry or the provider sets take precedence over them."""
 
     annotations: Annotated[dict[str, Annotated[str, Field(max_length=262144)]], Field(max_length=128)] = (
         Field(default_factory=dict)
@@ -217,7 +217,7 @@ class ModelDeploymentSpec(ApiModel):
         ItemsLike(Toleration),
         Field(max_length=64, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
     ] = Field(default_factory=list)
-    """Taints of nodes on which the engine's pods may run all the same."""
+    """Taints of nodes on which the engine's pods may run anyway."""
 
     @property
     def gpu_count(self) -> int:

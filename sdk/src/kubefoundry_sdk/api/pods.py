@@ -108,7 +108,7 @@ class EnvVar(ApiModel):
 
 
 class Toleration(ApiModel):
-    """A taint of nodes on which the engine's pods may run all the same."""
+    """A taint of nodes on which the engine's pods may run anyway."""
 
     key: Annotated[str, Field(max_length=317)] | None = None
     """Key of the taint; all keys when omitted, and then operator must be Exists."""

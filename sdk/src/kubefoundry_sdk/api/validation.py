@@ -42,9 +42,8 @@ def default(spec: Spec) -> Spec:
 def validate(spec: Spec) -> list[Problem]:
     """What is wrong with a spec, with or without its defaults, up to NAMED of it; empty when it is valid.
 
-    Where it is too deep or too large, only that is told. Where types, enums or ranges are wrong, only that: the rules
-    would speak about values that are none.
-    """
+    Where it is too deep or too large, only that is reported. Where types, enums or ranges are wrong, only that: the
+    rules would speak about values that are none."""
     if beyond := extent.too_deep(spec) or extent.too_large(spec):
         return [Problem(*beyond)]
     if not isinstance(spec, dict):

@@ -372,7 +372,7 @@ class Client:
 
 def path(kind: Kind, namespace: str | None = None, name: str | None = None) -> str:
     """URL path of a collection or an object."""
-    # What stands in an annotation may come to be part of a kind.
+    # What is in an annotation may come to be part of a kind.
     version = quote(kind.version, safe="")
     root = f"/apis/{kind.group}/{version}" if kind.group else f"/api/{version}"
     inside = f"/namespaces/{quote(namespace, safe='')}" if namespace and kind.namespaced else ""

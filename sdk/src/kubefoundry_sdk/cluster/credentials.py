@@ -38,7 +38,7 @@ def load(kubeconfig: str | None) -> Credentials:
 
 
 def inside(kubeconfig: str | None) -> bool:
-    """Whether we are a pod of the cluster that we talk to, as far as we are told."""
+    """Whether we are a pod of the cluster that we talk to, as far as can be seen."""
     return kubeconfig is None and bool(os.environ.get("KUBERNETES_SERVICE_HOST"))
 
 

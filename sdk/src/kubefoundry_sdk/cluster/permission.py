@@ -1,4 +1,4 @@
-"""Whether we may do something, asked rather than tried: a refusal would stand in the audit log as an attempt."""
+"""Whether we may do something, asked rather than tried: a refusal would be in the audit log as an attempt."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Keeps a sink equal to a kind on the API server: list, watch, and list again where the watch had a gap.
 
-Nothing that stands in an object ends this: what a sink cannot take in is left out (`skipped`).
+Nothing that is in an object ends this: what a sink cannot take in is left out (`skipped`).
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ SILENCE: Final = 100.0
 class Sink(Protocol):
     """Where the objects go."""
 
-    def replace(self, objects: Iterator[Object], resource_version: str, *, anew: bool) -> None:
-        """A whole listing. anew: the API server's history went back (etcd was restored from a backup): resource
+    def replace(self, objects: Iterator[Object], resource_version: str, *, rewound: bool) -> None:
+        """A whole listing. rewound: the API server's history went back (etcd was restored from a backup): resource
         versions from before say nothing any more."""
 
     def put(self, obj: Object) -> None: ...
@@ -83,13 +83,13 @@ async def reflect(
             lost = False
             if not version:
                 objects, version = await _listed(client, kind, namespace, selector)
-                anew = _older(version, seen)
-                if anew:
+                rewound = _older(version, seen)
+                if rewound:
                     log.warning(
-                        "the API server's %s are those of an earlier time, taking them anew", kind.plural
+                        "the API server's %s are those of an earlier time, taking them again", kind.plural
                     )
                 seen = version
-                sink.replace(objects, version, anew=anew)
+                sink.replace(objects, version, rewound=rewound)
                 alive()
                 failures = forbidden = 0
             async for event in client.watch(
@@ -201,4 +201,4 @@ def _deliver(event: Object, sink: Sink) -> str:
 def _complain(kind: Kind, error: Exception, failures: int) -> None:
     """Once a failure series, and again when it lasts."""
     if failures in (1, 10) or failures % 100 == 99:
-        log.warning("watching %s fails, trying on: %s", kind.plural, error)
+        log.warning("watching %s fails, trying again: %s", kind.plural, error)

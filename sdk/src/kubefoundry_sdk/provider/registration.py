@@ -88,7 +88,7 @@ class Registration:
                 del body["spec"]["selectionRules"]
                 log.info("selection rules of %s are managed by someone else and stay so", self._provider.name)
             live = await self._client.apply(PROVIDER_CONFIGS, body, manager=self._manager, force=True)
-        # A restart is no transition: the times that stand there are kept.
+        # A restart is no transition: the times that are there are kept.
         for item in (live.get("status") or {}).get("conditions") or ():
             self._conditions.setdefault(item["type"], item)
 

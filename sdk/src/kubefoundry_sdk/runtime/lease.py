@@ -95,7 +95,7 @@ class Holder:
             except (ApiError, Unreachable, TimeoutError) as error:
                 if failures in (0, 10) or failures % 100 == 99:
                     log.warning(
-                        "taking lease %s/%s failed, trying on: %s", self._namespace, self._name, error
+                        "taking lease %s/%s failed, trying again: %s", self._namespace, self._name, error
                     )
                 failures += 1
             await asyncio.sleep(RETRY)

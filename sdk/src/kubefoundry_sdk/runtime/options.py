@@ -82,7 +82,7 @@ def flag(
     read: Callable[[str], Any] = str,
     **more: Any,
 ) -> None:
-    """Adds a flag whose default may stand in the environment: `--health-port` reads KUBEFOUNDRY_HEALTH_PORT."""
+    """Adds a flag whose default may appear in the environment: `--health-port` reads KUBEFOUNDRY_HEALTH_PORT."""
     variable = "KUBEFOUNDRY_" + name.removeprefix("--").replace("-", "_").upper()
     said = os.environ.get(variable)
     note = "" if default is None else f", default {default}"

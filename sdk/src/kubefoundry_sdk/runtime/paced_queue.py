@@ -9,7 +9,7 @@ from typing import Final
 from kubefoundry_sdk.runtime.store import Key
 
 RATE: Final = 25.0
-"""Keys a second: a thousand are told within 40 s, and the rest of the work hardly notices (a burst of changes is
+"""Keys a second: a thousand are reported within 40 s, and the rest of the work hardly notices (a burst of changes is
 worked off at some hundred a second)."""
 
 

@@ -172,7 +172,7 @@ class Process:
         return task
 
     def while_leading(self, name: str, work: Work) -> None:
-        """The same, while this replica leads: what it does is cut short when that ends, and begun anew later."""
+        """The same, while this replica leads: what it does is cut short when that ends, and restarted later."""
 
         async def led() -> None:
             while True:

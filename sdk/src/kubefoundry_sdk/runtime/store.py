@@ -24,7 +24,7 @@ Key = tuple[str, str]
 
 Subscriber = Callable[[Key, Object | None], None]
 """Called after a change with the object as it is now, None when it is gone. Must be quick. What it raises is logged:
-the object is stored all the same, and the other subscribers hear of it."""
+the object is stored anyway, and the other subscribers hear of it."""
 
 WINDOW: Final = -12
 """Bits of deflate's window, without a header: 4 KiB hold an object's repetitions, and as little is set up for each
@@ -128,29 +128,28 @@ class Store:
         if self._objects.get(key, (-1,))[0] <= version:
             self._forget(key, version)
 
-    def replace(self, objects: Iterable[Object], resource_version: str, *, anew: bool = False) -> None:
+    def replace(self, objects: Iterable[Object], resource_version: str, *, rewound: bool = False) -> None:
         """A whole listing: stores what is new, and reports as deleted what is not in it any more.
 
         What is known at a version that the listing knows of as well is what the listing says, were it older: then
-        the API server has lost what we have seen. Only answers to our own writes are newer than a listing. anew: not
-        even they are.
-        """
+        the API server has lost what we have seen. Only answers to our own writes are newer than a listing. rewound:
+        not even they are."""
         until = int(resource_version)
         listed = set()
-        if anew:
+        if rewound:
             self._deleted.clear()
         for obj in objects:
             try:
                 key, version = key_of(obj), version_of(obj)
                 listed.add(key)
                 known = max(self._objects.get(key, (-1,))[0], self._deleted.get(key, -1))
-                if known < version or anew or version < known <= until:
+                if known < version or rewound or version < known <= until:
                     self._deleted.pop(key, None)
                     self._keep(key, version, obj)
             except Exception as error:
                 skipped(obj, error)
         for key in [key for key in self._objects if key not in listed]:
-            if anew or self._objects[key][0] <= until:
+            if rewound or self._objects[key][0] <= until:
                 self._forget(key, until)
         self.synced.set()
 
@@ -185,7 +184,7 @@ class Store:
             try:
                 subscriber(key, obj)
             except Exception:
-                log.exception("a change of %s/%s is not followed up, by a fault of ours", *key)
+                log.exception("a change of %s/%s is not followed up because of an internal error", *key)
 
 
 def _deflated(obj: Object) -> bytes:

@@ -14,14 +14,14 @@ log = logging.getLogger(__name__)
 
 FIRST_PAUSE: Final = 1.0
 LAST_PAUSE: Final = 60.0
-"""Seconds until work that failed is begun anew, doubling from the first to the last."""
+"""Seconds until work that failed is restarted, doubling from the first to the last."""
 
 STEADY: Final = 300.0
 """Seconds of work after which a failure counts as the first."""
 
 FAILURES: Final = Counter(
     "kubefoundry_background_failures",
-    "Failures by a fault of ours of work beside the reconciles, begun anew each time.",
+    "Internal errors in background work, which is restarted each time.",
     ["work"],
 )
 
@@ -40,6 +40,6 @@ async def kept_up(name: str, work: Work) -> None:
             if clock() - begun > STEADY:
                 pause = FIRST_PAUSE
             FAILURES.labels(name).inc()
-            log.exception("%s failed by a fault of ours and is begun anew in %.0f s", name, pause)
+            log.exception("internal error in %s: it is restarted in %.0f s", name, pause)
         await asyncio.sleep(pause * random.uniform(0.8, 1.2))
         pause = min(2 * pause, LAST_PAUSE)

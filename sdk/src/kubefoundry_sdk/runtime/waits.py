@@ -18,7 +18,7 @@ class Waits:
         self._since: dict[Key, tuple[tuple[str, ...], float]] = {}
 
     def left(self, key: Key, what: Sequence[str], now: float) -> float:
-        """Seconds that there is still to wait; the clock starts anew when `what` is waited for changes.
+        """Seconds that there is still to wait; the clock starts again when `what` is waited for changes.
 
         what: the uid of the ModelDeployment, then for whom it waits.
         """

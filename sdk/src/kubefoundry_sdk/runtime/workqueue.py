@@ -125,7 +125,7 @@ class WorkQueue:
             self._dirty.add(key)
             raise
         except Exception:
-            log.exception("%s/%s is tried again in %.0f s, by a fault of ours", *key, LAST_DELAY)
+            log.exception("internal error: %s/%s is tried again in %.0f s", *key, LAST_DELAY)
             self.add_after(key, LAST_DELAY)
         finally:
             self._busy.discard(key)
@@ -141,12 +141,12 @@ class WorkQueue:
             # A conflict may say that the object has changed, whose watch event is on the way, but not all do.
             self._retry(key, error, error.retry_after, "conflict" if error.conflict else "api")
         except Fenced:
-            # Whoever runs this queue is about to be told.
+            # Whoever runs this queue is about to hear of it.
             self.add_after(key, FIRST_DELAY)
         except Unreachable as error:
             self._retry(key, error, None, "unreachable")
         except Exception as error:
-            log.exception("reconciling %s/%s failed by a fault of ours", *key)
+            log.exception("internal error while reconciling %s/%s", *key)
             self._retry(key, error, None, "internal")
         else:
             self._failures.pop(key, None)

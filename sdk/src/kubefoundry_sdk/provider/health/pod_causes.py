@@ -1,7 +1,7 @@
 """What the pods of an upstream object tell about why it does not serve: from pods to one cause, purely.
 
 Contract §3, pod causes: image pull, crash loop, out of memory and bad container configuration make a deployment
-Failed where nothing serves; a pod that cannot be scheduled is told only. Reasons are those that kubelet
+Failed where nothing serves; a pod that cannot be scheduled is reported only. Reasons are those that kubelet
 (`pkg/kubelet/images`, `pkg/kubelet/container`) and scheduler write, Kubernetes 1.26 to 1.36.
 """
 

@@ -2,7 +2,7 @@
 
 Stale is a status that for five minutes is absent, speaks of an older generation, or is that of an operator that is
 seen to be down. A model that takes long to load and an idle healthy one are neither: their operator has acknowledged
-what stands there.
+what is there.
 """
 
 from __future__ import annotations

@@ -33,9 +33,9 @@ PATIENCE: Final = 3
 ANSWER: Final = "answer"
 """Value of flag and annotation: the model has to answer, not only to be listed."""
 LONGEST: Final = 300
-"""Characters of what an endpoint said that are told, and of a name that it lists."""
+"""Characters of what an endpoint said that are reported, and of a name that it lists."""
 LISTED: Final = 5
-"""Names of models that are told of those that an endpoint lists."""
+"""How many of the models that an endpoint lists are named."""
 
 log = logging.getLogger(__name__)
 
@@ -148,7 +148,7 @@ class Verification:
         except NoModels as error:
             return f"{shortened(str(error))}; look at the pods behind it and at network policies"
         except Exception as error:
-            log.exception("an endpoint's answer cannot be read, by a fault of ours")
+            log.exception("an endpoint's answer cannot be read because of an internal error")
             return f"its endpoint's answer cannot be read: {type(error).__name__}"
         if found and claim.model in (None, *found):
             return None

@@ -1,6 +1,6 @@
 """Annotation `kubefoundry.ai/dry-run: "true"`: what would be applied, and what the API server says to it.
 
-Nothing is stored upstream and no finalizer is set; the result stands in an annotation (contract §4.11).
+Nothing is stored upstream and no finalizer is set; the result is in an annotation (contract §4.11).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What ends a turn's writing unforeseen, told to the user and tried again with back-off (contract, errors).
 
-An error that may pass is told when it comes twice in a row; one that cannot pass, and a fault of the provider's own
-code, at once. Until the next try is due, turns observe and write nothing: what the status says causes the next event.
-"""
+An error that may pass is reported when it comes twice in a row; one that cannot pass, and an error in the provider's
+own code, at once. Until the next try is due, turns observe and write nothing: what the status says causes the next
+event."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ class Failures:
         self._known: dict[Key, _Failure] = {}
 
     def standing(self, key: Key, mark: str, now: float) -> tuple[Report | None, float] | None:
-        """What was told of a failure whose next try is not due, and the seconds until it is; None to try now."""
+        """The report of a failure whose next try is not due, and the seconds until it is; None to try now."""
         known = self._known.get(key)
         if known is None or known.mark != mark or now >= known.due:
             return None
         return known.told, known.due - now
 
     def note(self, key: Key, mark: str, error: Exception, report: Report, stop: Stop, now: float) -> float:
-        """Puts `stop` into the report where it is to be told; seconds until the next try."""
+        """Puts `stop` into the report where it is to be reported; seconds until the next try."""
         known = self._known.get(key)
         count = known.count + 1 if known is not None and known.mark == mark else 1
         # A 403 passes, too: an API server that has just started has not read its roles yet.
@@ -94,7 +94,7 @@ def mark(deployment: Object, upstream: Object | None, digest: str | None, own: s
 def stop(provider: Provider, error: Exception) -> Stop:
     """The condition that tells it."""
     if not isinstance(error, ApiError):
-        message = f"Provider {provider.name} failed by a fault of its own: {described(error)}; see its log"
+        message = f"Provider {provider.name} failed with an internal error: {described(error)}; see its log"
         return Stop(reasons.RESOURCE_CREATED, "ProviderError", message, failed=True)
     if error.rejected:
         message = f"The API server refused a write of provider {provider.name}: {error.message}"
@@ -110,6 +110,6 @@ def described(error: Exception) -> str:
 
 
 def restored(report: Report, told: Report) -> None:
-    """Makes the report say again what was told of the failure."""
+    """Makes the report say again what it said of the failure."""
     for name in ("compatible", "created", "override_warning", "stop", "notes"):
         setattr(report, name, getattr(told, name))

@@ -36,7 +36,7 @@ async def own(
     """Makes finalizer and dry-run result what the provider owns of the ModelDeployment itself; no request if they
     are.
 
-    By server-side apply, guarded by the uid: a ModelDeployment made anew is another object. Raises apply.Refused
+    By server-side apply, guarded by the uid: a ModelDeployment recreated is another object. Raises apply.Refused
     where somebody else uses our field manager.
     """
     meta = deployment["metadata"]

@@ -28,7 +28,7 @@ async def wait(
 
     The other one goes on serving until we have said that we can take over, so our objects are tried before: once, as
     new ones. Helpers are made for that, because admission of the main object may ask for them.
-    digest: of the plan. upstream: an object of ours that stands there already. Raises as `apply.write`.
+    digest: of the plan. upstream: an object of ours that is there already. Raises as `apply.write`.
     """
     key = key_of(live)
     holding = others(live, context.provider.name)

@@ -1,4 +1,4 @@
-"""Step 15: what stands upstream, in our terms; a turn that stopped writing does it all the same (contract §4)."""
+"""Step 15: what stands upstream, in our terms; a turn that stopped writing does it anyway (contract §4)."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _soonest(*waits: float | None) -> float | None:
 
 
 def _hold(context: Context, live: Object, upstream: Object, report: Report) -> float | None:
-    """Leaves the generation as it was told while the upstream tells of before; seconds until that may be over."""
+    """Leaves the generation as it was reported while the upstream tells of before; seconds until that may be over."""
     if report.observation is None or report.observation.phase != "Running":
         return None
     if report.stop is not None:

@@ -1,4 +1,4 @@
-"""What stands in the way of writing upstream: no usable CRD (contract §4.8), or another's object (contract §4.10)."""
+"""What is in the way of writing upstream: no usable CRD (contract §4.8), or another's object (contract §4.10)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def standing_there(context: Context, deployment: Deployment, wanted: list[Object
                 return name_conflict(named)
             case "leaving":
                 again = manifest.made_for(live, deployment.uid)
-                message = f"{named} is being deleted; it is made anew once it is gone"
+                message = f"{named} is being deleted; it is recreated once it is gone"
                 reason = "Recreating" if again else "WaitingForCleanup"
                 return Stop(reasons.RESOURCE_CREATED, reason, message, failed=False)
             case "ours":

@@ -135,7 +135,7 @@ async def _tell(context: Context, live: Object, wanted: Object) -> bool:
 async def _attempt(context: Context, live: Object, report: Report) -> float | None:
     """Steps 5 to 14, and what to tell where they fail; seconds until another turn is due, or None.
 
-    Raises Unreachable: then nothing can be told either.
+    Raises Unreachable: then nothing can be reported either.
     """
     key, now = key_of(live), asyncio.get_running_loop().time
     own = names.provider_finalizer(context.provider.name)
@@ -207,7 +207,7 @@ async def _write(context: Context, live: Object, report: Report) -> float | None
     rendered = context.provider.render(deployment, known)
     report.notes.extend(rendered.notes)
 
-    # 10. Whose object is it that stands there?
+    # 10. Whose object is it that is there?
     if stop := preconditions.standing_there(context, deployment, [rendered.main]):
         report.stop = stop
         return None

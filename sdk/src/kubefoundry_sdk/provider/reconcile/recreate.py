@@ -1,4 +1,4 @@
-"""Deleting an upstream object to make it anew, where a change cannot reach it in place (contract §4.13)."""
+"""Deleting an upstream object to recreate it, where a change cannot reach it in place (contract §4.13)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 def applied(context: Context, deployment: Deployment, upstream: Object | None) -> Record | None:
-    """What was applied last: to the object that stands there, or to the one that is going or gone."""
+    """What was applied last: to the object that is there, or to the one that is going or gone."""
     key = (deployment.namespace, deployment.name)
     if upstream is not None and manifest.made_for(upstream, deployment.uid):
         found = manifest.applied(upstream)
@@ -53,6 +53,6 @@ async def start(context: Context, kind: Kind, todo: Plan, upstream: Object) -> S
     return Stop(
         reasons.RESOURCE_CREATED,
         "Recreating",
-        f"{named} is deleted and made anew: {todo.recreate}",
+        f"{named} is deleted and recreated: {todo.recreate}",
         failed=False,
     )

@@ -103,7 +103,7 @@ class Report:
             and seen is not None
             and (stop.type == reasons.PROVIDER_SELECTED or stop.reason in _BESIDE)
         ):
-            # What stands in the way is another provider's, or of the write: it is not what happens to this object.
+            # What is in the way is another provider's, or of the write: it is not what happens to this object.
             return seen.phase, seen.reason, f"{seen.message}; {stop.message}"
         if stop is not None and seen is not None and seen.phase == "Failed":
             return "Failed", "Failed", f"{seen.message}; {stop.message}"

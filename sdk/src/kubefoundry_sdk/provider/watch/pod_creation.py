@@ -68,7 +68,7 @@ class CreationWatch:
             self._makers[key] = [f"{key[0]}/{name}" for name in self._source.makers(upstream)]
             self._upstream.update(dict.fromkeys(self._makers[key], key))
 
-    def replace(self, objects: Iterable[Object], resource_version: str, *, anew: bool = False) -> None:
+    def replace(self, objects: Iterable[Object], resource_version: str, *, rewound: bool = False) -> None:
         there = set()
         for obj in objects:
             try:
@@ -108,7 +108,7 @@ class CreationWatch:
 
 
 def trim(event: Object) -> Object:
-    """What is told of an Event."""
+    """What is reported of an Event."""
     meta: Mapping[str, Any] = event["metadata"]
     kept = ("name", "namespace", "resourceVersion", "creationTimestamp")
     regarding = event.get("involvedObject") or {}

@@ -72,9 +72,9 @@ class PodWatch:
             self._owners[key] = owners
             self._upstream.update(dict.fromkeys(owners, key))
 
-    def replace(self, objects: Iterable[Object], resource_version: str, *, anew: bool = False) -> None:
+    def replace(self, objects: Iterable[Object], resource_version: str, *, rewound: bool = False) -> None:
         self._blind = False
-        self._store.replace(objects, resource_version, anew=anew)
+        self._store.replace(objects, resource_version, rewound=rewound)
         self._looked.set()
 
     def put(self, obj: Object) -> None:
@@ -145,7 +145,7 @@ def _trim_container(container: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _trim_state(state: Mapping[str, Any]) -> dict[str, Any]:
-    """A termination message may have 4 KiB; its last line is what is told."""
+    """A termination message may have 4 KiB; its last line is what is reported."""
     return {
         name: {**part, "message": last_line(part["message"])}
         if name == "terminated" and "message" in part

@@ -37,7 +37,7 @@ class TrustedNamespaces:
         )
         return f"{named}a namespace labelled {SELECTOR}"
 
-    def replace(self, objects: Iterable[Object], resource_version: str, *, anew: bool = False) -> None:
+    def replace(self, objects: Iterable[Object], resource_version: str, *, rewound: bool = False) -> None:
         self._take(frozenset(obj["metadata"]["name"] for obj in objects))
 
     def put(self, obj: Object) -> None:

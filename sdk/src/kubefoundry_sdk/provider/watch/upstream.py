@@ -96,7 +96,7 @@ class Upstream:
         selector = {"fieldSelector": f"metadata.name={self._provider.upstream.crd}"}
         await self._process.follow(CRDS, self, selector=selector)
 
-    def replace(self, objects: Iterable[Object], resource_version: str, *, anew: bool = False) -> None:
+    def replace(self, objects: Iterable[Object], resource_version: str, *, rewound: bool = False) -> None:
         first = not self.listed
         self.listed = True
         if (definition := next(iter(objects), None)) is not None:

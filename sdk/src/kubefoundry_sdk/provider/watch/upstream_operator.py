@@ -70,7 +70,7 @@ class Evidence:
         self._seen_at = clock()
         self._objects: dict[Key, tuple[Object, float]] = {}
 
-    def replace(self, objects: Iterable[Object], resource_version: str, *, anew: bool = False) -> None:
+    def replace(self, objects: Iterable[Object], resource_version: str, *, rewound: bool = False) -> None:
         before, self._objects = self._objects, {}
         for obj in objects:
             try:

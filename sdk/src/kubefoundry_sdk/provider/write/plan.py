@@ -30,7 +30,7 @@ class Plan:
     last, or are not there. recreate: why the main object has to be deleted first. drifted: paths on the live main
     object that someone has changed; only where nothing else is to be written. edited: those of `changed` that are
     written for no other reason than that someone has changed them at these paths. fresh: those of `helpers` that the
-    main object which stands there does not name: making them, and deleting them again, changes nothing that serves.
+    main object which is there does not name: making them, and deleting them again, changes nothing that serves.
     moved: what was applied, in a
     version of the CRD that it has left since, and nothing else is to be written: what it looks like in today's is the
     converting webhook's to say, so only that version tells drift.

@@ -1,8 +1,7 @@
 """Drift of an object whose CRD has moved to another version since it was written, where a webhook converts.
 
-What was applied cannot be held against today's shape, and writing it anew only to be able to would be a write without
-need. So the object is read once more, through the version in which it was written.
-"""
+What was applied cannot be compared with today's shape, and writing it again only to be able to would be a write
+without need. So the object is read once more, through the version in which it was written."""
 
 from __future__ import annotations
 

@@ -1,0 +1,81 @@
+"""`python docs/words.py`: no text of this repository has a word that the list in CONTRIBUTING.md replaces.
+
+Prose, messages and names alike: between two words of an entry may be a space, an underscore or the end of a line.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+LIST: Final = ROOT / "CONTRIBUTING.md"
+
+GAP: Final = r"(?:[ _]|\s*\n[ \t]*(?:#|//|\|)?[ \t]*)"
+"""Between two words."""
+
+SPARED: Final = re.compile(
+    r"^(?:CONTRIBUTING\.md|CHANGELOG\.md|LICENSE|requirements/.*|.*\.(?:sum|mod|tsv|json)|docs/benchmarks\.md)$"
+)
+"""The list itself, what others wrote, and figures of a run that was measured before."""
+
+ENTRY: Final = re.compile(r"^\| ((?:`[^`]+`(?:, )?)+) \| ([^|]+) \|$", re.M)
+
+
+def replaced(text: str) -> dict[str, str]:
+    """Each word of the list, and what takes its place. Raises ValueError for a text without a list."""
+    _, _, section = text.partition("\n## Words\n")
+    found = {
+        word: instead.strip()
+        for words, instead in ENTRY.findall(section)
+        for word in re.findall("`(.+?)`", words)
+    }
+    if not found:
+        raise ValueError("there is no list of words below `## Words`")
+    return found
+
+
+def found(text: str, words: dict[str, str]) -> Iterator[tuple[int, str, str]]:
+    """Line, word, and what to write instead, for each of the words in a text."""
+    for word, instead in words.items():
+        pattern = r"(?<![A-Za-z])" + GAP.join(map(re.escape, word.split())) + r"(?![A-Za-z])"
+        for match in re.finditer(pattern, text, re.IGNORECASE):
+            yield text.count("\n", 0, match.start()) + 1, word, instead
+
+
+def files() -> Iterator[Path]:
+    """What git knows, and what it will once it is added."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        check=True,
+    ).stdout
+    for name in sorted(set(listed.decode().split("\0"))):
+        path = ROOT / name
+        if name and not SPARED.match(name) and path.is_file() and not path.is_symlink():
+            yield path
+
+
+def main() -> int:
+    words = replaced(LIST.read_text(encoding="utf-8"))
+    texts = problems = 0
+    for path in files():
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        texts += 1
+        for line, word, instead in sorted(found(text, words)):
+            problems += 1
+            print(f"{path.relative_to(ROOT)}:{line}: {word!r}: write {instead}")
+    print(f"{len(words)} words, {texts} files, {problems} found")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

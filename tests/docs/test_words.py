@@ -1,0 +1,41 @@
+"""The check of words sees what it has to see, and its list is the one in CONTRIBUTING.md."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+CHECK: Final[dict[str, Any]] = runpy.run_path(str(ROOT / "docs" / "words.py"))
+
+
+def test_the_list_is_read() -> None:
+    words = CHECK["replaced"](CHECK["LIST"].read_text(encoding="utf-8"))
+
+    assert len(words) > 20
+    assert words["is " + "told"] == "is reported, says"
+
+
+def test_a_text_without_a_list_is_refused() -> None:
+    with pytest.raises(ValueError, match="no list of words"):
+        CHECK["replaced"]("# Contributing\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("it is made new", []),
+        ("it is made over", [1]),
+        ("def test_it_is_made_over() -> None:", [1]),
+        ("# it is made\n# over", [1]),
+        ("it\nis Made\n    over", [2]),
+        ("a makeover, remade overnight", []),
+    ],
+)
+def test_where_a_word_is_found(text: str, lines: list[int]) -> None:
+    found = CHECK["found"](text, {"made over": "recreated"})
+
+    assert [line for line, _, _ in found] == lines
