@@ -63,7 +63,7 @@ class Client:
     def behind(self, fence: Callable[[], None], congestion: Congestion | None = None) -> Client:
         """This client, which asks before each write. fence: raises Fenced where nothing may be written.
 
-        congestion: is told how long each write took.
+        congestion: gets the time that each write took.
         """
         fenced = copy(self)
         fenced._fence, fenced._congestion = fence, congestion
