@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 
+from kubefoundry_sdk import Object
 from kubefoundry_sdk.api.conditions import condition, is_true
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.api.names import SELECTOR_LEASE, SELECTOR_MANAGER
 from kubefoundry_sdk.api.reasons import PROVIDER_SELECTED, VALIDATED
 from kubefoundry_sdk.runtime import options, process, status

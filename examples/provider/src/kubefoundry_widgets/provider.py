@@ -7,13 +7,12 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from typing import Final
 
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider import run
-from kubefoundry_sdk.provider.contract import (
+from kubefoundry_sdk import (
     Capabilities,
     Deployment,
     Endpoint,
+    ModelDeploymentSpec,
+    Object,
     Observation,
     ObservedPhase,
     Provider,
@@ -24,6 +23,7 @@ from kubefoundry_sdk.provider.contract import (
     SelectionRule,
     UnsupportedSchema,
     UpstreamKind,
+    run,
 )
 
 NAME: Final = "widgets"
@@ -135,4 +135,4 @@ def build(arguments: argparse.Namespace) -> Provider:
 
 
 def main() -> int:
-    return run.run(NAME, build)
+    return run(NAME, build)

@@ -10,9 +10,8 @@ from kubefoundry_dynamo.engines import sglang, trtllm, vllm
 from kubefoundry_dynamo.engines.command_line import Role, Worker
 from kubefoundry_dynamo.overrides import ROUTER_MODE_ENV, DynamoOverrides, overrides_of, router_mode
 from kubefoundry_dynamo.versions import Runtime
+from kubefoundry_sdk import ComponentScaling, Deployment, GpuSpec, ModelDeploymentSpec
 from kubefoundry_sdk.api.fields import Quantity
-from kubefoundry_sdk.api.modeldeployment import ComponentScaling, GpuSpec, ModelDeploymentSpec
-from kubefoundry_sdk.provider.contract import Deployment
 
 FRONTEND: Final = "Frontend"
 """Service key or component name that makes the Service `<name>-frontend` (sources §2.4)."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kubefoundry_dynamo.provider import NAME, build
 from kubefoundry_dynamo.settings import add_arguments
-from kubefoundry_sdk.provider import run
+from kubefoundry_sdk import run
 
 
 def main() -> int:
-    return run.run(NAME, build=build, add_arguments=add_arguments)
+    return run(NAME, build=build, add_arguments=add_arguments)

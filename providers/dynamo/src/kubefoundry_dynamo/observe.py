@@ -10,16 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from kubefoundry_dynamo.graph import FRONTEND, Pool, pools
+from kubefoundry_sdk import Deployment, Endpoint, Object, Observation, ObservedPhase, ReadyReason, Replicas
 from kubefoundry_sdk.api.fields import MAX_INT32
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider.contract import (
-    Deployment,
-    Endpoint,
-    Observation,
-    ObservedPhase,
-    ReadyReason,
-    Replicas,
-)
 
 PORT: Final = 8000
 STATES: Final = frozenset({"", "initializing", "pending", "successful", "failed"})

@@ -7,7 +7,7 @@ from typing import Final
 
 from kubefoundry_dynamo import versions
 from kubefoundry_dynamo.versions import OPERATOR_VERSION
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk import Object
 
 DEPLOYMENT: Final = "dynamo-platform-dynamo-operator-controller-manager"
 """Chart `dynamo-operator` in the Helm release `dynamo-platform` (docs/kubernetes/installation_guide.md)."""

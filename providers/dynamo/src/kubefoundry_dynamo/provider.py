@@ -15,7 +15,7 @@ from kubefoundry_dynamo.recreate import recreate
 from kubefoundry_dynamo.render import render
 from kubefoundry_dynamo.settings import Settings, from_arguments
 from kubefoundry_dynamo.supports import supports
-from kubefoundry_sdk.provider.contract import Capabilities, Operator, Pods, Provider, SelectionRule
+from kubefoundry_sdk import Capabilities, Operator, Pods, Provider, SelectionRule
 
 NAME: Final = "dynamo"
 

@@ -6,8 +6,7 @@ such a change, but it has never been said what becomes of the pods: they are tre
 
 from __future__ import annotations
 
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider.contract import Rendered
+from kubefoundry_sdk import Object, Rendered
 
 
 def recreate(old: Rendered, new: Rendered) -> str | None:

@@ -8,7 +8,7 @@ from kubefoundry_dynamo.overrides import overrides_of
 from kubefoundry_dynamo.probe import UPSTREAM
 from kubefoundry_dynamo.settings import Settings
 from kubefoundry_dynamo.versions import Runtime, release_line, runtime_of
-from kubefoundry_sdk.provider.contract import Deployment, Rendered, Schema
+from kubefoundry_sdk import Deployment, Rendered, Schema
 
 TRANSFORMERS = {"v1alpha1": v1alpha1.spec_of, "v1beta1": v1beta1.spec_of}
 

@@ -13,9 +13,8 @@ from kubefoundry_dynamo.overrides import ROUTER_MODE_ENV, overrides_of
 from kubefoundry_dynamo.render import image_and_runtime
 from kubefoundry_dynamo.settings import Settings
 from kubefoundry_dynamo.versions import OLDEST_RUNTIME, Version, release_line
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk import Deployment, ModelDeploymentSpec, Schema
 from kubefoundry_sdk.provider import pod_labels
-from kubefoundry_sdk.provider.contract import Deployment, Schema
 
 MAX_LABEL: Final = 63
 """Longest Service name and longest label value of Kubernetes."""

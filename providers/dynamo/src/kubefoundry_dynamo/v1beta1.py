@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kubefoundry_dynamo.graph import Component, Graph
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider.contract import Schema
+from kubefoundry_sdk import Object, Schema
 from kubefoundry_sdk.provider.health.pod_causes import LAST_WORDS
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from kubefoundry_sdk.provider.contract import Schema
+from kubefoundry_sdk import Schema
 
 
 class Version(NamedTuple):

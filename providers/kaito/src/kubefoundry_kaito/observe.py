@@ -9,15 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kubefoundry_kaito.conditions import Reported, by_type
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider.contract import (
-    Deployment,
-    Endpoint,
-    Observation,
-    ObservedPhase,
-    ReadyReason,
-    Replicas,
-)
+from kubefoundry_sdk import Deployment, Endpoint, Object, Observation, ObservedPhase, ReadyReason, Replicas
 
 SERVICE_PORT: Final = 80
 

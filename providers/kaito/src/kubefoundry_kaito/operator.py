@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kubefoundry_kaito.settings import PROVISIONING
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk import Object
 
 DEPLOYMENT: Final = "kaito-workspace"
 """KAITO's documented Helm release, which names the Deployment (website/docs/installation.md @v0.12.0)."""

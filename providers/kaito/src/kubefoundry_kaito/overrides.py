@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from kubefoundry_sdk.api.modeldeployment import ApiModel, ModelDeploymentSpec
+from kubefoundry_sdk import ModelDeploymentSpec
+from kubefoundry_sdk.api.modeldeployment import ApiModel
 
 LlamaCppServer = Literal["aikit", "llama-server"]
 

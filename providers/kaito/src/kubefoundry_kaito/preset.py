@@ -9,9 +9,8 @@ import yaml
 from kubefoundry_kaito import vllm
 from kubefoundry_kaito.preset_names import is_built_in, preset_name
 from kubefoundry_kaito.probe import ANY_MODEL
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Object
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider.contract import Deployment, Schema
+from kubefoundry_sdk import Deployment, ModelDeploymentSpec, Object, Schema
+from kubefoundry_sdk.api.kinds import CONFIG_MAPS
 
 CONFIG_KEY: Final = "inference_config.yaml"
 """The key that KAITO reads (api/v1beta1/inference_config_validation.go @v0.12.0)."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider.contract import Schema, UnsupportedSchema, UpstreamKind
+from kubefoundry_sdk import Object, Schema, UnsupportedSchema, UpstreamKind
 
 WORKSPACES: Final = UpstreamKind(group="kaito.sh", plural="workspaces", kind="Workspace")
 

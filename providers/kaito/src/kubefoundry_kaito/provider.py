@@ -13,14 +13,7 @@ from kubefoundry_kaito.overrides import KaitoOverrides
 from kubefoundry_kaito.probe import WORKSPACES, probe
 from kubefoundry_kaito.recreate import recreate
 from kubefoundry_kaito.settings import PROVISIONING, Settings, from_arguments
-from kubefoundry_sdk.provider.contract import (
-    Capabilities,
-    Document,
-    Operator,
-    Pods,
-    Provider,
-    SelectionRule,
-)
+from kubefoundry_sdk import Capabilities, Document, Operator, Pods, Provider, SelectionRule
 
 NAME: Final = "kaito"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubefoundry_sdk.provider.contract import Rendered
+from kubefoundry_sdk import Rendered
 
 SECTIONS: Final = ("resource", "inference")
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from kubefoundry_kaito import nodes, preset, template
 from kubefoundry_kaito.probe import WORKSPACES
 from kubefoundry_kaito.settings import Settings, is_preset
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider.contract import Deployment, Rendered, Schema
+from kubefoundry_sdk import Deployment, Object, Rendered, Schema
 
 
 def render(deployment: Deployment, schema: Schema, settings: Settings) -> Rendered:

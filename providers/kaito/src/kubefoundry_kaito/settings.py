@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, cast, get_args
 
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider.contract import Schema
+from kubefoundry_sdk import ModelDeploymentSpec, Schema
 from kubefoundry_sdk.runtime import options
 
 Provisioning = Literal["byo", "auto"]

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from kubefoundry_kuberay.overrides import Head
 from kubefoundry_kuberay.roles import Role, roles
+from kubefoundry_sdk import ModelDeploymentSpec
 from kubefoundry_sdk.api import quantity
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.api.names import PREFIX
 from kubefoundry_sdk.provider.health.pod_causes import LAST_WORDS
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kubefoundry_kuberay.roles import Role
+from kubefoundry_sdk import ModelDeploymentSpec
 from kubefoundry_sdk.api import engine_args
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 
 Kwargs = dict[str, Any]
 

@@ -23,16 +23,8 @@ from kubefoundry_kuberay.status import (
     Status,
     read,
 )
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk import Deployment, Endpoint, Object, Observation, ObservedPhase, ReadyReason, Replicas
 from kubefoundry_sdk.api.names import REFRESH_ANNOTATION
-from kubefoundry_sdk.provider.contract import (
-    Deployment,
-    Endpoint,
-    Observation,
-    ObservedPhase,
-    ReadyReason,
-    Replicas,
-)
 
 PORT: Final = 8000
 

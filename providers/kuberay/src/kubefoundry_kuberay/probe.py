@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider.contract import Schema, UnsupportedSchema
+from kubefoundry_sdk import Object, Schema, UnsupportedSchema
 
 API_VERSION: Final = "ray.io/v1"
 

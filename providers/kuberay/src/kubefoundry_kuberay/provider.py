@@ -14,7 +14,7 @@ from kubefoundry_kuberay.serve_config import as_yaml
 from kubefoundry_kuberay.settings import Settings, from_arguments
 from kubefoundry_kuberay.status import clusters, must_recreate
 from kubefoundry_kuberay.supports import supports
-from kubefoundry_sdk.provider.contract import Capabilities, Document, Operator, Pods, Provider, UpstreamKind
+from kubefoundry_sdk import Capabilities, Document, Operator, Pods, Provider, UpstreamKind
 
 NAME: Final = "kuberay"
 

@@ -9,7 +9,7 @@ from kubefoundry_kuberay.overrides import overrides_of
 from kubefoundry_kuberay.roles import scaled_to_zero
 from kubefoundry_kuberay.serve_config import serve_config
 from kubefoundry_kuberay.settings import OLDEST_RAY, Settings
-from kubefoundry_sdk.provider.contract import Deployment, Rendered, Schema
+from kubefoundry_sdk import Deployment, Rendered, Schema
 
 
 def render(deployment: Deployment, schema: Schema, settings: Settings) -> Rendered:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kubefoundry_sdk.api.modeldeployment import ComponentScaling, GpuSpec, ModelDeploymentSpec, Quantity
+from kubefoundry_sdk import ComponentScaling, GpuSpec, ModelDeploymentSpec
+from kubefoundry_sdk.api.modeldeployment import Quantity
 
 
 @dataclass(frozen=True, slots=True)

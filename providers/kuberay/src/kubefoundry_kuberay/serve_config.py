@@ -16,7 +16,7 @@ import yaml
 
 from kubefoundry_kuberay.engine_kwargs import kwargs, parallel_sizes
 from kubefoundry_kuberay.roles import Role, roles
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk import ModelDeploymentSpec
 
 APPLICATION: Final = "llm"
 """Name of the Serve application."""

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from kubefoundry_sdk import Object
 from kubefoundry_sdk.api.fields import MAX_INT32
-from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.names import provider_manager
 
 MANAGER: Final = provider_manager("kuberay")

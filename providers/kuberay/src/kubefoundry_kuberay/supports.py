@@ -12,10 +12,9 @@ from kubefoundry_kuberay.overrides import overrides_of
 from kubefoundry_kuberay.probe import SUSPEND
 from kubefoundry_kuberay.roles import roles, scaled_to_zero
 from kubefoundry_kuberay.settings import OLDEST_RAY, Settings, as_version
+from kubefoundry_sdk import Deployment, ModelDeploymentSpec, Schema
 from kubefoundry_sdk.api import quantity
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider import pod_labels
-from kubefoundry_sdk.provider.contract import Deployment, Schema
 
 MAX_NAME: Final = 47
 """Characters of a RayService's name (sources §3.3, KubeRay 1.4 and later)."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kubefoundry_dynamo.versions import Version
+from kubefoundry_sdk import ModelDeploymentSpec
 from kubefoundry_sdk.api import engine_args
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 
 Role = Literal["worker", "prefill", "decode"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kubefoundry_dynamo.engines.command_line import Worker, command_line, model_flags, tensor_parallelism
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk import ModelDeploymentSpec
 
 ROLE_FLAGS: Final = ("disaggregation-mode",)
 KV_EVENTS: Final = '{"publisher":"zmq","topic":"kv-events","endpoint":"tcp://*:5557"}'

@@ -10,8 +10,8 @@ import json
 from typing import Any, Final
 
 from kubefoundry_dynamo.engines.command_line import Worker, command_line, model_flags, tensor_parallelism
+from kubefoundry_sdk import ModelDeploymentSpec
 from kubefoundry_sdk.api import engine_args
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 
 ROLE_FLAGS: Final = ("disaggregation-mode", "disaggregation-strategy")
 

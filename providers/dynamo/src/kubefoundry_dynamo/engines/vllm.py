@@ -11,7 +11,7 @@ from kubefoundry_dynamo.engines.command_line import (
     model_flags,
     tensor_parallelism,
 )
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk import ModelDeploymentSpec
 
 ROLE_FLAGS: Final = ("disaggregation-mode", "is-prefill-worker", "is-decode-worker")
 KV_TRANSFER: Final = '{"kv_connector":"NixlConnector","kv_role":"kv_both"}'
