@@ -11,10 +11,12 @@ Each name is imported when it is first used, so importing this package alone cos
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+TYPE_CHECKING = False
+"""As type checkers understand it: importing `typing` for it would cost more than all the rest of this module."""
 
 if TYPE_CHECKING:
+    from typing import Any, Final
+
     from kubefoundry_sdk.api.kinds import Object
     from kubefoundry_sdk.api.modeldeployment import ComponentScaling, GpuSpec, ModelDeploymentSpec
     from kubefoundry_sdk.provider.contract import (
@@ -78,6 +80,8 @@ def __getattr__(name: str) -> Any:
     """Imports a public name. Raises AttributeError for any other."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
     value = getattr(import_module(_ELSEWHERE.get(name, "kubefoundry_sdk.provider.contract")), name)
     globals()[name] = value
     return value
