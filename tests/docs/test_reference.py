@@ -66,6 +66,7 @@ def test_links_lead_somewhere(document: Path) -> None:
 def test_the_model_deployment_of_the_readme_is_valid() -> None:
     [text] = re.findall(r"^```yaml\n(.*?)^```$", (ROOT / "README.md").read_text(), flags=re.M | re.S)
 
+    assert text == (ROOT / "examples" / "llama-8b.yaml").read_text(), "what is shown is not what is applied"
     assert list(validation.validate(yaml.safe_load(text)["spec"])) == []
 
 
