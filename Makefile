@@ -4,8 +4,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-PACKAGES := sdk core selector providers/kaito providers/dynamo providers/kuberay providers/direct simulators local nodes demo cli examples/provider llamastack/tool llamastack
-SOURCES := sdk/src core/src selector/src providers/kaito/src providers/dynamo/src providers/kuberay/src providers/direct/src simulators/src local/src nodes/src demo/src cli/src benchmarks examples/provider/src examples/selector llamastack/src llamastack/tool/src
+# A package is a folder with a pyproject.toml: nothing lists them a second time.
+PACKAGES := $(patsubst %/pyproject.toml,%,$(sort $(wildcard */pyproject.toml providers/*/pyproject.toml examples/*/pyproject.toml llamastack/*/pyproject.toml)))
+SOURCES := $(wildcard $(PACKAGES:%=%/src)) benchmarks examples/selector
+TESTS := tests $(wildcard $(PACKAGES:%=%/tests))
+empty :=
+export MYPYPATH := $(subst $(empty) ,:,$(wildcard $(PACKAGES:%=%/src)) tests)
 
 # Where Python may not keep what it compiled, pytest compiles every test file again in each of its processes.
 unexport PYTHONDONTWRITEBYTECODE
@@ -69,10 +73,10 @@ test-ray: setup ## serveConfigV2 against Ray's own classes, in an environment of
 	build/ray/bin/python -m pip install --quiet --disable-pip-version-check --no-deps ./sdk ./providers/kuberay
 	build/ray/bin/python -m pytest -p no:cacheprovider -c /dev/null --rootdir . --noconftest providers/kuberay/tests/test_ray_schema.py
 
-lint: setup ## ruff, mypy --strict, import boundaries, the word list
+lint: setup ## ruff, mypy --strict on sources and tests, import boundaries, the word list
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy $(SOURCES)
+	$(BIN)/mypy $(SOURCES) $(TESTS)
 	$(BIN)/lint-imports
 	$(BIN)/python docs/words.py
 

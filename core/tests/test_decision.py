@@ -309,7 +309,7 @@ def test_a_provider_that_core_has_written_is_never_let_go_without_another(
 
 def shared_with_the_selector(live: dict[str, Any], *fields: str) -> dict[str, Any]:
     """The deployment as it is when the selector holds these fields of the condition."""
-    held = {f"f:{name}": {} for name in ("type", *fields)}
+    held: dict[str, Any] = {f"f:{name}": {} for name in ("type", *fields)}
     conditions = {'k:{"type":"ProviderSelected"}': {".": {}, **held}}
     made = deployment(GOOD, live)
     made["metadata"]["managedFields"] = [

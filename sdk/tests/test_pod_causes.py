@@ -63,7 +63,7 @@ def pod(*containers: dict[str, Any], name: str = "m-0", init: Any = (), **status
     return trim(whole, LABEL)
 
 
-UNSCHEDULABLE = {
+UNSCHEDULABLE: dict[str, Any] = {
     "conditions": [
         {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes fit."}
     ]

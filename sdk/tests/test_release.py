@@ -21,7 +21,7 @@ Said = tuple[str, str, str, str, int]
 def deployment(
     *said: Said, ours: tuple[str, ...] = (), chosen: str | None = "new", dry_run: bool = False, **status: Any
 ) -> dict[str, Any]:
-    owned = {f"k:{json.dumps({'type': type_})}": {".": {}} for type_ in ours}
+    owned: dict[str, Any] = {f"k:{json.dumps({'type': type_})}": {".": {}} for type_ in ours}
     keys = ("type", "status", "reason", "message", "observedGeneration")
     return {
         "metadata": {

@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 
-from kubefoundry_sdk.runtime import resync as resync_module
 from kubefoundry_sdk.runtime.resync import PERIOD, resync
 from kubefoundry_sdk.runtime.store import Key
 
@@ -29,7 +28,7 @@ async def test_each_is_added_once_a_round_spread_over_the_period(
             raise asyncio.CancelledError
         return [("n", str(number)) for number in range(count)]
 
-    monkeypatch.setattr(resync_module.asyncio, "sleep", slept)
+    monkeypatch.setattr("asyncio.sleep", slept)
     with pytest.raises(asyncio.CancelledError):
         await resync(keys, added.append)
 

@@ -56,8 +56,8 @@ async def test_pauses_grow_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> Non
     async def slept(pause: float) -> None:
         pauses.append(pause)
 
-    monkeypatch.setattr(supervision.asyncio, "sleep", slept)
-    monkeypatch.setattr(supervision.random, "uniform", lambda a, b: 1.0)
+    monkeypatch.setattr("asyncio.sleep", slept)
+    monkeypatch.setattr("random.uniform", lambda a, b: 1.0)
 
     async def work() -> None:
         if len(pauses) < 2000:

@@ -136,7 +136,7 @@ def test_a_new_listing_makes_nothing_younger() -> None:
 @pytest.mark.parametrize("judge", [unavailable, unheld])
 def test_what_stands_where_nobody_is_believed_shows_nothing(judge: Judge) -> None:
     evidence = Evidence(judge, Clock(), lambda namespace: namespace == "here")
-    down = {unavailable: deployment(0), unheld: lease(1, None)}[judge]
+    down = deployment(0) if judge is unavailable else lease(1, None)
     for namespace in ("elsewhere", "everywhere"):
         evidence.put({**down, "metadata": {**down["metadata"], "namespace": namespace}})
 
@@ -172,7 +172,7 @@ async def test_settings_wait_for_a_permission_that_is_denied_once_and_no_longer(
     """An API server that has just started denies everything; the Deployment that it shows next tells the settings."""
     monkeypatch.setattr(upstream_operator, "ASKING", (0.0,))
     operator = Operator("operator", ("here",), lambda obj: obj["status"])
-    known = []
+    known: list[object] = []
     for denials in (1, 2):
         told = asyncio.Event()
         settings = OperatorSettings(operator, told.set)

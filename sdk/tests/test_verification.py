@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -20,6 +20,7 @@ from kubefoundry_sdk.provider.health import verification
 from kubefoundry_sdk.provider.health.models_endpoint import NoModels, address, directly, models
 from kubefoundry_sdk.provider.health.verification import LISTED, LONGEST, Verification, shown
 from kubefoundry_sdk.runtime.store import Key
+from kubefoundry_sdk.runtime.supervision import Work
 from support.waiting import SECONDS
 from support.wire import Asked, ok, wire
 
@@ -212,8 +213,11 @@ class Watched:
 
         self.verification = Verification(ask, self._spawn, self.told.put_nowait, always=False)
 
-    def _spawn(self, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(work())
+    def _spawn(self, work: Work) -> asyncio.Task[None]:
+        async def run() -> None:
+            await work()
+
+        task = asyncio.get_running_loop().create_task(run())
         self.tasks.add(task)
         return task
 

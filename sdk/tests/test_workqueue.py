@@ -97,7 +97,7 @@ async def test_a_failure_is_tried_again_later(
 async def test_back_off_doubles_for_the_failing_key_and_is_forgotten_after_success(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(workqueue.random, "uniform", lambda a, b: 1.0)
+    monkeypatch.setattr("random.uniform", lambda a, b: 1.0)
     waits: list[float] = []
     done = asyncio.Event()
     answers: list[Exception | None] = [

@@ -65,7 +65,7 @@ async def test_a_finalizer_that_somebody_removes_comes_back(
     suite: Suite, api: Client, namespace: str, step: str
 ) -> None:
     made = await served(api, namespace, "dynamo")
-    ends = {
+    ends: dict[str, list[dict[str, Any]]] = {
         "nothing": [],
         "paused": [
             {

@@ -9,6 +9,7 @@ import asyncio
 import re
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -102,7 +103,7 @@ async def test_every_release_under_objects_that_serve(suite: Suite, api: Client,
                 api,
                 name_of(provider, index),
                 namespace,
-                lambda obj, newest=newest: api_version(obj) == newest,
+                partial(written_in, newest),
             )
             assert (phase(live), "endpoint" in live["status"]) == ("Running", True), live["status"]
 
@@ -159,9 +160,7 @@ async def walk(api: Client, provider: str) -> None:
         used = installed(crd).api_version
         digest = schema_digest(crd.document, used.partition("/")[2])
         await upgrade(api, crd.document)
-        await until(
-            api, PROVIDER_CONFIGS, provider, None, lambda obj, told=(used, digest): reported(obj) == told
-        )
+        await until(api, PROVIDER_CONFIGS, provider, None, partial(reports, (used, digest)))
         # until the operator has said where its webhook is, nobody can read what is stored as another version
         await until(api, CRDS, crd.document["metadata"]["name"], None, converts)
 
@@ -182,6 +181,14 @@ def converts(crd: Object | None) -> bool:
     assert crd is not None
     conversion = crd["spec"].get("conversion") or {}
     return conversion.get("strategy") != "Webhook" or "url" in conversion["webhook"]["clientConfig"]
+
+
+def written_in(version: str, obj: Object) -> bool:
+    return api_version(obj) == version
+
+
+def reports(told: tuple[str, str], obj: Object | None) -> bool:
+    return reported(obj) == told
 
 
 def reported(config: Object | None) -> tuple[str | None, str | None]:

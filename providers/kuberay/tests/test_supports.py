@@ -27,7 +27,7 @@ def spec(gpus: int = 1, **fields: Any) -> Spec:
     } | fields
 
 
-def with_args(gpus: int = 1, engine: Spec | None = None, **args: str) -> Spec:
+def with_args(args: dict[str, str], gpus: int = 1, engine: Spec | None = None) -> Spec:
     return spec(gpus, engine={"type": "vllm", **(engine or {}), "args": args})
 
 
@@ -90,49 +90,49 @@ def test_zero_replicas_need_suspend(given: Spec, schema: Schema | None, expected
     ("given", "text"),
     [
         (
-            with_args(host="0.0.0.0"),
+            with_args({"host": "0.0.0.0"}),
             "KubeRay does not support engine.args host: Ray Serve listens for requests itself",
         ),
         (
-            with_args(port="80"),
+            with_args({"port": "80"}),
             "KubeRay does not support engine.args port: Ray Serve listens for requests itself, on port 8000",
         ),
         (
-            with_args(**{"data-parallel-size": "2"}),
+            with_args({"data-parallel-size": "2"}),
             "KubeRay does not support engine.args data-parallel-size: KubeRay runs one engine a replica; use "
             "scaling.replicas",
         ),
         (
-            with_args(**{"api-key": "secret"}),
+            with_args({"api-key": "secret"}),
             "KubeRay does not support engine.args api-key: Ray Serve answers requests in place of vLLM's HTTP server "
             "and would not obey it; remove it",
         ),
         (
-            with_args(ssl_keyfile="/key"),
+            with_args({"ssl_keyfile": "/key"}),
             "KubeRay does not support engine.args ssl-keyfile: Ray Serve answers requests in place of vLLM's HTTP "
             "server and would not obey it; remove it",
         ),
         (
-            with_args(**{"distributed-executor-backend": "mp"}),
+            with_args({"distributed-executor-backend": "mp"}),
             "KubeRay does not support engine.args distributed-executor-backend 'mp': engines run on Ray; remove it",
         ),
         (
-            with_args(engine={"contextLength": 8192}, **{"max-model-len": "4096"}),
+            with_args({"max-model-len": "4096"}, engine={"contextLength": 8192}),
             "engine.args max-model-len is '4096', but engine.contextLength is 8192: state it in "
             "engine.contextLength only",
         ),
         (
-            with_args(**{"trust-remote-code": ""}),
+            with_args({"trust-remote-code": ""}),
             "engine.args trust-remote-code is '', but engine.trustRemoteCode is false: state it in "
             "engine.trustRemoteCode only",
         ),
         (
-            with_args(**{"served-model-name": "other"}),
+            with_args({"served-model-name": "other"}),
             "engine.args served-model-name is 'other', but model.servedName is \"model\": state it in "
             "model.servedName only",
         ),
         (
-            with_args(model="org/other"),
+            with_args({"model": "org/other"}),
             "engine.args model is 'org/other', but model.id is \"org/model\": state it in model.id only",
         ),
         (
@@ -174,16 +174,16 @@ def test_refusals(given: Spec, text: str) -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        with_args(engine={"contextLength": 8192}, **{"max-model-len": "8192"}),
-        with_args(**{"max-model-len": "4096"}),
-        with_args(engine={"trustRemoteCode": True}, **{"trust-remote-code": ""}),
-        with_args(**{"trust-remote-code": "false"}),
-        with_args(**{"enable-auto-tool-choice": "", "tool-call-parser": "hermes"}),
+        with_args({"max-model-len": "8192"}, engine={"contextLength": 8192}),
+        with_args({"max-model-len": "4096"}),
+        with_args({"trust-remote-code": ""}, engine={"trustRemoteCode": True}),
+        with_args({"trust-remote-code": "false"}),
+        with_args({"enable-auto-tool-choice": "", "tool-call-parser": "hermes"}),
         spec(provider={"name": "kuberay", "overrides": {"head": {"resources": {"cpu": 4, "memory": "8Gi"}}}}),
         spec(provider={"name": "kuberay", "overrides": {"head": {"imagePullSecrets": ["registry"]}}}),
-        with_args(model="org/model", **{"served-model-name": "model"}),
-        with_args(**{"distributed-executor-backend": "ray", "data-parallel-size": "1"}),
-        with_args(8, **{"tensor-parallel-size": "2", "pipeline-parallel-size": "2"}),
+        with_args({"model": "org/model", "served-model-name": "model"}),
+        with_args({"distributed-executor-backend": "ray", "data-parallel-size": "1"}),
+        with_args({"tensor-parallel-size": "2", "pipeline-parallel-size": "2"}, gpus=8),
         spec(image="team/engine:1.0.0"),
         spec(model={"id": "/models/llama/", "servedName": "llama"}),
         roles(),
