@@ -187,7 +187,7 @@ def written_in(version: str, obj: Object) -> bool:
     return api_version(obj) == version
 
 
-def reports(told: tuple[str, str], obj: Object | None) -> bool:
+def reports(told: tuple[str, str | None], obj: Object | None) -> bool:
     return reported(obj) == told
 
 

@@ -9,7 +9,7 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 
 class NotToBeFound(Exception):
-    """Why the pods of a model cannot be told; one line."""
+    """Why the pods of a model cannot be read; one line."""
 
 
 async def of_model(session: Session, obj: Object) -> list[Object]:

@@ -55,7 +55,7 @@ def rendered(provider: Provider, obj: Object, schema: Schema) -> Rendered:
 def planned(
     provider: Provider, obj: Object, schema: Schema, live: Object | None, helpers: Sequence[Object]
 ) -> Planned:
-    """What would be written for a valid ModelDeployment, given what stands there. Raises Failure when refused."""
+    """What would be written for a valid ModelDeployment, given what is there. Raises Failure when refused."""
     record = manifest.applied(live) if live else None
     deployment = pinned(read(obj), record)
     _refuse(provider, deployment, schema)

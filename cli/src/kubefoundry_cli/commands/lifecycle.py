@@ -52,7 +52,7 @@ def reselect(name: str, yes: bool, target: Target) -> None:
         target,
         lambda obj: annotation(obj, names.RESELECT_ANNOTATION, _now()),
         "has its provider chosen again",
-        ask="its provider is chosen again, and another one makes it anew" if not yes else None,
+        ask="its provider is chosen again, and another one recreates it" if not yes else None,
     )
 
 
