@@ -9,8 +9,9 @@ import pytest
 from kubefoundry_sdk.api.conditions import MAX_MESSAGE, clip, condition
 from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.reconcile import dry_run
-from kubefoundry_sdk.provider.reconcile.failures import LAST_DELAY, Failures, described, mark
+from kubefoundry_sdk.provider.reconcile.failures import LAST_DELAY, Failures, mark
 from kubefoundry_sdk.provider.reconcile.report import Report, Stop
+from kubefoundry_sdk.runtime.logs import described
 
 KEY = ("n", "m")
 STOP = Stop("ResourceCreated", "ApplyFailed", "no", failed=False)

@@ -13,6 +13,15 @@ EXCEPTION: Final = 16384
 """Characters of a line's message and of its traceback that are written, cut in the middle: both may repeat what a
 user wrote, or every level of something deep."""
 
+SHOWN: Final = 300
+"""Characters of an exception's text that a message shows."""
+
+
+def described(error: Exception) -> str:
+    """One bounded line."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:SHOWN]}{'…' if len(text) > SHOWN else ''}"
+
 
 def bounded(text: str, most: int) -> str:
     """The text, its middle left out where it is longer than that."""

@@ -17,14 +17,12 @@ from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.reconcile.report import Report, Stop
+from kubefoundry_sdk.runtime.logs import described
 from kubefoundry_sdk.runtime.store import Key
 
 FIRST_DELAY: Final = 0.2
 LAST_DELAY: Final = 300.0
 """Seconds: the back-off doubles from the first to the last (contract, errors), and so far `Retry-After` counts."""
-
-SHOWN: Final = 300
-"""Characters of an exception's text that a message shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +99,6 @@ def stop(provider: Provider, error: Exception) -> Stop:
         return Stop(reasons.RESOURCE_CREATED, "ApplyRejected", message, failed=True)
     message = f"A write failed and is tried again: {error.code} {error.reason}: {error.message}"
     return Stop(reasons.RESOURCE_CREATED, "ApplyFailed", message, failed=False)
-
-
-def described(error: Exception) -> str:
-    """One bounded line."""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:SHOWN]}{'…' if len(text) > SHOWN else ''}"
 
 
 def restored(report: Report, told: Report) -> None:

@@ -13,10 +13,10 @@ from kubefoundry_sdk.api import conditions, reasons
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.contract import Deployment, Endpoint, Observation, Replicas
 from kubefoundry_sdk.provider.health import acknowledgement, pod_causes, staleness
-from kubefoundry_sdk.provider.reconcile import failures
 from kubefoundry_sdk.provider.reconcile.context import Context, read
 from kubefoundry_sdk.provider.reconcile.report import Report
 from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk.runtime.logs import described
 from kubefoundry_sdk.runtime.store import key_of
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ def observe(context: Context, live: Object, report: Report) -> float | None:
         return _observe(context, live, report)
     except Exception as error:
         log.exception("the status of %s/%s cannot be read", *key_of(live))
-        _not_read(context, live, report, failures.described(error))
+        _not_read(context, live, report, described(error))
         return AGAIN
 
 
