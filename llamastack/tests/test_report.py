@@ -155,7 +155,7 @@ def test_a_failure_stands_until_the_container_has_outlived_it(make: Make, kind: 
     assert seen[0][0] == "Failed"
 
 
-def test_a_failure_that_was_outlived_is_told_no_longer(make: Make) -> None:
+def test_a_failure_that_was_outlived_is_no_longer_reported(make: Make) -> None:
     serves = {"name": "llama-stack", "state": {"running": {}}, "lastState": LAST, "ready": True}
     pods = [{"metadata": {"name": "a"}, "status": {"containerStatuses": [serves]}}]
 
@@ -165,7 +165,7 @@ def test_a_failure_that_was_outlived_is_told_no_longer(make: Make) -> None:
     assert {item["reason"] for item in status["conditions"]} & {"DeploymentReady"}
 
 
-def test_what_overrides_the_distribution_s_own_is_told(make: Make) -> None:
+def test_what_overrides_the_distribution_s_own_is_reported(make: Make) -> None:
     warning = "External provider 'echo' overrides base provider in API 'inference'"
     merged = {
         "name": "merge-config",

@@ -1,6 +1,6 @@
 """A pod at the moment in which the server's container starts, and a stand-in for llama-stack.
 
-A few lines play its classes of specs, its provider types and its expansion of variables (0.7.3); the acceptance runs
+Simulates its classes of specs, its provider types and its expansion of variables (0.7.3); the acceptance runs
 have the real one.
 """
 

@@ -22,7 +22,7 @@ root = pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace needs r
 
 
 @pytest.mark.accept("FR-004", "NFR-001")
-def test_pip_is_reported_to_look_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pip_looks_nowhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     noted = tmp_path / "noted"
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\necho "$@" > {noted}\nexec {sys.executable} "$@"\n')

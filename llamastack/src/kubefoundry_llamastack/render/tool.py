@@ -71,7 +71,7 @@ def merge(cr: Distribution, image: str) -> list[str]:
 
 
 def preflight(cr: Distribution, image: str) -> list[str]:
-    """What follows `--input` of preflight: which image stands behind each provider, for its messages; how long each
+    """What follows `--input` of preflight: which image is behind each provider, for its messages; how long each
     may take; and what its messages must not repeat."""
     fields: dict[str, Any] = {
         "image": image,

@@ -75,7 +75,7 @@ class Probe:
 
     def _ask(self, request: Answer, seconds: int, turns: list[str] | None = None) -> Answer:
         assert self.process.stdin is not None
-        # a probe that has died is told by the missing answer
+        # a probe that has died is reported by the missing answer
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.write(json.dumps(request, default=str).encode() + b"\n")
             self.process.stdin.flush()
@@ -117,7 +117,7 @@ class Probe:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     return None
-                # before it looks at the pipe: what it wrote before it ended is read all the same
+                # before it looks at the pipe: what it wrote before it ended is read anyway
                 gone = self.process.poll() is not None
                 if ready.select(0 if gone else min(left, 0.5)):
                     if not (more := os.read(self.answers, 65536)):

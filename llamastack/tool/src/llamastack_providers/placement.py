@@ -94,7 +94,7 @@ def shared(files: Iterable[str], moved: Iterable[str], others: Mapping[str, Reco
     }
     mine = {path.partition("/")[0] for path in moved if "/" in path and ".dist-info/" not in path}
     told += [
-        f"the package '{top}' is also brought by provider '{tops[top].provider_id}': both are in it"
+        f"the package '{top}' also comes with provider '{tops[top].provider_id}': both are in it"
         for top in sorted(mine & set(tops))
     ]
     return told

@@ -1,7 +1,7 @@
 """`preflight`: in the server's own container, before the server, whether it can load every external provider.
 
 Order: platform, dependencies, modules that take others' places, imports one by one, types; the first error ends it,
-and nothing of a provider runs before all that can be told without. Writes nothing but the effective run.yaml.
+and nothing of a provider runs before everything else is checked. Writes nothing but the effective run.yaml.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Check:
         for (section, entry), found in zip(self.entries, loaded, strict=True):
             warnings += mismatches(section, entry, found)
             changed |= entry.get("provider_type") != found.provider_type
-            # 000 "Comparison Behavior": the runtime value is used
+            # sources §5.2 "Comparison Behavior": the runtime value is used
             entry["provider_type"] = found.provider_type
         effective = self.places.effective
         effective.parent.mkdir(parents=True, exist_ok=True)
@@ -209,7 +209,7 @@ def _publish(failure: Failure, hidden: Redaction) -> None:
 
 
 def mismatches(section: str, entry: Entry, found: Loaded) -> Iterator[str]:
-    """A text for each field in which metadata and get_provider_spec() differ (000 "Warning Format").
+    """A text for each field in which metadata and get_provider_spec() differ (sources §5.2 "Warning Format").
 
     An `api` that differs ends it instead (ApiDiffers): the server would not survive it.
     """

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 _PIECE: Final = 8
-"""A part of this length gives away too much of a secret, and stands in few other words."""
+"""A part of this length gives away too much of a secret, and is in few other words."""
 _SHORTEST: Final = 4
-"""A shorter value stands in too many words to be taken out of a text."""
+"""A shorter value is in too many words to be taken out of a text."""
 
 
 @dataclass(frozen=True, slots=True)
