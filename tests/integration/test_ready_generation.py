@@ -100,7 +100,7 @@ async def test_what_serve_makes_of_an_edit_is_waited_for(suite: Suite, api: Clie
 
 def operator_lagged(log: AuditLog, namespace: str) -> bool:
     """Whether the simulated KubeRay, on a machine too busy for it, took longer between acknowledging the edit and
-    showing what Serve makes of it than the real one ever does: the shim cannot know better then."""
+    showing what Serve makes of it than the real one ever does: the component cannot know better then."""
     taken_up, shown = (
         datetime.fromisoformat(entry["stageTimestamp"])
         for entry in log.simulated(namespace, "rayservices/status")[:2]
