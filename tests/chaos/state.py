@@ -71,7 +71,7 @@ def _status(status: Object) -> Object:
     conditions = {
         item["type"]: (item["status"], item["reason"])
         for item in status.get("conditions", ())
-        # Who has chosen is no matter; and the health is told once something was wrong, and that it is well again.
+        # Who has chosen is no matter; and the health is reported once something was wrong, and that it is well again.
         if item["type"] not in (reasons.PROVIDER_SELECTED, reasons.PROVIDER_HEALTHY)
     }
     return {**kept, "provider": provider, "conditions": conditions}
