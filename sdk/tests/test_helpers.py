@@ -30,16 +30,16 @@ def two_helpers(port: int = 8000) -> Provider:
 
 
 def test_helpers_of_one_name_are_made_both() -> None:
-    assert changed(planned(deployment(), shim=two_helpers())) == ["ConfigMap", "Service", "Engine"]
+    assert changed(planned(deployment(), subject=two_helpers())) == ["ConfigMap", "Service", "Engine"]
 
 
 def test_what_is_there_is_left_alone() -> None:
-    assert changed(planned(deployment(), planned(deployment(), shim=two_helpers()), two_helpers())) == []
+    assert changed(planned(deployment(), planned(deployment(), subject=two_helpers()), two_helpers())) == []
 
 
 @pytest.mark.parametrize("kind", ["ConfigMap", "Service"])
 def test_an_edit_of_one_is_put_back_alone(kind: str) -> None:
-    live = planned(deployment(), shim=two_helpers())
+    live = planned(deployment(), subject=two_helpers())
     [edited] = [obj for obj in live.helpers if obj["kind"] == kind]
     if kind == "Service":
         edited["spec"]["ports"][0]["port"] = 1
@@ -53,7 +53,7 @@ def test_an_edit_of_one_is_put_back_alone(kind: str) -> None:
 
 
 def test_the_users_change_reaches_the_one_that_it_concerns() -> None:
-    live = planned(deployment(), shim=two_helpers())
+    live = planned(deployment(), subject=two_helpers())
 
     assert changed(
         planned(deployment({"model": {"id": "org/m", "servedName": "x"}}), live, two_helpers())

@@ -15,7 +15,7 @@ def scaling(default_image: str = "default:1") -> Provider:
 
 def scaled(count: int) -> Plan:
     """What lives upstream after an autoscaler's change of an object that was made with one replica."""
-    live = planned(deployment(), shim=scaling())
+    live = planned(deployment(), subject=scaling())
     live.main["spec"]["serve"] = count
     return live
 

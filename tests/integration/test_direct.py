@@ -118,7 +118,7 @@ async def test_an_autoscalers_count_stays_until_the_user_changes_it(
 async def test_while_old_pods_serve_the_status_is_of_before(
     suite: Suite, api: Client, namespace: str
 ) -> None:
-    """A new pod that does not get ready: the old one goes on, and nobody is told that the change is there."""
+    """A new pod that does not get ready: the old one goes on, and nobody is reported that the change is there."""
     await created(api, namespace)
     async with node(api, namespace, fate=lambda pod: serves(pod) if pod_image(pod) != OTHER_IMAGE else None):
         await until_deployment(api, "m", namespace, is_running)
@@ -141,7 +141,7 @@ async def test_while_old_pods_serve_the_status_is_of_before(
         await until_deployment(api, "m", namespace, is_running)
 
 
-async def test_a_bad_image_of_an_update_is_told_beside_what_serves(
+async def test_a_bad_image_of_an_update_is_reported_beside_what_serves(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     await created(api, namespace)
@@ -157,7 +157,9 @@ async def test_a_bad_image_of_an_update_is_told_beside_what_serves(
     assert phase(told) == "Running"
 
 
-async def test_a_quota_is_told_in_the_api_servers_words(suite: Suite, api: Client, namespace: str) -> None:
+async def test_a_quota_is_reported_in_the_api_servers_words(
+    suite: Suite, api: Client, namespace: str
+) -> None:
     quota = {
         "apiVersion": "v1",
         "kind": "ResourceQuota",

@@ -1,4 +1,4 @@
-"""The README's field table, held against what the provider does."""
+"""The README's field table, compared with what the provider does."""
 
 from __future__ import annotations
 

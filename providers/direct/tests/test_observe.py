@@ -115,7 +115,7 @@ def test_while_old_pods_are_left_the_status_is_of_before() -> None:
     ]
 
 
-def test_a_rollout_that_fails_while_the_old_pods_serve_is_told() -> None:
+def test_a_rollout_that_fails_while_the_old_pods_serve_is_reported() -> None:
     assert seen(counts(2, 1, 1, LATE)).update_failed
     assert not seen(counts(2, 1, 1)).update_failed
 
@@ -124,5 +124,5 @@ def test_the_count_of_an_autoscaler_is_the_one_that_is_wanted() -> None:
     assert seen(counts(5, 5, 4), desired=5).replicas.desired == 5
 
 
-def test_autoscalers_are_told_the_pods() -> None:
+def test_autoscalers_are_reported_the_pods() -> None:
     assert seen(counts(2, 2, 2)).selector == "kubefoundry.ai/model-deployment=m"

@@ -33,7 +33,7 @@ class Overrides(BaseModel):
     """How long a pod that is to end goes on with the requests that it has, before its server hears of it."""
 
     startup_seconds: Annotated[int, Field(ge=60, le=86400)] = 3600
-    """How long a pod may download and load the model before it is started anew."""
+    """How long a pod may download and load the model before it is started again."""
 
     command: Annotated[list[str], Field(min_length=1, max_length=64)] | None = None
     """Command of the container, in place of the engine's."""

@@ -1,4 +1,4 @@
-"""When a pod has started, may get requests, and has to be started anew.
+"""When a pod has started, may get requests, and has to be started again.
 
 All four servers answer GET /health with 200 once the model is loaded, without a key where the API wants one
 (vllm/entrypoints/openai/api_server.py, sglang/srt/entrypoints/http_server.py, tensorrt_llm/serve/openai_server.py,

@@ -42,7 +42,7 @@ def _name(live: dict[str, Any]) -> list[str]:
 
 
 PODS: Final = Pods(MODEL_LABEL, _name, makers=_name)
-"""Pods that are refused stand in the Deployment's own status (`observe`)."""
+"""Pods that are refused are in the Deployment's own status (`observe`)."""
 
 
 def build(arguments: Namespace) -> Provider:

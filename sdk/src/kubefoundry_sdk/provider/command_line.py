@@ -20,7 +20,7 @@ class Derived:
 
 
 def argv(derived: Iterable[Derived], args: Mapping[str, str], *, negatable: bool = True) -> list[str]:
-    """One command line of both, as separate entries; what `args` repeats stands in it once (contract §2).
+    """One command line of both, as separate entries; what `args` repeats is in it once (contract §2).
 
     negatable: whether the engine has a form `--no-FLAG` of its switches; without, one that is off is left out.
     """

@@ -73,7 +73,7 @@ class Operator:
     namespaces: where that documentation installs it. Elsewhere it is looked at only where an administrator says so.
     lease: the name of its leader election's Lease, in the same namespaces; None where it holds none.
     read: the Deployment (JSON) -> settings by name, empty where it tells none; None where no setting can be read.
-    stated: settings that an administrator gave the provider by flags: they go before what is read.
+    stated: settings that an administrator gave the provider by flags: they take precedence over what is read.
     """
 
     deployment: str
@@ -144,7 +144,7 @@ ReadyReason = Literal[
 class Observation:
     """The upstream object's state in our terms (contract §3: reasons of `Ready`, phases).
 
-    phase Running means that it serves now; an update that failed meanwhile is told in `message`, and
+    phase Running means that it serves now; an update that failed meanwhile is reported in `message`, and
     `update_failed` is True. `message` carries the upstream's own words. `endpoint` is published only when Running.
     updating: whether what serves is still, or also, of an earlier spec, though the upstream has seen the new one:
         the status then speaks of the earlier generation.
@@ -164,7 +164,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a provider can serve (003 §3.9)."""
+    """What a provider can serve (contract §5)."""
 
     engines: tuple[str, ...]
     serving_modes: tuple[str, ...]
@@ -234,22 +234,22 @@ def never(live: Object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A provider. `name` is its InferenceProviderConfig's name, `title` how messages call it (003 §8).
+    """A provider. `name` is its InferenceProviderConfig's name, `title` how messages call it (contract §2).
 
     version: of the provider's package, as `importlib.metadata` tells it (`0.1.0`).
 
     overrides: the typed form of `spec.provider.overrides`; wrong types make `ProviderCompatible` False, unknown
-        keys at any depth are warned about (003 §4.15).
+        keys at any depth are warned about (contract §2).
     probe: the installed CRD (JSON) -> how to write it, or what is missing. Left out for a kind of Kubernetes.
     supports: problems beyond engine, mode and CPU/GPU (which the runtime reads off `capabilities`): a sentence
         each, empty when it can be deployed. The schema is None while the CRD is not installed.
-    recreate: from two renders, why the upstream object must be deleted and made anew to become the second one
-        (beyond the identity fields of 003 §4.11, which the runtime knows), or None.
+    recreate: from two renders, why the upstream object must be deleted and recreated to become the second one
+        (beyond the identity fields of contract §4, which the runtime knows), or None.
     must_recreate: whether the upstream operator ignores every further change of a live object: the user's next
         change, a refresh included, then deletes and recreates it.
     ignored_differences: paths of the main object (`spec.groups[*].replicas`) that belong to others once it exists: an
         autoscaler's counts. They are rendered at creation, and neither drift nor overwritten afterwards.
-    scaled: paths that autoscalers write while they are there: what stands there is no drift and is kept, until the
+    scaled: paths that autoscalers write while they are there: what is there is no drift and is kept, until the
         user's own change gives them another value.
     render, observe: see `Rendered` and `Observation`; called only after `supports` found nothing.
     settles: seconds after acknowledging a change (`status.observedGeneration`) during which the upstream's status may

@@ -36,7 +36,7 @@ class Engine:
 
 
 def on_hub(spec: ModelDeploymentSpec) -> bool:
-    """Whether the engine is told which model it serves; else the image says it."""
+    """Whether the engine is reported which model it serves; else the image says it."""
     return spec.model.source == "huggingface" and bool(spec.model.id)
 
 

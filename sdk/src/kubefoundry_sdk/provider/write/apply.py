@@ -23,7 +23,7 @@ RETRY: Final = 300.0
 """Seconds after which a refused manifest is tried again though nothing has changed (contract §4, errors)."""
 
 ABSENT: Final = "1"
-"""A resource version that no object has: an apply with it creates, and conflicts with whatever stands there already
+"""A resource version that no object has: an apply with it creates, and conflicts with whatever is there already
 (seen on Kubernetes 1.36; without it an apply merges into another's object where no field of both differs)."""
 
 _POLICY: Final = "change the ModelDeployment or ask who runs that policy"
@@ -110,7 +110,7 @@ async def write(
 
 
 async def try_replacement(client: Client, kind: Kind, known: Helpers, todo: Plan, *, manager: str) -> None:
-    """Asks whether the main object would be taken as a new one, beside the one that stands there.
+    """Asks whether the main object would be taken as a new one, beside the one that is there.
 
     Helpers that are not there come first, because admission of the main object may ask for them; after a refusal
     the fresh ones go again. Raises as `write`.
@@ -192,7 +192,7 @@ async def remove(
             kind, meta["name"], meta.get("namespace"), uid=meta["uid"], propagation=propagation
         )
     except ApiError as error:
-        # A conflict: another object of that name stands there now, so ours is gone.
+        # A conflict: another object of that name is there now, so ours is gone.
         if not (error.not_found or error.conflict):
             raise
 

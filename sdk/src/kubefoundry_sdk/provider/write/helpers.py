@@ -48,7 +48,7 @@ class Helpers:
         return self.stores[helper["kind"]]
 
     def live(self, helper: Object) -> Object | None:
-        """The one of that kind and name that stands there."""
+        """The one of that kind and name that is there."""
         store = self.stores.get(helper["kind"])
         found = store.get(key_of(helper)) if store is not None else None
         return _whole(KINDS[helper["kind"]], found) if found is not None else None
