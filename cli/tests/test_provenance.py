@@ -32,7 +32,7 @@ def test_every_change_names_its_field(name: str) -> None:
     provider, schema = PACKAGES[name], SCHEMAS[name]
     can = provider.capabilities
 
-    @settings(max_examples=12, suppress_health_check=[HealthCheck.filter_too_much])
+    @settings(max_examples=8, suppress_health_check=[HealthCheck.filter_too_much])
     @given(*[specs(engines=list(can.engines), modes=list(can.serving_modes)) for _ in range(2)])
     def holds(before: dict[str, Any], after: dict[str, Any]) -> None:
         assume(all(accepts(provider, schema, spec) for spec in (before, after)))
@@ -83,9 +83,7 @@ def plan(
     live, *helpers = [
         manifest.dress(obj, read(stored), provider.name, found.image) for obj in (found.main, *found.helpers)
     ]
-    return upstream.planned(
-        provider, _stored(after, 2), schema, live, {obj["metadata"]["name"]: obj for obj in helpers}
-    )
+    return upstream.planned(provider, _stored(after, 2), schema, live, helpers)
 
 
 def _stored(spec: dict[str, Any], generation: int) -> Object:

@@ -127,7 +127,7 @@ def test_a_refused_spec_has_no_rows(make: Make) -> None:
 
 
 LAST = {"terminated": {"exitCode": 1, "message": "ERROR: no\nCode: ImportFailed\n\nResolution: mend it"}}
-RESTARTING = [
+RESTARTING: list[dict[str, Any]] = [
     {"state": LAST},
     {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": LAST},
     {"state": {"running": {}}, "lastState": LAST, "ready": False, "started": False},
@@ -141,7 +141,9 @@ RESTARTING = [
     [("containerStatuses", "llama-stack"), ("initContainerStatuses", "external-provider-echo")],
 )
 def test_a_failure_stands_until_the_container_has_outlived_it(make: Make, kind: str, name: str) -> None:
-    cr, status, seen = make(externalProviders=PROVIDERS), {}, []
+    cr = make(externalProviders=PROVIDERS)
+    status: dict[str, Any] = {}
+    seen: list[tuple[Any, ...]] = []
 
     for cycle in range(5):
         for state in RESTARTING:

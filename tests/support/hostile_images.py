@@ -114,6 +114,18 @@ def pipe(path: str) -> Change:
     return change
 
 
+def packages_in_a_loop(folder: Path) -> None:
+    """The folder of wheels is a link to itself."""
+    (folder / MAIN).unlink()
+    (folder / "packages").rmdir()
+    (folder / "packages").symlink_to("packages")
+
+
+def metadata_as_a_folder(folder: Path) -> None:
+    (folder / "lls-provider-spec.yaml").unlink()
+    (folder / "lls-provider-spec.yaml").mkdir()
+
+
 def both(*changes: Change) -> Change:
     return lambda folder: [change(folder) for change in changes]
 
@@ -158,11 +170,7 @@ FILES: Final[dict[str, HostileImage]] = {
         both(linked("packages/a.whl", "b.whl"), linked("packages/b.whl", "a.whl")), "MissingWheel"
     ),
     "a loop for packages": HostileImage(
-        lambda folder: [
-            (folder / MAIN).unlink(),
-            (folder / "packages").rmdir(),
-            (folder / "packages").symlink_to("packages"),
-        ],
+        packages_in_a_loop,
         "NoPackages",
     ),
     "metadata in a loop": HostileImage(
@@ -173,10 +181,7 @@ FILES: Final[dict[str, HostileImage]] = {
     ),
     "metadata that are a pipe": HostileImage(pipe("lls-provider-spec.yaml"), "InvalidSpec", ("pipe",)),
     "metadata that are a folder": HostileImage(
-        lambda folder: [
-            (folder / "lls-provider-spec.yaml").unlink(),
-            (folder / "lls-provider-spec.yaml").mkdir(),
-        ],
+        metadata_as_a_folder,
         "InvalidSpec",
     ),
     "metadata of a megabyte": HostileImage(raw(b"# " + b"x" * 1_000_000), "InvalidSpec", ("1000002 bytes",)),

@@ -41,7 +41,7 @@ class Hostile:
 
 def module(text: str, *, late: bool = False) -> dict[str, str | bytes]:
     """Code that runs when `acme_echo.provider` is imported: before its own, or after it."""
-    own = provider_files("acme_echo", "remote::acme-echo")["acme_echo/provider.py"]
+    own = str(provider_files("acme_echo", "remote::acme-echo")["acme_echo/provider.py"])
     return {"acme_echo/provider.py": f"{own}\n{text}\n" if late else f"{text}\n{own}"}
 
 

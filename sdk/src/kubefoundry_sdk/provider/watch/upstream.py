@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from kubefoundry_sdk.api.kinds import CRDS, Kind, Object
 from kubefoundry_sdk.provider.contract import Provider, Schema, UnsupportedSchema
-from kubefoundry_sdk.provider.reconcile.failures import described
 from kubefoundry_sdk.provider.watch.operator_settings import OperatorSettings
 from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk.runtime.logs import described
 from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.store import Store
 
