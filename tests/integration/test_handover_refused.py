@@ -200,9 +200,17 @@ async def test_the_selector_goes_back_where_the_one_it_has_chosen_refuses(
     await until_deployment(api, "m", namespace, lambda obj: reason(obj, "ProviderSelected") == "AutoSelected")
 
     async with nothing_lost(suite, api, namespace):
-        # llama.cpp is KAITO's alone, and it needs an image that this one has not.
-        edit = {"op": "replace", "path": "/spec/engine", "value": {"type": "llamacpp"}}
-        edited = await patched(api, namespace, edit)
+        # KAITO needs an image for llama.cpp, and so does provider direct for a GPU of another make.
+        edited = await patched(
+            api,
+            namespace,
+            {"op": "replace", "path": "/spec/engine", "value": {"type": "llamacpp"}},
+            {
+                "op": "replace",
+                "path": "/spec/resources/gpu",
+                "value": {"count": 1, "type": "example.com/gpu"},
+            },
+        )
         await until_told(
             api, namespace, "ProviderSelected", lambda note: note.startswith("Selected provider 'kaito'")
         )

@@ -114,8 +114,11 @@ _SOURCES: Final = st.one_of(
     ),
     _one(
         resourceFieldRef=st.fixed_dictionaries(
-            {"resource": st.sampled_from(["limits.memory", "requests.cpu"])},
-            optional={"divisor": st.sampled_from(["1Mi", "1m", 1])},
+            {"resource": st.just("limits.memory")}, optional={"divisor": st.sampled_from(["1Mi", "1k", 1])}
+        )
+        # each resource has divisors of its own (Kubernetes 1.36, pkg/apis/core/validation/validation.go)
+        | st.fixed_dictionaries(
+            {"resource": st.just("requests.cpu")}, optional={"divisor": st.sampled_from(["1m", 1])}
         )
     ),
 )
