@@ -21,7 +21,7 @@ from support.waiting import phase, until, until_deployment
 
 pytestmark = pytest.mark.integration
 
-ACCOUNTS = [f"provider-{name}" if name in UPSTREAM else name for name in COMPONENTS]
+ACCOUNTS = [name if name in ("core", "selector") else f"provider-{name}" for name in COMPONENTS]
 
 MOST = 8
 """Requests from creation to Running for which there is need: core's status, the finalizer, the upstream object and
