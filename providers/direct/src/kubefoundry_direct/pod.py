@@ -13,6 +13,7 @@ from kubefoundry_direct.names import CONTAINER, MODEL_LABEL, OPTIONS_ANNOTATION,
 from kubefoundry_direct.overrides import Overrides, overrides_of
 from kubefoundry_direct.probes import probes
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.provider import pod_resources
 from kubefoundry_sdk.provider.contract import Deployment
 from kubefoundry_sdk.provider.health.pod_causes import LAST_WORDS
 
@@ -99,7 +100,7 @@ def _container(
         container["command"] = list(command)
     if spec.secrets.hugging_face_token:
         container["envFrom"] = [{"secretRef": {"name": spec.secrets.hugging_face_token}}]
-    if resources := _resources(spec):
+    if resources := pod_resources.resources(spec):
         container["resources"] = resources
     if overrides.drain_seconds:
         # It is out of the Service by now: what it does in this time are the requests that it has.
@@ -117,19 +118,6 @@ def _environment(spec: ModelDeploymentSpec) -> list[dict[str, Any]]:
 def _told(part: Mapping[str, Any]) -> dict[str, Any]:
     """Without empty texts, which the API server leaves out of what it stores."""
     return {name: value for name, value in part.items() if value != ""}
-
-
-def _resources(spec: ModelDeploymentSpec) -> dict[str, dict[str, str]]:
-    """memory is request and limit, cpu a request, GPUs a limit (contract §2)."""
-    requests: dict[str, str] = {}
-    limits: dict[str, str] = {}
-    if spec.resources.memory is not None:
-        requests["memory"] = limits["memory"] = str(spec.resources.memory)
-    if spec.resources.cpu is not None:
-        requests["cpu"] = str(spec.resources.cpu)
-    if spec.resources.gpu and spec.gpu_count:
-        limits[spec.resources.gpu.type] = str(spec.gpu_count)
-    return {name: values for name, values in (("requests", requests), ("limits", limits)) if values}
 
 
 def _volumes(

@@ -7,6 +7,7 @@ from typing import Any, Final
 from kubefoundry_kaito import llamacpp, vllm
 from kubefoundry_kaito.overrides import overrides_of
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.provider import pod_resources
 from kubefoundry_sdk.provider.command_line import argv
 from kubefoundry_sdk.provider.health.pod_causes import LAST_WORDS
 
@@ -54,7 +55,7 @@ def _container(spec: ModelDeploymentSpec, image: str) -> dict[str, Any]:
         "ports": [{"containerPort": vllm.PORT}],
         "readinessProbe": _readiness(spec),
     }
-    resources = _resources(spec)
+    resources = pod_resources.resources(spec)
     if resources:
         container["resources"] = resources
     if spec.env:
@@ -81,19 +82,6 @@ def _readiness(spec: ModelDeploymentSpec) -> dict[str, Any]:
     if spec.engine.type == "llamacpp" and overrides_of(spec).llamacpp_server == "llama-server":
         return {"httpGet": {"path": "/health", "port": vllm.PORT}}
     return {"tcpSocket": {"port": vllm.PORT}}
-
-
-def _resources(spec: ModelDeploymentSpec) -> dict[str, dict[str, str]]:
-    """memory is request and limit, cpu a request, GPUs a limit (contract §2)."""
-    requests: dict[str, str] = {}
-    limits: dict[str, str] = {}
-    if spec.resources.memory is not None:
-        requests["memory"] = limits["memory"] = str(spec.resources.memory)
-    if spec.resources.cpu is not None:
-        requests["cpu"] = str(spec.resources.cpu)
-    if spec.resources.gpu and spec.gpu_count:
-        limits[spec.resources.gpu.type] = str(spec.gpu_count)
-    return {name: values for name, values in (("requests", requests), ("limits", limits)) if values}
 
 
 def _needs_shared_memory(spec: ModelDeploymentSpec) -> bool:

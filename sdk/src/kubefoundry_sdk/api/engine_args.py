@@ -131,6 +131,16 @@ def json_value(text: str) -> Any:
     return json.loads(text, parse_constant=_finite, parse_float=_finite)
 
 
+def typed(text: str) -> Any:
+    """The JSON value that an arg is, else its text; `""` is true, as it is for a flag."""
+    if text == "":
+        return True
+    try:
+        return json_value(text)
+    except ValueError:
+        return text
+
+
 def _finite(number: str) -> float:
     value = float(number)
     if not math.isfinite(value):

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 
 
@@ -34,6 +34,11 @@ class UpstreamKind:
     @property
     def crd(self) -> str:
         return f"{self.plural}.{self.group}"
+
+    def served(self, api_version: str) -> Kind:
+        """How its objects are addressed through `group/version`."""
+        version = api_version.rpartition("/")[2]
+        return Kind(self.group, version, self.plural, self.kind, built_in=self.version is not None)
 
     @property
     def schema(self) -> Schema | None:

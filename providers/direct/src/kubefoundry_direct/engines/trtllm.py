@@ -33,7 +33,7 @@ def derived(spec: ModelDeploymentSpec) -> list[Derived]:
 def options(spec: ModelDeploymentSpec) -> Mapping[str, Any]:
     known = {*MODEL, *(option.flag for option in derived(spec))}
     return {
-        name: _typed(value)
+        name: engine_args.typed(value)
         for name, value in sorted(spec.engine.args.items())
         if "-" not in name and name.replace("_", "-") not in known
     }
@@ -61,16 +61,6 @@ def arguments(spec: ModelDeploymentSpec) -> list[str]:
 
 def _underscored(flag: str) -> str:
     return flag.replace("-", "_")
-
-
-def _typed(value: str) -> Any:
-    """The JSON value that the text is, else the text; `""` is true, as it is for a flag."""
-    if value == "":
-        return True
-    try:
-        return engine_args.json_value(value)
-    except ValueError:
-        return value
 
 
 TRTLLM = Engine(("trtllm-serve",), derived, arguments, options)

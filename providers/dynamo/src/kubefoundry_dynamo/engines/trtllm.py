@@ -42,15 +42,5 @@ def _configuration(spec: ModelDeploymentSpec, worker: Worker) -> dict[str, Any]:
         configuration["disable_overlap_scheduler"] = True
     for name, value in spec.engine.args.items():
         if "-" not in name:
-            configuration[name] = _typed(value)
+            configuration[name] = engine_args.typed(value)
     return configuration
-
-
-def _typed(value: str) -> Any:
-    """The JSON value that the text is, else the text; `""` is true, as it is for a flag."""
-    if value == "":
-        return True
-    try:
-        return engine_args.json_value(value)
-    except ValueError:
-        return value

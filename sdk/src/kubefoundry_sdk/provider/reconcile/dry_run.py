@@ -35,13 +35,34 @@ def asked(deployment: Object) -> bool:
 async def run(
     client: Client, kind: Kind, todo: Plan, exists: bool, helpers: Collection[Mark], *, manager: str
 ) -> tuple[Stop, str]:
-    """Sends everything as a server-side dry run: the condition to show, and the result as JSON text.
+    """As `trial`: the condition to show, and the result as JSON text.
 
-    exists: whether the main object does. helpers: those that do.
     The result holds `accepted`, `message` and `objects`, the manifests without KubeFoundry's record on them;
     `omitted` says so where they are too large.
+    """
+    accepted, message = await trial(client, kind, todo, exists, helpers, manager=manager)
+    result = {
+        "accepted": accepted,
+        "message": message,
+        "objects": [manifest.content(obj) for obj in todo.objects],
+    }
+    stop = Stop(
+        reasons.RESOURCE_CREATED,
+        "DryRun",
+        f"Dry run: {message}; remove annotation {names.DRY_RUN_ANNOTATION} to apply",
+        failed=False,
+    )
+    return stop, text_of(result)
+
+
+async def trial(
+    client: Client, kind: Kind, todo: Plan, exists: bool, helpers: Collection[Mark], *, manager: str
+) -> tuple[bool | None, str]:
+    """Sends everything as a server-side dry run: whether it is accepted, and what to say of it.
+
+    exists: whether the main object does. helpers: those that do.
     Admission of the main object may ask for a helper that is not there yet, and must not be made for a question:
-    then `accepted` is null, and the message says what could not be tried.
+    then the first is None, and the message says what could not be tried.
     """
     named = f"{kind.kind} '{todo.main['metadata']['name']}'"
     verb = "would be recreated" if todo.recreate else "would be updated" if exists else "would be created"
@@ -65,18 +86,7 @@ async def run(
             problem = f"{taken} exists and was not made for this ModelDeployment"
             break
     message = untried or problem or (f"{named} {verb}" if todo.changed else f"{named} would not change")
-    result = {
-        "accepted": None if untried else problem is None,
-        "message": message,
-        "objects": [manifest.content(obj) for obj in todo.objects],
-    }
-    stop = Stop(
-        reasons.RESOURCE_CREATED,
-        "DryRun",
-        f"Dry run: {message}; remove annotation {names.DRY_RUN_ANNOTATION} to apply",
-        failed=False,
-    )
-    return stop, text_of(result)
+    return None if untried else problem is None, message
 
 
 def text_of(result: Object) -> str:

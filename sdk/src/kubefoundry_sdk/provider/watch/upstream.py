@@ -67,11 +67,7 @@ class Upstream:
     @property
     def kind(self) -> Kind | None:
         """How to address the objects, None while none can exist: what cannot be written is still read and deleted."""
-        if self.version is None:
-            return None
-        upstream = self._provider.upstream
-        built_in = upstream.version is not None
-        return Kind(upstream.group, self.version, upstream.plural, upstream.kind, built_in=built_in)
+        return None if self.version is None else self._provider.upstream.served(self.version)
 
     @property
     def settled(self) -> bool:

@@ -126,25 +126,3 @@ class Repairs:
 
     def forget(self, key: tuple[str, str]) -> None:
         self._times.pop(key, None)
-
-
-def left_to_others(main: Object, live: Object, ignored_differences: Sequence[str]) -> Object:
-    """`main` with the live values at the paths that belong to others once the object exists."""
-    for path in ignored_differences:
-        _copy(live, main, path.split("."))
-    return main
-
-
-def _copy(live: object, main: object, path: list[str]) -> None:
-    if not path or not isinstance(live, dict) or not isinstance(main, dict):
-        return
-    name, items = path[0].removesuffix("[*]"), path[0].endswith("[*]")
-    if name not in live or name not in main:
-        return
-    if items:
-        for theirs, ours in zip(live[name], main[name], strict=False):
-            _copy(theirs, ours, path[1:])
-    elif len(path) == 1:
-        main[name] = live[name]
-    else:
-        _copy(live[name], main[name], path[1:])

@@ -41,7 +41,7 @@ class Helpers:
 
     def of(self, uid: str) -> list[Object]:
         """The helpers that were made for the ModelDeployment of that uid."""
-        return [_whole(kind, obj) for kind, store in self for obj in store.indexed(uid)]
+        return [whole(kind, obj) for kind, store in self for obj in store.indexed(uid)]
 
     def store(self, helper: Object) -> Store:
         """Where such a helper is kept. Raises KeyError for a kind that the provider does not name."""
@@ -51,12 +51,12 @@ class Helpers:
         """The one of that kind and name that is there."""
         store = self.stores.get(helper["kind"])
         found = store.get(key_of(helper)) if store is not None else None
-        return _whole(KINDS[helper["kind"]], found) if found is not None else None
+        return whole(KINDS[helper["kind"]], found) if found is not None else None
 
     def __iter__(self) -> Iterator[tuple[Kind, Store]]:
         return ((KINDS[name], store) for name, store in self.stores.items())
 
 
-def _whole(kind: Kind, obj: Object) -> Object:
+def whole(kind: Kind, obj: Object) -> Object:
     """With what the items of a list do not state."""
     return {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
