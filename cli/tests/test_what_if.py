@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from kubefoundry_selector.candidate import provider, request
 from kubefoundry_selector.select import select
 from support.corpus import specs
 from support.deployments import CPU, DISAGGREGATED, GPU, model_deployment
+from support.refused_specs import GONE, changed
 
 PACKAGES = installed()
 REGISTERED = [provider({**registration(one), "status": {"ready": True}}) for one in PACKAGES.values()]
@@ -30,7 +30,14 @@ def test_the_edits_have_that_provider_chosen(spec: dict[str, Any]) -> None:
     for verdict in verdicts(obj, REGISTERED, PACKAGES, chosen=chosen):
         if not verdict.edits:
             continue
-        other = _stored(_edited(obj["spec"], verdict.edits))
+        other = _stored(
+            changed(
+                obj["spec"],
+                **{
+                    path.replace(".", "__"): GONE if value is None else value for path, value in verdict.edits
+                },
+            )
+        )
         assert validate(other["spec"]) == []
         if verdict.by_rules:
             assert select(request(other), REGISTERED).provider == verdict.provider
@@ -60,17 +67,3 @@ def test_what_is_said(spec: dict[str, Any], name: str, said: str) -> None:
 def _stored(spec: dict[str, Any]) -> dict[str, Any]:
     made = model_deployment("m", "models", spec)
     return {**made, "metadata": {**made["metadata"], "uid": "u", "generation": 1}, "spec": default(spec)}
-
-
-def _edited(spec: dict[str, Any], edits: Any) -> dict[str, Any]:
-    changed = copy.deepcopy(spec)
-    for path, value in edits:
-        *steps, last = path.split(".")
-        place = changed
-        for step in steps:
-            place = place.setdefault(step, {})
-        if value is None:
-            place.pop(last, None)
-        else:
-            place[last] = value
-    return changed

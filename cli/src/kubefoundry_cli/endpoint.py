@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kubefoundry_cli.cluster import Session
-from kubefoundry_cli.commands.status import endpoint
 from kubefoundry_cli.failure import Exit, Failure
+from kubefoundry_cli.model import endpoint, summary
 from kubefoundry_cli.output import clean
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.errors import ApiError
@@ -13,11 +13,11 @@ from kubefoundry_sdk.cluster.errors import ApiError
 async def proxy(session: Session, name: str) -> tuple[Object, str]:
     """The model, and the path of its endpoint on the API server. Raises Failure where none is published."""
     obj = await session.model(name)
-    status = obj.get("status") or {}
-    where = endpoint(status)
+    where = endpoint(obj.get("status") or {})
     if where is None:
-        told = clean(f"{status.get('phase') or 'Pending'}: {status.get('message') or 'waiting for core'}")
-        raise Failure(f"ModelDeployment '{name}' has no endpoint yet ({told}); kubefoundry wait {name}")
+        raise Failure(
+            f"ModelDeployment '{name}' has no endpoint yet ({summary(obj)}); kubefoundry wait {name}"
+        )
     return obj, f"/api/v1/namespaces/{obj['metadata']['namespace']}/services/{where}/proxy"
 
 

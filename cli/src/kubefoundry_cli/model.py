@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +10,10 @@ from typing import Any, Final
 import yaml
 
 from kubefoundry_cli.failure import Exit, Failure
+from kubefoundry_cli.output import clean
+from kubefoundry_cli.spec_path import ABSENT, NotAnObject, with_value
 from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.validation import default, schema, validate
 
@@ -48,7 +50,7 @@ def completed(obj: Object, where: str, namespace: str = "default") -> Object:
 
 def edited(obj: Object, edits: Sequence[str]) -> Object:
     """A copy with `PATH=VALUE` of each edit set below its spec; an empty value removes the field. Raises Failure."""
-    changed = copy.deepcopy(obj)
+    changed = dict(obj)
     for edit in edits:
         path, equals, text = edit.partition("=")
         steps = path.removeprefix("spec.").split(".")
@@ -56,7 +58,10 @@ def edited(obj: Object, edits: Sequence[str]) -> Object:
             raise Failure(
                 f"--set {edit}: write PATH=VALUE, for example engine.contextLength=8192", Exit.USAGE
             )
-        _set(changed["spec"], steps, _typed(steps, text, edit), edit)
+        try:
+            changed["spec"] = with_value(changed["spec"], steps, _typed(steps, text, edit))
+        except NotAnObject as error:
+            raise Failure(f"--set {edit}: {error} is not an object", Exit.USAGE) from error
     return changed
 
 
@@ -69,22 +74,28 @@ def valid(obj: Object) -> Object:
     return {**obj, "spec": default(obj["spec"])}
 
 
-def _set(spec: dict[str, Any], steps: Sequence[str], value: Any, edit: str) -> None:
-    place: Any = spec
-    for step in steps[:-1]:
-        place = place.setdefault(step, {}) if isinstance(place, dict) else None
-        if not isinstance(place, dict):
-            raise Failure(f"--set {edit}: {step} is not an object", Exit.USAGE)
-    if value is None:
-        place.pop(steps[-1], None)
-    else:
-        place[steps[-1]] = value
+def endpoint(status: Mapping[str, Any]) -> str | None:
+    """`service:port` where the model answers, None while it does not."""
+    found = status.get("endpoint") or {}
+    return f"{found['service']}:{found['port']}" if found.get("service") and found.get("port") else None
+
+
+def ready(obj: Object) -> bool:
+    """Whether Ready is True of this very generation."""
+    found = find((obj.get("status") or {}).get("conditions"), "Ready") or {}
+    return found.get("status") == "True" and found.get("observedGeneration") == obj["metadata"]["generation"]
+
+
+def summary(obj: Object) -> str:
+    """Phase and message, in one line."""
+    status = obj.get("status") or {}
+    return clean(f"{status.get('phase') or 'Pending'}: {status.get('message') or 'waiting for core'}")
 
 
 def _typed(steps: Sequence[str], text: str, edit: str) -> Any:
-    """The value in the type that the field has; None for an empty text."""
+    """The value in the type that the field has; ABSENT for an empty text."""
     if not text:
-        return None
+        return ABSENT
     types = _types(steps)
     if types is None:
         raise Failure(f"--set {edit}: a ModelDeployment has no field spec.{'.'.join(steps)}", Exit.USAGE)

@@ -73,11 +73,18 @@ def clean(text: object) -> str:
     return "".join(char if char.isprintable() else " " for char in str(text))
 
 
+def since(stamp: str | None) -> float | None:
+    """Seconds since an RFC 3339 time; None for what is none."""
+    try:
+        return (datetime.now(UTC) - datetime.fromisoformat(str(stamp))).total_seconds()
+    except (ValueError, TypeError):
+        return None
+
+
 def age(stamp: str | None) -> str:
     """`5d`, `3h`, `12m`, `40s` since an RFC 3339 time, as kubectl tells it."""
-    try:
-        seconds = (datetime.now(UTC) - datetime.fromisoformat(str(stamp))).total_seconds()
-    except (ValueError, TypeError):
+    seconds = since(stamp)
+    if seconds is None:
         return "<unknown>"
     for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
         if seconds >= 2 * size:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.providers import installed
-from kubefoundry_sdk.api.kinds import PODS, Kind, Object
+from kubefoundry_sdk.api.kinds import PODS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 
@@ -25,8 +25,7 @@ async def of_model(session: Session, obj: Object) -> list[Object]:
         raise NotToBeFound(f"{package.title} does not say which pods are whose")
     if "/" not in version or not status.get("resourceName"):
         raise NotToBeFound(f"{package.title} has not created anything yet")
-    group, version = version.rsplit("/", 1)
-    kind = Kind(group, version, package.upstream.plural, package.upstream.kind)
+    kind = package.upstream.served(version)
     try:
         upstream = await session.client.get(kind, status["resourceName"], obj["metadata"]["namespace"])
         values = ",".join(package.pods.values(upstream))

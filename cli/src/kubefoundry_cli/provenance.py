@@ -5,18 +5,18 @@ No provider has to say it, so it holds for third parties' providers as well.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
+from kubefoundry_cli.spec_path import ABSENT, with_value
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.schema import Schema
 from kubefoundry_sdk.api.validation import default, schema, validate
+from kubefoundry_sdk.provider.write.documents import at
 
 Path = tuple[str, ...]
 Leaves = dict[Path, Any]
-ABSENT: Final = object()
 
 Render = Callable[[Object], Leaves | None]
 """A spec -> all values of what is rendered of it; None where that spec is refused."""
@@ -66,7 +66,7 @@ def origins(spec: Object, render: Render) -> Origins:
         rendered = [render(other) for other in others if other != spec]
         touched = {place for values in rendered if values is not None for place in differing(base, values)}
         if all(values is None for values in rendered):
-            rigid[text(path)] = _at(spec, path)
+            rigid[text(path)] = at(spec, path)
         for place in touched:
             follows.setdefault(place, []).append(text(path))
     return Origins(follows, rigid)
@@ -99,8 +99,8 @@ def _fields(value: Any, shape: Schema, path: Path) -> Iterator[Path]:
 
 def _alternatives(spec: Object, path: Path) -> Iterator[Object]:
     """Specs that differ in this field alone: without it, and with other values of its type."""
-    yield _with(spec, path, ABSENT)
-    value, shape = _at(spec, path), _shape(path)
+    yield with_value(spec, path, ABSENT)
+    value, shape = at(spec, path), _shape(path)
     if shape.get("enum"):
         others: list[Any] = [one for one in shape["enum"] if one != value]
     elif isinstance(value, bool):
@@ -116,7 +116,7 @@ def _alternatives(spec: Object, path: Path) -> Iterator[Object]:
     else:
         others = []
     for other in others:
-        yield _with(spec, path, other)
+        yield with_value(spec, path, other)
 
 
 def _changed(items: list[Any]) -> list[Any]:
@@ -128,22 +128,3 @@ def _shape(path: Path) -> Schema:
     for step in path:
         place = place.get("properties", {}).get(step, {})
     return place
-
-
-def _at(spec: Object, path: Path) -> Any:
-    place: Any = spec
-    for step in path:
-        place = place[step]
-    return place
-
-
-def _with(spec: Object, path: Path, value: Any) -> Object:
-    changed = copy.deepcopy(spec)
-    place = changed
-    for step in path[:-1]:
-        place = place[step]
-    if value is ABSENT:
-        del place[path[-1]]
-    else:
-        place[path[-1]] = value
-    return changed

@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import yaml
-
 from kubefoundry_cli.failure import Failure
-from kubefoundry_cli.provenance import ABSENT, Leaves, Origins, Path, differing, leaves, origins, text
+from kubefoundry_cli.provenance import Leaves, Origins, Path, differing, leaves, origins, text
+from kubefoundry_cli.spec_path import ABSENT
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider.contract import Deployment, Provider, Rendered, Schema
 from kubefoundry_sdk.provider.reconcile import compatibility
 from kubefoundry_sdk.provider.reconcile.context import read
-from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk.provider.write import documents, manifest
 from kubefoundry_sdk.provider.write.plan import Plan, pinned, plan
 
 
@@ -122,8 +121,14 @@ def _values(provider: Provider, objects: list[Object]) -> Leaves:
     for obj in objects:
         for path, value in leaves({key: part for key, part in obj.items() if key != "kind"}).items():
             document = any((kind.kind, kind.path) == (obj["kind"], path) for kind in provider.documents)
-            below = (
-                leaves(yaml.safe_load(value), path) if document and isinstance(value, str) else {path: value}
-            )
+            below = leaves(_content(value), path) if document else {path: value}
             found.update({(obj["kind"], *place): leaf for place, leaf in below.items()})
     return found
+
+
+def _content(text: Any) -> Any:
+    """What the document says; its text where the provider's controller would not read it either."""
+    try:
+        return documents.parsed(text) if isinstance(text, str) else text
+    except ValueError:
+        return text

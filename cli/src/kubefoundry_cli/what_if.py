@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any, Final
 
 from kubefoundry_cli import upstream
+from kubefoundry_cli.spec_path import ABSENT, with_value
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.validation import default, schema, validate
 from kubefoundry_sdk.provider.contract import Provider as Package
@@ -85,7 +85,7 @@ def _smallest(
         for tried in combinations(edits, size):
             if len({path for path, _ in tried}) < size:
                 continue
-            other = {**obj, "spec": _with(obj["spec"], tried)}
+            other = {**obj, "spec": edited(obj["spec"], tried)}
             if validate(other["spec"]):
                 continue
             other = {**other, "spec": default(other["spec"])}
@@ -118,18 +118,11 @@ def _edits(spec: Object) -> Iterator[Edit]:
             yield field, None
 
 
-def _with(spec: Object, edits: Sequence[Edit]) -> Object:
-    changed = copy.deepcopy(spec)
+def edited(spec: Object, edits: Sequence[Edit]) -> Object:
+    """A copy with the edits made."""
     for path, value in edits:
-        *steps, last = path.split(".")
-        place = changed
-        for step in steps:
-            place = place.setdefault(step, {})
-        if value is None:
-            place.pop(last, None)
-        else:
-            place[last] = value
-    return changed
+        spec = with_value(spec, path.split("."), ABSENT if value is None else value)
+    return spec
 
 
 def _words(edit: Edit) -> str:

@@ -14,6 +14,7 @@ from kubefoundry_cli.endpoint import proxy, refused
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.output import say
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.provider.health.models_endpoint import LIMIT
 
 
 @click.command()
@@ -42,7 +43,7 @@ async def _chat(name: str, messages: list[dict[str, str]], most: int | None, tar
     async with cluster.session(target) as session:
         _, url = await proxy(session, name)
         try:
-            listed = await session.client.read(f"{url}/v1/models")
+            listed = await session.client.read(f"{url}/v1/models", most=LIMIT)
             body: dict[str, Any] = {"model": served(listed, name), "messages": messages, "stream": True}
             if most is not None:
                 body["max_tokens"] = most

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from typing import Final, Literal
 
 import click
@@ -12,15 +11,13 @@ import click
 from kubefoundry_cli import cluster, output
 from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.failure import Exit, of
-from kubefoundry_cli.output import clean
+from kubefoundry_cli.output import clean, since
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
 from kubefoundry_sdk.api.reasons import UPSTREAM_OPERATOR_UP, UPSTREAM_READY
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-
-SILENT: Final = 180.0
-"""Seconds without a heartbeat after which the selector takes a provider for dead (docs/contract.md)."""
+from kubefoundry_sdk.runtime.options import HEARTBEAT_TIMEOUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +111,12 @@ def providers(configs: Sequence[Object]) -> Iterator[Finding]:
         )
     for config in configs:
         name, status = config["metadata"]["name"], config.get("status") or {}
-        silent = _silence(status.get("lastHeartbeat"))
+        silent = since(status.get("lastHeartbeat"))
         notes = [one for one in status.get("conditions") or () if one.get("status") == "False"]
         down = find(notes, UPSTREAM_OPERATOR_UP)
         if silent is None:
             yield Finding("wrong", f"provider {name} has never reported; is its Deployment running?")
-        elif silent > SILENT:
+        elif silent > HEARTBEAT_TIMEOUT:
             yield Finding(
                 "wrong", f"provider {name} has been silent for {silent:.0f} s; is its Deployment running?"
             )
@@ -145,10 +142,3 @@ def failing(models: Sequence[Object], namespace: str | None) -> Iterator[Finding
     if not failed:
         running = sum((one.get("status") or {}).get("phase") == "Running" for one in models)
         yield Finding("good", f"{len(models)} models in {where}, {running} of them running, none failed")
-
-
-def _silence(stamp: str | None) -> float | None:
-    try:
-        return (datetime.now(UTC) - datetime.fromisoformat(str(stamp))).total_seconds()
-    except (ValueError, TypeError):
-        return None

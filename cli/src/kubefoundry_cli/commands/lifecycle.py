@@ -52,7 +52,8 @@ def reselect(name: str, yes: bool, target: Target) -> None:
         target,
         lambda obj: annotation(obj, names.RESELECT_ANNOTATION, _now()),
         "has its provider chosen again",
-        ask="its provider is chosen again, and another one recreates it" if not yes else None,
+        ask="its provider is chosen again, and another one recreates it",
+        yes=yes,
     )
 
 
@@ -67,7 +68,8 @@ def refresh(name: str, yes: bool, target: Target) -> None:
         target,
         lambda obj: annotation(obj, names.REFRESH_ANNOTATION, _now()),
         "is rendered again",
-        ask="it is rendered again with today's defaults, which may restart its pods" if not yes else None,
+        ask="it is rendered again with today's defaults, which may restart its pods",
+        yes=yes,
     )
 
 
@@ -102,13 +104,21 @@ def _now() -> str:
 
 
 def _write(
-    name: str, target: Target, change: Callable[[Object], Operations], done: str, *, ask: str | None = None
+    name: str,
+    target: Target,
+    change: Callable[[Object], Operations],
+    done: str,
+    *,
+    ask: str | None = None,
+    yes: bool = False,
 ) -> None:
+    """ask: what to confirm first, None where nothing is at stake."""
+
     async def work() -> None:
         async with cluster.session(target) as session:
             obj = await session.model(name)
             if ask is not None:
-                confirmed(f"ModelDeployment '{name}' in namespace {session.namespace}: {ask}", yes=False)
+                confirmed(f"ModelDeployment '{name}' in namespace {session.namespace}: {ask}", yes)
             if operations := change(obj):
                 await write(session, obj, operations, f"change ModelDeployment '{name}'")
 

@@ -11,14 +11,16 @@ from kubefoundry_cli.cluster import MANAGER, Session, Target
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.model import edited, from_file, valid
 from kubefoundry_cli.output import clean, say
-from kubefoundry_cli.provenance import ABSENT, text
+from kubefoundry_cli.provenance import text
 from kubefoundry_cli.providers import crds_in, in_cluster, named, probed
+from kubefoundry_cli.spec_path import ABSENT
 from kubefoundry_cli.upstream import Change, Planned
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.contract import Provider, Schema
-from kubefoundry_sdk.provider.write import apply, manifest
-from kubefoundry_sdk.provider.write.helpers import KINDS
+from kubefoundry_sdk.provider.reconcile import dry_run
+from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk.provider.write.helpers import KINDS, marked, whole
 
 FROM_NOWHERE = "the provider's own"
 
@@ -85,14 +87,10 @@ async def _plan(
                 schema, notes = probed(provider, definitions[provider.upstream.crd]), list[str]()
             else:
                 schema, notes = await in_cluster(session.client, provider)
-            group, version = schema.api_version.rsplit("/", 1)
-            of_kubernetes = provider.upstream.version is not None
-            kind = Kind(
-                group, version, provider.upstream.plural, provider.upstream.kind, built_in=of_kubernetes
-            )
-            live = await _live(session, kind, obj)
-            planned = upstream.planned(provider, obj, schema, live, await _helpers(session, provider, obj))
-            verdict = await _verdict(session, kind, planned, live) if server else None
+            kind = provider.upstream.served(schema.api_version)
+            live, helpers = await _live(session, kind, obj), await _helpers(session, provider, obj)
+            planned = upstream.planned(provider, obj, schema, live, helpers)
+            verdict = await _verdict(session, kind, planned, live, helpers) if server else None
         except (ApiError, Unreachable) as error:
             raise of(error, "plan") from error
     for note in (*notes, *planned.notes, *_versions(provider, schema)):
@@ -155,25 +153,17 @@ async def _helpers(session: Session, provider: Provider, obj: Object) -> list[Ob
         found, _ = await session.client.list(
             kind, meta["namespace"], selector=manifest.selector(provider.name)
         )
-        # the items of a list state no kind
-        known += [
-            {**one, "apiVersion": kind.api_version, "kind": kind.kind}
-            for one in found
-            if manifest.owner_uid(one) == meta["uid"]
-        ]
+        known += [whole(kind, one) for one in found if manifest.owner_uid(one) == meta["uid"]]
     return known
 
 
-async def _verdict(session: Session, kind: Kind, planned: Planned, live: Object | None) -> str:
-    main = planned.todo.main
-    try:
-        if planned.todo.recreate:
-            await apply.try_new(session.client, kind, main, manager=MANAGER)
-        else:
-            await apply.try_apply(session.client, kind, main, manager=MANAGER, exists=live is not None)
-    except (apply.Refused, apply.NameTaken) as refused:
-        return f"refused: {refused}"
-    return "accepted"
+async def _verdict(
+    session: Session, kind: Kind, planned: Planned, live: Object | None, helpers: list[Object]
+) -> str:
+    accepted, message = await dry_run.trial(
+        session.client, kind, planned.todo, live is not None, marked(helpers), manager=MANAGER
+    )
+    return "accepted" if accepted else f"{'not tried' if accepted is None else 'refused'}: {message}"
 
 
 def _versions(provider: Provider, schema: Schema) -> tuple[str, ...]:

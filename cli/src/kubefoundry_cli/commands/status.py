@@ -10,6 +10,7 @@ import click
 from kubefoundry_cli import cluster, output
 from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.failure import of
+from kubefoundry_cli.model import endpoint, ready
 from kubefoundry_cli.output import age, clean, say
 from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
@@ -81,12 +82,6 @@ def _rows(found: list[Object], *, everywhere: bool, wide: bool) -> tuple[list[st
     return head, rows
 
 
-def endpoint(status: Mapping[str, Any]) -> str | None:
-    """`service:port` where the model answers, None while it does not."""
-    found = status.get("endpoint") or {}
-    return f"{found['service']}:{found['port']}" if found.get("service") and found.get("port") else None
-
-
 async def _one(name: str, form: str, target: Target) -> bool:
     """Prints it; whether it is ready as it is asked for now."""
     async with cluster.session(target) as session:
@@ -99,12 +94,6 @@ async def _one(name: str, form: str, target: Target) -> bool:
             _describe(obj)
             await _pods(session, obj)
     return ready(obj)
-
-
-def ready(obj: Object) -> bool:
-    """Whether Ready is True of this very generation."""
-    found = find((obj.get("status") or {}).get("conditions"), "Ready") or {}
-    return found.get("status") == "True" and found.get("observedGeneration") == obj["metadata"]["generation"]
 
 
 def _describe(obj: Object) -> None:

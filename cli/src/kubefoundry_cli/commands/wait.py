@@ -9,8 +9,8 @@ import click
 
 from kubefoundry_cli import cluster
 from kubefoundry_cli.cluster import Session, Target
-from kubefoundry_cli.commands.status import endpoint, ready
 from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.model import endpoint, ready, summary
 from kubefoundry_cli.output import clean, say
 from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
@@ -69,8 +69,7 @@ async def until(session: Session, name: str, state: str, seconds: float) -> None
 
 def _tell(obj: Object, before: str) -> str:
     """Says what is new in phase and message; what was said."""
-    status = obj.get("status") or {}
-    now = clean(f"{status.get('phase') or 'Pending'}: {status.get('message') or 'waiting for core'}")
+    now = summary(obj)
     if now != before:
         say(now)
     return now
