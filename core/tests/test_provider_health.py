@@ -165,55 +165,67 @@ def standing(status: str, reason: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("live", "provider", "health", "expected"),
+    ("live", "healths", "expected"),
     [
-        pytest.param(None, "acme", Health("HeartbeatSeen", "now"), None, id="all is well and always was"),
+        pytest.param(None, [Health("HeartbeatSeen", "now")], None, id="all is well and always was"),
         pytest.param(
             None,
-            "acme",
-            Health("HeartbeatLost", "now"),
+            [Health("HeartbeatLost", "now")],
             ("False", LOST, "now", 3),
             id="lost for the first time",
         ),
         pytest.param(
             standing("True", SEEN),
-            "acme",
-            Health("HeartbeatLost", "now"),
+            [Health("HeartbeatLost", "now")],
             ("False", LOST, "now", 3),
             id="lost again",
         ),
         pytest.param(
             standing("False", LOST),
-            "acme",
-            Health("HeartbeatSeen", "now"),
+            [Health("HeartbeatSeen", "now")],
             ("True", SEEN, "now", 3),
             id="back",
         ),
         pytest.param(
             standing("False", LOST),
-            "acme",
-            Health("UpstreamOperatorDown", "now"),
+            [Health("UpstreamOperatorDown", "now")],
             ("False", DOWN, "now", 3),
             id="back, and its operator is down",
         ),
         pytest.param(
             standing("False", LOST),
-            "acme",
-            None,
+            [None],
             ("False", LOST, "as it was", 2),
             id="not known yet: it stands",
         ),
-        pytest.param(None, "acme", None, None, id="not known yet, nothing said"),
-        pytest.param(standing("False", LOST), None, Health("HeartbeatLost", "now"), None, id="no provider"),
+        pytest.param(None, [None], None, id="not known yet, nothing said"),
+        pytest.param(standing("False", LOST), [], None, id="no provider"),
+        pytest.param(
+            None,
+            [Health("HeartbeatSeen", "now"), Health("HeartbeatLost", "the one that serves")],
+            ("False", LOST, "the one that serves", 3),
+            id="lost, and it serves until the chosen one takes over",
+        ),
+        pytest.param(
+            None,
+            [None, Health("HeartbeatLost", "the one that serves")],
+            ("False", LOST, "the one that serves", 3),
+            id="lost, and of the chosen one nothing is known",
+        ),
+        pytest.param(
+            None,
+            [Health("HeartbeatLost", "the chosen one"), Health("HeartbeatLost", "the one that serves")],
+            ("False", LOST, "the chosen one", 3),
+            id="both are lost",
+        ),
     ],
 )
 def test_what_a_deployment_is_reported(
     live: dict[str, Any] | None,
-    provider: str | None,
-    health: Health | None,
+    healths: list[Health | None],
     expected: tuple[str, str, str, int] | None,
 ) -> None:
-    told = provider_healthy(live, provider, health, generation=3)
+    told = provider_healthy(live, healths, generation=3)
 
     if told is not None:
         assert "lastTransitionTime" not in told

@@ -235,6 +235,38 @@ def _raising(failure: Exception) -> Callable[[Key], Awaitable[None]]:
     return reconcile
 
 
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        pytest.param(ApiError(422, "Invalid", "no"), 2, id="a refusal"),
+        pytest.param(ApiError(413, "RequestEntityTooLarge", "no"), 2, id="too large"),
+        pytest.param(ApiError(503, "ServiceUnavailable", "later"), 0, id="may pass"),
+        pytest.param(ApiError(409, "Conflict", "again"), 0, id="a conflict"),
+        pytest.param(Unreachable("nobody"), 0, id="no answer"),
+    ],
+)
+async def test_a_refusal_is_reported_from_the_second_in_a_row_on(
+    failure: Exception, told: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workqueue, "FIRST_DELAY", 0.0)
+    turns, heard = 0, []
+    done = asyncio.Event()
+
+    async def reconcile(key: Key) -> None:
+        nonlocal turns
+        turns += 1
+        if turns == 4:
+            done.set()
+            return
+        raise failure
+
+    queue = WorkQueue("t", reconcile, refused=lambda key, error: heard.append((key, error)))
+    queue.add(A)
+    await working(queue, done.wait())
+
+    assert heard == [(A, failure)] * told
+
+
 async def test_a_change_does_not_cut_short_what_the_server_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
     turns: list[Key] = []

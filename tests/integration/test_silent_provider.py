@@ -184,6 +184,39 @@ async def test_what_it_published_goes_when_another_provider_has_taken_over(
     )
 
 
+@GONE
+async def test_where_the_new_one_cannot_do_it_the_old_ones_objects_stay_and_both_reasons_are_said(
+    suite: Suite, api: Client, namespace: str, gone: Gone
+) -> None:
+    await running(api, namespace, "m", SGLANG, "dynamo")
+    graph = await api.get(GRAPHS, "m", namespace)
+
+    with gone(suite, "dynamo"):
+        change = [{"op": "replace", "path": "/spec/provider/name", "value": "kaito"}]
+        await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, change, manager="test")
+
+        kept = await until_deployment(
+            api,
+            "m",
+            namespace,
+            lambda obj: (
+                reason(obj, "ProviderCompatible") == "Unsupported"
+                and reason(obj, "ProviderHealthy") == "HeartbeatLost"
+            ),
+        )
+        assert "sglang" in message(kept, "ProviderCompatible")
+        assert message(kept, "ProviderHealthy").startswith("Provider dynamo ")
+        assert (phase(kept), kept["status"]["endpoint"]["service"]) == ("Running", "m-frontend")
+        assert (await api.get(GRAPHS, "m", namespace)) == graph
+
+    told = await until_deployment(
+        api, "m", namespace, lambda obj: "Provider kaito cannot take over" in obj["status"]["message"]
+    )
+    assert told["status"]["message"].endswith("; the last good version keeps serving")
+    await until_deployment(api, "m", namespace, lambda obj: reason(obj, "ProviderHealthy") == "HeartbeatSeen")
+    assert (await api.get(GRAPHS, "m", namespace))["metadata"]["uid"] == graph["metadata"]["uid"]
+
+
 def owners(obj: Object) -> set[str]:
     """Who owns fields of the status."""
     return {

@@ -31,7 +31,7 @@ WEBHOOKS: Final = Kind(
 async def refusing(
     api: Client, kind: Kind, namespace: str, *, marker: str, code: int, words: str, example: Object
 ) -> AsyncIterator[None]:
-    """Refuses creates and updates of the kind in the namespace whose JSON holds `marker`, inside the block.
+    """Refuses writes of the kind and of its status in the namespace whose JSON holds `marker`, inside the block.
 
     code, words: the webhook's answer. example: an object of the kind by which is found out when the API server
     asks the webhook; it is never stored.
@@ -79,7 +79,7 @@ def _configuration(kind: Kind, namespace: str, url: str, certificate: bytes) -> 
                         "apiGroups": [kind.group],
                         "apiVersions": ["*"],
                         "operations": ["CREATE", "UPDATE"],
-                        "resources": [kind.plural],
+                        "resources": [kind.plural, f"{kind.plural}/status"],
                     }
                 ],
                 "failurePolicy": "Ignore",

@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
+from typing import Final
 
-from kubefoundry_core.decision import Surroundings, decide, shared
+from kubefoundry_core.decision import Surroundings, decide, relied_on, shared
 from kubefoundry_core.events import announcements
 from kubefoundry_core.orphans import dead_managers, orphaned_finalizers, remaining
 from kubefoundry_core.provider_health import Health, Providers
@@ -26,6 +27,9 @@ from kubefoundry_sdk.runtime.store import Key
 from kubefoundry_sdk.runtime.waits import Waits
 
 log = logging.getLogger(__name__)
+
+CHANGING_HANDS: Final = "changing hands"
+"""Index value of the ModelDeployments that rely on more than one provider."""
 
 
 class Controller:
@@ -177,6 +181,7 @@ class Controller:
                 told = ("False",) if health.good else ("", "True", "False")
                 for status in told:
                     self._news.add(self._deployments.indexed_keys(f"{name} {status}"))
+                self._news.add(self._deployments.indexed_keys(CHANGING_HANDS))
         if self._health_timer:
             self._health_timer.cancel()
             self._health_timer = None
@@ -215,8 +220,8 @@ def chosen(deployment: Object) -> str | None:
 
 def health_told(deployment: Object) -> str | None:
     """The store's index: the provider, and what `ProviderHealthy` says of it, if anything."""
-    provider = chosen(deployment)
-    if provider is None:
-        return None
+    providers = relied_on(deployment, chosen(deployment))
+    if len(providers) != 1:
+        return CHANGING_HANDS if providers else None
     told = find((deployment.get("status") or {}).get("conditions"), reasons.PROVIDER_HEALTHY) or {}
-    return f"{provider} {told.get('status', '')}"
+    return f"{providers[0]} {told.get('status', '')}"

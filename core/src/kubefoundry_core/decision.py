@@ -91,8 +91,7 @@ def decide(deployment: Object, around: Surroundings) -> Object:
     chosen: str | None = {**(live.get("provider") or {}), **(selection.provider or {})}.get("name")
     healthy = provider_healthy(
         find(live.get("conditions"), reasons.PROVIDER_HEALTHY),
-        chosen,
-        around.health.get(chosen or ""),
+        [around.health.get(name) for name in relied_on(deployment, chosen)],
         generation=generation,
     )
     if healthy:
@@ -114,6 +113,14 @@ def decide(deployment: Object, around: Surroundings) -> Object:
         status |= {"phase": phase, "message": message, "observedGeneration": generation}
         conditions.append(condition(reasons.READY, False, "Progressing", message, generation=generation))
     return {**status, "conditions": conditions}
+
+
+def relied_on(deployment: Object, chosen: str | None) -> list[str]:
+    """The chosen provider, and after it those whose word on the status stands: one of them may be serving."""
+    suffix = names.provider_manager("")
+    wrote = managed_fields.managers(deployment, "status")
+    speaking = sorted(name.removesuffix(suffix) for name in wrote if name.endswith(suffix))
+    return [*([chosen] if chosen else []), *(name for name in speaking if name != chosen)]
 
 
 def _none_fits(live: Object, generation: int) -> str | None:

@@ -6,7 +6,7 @@ compared, and what happened before core started is not known to it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -127,17 +127,18 @@ class Providers:
 
 
 def provider_healthy(
-    live: Condition | None, provider: str | None, health: Health | None, *, generation: int
+    live: Condition | None, healths: Sequence[Health | None], *, generation: int
 ) -> Condition | None:
     """The condition `ProviderHealthy` of a deployment, None for none.
 
     It is there once something was wrong: for each deployment that all is well would be a write for nothing.
 
-    live: as it stands. health: None while it is not known, or not yet this deployment's turn: what
-        was said last stands.
+    live: as it stands. healths: of the providers that it depends on, the chosen one first; the first that is not well
+        is reported. None while it is not known, or not yet this deployment's turn: what was said last stands.
     """
-    if provider is None:
+    if not healths:
         return None
+    health = next((it for it in healths if it is not None and not it.good), healths[0])
     if health is None:
         return {key: value for key, value in live.items() if key != "lastTransitionTime"} if live else None
     if health.good and live is None:

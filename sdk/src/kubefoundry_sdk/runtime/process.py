@@ -36,7 +36,7 @@ from kubefoundry_sdk.runtime import health, logs
 from kubefoundry_sdk.runtime.lease import Holder, LeaseLost
 from kubefoundry_sdk.runtime.recorder import Recorder
 from kubefoundry_sdk.runtime.resync import resync
-from kubefoundry_sdk.runtime.store import Store
+from kubefoundry_sdk.runtime.store import Key, Store
 from kubefoundry_sdk.runtime.supervision import Work, kept_up
 from kubefoundry_sdk.runtime.workqueue import Reconcile, WorkQueue
 
@@ -147,7 +147,15 @@ class Process:
 
         of: whose objects all get a turn once in a while, whether or not something of them is heard (`resync`).
         """
-        queue = WorkQueue(label, reconcile, room=self._congestion.room)
+
+        def refused(key: Key, error: ApiError) -> None:
+            """What cannot be stored cannot be in a status either: an Event tells it."""
+            live = of.get(key)
+            if live and "kind" in live:
+                note = f"What {self.component} has to store was refused: {error}; it is tried again with back-off"
+                self.recorder.event(live, "Warning", "WriteRejected", note)
+
+        queue = WorkQueue(label, reconcile, room=self._congestion.room, refused=refused)
 
         async def work() -> None:
             for store in list(self._stores.values()):

@@ -30,11 +30,19 @@ CONFLICTS: Final = 3
 Reconcile = Callable[[Key], Awaitable[float | None]]
 """Brings one key up to date. Seconds after which it wants another turn, or None."""
 
+Refused = Callable[[Key, ApiError], None]
+"""Hears of a turn that the API server ended by a refusal, from the second in a row on: a server that has just started
+refuses what it takes a moment later."""
+
+
+def _nobody(key: Key, error: ApiError) -> None:
+    pass
+
 
 class WorkQueue:
     """`label`: how metrics call this queue (a provider's or component's name).
 
-    room: what each turn waits for and holds, however many workers there are.
+    room: what each turn waits for and holds, however many workers there are. refused: see Refused.
     """
 
     def __init__(
@@ -43,8 +51,10 @@ class WorkQueue:
         reconcile: Reconcile,
         *,
         room: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+        refused: Refused = _nobody,
     ) -> None:
         self._label = label
+        self._refused = refused
         self._room = room
         self._reconcile = reconcile
         self._ready: deque[Key] = deque()
@@ -140,6 +150,8 @@ class WorkQueue:
         except ApiError as error:
             # A conflict may say that the object has changed, whose watch event is on the way, but not all do.
             self._retry(key, error, error.retry_after, "conflict" if error.conflict else "api")
+            if error.rejected and self._failures[key] > 1:
+                self._refused(key, error)
         except Fenced:
             # Whoever runs this queue is about to hear of it.
             self.add_after(key, FIRST_DELAY)

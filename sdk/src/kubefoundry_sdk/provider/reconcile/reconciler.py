@@ -108,7 +108,9 @@ async def reconcile(context: Context, key: Key) -> float | None:
     if report.observation is None and handover.spoken_for(current, context.manager):
         wanted = {"conditions": report.conditions()}
     before = current.get("status") or {}
-    if await _tell(context, current, wanted):
+    if await status.write(
+        context.client, context.deployments, MODEL_DEPLOYMENTS, current, wanted, manager=context.manager
+    ):
         for kind, reason, note in transitions(before, wanted):
             context.recorder.event(current, kind, reason, note)
     if "phase" in wanted and (written := context.deployments.get(key)) is not None:
@@ -116,20 +118,6 @@ async def reconcile(context: Context, key: Key) -> float | None:
     if wanted.get("phase") != "Running":
         await context.secrets.check(current)
     return retry
-
-
-async def _tell(context: Context, live: Object, wanted: Object) -> bool:
-    """Writes the status; of one that is refused an Event is all that can tell."""
-    try:
-        return await status.write(
-            context.client, context.deployments, MODEL_DEPLOYMENTS, live, wanted, manager=context.manager
-        )
-    except ApiError as error:
-        if error.rejected:
-            context.recorder.event(
-                live, "Warning", "StatusRejected", f"The status was refused: {error.message}"
-            )
-        raise
 
 
 async def _attempt(context: Context, live: Object, report: Report) -> float | None:
