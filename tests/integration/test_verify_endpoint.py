@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -19,8 +20,8 @@ from support import pods
 from support.deployments import GPU, model_deployment
 from support.edits import running
 from support.kinds import GRAPHS
-from support.suites import install_crd
-from support.upstream import standin
+from support.restarts import restarted
+from support.suites import running_suite
 from support.waiting import message, phase, reason, until_deployment
 
 pytestmark = pytest.mark.integration
@@ -32,11 +33,18 @@ ASKED = 2 * LAST_DELAY
 
 
 class Engine:
-    """An OpenAI-style server. serves: what it lists now. asked: how often."""
+    """An OpenAI-style server. serves: what it lists now. asked: how often. answers: the status of a completion;
+    completed: what it was asked to complete."""
 
-    def __init__(self, *serves: str) -> None:
+    def __init__(self, *serves: str, answers: int = 503) -> None:
         self.serves = serves
         self.asked = 0
+        self.answers = answers
+        self.completed: list[Any] = []
+
+    async def complete(self, request: web.Request) -> web.Response:
+        self.completed.append(await request.json())
+        return web.json_response({"choices": [{"text": "2"}]}, status=self.answers)
 
     async def handle(self, request: web.Request) -> web.Response:
         self.asked += 1
@@ -55,6 +63,7 @@ async def listening(engine: Engine) -> AsyncIterator[int]:
     """The port where it answers."""
     app = web.Application()
     app.router.add_get("/v1/models", engine.handle)
+    app.router.add_post("/v1/completions", engine.complete)
     runner = web.AppRunner(app)
     await runner.setup()
     try:
@@ -64,68 +73,114 @@ async def listening(engine: Engine) -> AsyncIterator[int]:
         await runner.cleanup()
 
 
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
+    """Core and the Dynamo provider."""
+    with running_suite(tmp_path_factory.mktemp("verified"), "dynamo") as made:
+        made.start("core", "dynamo")
+        yield made
+
+
+@contextmanager
+def outside(suite: Suite, verify: str) -> Iterator[None]:
+    """In the block the provider has that flag and is outside of the cluster, as a process with a kubeconfig is."""
+    kubeconfig = {"KUBEFOUNDRY_KUBECONFIG": str(suite.plane.kubeconfig)}
+    with restarted(suite.components["dynamo"], {**kubeconfig, "KUBEFOUNDRY_VERIFY_ENDPOINT": verify}):
+        yield
+
+
+async def led_to(api: Client, namespace: str, service: str, port: int) -> None:
+    """Has the API server pass on what is for the Service, which it does to addresses of pods only."""
+    address = own_address()
+    await pods.pod(
+        api, namespace, "engine", {}, {**pods.ready(), "podIP": address, "podIPs": [{"ip": address}]}
+    )
+    target = {"kind": "Pod", "name": "engine", "namespace": namespace}
+    behind = {
+        "addresses": [{"ip": address, "targetRef": target}],
+        "ports": [{"name": "http", "port": port}],
+    }
+    body = {
+        "apiVersion": "v1",
+        "kind": "Endpoints",
+        "metadata": {"name": service, "namespace": namespace},
+    }
+    await api.create(ENDPOINTS, {**body, "subsets": [behind]}, manager="test")
+
+
 def unverified(obj: Object, words: str) -> bool:
     return reason(obj, "Ready") == "EndpointUnverified" and words in message(obj, "Ready")
 
 
 async def test_running_needs_the_endpoint_to_list_the_served_name(
-    fresh: Suite, api: Client, namespace: str
+    suite: Suite, api: Client, namespace: str
 ) -> None:
-    install_crd(fresh, standin("dynamo").document)
-    fresh.simulate("dynamo")
-    # Outside of the cluster, as a process with a kubeconfig is.
-    outside = {"KUBEFOUNDRY_KUBECONFIG": str(fresh.plane.kubeconfig), "KUBEFOUNDRY_VERIFY_ENDPOINT": "true"}
-    fresh.install("dynamo", environment=outside)
-    fresh.start("core", "dynamo")
-    await api.create(
-        MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider="dynamo"), manager="test"
-    )
-    path = f"GET /api/v1/namespaces/{namespace}/services/m-frontend:8000/proxy/v1/models: "
-    nobody = await until_deployment(api, "m", namespace, lambda obj: unverified(obj, path))
-    assert phase(nobody) == "Deploying"
-    assert "endpoint" not in nobody["status"]
-    assert message(nobody, "Ready").startswith(
-        "Dynamo reports the model as ready, but GET /api/v1/namespaces/"
-    )
+    with outside(suite, "true"):
+        await api.create(
+            MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider="dynamo"), manager="test"
+        )
+        path = f"GET /api/v1/namespaces/{namespace}/services/m-frontend:8000/proxy/v1/models: "
+        nobody = await until_deployment(api, "m", namespace, lambda obj: unverified(obj, path))
+        assert phase(nobody) == "Deploying"
+        assert "endpoint" not in nobody["status"]
+        assert message(nobody, "Ready").startswith(
+            "Dynamo reports the model as ready, but GET /api/v1/namespaces/"
+        )
 
-    engine = Engine("other")
+        engine = Engine("other")
+        async with listening(engine) as port:
+            await led_to(api, namespace, "m-frontend", port)
+            words = "its endpoint m-frontend:8000 lists other, not model"
+            await until_deployment(api, "m", namespace, lambda obj: unverified(obj, words), seconds=ASKED)
+
+            engine.serves = ("other", "model")
+
+            served = await until_deployment(
+                api, "m", namespace, lambda obj: phase(obj) == "Running", seconds=ASKED
+            )
+            assert served["status"]["endpoint"] == {"service": "m-frontend", "port": 8000}
+            asked = engine.asked
+
+            # The upstream object is looked at again and again; nothing of it has changed.
+            for count in range(3):
+                touch = [
+                    {"op": "add", "path": "/metadata/annotations/example.com~1touched", "value": str(count)}
+                ]
+                await api.json_patch(GRAPHS, "m", namespace, touch, manager="test")
+            later = model_deployment("later", namespace, GPU, provider="dynamo")
+            await api.create(MODEL_DEPLOYMENTS, later, manager="test")
+            await until_deployment(
+                api, "later", namespace, lambda obj: reason(obj, "Ready") == "EndpointUnverified"
+            )
+            assert engine.asked == asked
+
+
+async def test_running_needs_an_answer_where_the_flag_says_so(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    engine = Engine("model")
     async with listening(engine) as port:
-        # The API server passes on to addresses of pods only.
-        address = own_address()
-        addressed = {**pods.ready(), "podIP": address, "podIPs": [{"ip": address}]}
-        await pods.pod(api, namespace, "engine", {}, addressed)
-        target = {"kind": "Pod", "name": "engine", "namespace": namespace}
-        behind = {
-            "addresses": [{"ip": address, "targetRef": target}],
-            "ports": [{"name": "http", "port": port}],
-        }
-        body = {
-            "apiVersion": "v1",
-            "kind": "Endpoints",
-            "metadata": {"name": "m-frontend", "namespace": namespace},
-        }
-        await api.create(ENDPOINTS, {**body, "subsets": [behind]}, manager="test")
-        words = "its endpoint m-frontend:8000 lists other, not model"
-        await until_deployment(api, "m", namespace, lambda obj: unverified(obj, words), seconds=ASKED)
+        with outside(suite, "answer"):
+            body = model_deployment("m", namespace, GPU, provider="dynamo")
+            await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+            await until_deployment(api, "m", namespace, lambda obj: unverified(obj, "GET /api/v1"))
 
-        engine.serves = ("other", "model")
+            await led_to(api, namespace, "m-frontend", port)
 
-        served = await until_deployment(
-            api, "m", namespace, lambda obj: phase(obj) == "Running", seconds=ASKED
-        )
-        assert served["status"]["endpoint"] == {"service": "m-frontend", "port": 8000}
-        asked = engine.asked
+            words = "a request of one token to model is answered by /v1/completions 503"
+            listed = await until_deployment(
+                api, "m", namespace, lambda obj: unverified(obj, words), seconds=ASKED
+            )
+            assert phase(listed) == "Deploying"
+            assert "endpoint" not in listed["status"]
 
-        # The upstream object is looked at again and again; nothing of it has changed.
-        for count in range(3):
-            touch = [{"op": "add", "path": "/metadata/annotations/example.com~1touched", "value": str(count)}]
-            await api.json_patch(GRAPHS, "m", namespace, touch, manager="test")
-        later = model_deployment("later", namespace, GPU, provider="dynamo")
-        await api.create(MODEL_DEPLOYMENTS, later, manager="test")
-        await until_deployment(
-            api, "later", namespace, lambda obj: reason(obj, "Ready") == "EndpointUnverified"
-        )
-        assert engine.asked == asked
+            engine.answers = 200
+
+            served = await until_deployment(
+                api, "m", namespace, lambda obj: phase(obj) == "Running", seconds=ASKED
+            )
+            assert served["status"]["endpoint"] == {"service": "m-frontend", "port": 8000}
+            assert {"model": "model", "prompt": "1", "max_tokens": 1} in engine.completed
 
 
 async def test_the_annotation_asks_for_it_in_the_cluster_at_the_services_address(
