@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.provider.health.acknowledgement import NOT_YET, Acknowledgements, generation_told
+from kubefoundry_sdk.provider.health.acknowledgement import NOT_YET, Acknowledgement, generation_told
 
 
 def live(generation: int, observed: object = None, uid: str = "u") -> dict[str, Any]:
@@ -16,7 +16,7 @@ def live(generation: int, observed: object = None, uid: str = "u") -> dict[str, 
 
 
 def test_an_object_that_is_behind_is_waited_for_and_then_settles() -> None:
-    seen = Acknowledgements()
+    seen = Acknowledgement()
 
     assert seen.left(live(2, 1), 3.0, 10.0) == NOT_YET
     assert seen.left(live(2, 2), 3.0, 20.0) == 3.0
@@ -26,14 +26,14 @@ def test_an_object_that_is_behind_is_waited_for_and_then_settles() -> None:
 
 @pytest.mark.parametrize("other", [live(3, 3), live(2, 2, uid="other")], ids=["edit", "object"])
 def test_each_generation_of_each_object_settles_by_itself(other: dict[str, Any]) -> None:
-    seen = Acknowledgements()
+    seen = Acknowledgement()
     seen.left(live(2, 2), 3.0, 10.0)
 
     assert seen.left(other, 3.0, 99.0) == 3.0
 
 
 def test_an_upstream_that_tells_no_generation_is_believed() -> None:
-    assert Acknowledgements().left(live(7), 0.0, 1.0) == 0.0
+    assert Acknowledgement().left(live(7), 0.0, 1.0) == 0.0
 
 
 @pytest.mark.parametrize(

@@ -90,28 +90,14 @@ def test_an_object_never_drifts_from_itself(spec: Any) -> None:
     assert differences(obj, obj) == []
 
 
-KEY = ("n", "m")
-
-
 def test_the_sixth_correction_waits_until_the_first_is_old() -> None:
     corrections = Repairs()
     for moment in range(LIMIT):
-        assert corrections.wait(KEY, float(moment)) == 0
-        corrections.note(KEY, float(moment))
+        assert corrections.wait(float(moment)) == 0
+        corrections.note(float(moment))
 
-    assert corrections.wait(KEY, 10.0) == WINDOW - 10
-    assert corrections.wait(("n", "other"), 10.0) == 0
-    assert corrections.wait(KEY, WINDOW) == 0
-
-
-def test_corrections_of_a_gone_object_are_forgotten() -> None:
-    corrections = Repairs()
-    for _ in range(LIMIT):
-        corrections.note(KEY, 0.0)
-
-    corrections.forget(KEY)
-
-    assert corrections.wait(KEY, 0.0) == 0
+    assert corrections.wait(10.0) == WINDOW - 10
+    assert corrections.wait(WINDOW) == 0
 
 
 @pytest.mark.parametrize(

@@ -13,14 +13,13 @@ from kubefoundry_sdk.provider.reconcile.failures import LAST_DELAY, Failures, ma
 from kubefoundry_sdk.provider.reconcile.report import Report, Stop
 from kubefoundry_sdk.runtime.logs import described
 
-KEY = ("n", "m")
 STOP = Stop("ResourceCreated", "ApplyFailed", "no", failed=False)
 PASSING = ApiError(500, "InternalError", "a webhook is down")
 
 
 def note(failures: Failures, error: Exception, now: float, mark: str = "a") -> tuple[Report, float]:
     report = Report(1)
-    return report, failures.note(KEY, mark, error, report, STOP, now)
+    return report, failures.note(mark, error, report, STOP, now)
 
 
 @pytest.mark.parametrize("error", [PASSING, ApiError(403, "Forbidden", "roles not read yet")])
@@ -30,10 +29,10 @@ def test_an_error_that_may_pass_is_reported_when_it_comes_twice(error: Exception
     first, delay = note(failures, error, 0.0)
     assert first.stop is None
     assert delay < 1
-    assert failures.standing(KEY, "a", 0.1) is not None
+    assert failures.standing("a", 0.1) is not None
     second, _ = note(failures, error, 1.0)
     assert second.stop == STOP
-    told, left = failures.standing(KEY, "a", 1.1) or (None, 0.0)
+    told, left = failures.standing("a", 1.1) or (None, 0.0)
     assert told is not None and told.stop == STOP
     assert left > 0
 
@@ -68,7 +67,7 @@ def test_a_change_is_tried_at_once_and_begins_again() -> None:
     note(failures, PASSING, 0.0)
     note(failures, PASSING, 0.0)
 
-    assert failures.standing(KEY, "b", 0.0) is None
+    assert failures.standing("b", 0.0) is None
     assert note(failures, PASSING, 0.0, mark="b")[0].stop is None
 
 

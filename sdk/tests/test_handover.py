@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kubefoundry_sdk.provider.reconcile.handover import others, timed_out
-from kubefoundry_sdk.runtime.waits import Waits
+from kubefoundry_sdk.runtime.wait import Wait
 
 TIMEOUT = 300.0
-
-KEY = ("n", "m")
+WHAT = ("u", "dynamo")
 
 
 @pytest.mark.parametrize(
@@ -26,36 +25,32 @@ def test_whose_finalizers_hold_it(finalizers: list[str] | None, expected: list[s
     assert others({"metadata": {"finalizers": finalizers}}, "kaito") == expected
 
 
-KEY = ("n", "m")
-WHAT = ("u", "dynamo")
-
-
 def test_the_wait_ends_after_the_time_from_its_first_sight() -> None:
-    waits = Waits(TIMEOUT)
+    wait = Wait()
 
-    assert waits.left(KEY, WHAT, 100.0) == TIMEOUT
-    assert waits.left(KEY, WHAT, 100.0 + TIMEOUT - 1) == 1
-    assert waits.left(KEY, WHAT, 100.0 + TIMEOUT) == 0
+    assert wait.left(WHAT, TIMEOUT, 100.0) == TIMEOUT
+    assert wait.left(WHAT, TIMEOUT, 100.0 + TIMEOUT - 1) == 1
+    assert wait.left(WHAT, TIMEOUT, 100.0 + TIMEOUT) == 0
 
 
 @pytest.mark.parametrize(
-    ("key", "what"),
-    [(("n", "other"), WHAT), (KEY, ("recreated", "dynamo")), (KEY, ("u", "kuberay")), (KEY, ("u",))],
+    "what",
+    [("recreated", "dynamo"), ("u", "kuberay"), ("u",)],
 )
-def test_another_object_or_holder_gets_its_own_time(key: tuple[str, str], what: tuple[str, ...]) -> None:
-    waits = Waits(TIMEOUT)
-    waits.left(KEY, WHAT, 0.0)
+def test_another_object_or_holder_gets_its_own_time(what: tuple[str, ...]) -> None:
+    wait = Wait()
+    wait.left(WHAT, TIMEOUT, 0.0)
 
-    assert waits.left(key, what, 200.0) == TIMEOUT
+    assert wait.left(what, TIMEOUT, 200.0) == TIMEOUT
 
 
 def test_a_wait_that_is_over_is_forgotten() -> None:
-    waits = Waits(TIMEOUT)
-    waits.left(KEY, WHAT, 0.0)
+    wait = Wait()
+    wait.left(WHAT, TIMEOUT, 0.0)
 
-    waits.forget(KEY)
+    wait.over()
 
-    assert waits.left(KEY, WHAT, 200.0) == TIMEOUT
+    assert wait.left(WHAT, TIMEOUT, 200.0) == TIMEOUT
 
 
 def test_giving_up_names_who_did_not_clean_up_and_what_to_do() -> None:

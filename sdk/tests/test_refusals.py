@@ -77,11 +77,11 @@ def test_the_servers_words_and_what_to_do(code: int, words: str, remedy: str) ->
 
 
 def test_a_missing_permission_is_tried_again_soon_and_other_refusals_later() -> None:
-    refusals = apply.Refusals()
-    refusals.remember(("n", "m"), "d", 100.0, apply.Refused("no permission", apply.PERMISSION))
-    refusals.remember(("n", "o"), "d", 100.0, apply.Refused("invalid"))
+    missing, invalid = apply.Refusal(), apply.Refusal()
+    missing.remember("d", 100.0, apply.Refused("no permission", apply.PERMISSION))
+    invalid.remember("d", 100.0, apply.Refused("invalid"))
 
-    assert refusals.standing(("n", "m"), "d", 104.0) == ("no permission", 1.0)
-    assert refusals.standing(("n", "m"), "d", 105.0) is None
-    assert refusals.standing(("n", "o"), "d", 105.0) == ("invalid", apply.RETRY - 5)
-    assert refusals.standing(("n", "o"), "another", 105.0) is None
+    assert missing.standing("d", 104.0) == ("no permission", 1.0)
+    assert missing.standing("d", 105.0) is None
+    assert invalid.standing("d", 105.0) == ("invalid", apply.RETRY - 5)
+    assert invalid.standing("another", 105.0) is None

@@ -8,7 +8,7 @@ import pytest
 
 from kubefoundry_sdk.provider.health.staleness import (
     THRESHOLD,
-    Silences,
+    Silence,
     Verdict,
     acknowledged,
     judge,
@@ -34,7 +34,7 @@ class Watched:
     """An upstream object as the provider looks at it in the course of time."""
 
     def __init__(self, threshold: float = THRESHOLD) -> None:
-        self.silences = Silences(threshold)
+        self.silence, self.threshold = Silence(), threshold
         self.now = 1000.0
         self.stood = False
 
@@ -42,7 +42,15 @@ class Watched:
         self, seconds: float, live: dict[str, Any], phase: str = "Deploying", down: str | None = None
     ) -> Verdict:
         self.now += seconds
-        verdict = judge(self.silences, live, phase=phase, stood=self.stood, down=down, now=self.now)
+        verdict = judge(
+            self.silence,
+            live,
+            phase=phase,
+            stood=self.stood,
+            down=down,
+            threshold=self.threshold,
+            now=self.now,
+        )
         self.stood = verdict.message is not None
         return verdict
 
@@ -83,8 +91,8 @@ def test_five_minutes_without_an_answer_are_stale_until_it_comes(live: dict[str,
 
     assert watched.after(0, live) == Verdict(again=300)
     assert watched.after(299, live) == Verdict(again=1)
-    assert watched.after(1, live).message == message(live)
-    assert watched.after(3600, live).message == message(live)
+    assert watched.after(1, live).message == message(live, THRESHOLD)
+    assert watched.after(3600, live).message == message(live, THRESHOLD)
     assert watched.after(1, CURRENT) == Verdict()
     assert watched.after(3600, live) == Verdict(again=300)
 
@@ -133,11 +141,11 @@ def test_a_provider_that_has_just_started_takes_nothing_back_before_it_has_seen(
     watched = Watched()
     watched.stood = True
 
-    assert watched.after(0, BEHIND).message == message(BEHIND)
+    assert watched.after(0, BEHIND).message == message(BEHIND, THRESHOLD)
     assert watched.after(1, CURRENT) == Verdict()
 
 
 def test_the_message_says_what_to_check() -> None:
-    assert message(upstream({"observedGeneration": 1})) == (
+    assert message(upstream({"observedGeneration": 1}), THRESHOLD) == (
         "Widget 'm' has a status older than generation 3 for more than 5 minutes; check that its operator runs"
     )

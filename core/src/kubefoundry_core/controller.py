@@ -24,7 +24,7 @@ from kubefoundry_sdk.runtime.lease import DURATION, Expiry, expired
 from kubefoundry_sdk.runtime.paced_queue import PacedQueue
 from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.store import Key
-from kubefoundry_sdk.runtime.waits import Waits
+from kubefoundry_sdk.runtime.wait import Wait
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,8 @@ class Controller:
         self._healths: dict[str, Health] = {}
         self._health_timer: asyncio.TimerHandle | None = None
         self._news = PacedQueue(self._queue.add)
-        self._deletions = Waits(process.options.finalizer_timeout)
+        self._deletions: dict[Key, Wait] = {}
+        self._timeout = process.options.finalizer_timeout
         self._lease_expiry = Expiry(self._clock)
         self._selector = False
         self._lease_timer: asyncio.TimerHandle | None = None
@@ -73,7 +74,7 @@ class Controller:
 
     async def _reconcile(self, key: Key) -> float | None:
         if not self._deployments.get(key):
-            self._deletions.forget(key)
+            self._deletions.pop(key, None)
             return None
         try:
             waits = [await self._remove_orphaned_finalizers(key)]
@@ -108,7 +109,8 @@ class Controller:
             return None
         if not live["metadata"].get("deletionTimestamp"):
             return None
-        left = self._deletions.left(key, [live["metadata"]["uid"]], self._clock())
+        wait = self._deletions.setdefault(key, Wait())
+        left = wait.left([live["metadata"]["uid"]], self._timeout, self._clock())
         orphaned = orphaned_finalizers(live, self._providers.lost_in(), left)
         if not orphaned.names:
             return orphaned.again
@@ -131,7 +133,7 @@ class Controller:
             ", ".join(orphaned.names),
             meta["namespace"],
             meta["name"],
-            self._deletions.timeout,
+            self._timeout,
             behind,
         )
         self._process.recorder.event(

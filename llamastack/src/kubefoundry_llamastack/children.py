@@ -63,14 +63,14 @@ class Children:
         self._now = now
         self._bundles: dict[Key, tuple[str, str]] = {}
         """Text of the certificates of a CR, and the digest of what they were read from."""
-        self._repairs = Repairs()
+        self._repairs: dict[Key, Repairs] = {}
         self._applied: dict[Key, str] = {}
         """Digest of the Deployment that was applied last, by CR."""
 
     def forget(self, key: Key) -> None:
         self._bundles.pop(key, None)
         self._applied.pop(key, None)
-        self._repairs.forget(key)
+        self._repairs.pop(key, None)
 
     async def write(self, cr: Distribution, raw_spec: Object) -> Outcome:
         """Brings the children to what the CR asks for, as far as that goes. Raises ApiError for what passes."""
@@ -192,7 +192,8 @@ class Children:
         digest = workload.digest(json.dumps(decided.body, sort_keys=True))
         # The same again: somebody has changed what stood.
         drift = live is not None and self._applied.get(key) == digest
-        if drift and (wait := self._repairs.wait(key, self._now())):
+        repairs = self._repairs.setdefault(key, Repairs())
+        if drift and (wait := repairs.wait(self._now())):
             # Somebody else keeps writing: another try at every event would be a loop.
             outcome.again(wait)
             return
@@ -203,7 +204,7 @@ class Children:
             return
         self._applied[key] = digest
         if drift:
-            self._repairs.note(key, self._now())
+            repairs.note(self._now())
         if decided.template_changed:
             for _, item in cr.spec.providers():
                 note = f"Injecting provider {item.provider_id} from image {item.image}"

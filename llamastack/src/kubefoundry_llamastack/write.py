@@ -13,7 +13,7 @@ from kubefoundry_llamastack.render.request import Distribution
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.provider.write.apply import ABSENT, RETRY, Refusals, Refused
+from kubefoundry_sdk.provider.write.apply import ABSENT, RETRY, Refusal, Refused
 from kubefoundry_sdk.runtime.store import Key, Store, key_of
 
 REMEDIES: Final = (
@@ -35,7 +35,7 @@ class Writer:
     """How children are written. `refusals`: what was refused is not tried again at every event."""
 
     client: Client
-    refusals: Refusals = field(default_factory=Refusals)
+    refusals: dict[Key, Refusal] = field(default_factory=dict)
 
     async def apply(self, kind: Kind, store: Store, wanted: Object, cr: Distribution, now: float) -> bool:
         """Makes the object so, unless it is; whether something was written.
@@ -77,7 +77,8 @@ class Writer:
         """Applies the object. exact: only to that very version of the live one. Raises as `apply`."""
         mark = (f"{kind.plural}/{wanted['metadata']['namespace']}", wanted["metadata"]["name"])
         digest = hashlib.sha256(json.dumps(wanted, sort_keys=True).encode()).hexdigest()
-        if standing := self.refusals.standing(mark, digest, now):
+        before = self.refusals.get(mark)
+        if before and (standing := before.standing(digest, now)):
             raise Refused(*standing)
         if live is not None:
             live = await self.take_over(kind, store, live, cr)
@@ -103,10 +104,10 @@ class Writer:
                 raise Conflict(_taken(kind, meta["name"])) from error
             if error.rejected:
                 refused = Refused(refusal(kind, wanted["metadata"]["name"], error), RETRY)
-                self.refusals.remember(mark, digest, now, refused)
+                self.refusals.setdefault(mark, Refusal()).remember(digest, now, refused)
                 raise refused from error
             raise
-        self.refusals.forget(mark)
+        self.refusals.pop(mark, None)
         store.put(answer)
 
     async def take_over(

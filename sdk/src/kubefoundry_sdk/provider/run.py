@@ -14,7 +14,7 @@ from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.health import completion
 from kubefoundry_sdk.provider.health.models_endpoint import directly, through_server
-from kubefoundry_sdk.provider.health.staleness import THRESHOLD, Silences
+from kubefoundry_sdk.provider.health.staleness import THRESHOLD
 from kubefoundry_sdk.provider.health.verification import ANSWER, Verification
 from kubefoundry_sdk.provider.reconcile import finalizer
 from kubefoundry_sdk.provider.reconcile.context import Context
@@ -209,7 +209,7 @@ def set_up(running: Process, provider: Provider) -> None:
             else completion.through_server(running.client),
             answers=running.options.verify_endpoint == ANSWER,
         ),
-        silences=Silences(running.options.stale_after),
+        stale_after=running.options.stale_after,
         operator=operator,
         creations=creations,
     )

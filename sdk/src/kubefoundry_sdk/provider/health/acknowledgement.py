@@ -12,16 +12,15 @@ from typing import Any, Final
 from kubefoundry_sdk.api import conditions, reasons
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.health.staleness import acknowledged
-from kubefoundry_sdk.runtime.store import Key, key_of
 
 NOT_YET: Final = float("inf")
 
 
-class Acknowledgements:
-    """When which upstream object (by uid and generation) was first seen to be acknowledged."""
+class Acknowledgement:
+    """When an upstream object (by uid and generation) was first seen to be acknowledged."""
 
     def __init__(self) -> None:
-        self._seen: dict[Key, tuple[str, int, float]] = {}
+        self._seen: tuple[str, int, float] | None = None
 
     def left(self, live: Object, settles: float, now: float) -> float:
         """Seconds until the status speaks of the object as it is now: 0 when it does, `NOT_YET` until the operator
@@ -32,13 +31,9 @@ class Acknowledgements:
         if not acknowledged(live, serving=True):
             return NOT_YET
         mark = (live["metadata"]["uid"], live["metadata"]["generation"])
-        known = self._seen.get(key_of(live))
-        if known is None or known[:2] != mark:
-            known = self._seen[key_of(live)] = (*mark, now)
-        return max(0.0, settles - (now - known[2]))
-
-    def forget(self, key: Key) -> None:
-        self._seen.pop(key, None)
+        if self._seen is None or self._seen[:2] != mark:
+            self._seen = (*mark, now)
+        return max(0.0, settles - (now - self._seen[2]))
 
 
 def generation_told(status: Mapping[str, Any], generation: int) -> int:

@@ -13,10 +13,16 @@ from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.cluster.permission import may
 from kubefoundry_sdk.runtime.recorder import Recorder
-from kubefoundry_sdk.runtime.store import Key
 
 FORBIDDEN: Final = 600.0
 """Seconds until the permission is asked for again where it is missing."""
+
+
+class AskedFor:
+    """Of which ModelDeployment, by uid and generation, the Secret was asked for."""
+
+    def __init__(self) -> None:
+        self.mark: tuple[str, int] | None = None
 
 
 class SecretCheck:
@@ -25,19 +31,15 @@ class SecretCheck:
     def __init__(self, client: Client, recorder: Recorder) -> None:
         self._client = client
         self._recorder = recorder
-        self._checked: dict[Key, tuple[str, int]] = {}
         self._allowed = False
         self._forbidden_until = 0.0
 
-    def forget(self, key: Key) -> None:
-        self._checked.pop(key, None)
-
-    async def check(self, deployment: Object) -> None:
+    async def check(self, deployment: Object, asked: AskedFor) -> None:
         """Says it where the Secret is missing. What cannot be found out is left out: nothing is raised."""
         meta = deployment["metadata"]
         name = ((deployment.get("spec") or {}).get("secrets") or {}).get("huggingFaceToken")
-        key, mark = (meta["namespace"], meta["name"]), (meta["uid"], meta["generation"])
-        if not name or self._checked.get(key) == mark or not await self._may(name):
+        mark = (meta["uid"], meta["generation"])
+        if not name or asked.mark == mark or not await self._may(name):
             return
         try:
             await self._client.get_metadata(SECRETS, name, meta["namespace"])
@@ -49,7 +51,7 @@ class SecretCheck:
             self._recorder.event(deployment, "Warning", "SecretNotFound", note)
         except Unreachable:
             return
-        self._checked[key] = mark
+        asked.mark = mark
 
     async def _may(self, name: str) -> bool:
         now = asyncio.get_running_loop().time()

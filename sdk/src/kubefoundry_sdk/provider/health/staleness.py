@@ -39,7 +39,7 @@ def acknowledged(live: Object, *, serving: bool = False) -> bool:
     return not isinstance(seen, int) or seen >= live["metadata"]["generation"]
 
 
-def message(live: Object, threshold: float = THRESHOLD, down: str | None = None) -> str:
+def message(live: Object, threshold: float, down: str | None = None) -> str:
     """The one line for the user. down: what shows that the operator is down."""
     meta = live["metadata"]
     if down:
@@ -58,27 +58,21 @@ def message(live: Object, threshold: float = THRESHOLD, down: str | None = None)
     )
 
 
-class Silences:
-    """Since when which upstream object (by uid and generation) has gone without an operator that looks after it.
+class Silence:
+    """Since when an upstream object (by uid and generation) has gone without an operator that looks after it."""
 
-    threshold: seconds after which that makes its status stale.
-    """
+    def __init__(self) -> None:
+        self._since: tuple[str, int, float] | None = None
 
-    def __init__(self, threshold: float = THRESHOLD) -> None:
-        self.threshold = threshold
-        self._since: dict[tuple[str, str], tuple[str, int, float]] = {}
-
-    def left(self, key: tuple[str, str], live: Object, now: float) -> float:
-        """Seconds until the silence counts as stale; 0 or less when it does."""
+    def lasts(self, live: Object, now: float) -> float:
+        """Seconds."""
         mark = (live["metadata"]["uid"], live["metadata"]["generation"])
-        known = self._since.get(key)
-        if known is None or known[:2] != mark:
-            self._since[key] = (*mark, now)
-            return self.threshold
-        return self.threshold - (now - known[2])
+        if self._since is None or self._since[:2] != mark:
+            self._since = (*mark, now)
+        return now - self._since[2]
 
-    def forget(self, key: tuple[str, str]) -> None:
-        self._since.pop(key, None)
+    def over(self) -> None:
+        self._since = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +84,7 @@ class Verdict:
 
 
 def judge(
-    silences: Silences, live: Object, *, phase: str, stood: bool, down: str | None, now: float
+    silence: Silence, live: Object, *, phase: str, stood: bool, down: str | None, threshold: float, now: float
 ) -> Verdict:
     """Whether the status of an upstream object is stale.
 
@@ -98,13 +92,13 @@ def judge(
     stood: whether `StaleStatus` stands already: a provider that has just started does not take it back for the time
         that it needs to see for itself.
     down: what shows that the operator is down, None where nothing does. now: monotonic seconds.
+    threshold: seconds after which a silence makes the status stale.
     """
-    key = (live["metadata"]["namespace"], live["metadata"]["name"])
     answered = phase == "Failed" or acknowledged(live, serving=phase == "Running")
     if answered and not down:
-        silences.forget(key)
+        silence.over()
         return Verdict()
-    left = silences.left(key, live, now)
+    left = threshold - silence.lasts(live, now)
     if left > 0 and not stood:
         return Verdict(again=left)
-    return Verdict(message(live, silences.threshold, down))
+    return Verdict(message(live, threshold, down))

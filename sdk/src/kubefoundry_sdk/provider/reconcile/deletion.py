@@ -61,7 +61,8 @@ async def give_up(context: Context, live: Object) -> float | None:
 def _time_left(context: Context, live: Object) -> float:
     """Seconds until the finalizer goes in any case, from when this process first saw the deletion."""
     now = asyncio.get_running_loop().time()
-    return context.deletions.left(key_of(live), [live["metadata"]["uid"]], now)
+    wait = context.memory(key_of(live)).deletion
+    return wait.left([live["metadata"]["uid"]], context.finalizer_timeout, now)
 
 
 async def _release(context: Context, live: Object, left: list[str]) -> None:

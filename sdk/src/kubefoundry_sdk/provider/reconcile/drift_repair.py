@@ -10,7 +10,7 @@ from kubefoundry_sdk.provider.reconcile.report import Report
 from kubefoundry_sdk.provider.write import apply, drift
 from kubefoundry_sdk.provider.write.helpers import kind_of
 from kubefoundry_sdk.provider.write.plan import Plan
-from kubefoundry_sdk.runtime.store import Key
+from kubefoundry_sdk.runtime.store import key_of
 
 SHOWN = 5
 """Fields that a message names at most."""
@@ -24,9 +24,9 @@ async def put_back(
     After `drift.LIMIT` times it says so, once, and changes nothing; seconds until the next try then, else None.
     Raises as `apply.write`.
     """
-    key: Key = (deployment["metadata"]["namespace"], deployment["metadata"]["name"])
+    done = context.memory(key_of(deployment)).repairs
     now = asyncio.get_running_loop().time()
-    if wait := context.repairs.wait(key, now):
+    if wait := done.wait(now):
         report.created = _left_alone(todo)
         context.recorder.event(deployment, "Warning", "DriftDetected", report.created)
         return wait
@@ -39,7 +39,7 @@ async def put_back(
         await apply.put_back(context.client, addressed, store, obj, manager=context.manager)
         note = f"Provider resource was modified directly, reconciling: {_fields(obj, paths)} by {writer}"
         context.recorder.event(deployment, "Warning", "DriftDetected", note)
-    context.repairs.note(key, now)
+    done.note(now)
     return None
 
 

@@ -18,7 +18,6 @@ from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.reconcile.report import Report, Stop
 from kubefoundry_sdk.runtime.logs import described
-from kubefoundry_sdk.runtime.store import Key
 
 FIRST_DELAY: Final = 0.2
 LAST_DELAY: Final = 300.0
@@ -26,7 +25,7 @@ LAST_DELAY: Final = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Failure:
+class _Failed:
     mark: str
     count: int
     due: float
@@ -34,22 +33,22 @@ class _Failure:
 
 
 class Failures:
-    """What failed last for which ModelDeployment, how often in a row, and when it is worth another try."""
+    """What failed last for a ModelDeployment, how often in a row, and when it is worth another try."""
 
     def __init__(self) -> None:
-        self._known: dict[Key, _Failure] = {}
+        self._last: _Failed | None = None
 
-    def standing(self, key: Key, mark: str, now: float) -> tuple[Report | None, float] | None:
+    def standing(self, mark: str, now: float) -> tuple[Report | None, float] | None:
         """The report of a failure whose next try is not due, and the seconds until it is; None to try now."""
-        known = self._known.get(key)
-        if known is None or known.mark != mark or now >= known.due:
+        last = self._last
+        if last is None or last.mark != mark or now >= last.due:
             return None
-        return known.told, known.due - now
+        return last.told, last.due - now
 
-    def note(self, key: Key, mark: str, error: Exception, report: Report, stop: Stop, now: float) -> float:
+    def note(self, mark: str, error: Exception, report: Report, stop: Stop, now: float) -> float:
         """Puts `stop` into the report where it is to be reported; seconds until the next try."""
-        known = self._known.get(key)
-        count = known.count + 1 if known is not None and known.mark == mark else 1
+        last = self._last
+        count = last.count + 1 if last is not None and last.mark == mark else 1
         # A 403 passes, too: an API server that has just started has not read its roles yet.
         passing = isinstance(error, ApiError) and (not error.rejected or error.code == 403)
         told = None
@@ -62,11 +61,12 @@ class Failures:
                 delay = min(error.retry_after, LAST_DELAY)
             elif not passing:
                 delay = LAST_DELAY
-        self._known[key] = _Failure(mark, count, now + delay, told)
+        self._last = _Failed(mark, count, now + delay, told)
         return delay
 
-    def forget(self, key: Key) -> None:
-        self._known.pop(key, None)
+    def over(self) -> None:
+        """A turn has come to its end."""
+        self._last = None
 
 
 def mark(deployment: Object, upstream: Object | None, digest: str | None, own: str) -> str:

@@ -30,20 +30,21 @@ async def wait(
     new ones. Helpers are made for that, because admission of the main object may ask for them.
     digest: of the plan. upstream: an object of ours that is there already. Raises as `apply.write`.
     """
-    key = key_of(live)
+    memory = context.memory(key_of(live))
     holding = others(live, context.provider.name)
     if not holding:
-        context.waits.forget(key)
-        context.tried.pop(key, None)
+        memory.cleanup.over()
+        memory.tried = None
         return None
-    if upstream is None and context.tried.get(key) != digest:
+    if upstream is None and memory.tried != digest:
         await apply.try_replacement(context.client, kind, context.helpers, todo, manager=context.manager)
-        context.tried[key] = digest
+        memory.tried = digest
     now = asyncio.get_running_loop().time()
-    left = context.waits.left(key, [live["metadata"]["uid"], *holding], now)
+    timeout = context.finalizer_timeout
+    left = memory.cleanup.left([live["metadata"]["uid"], *holding], timeout, now)
     if left > 0:
         return waiting(holding, left)
-    context.recorder.event(live, "Warning", "FinalizerTimeout", timed_out(holding, context.waits.timeout))
+    context.recorder.event(live, "Warning", "FinalizerTimeout", timed_out(holding, timeout))
     return None
 
 

@@ -76,11 +76,12 @@ def _observe(context: Context, live: Object, report: Report) -> float | None:
         due = _soonest(due, _hold(context, live, upstream, report))
     _verify(context, live, deployment, report)
     verdict = staleness.judge(
-        context.silences,
+        context.memory(key).silence,
         upstream,
         phase=seen.phase,
         stood=conditions.is_true((live.get("status") or {}).get("conditions"), reasons.STALE_STATUS),
         down=context.operator.down if context.operator else None,
+        threshold=context.stale_after,
         now=asyncio.get_running_loop().time(),
     )
     report.stale = verdict.message
@@ -116,7 +117,7 @@ def _hold(context: Context, live: Object, upstream: Object, report: Report) -> f
     if told >= report.generation:
         return None
     now = asyncio.get_running_loop().time()
-    left = context.acknowledgements.left(upstream, context.provider.settles, now)
+    left = context.memory(key_of(live)).acknowledgement.left(upstream, context.provider.settles, now)
     if report.observation.updating:
         left = acknowledgement.NOT_YET
     if not left:

@@ -53,11 +53,13 @@ async def reconcile(context: Context, key: Key) -> float | None:
     held = finalizer.has(live, context.provider.name)
     if not mine or live["metadata"].get("deletionTimestamp"):
         context.verification.forget(key)
-        context.waits.forget(key)
+        if known := context.memories.get(key):
+            known.cleanup.over()
 
     # Until the upstream kind's objects are known, nothing can be decided: that event comes, but a deletion is due.
     if not context.upstream.settled:
-        context.refusals.forget(key)
+        if known := context.memories.get(key):
+            known.refusal.over()
         deleted = live["metadata"].get("deletionTimestamp")
         return await deletion.give_up(context, live) if deleted and held else None
 
@@ -116,7 +118,7 @@ async def reconcile(context: Context, key: Key) -> float | None:
     if "phase" in wanted and (written := context.deployments.get(key)) is not None:
         await foreign_status.unpublish(context, written, wanted)
     if wanted.get("phase") != "Running":
-        await context.secrets.check(current)
+        await context.secrets.check(current, context.memory(key).secret)
     return retry
 
 
@@ -126,9 +128,10 @@ async def _attempt(context: Context, live: Object, report: Report) -> float | No
     Raises Unreachable: then nothing can be reported either.
     """
     key, now = key_of(live), asyncio.get_running_loop().time
+    failed = context.memory(key).failures
     own = names.provider_finalizer(context.provider.name)
     mark = failures.mark(live, context.upstream.objects.get(key), context.upstream.digest, own)
-    if standing := context.failures.standing(key, mark, now()):
+    if standing := failed.standing(mark, now()):
         told, left = standing
         if told is not None:
             failures.restored(report, told)
@@ -142,13 +145,13 @@ async def _attempt(context: Context, live: Object, report: Report) -> float | No
     except Exception as error:
         api = isinstance(error, ApiError)
         stop = failures.stop(context.provider, error)
-        retry = context.failures.note(key, mark, error, report, stop, now())
+        retry = failed.note(mark, error, report, stop, now())
         if report.stop is None:
             retained.as_before(live, report, context.manager)
         metrics.ERRORS.labels(context.provider.name, "api" if api else "internal").inc()
         log.warning("writing %s/%s failed, again in %.1f s: %s", *key, retry, error, exc_info=not api)
         return retry
-    context.failures.forget(key)
+    failed.over()
     return retry
 
 
@@ -171,6 +174,7 @@ async def _write(context: Context, live: Object, report: Report) -> float | None
 
     loop = asyncio.get_running_loop()
     key = (deployment.namespace, deployment.name)
+    memory = context.memory(key)
     # 7. Compatible? With the image that serves, if one was chosen earlier.
     upstream = context.upstream.objects.get(key)
     record = recreate.applied(context, deployment, upstream)
@@ -215,7 +219,12 @@ async def _write(context: Context, live: Object, report: Report) -> float | None
         return None
     if todo.moved is not None and upstream is not None:
         paths = await version_drift.drifted(
-            context.client, kind, todo.moved, upstream, context.looks, foreign_values.paths(context.provider)
+            context.client,
+            kind,
+            todo.moved,
+            upstream,
+            memory.last_look,
+            foreign_values.paths(context.provider),
         )
         todo = replace(todo, drifted=paths)
 
@@ -233,7 +242,7 @@ async def _write(context: Context, live: Object, report: Report) -> float | None
 
     # What one schema refuses another may take.
     digest = f"{context.upstream.digest} {apply.digest(todo.objects)}"
-    if standing := context.refusals.standing(key, digest, loop.time()):
+    if standing := memory.refusal.standing(digest, loop.time()):
         report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyRejected", standing[0], failed=True)
         return standing[1]
 
@@ -262,11 +271,11 @@ async def _write(context: Context, live: Object, report: Report) -> float | None
         await apply.prune(context.client, context.helpers, deployment.uid, todo.helpers)
     except apply.Refused as refused:
         refused.retry = context.upstream.worth_another_try(refused.retry)
-        context.refusals.remember(key, digest, loop.time(), refused)
+        memory.refusal.remember(digest, loop.time(), refused)
         report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyRejected", str(refused), failed=True)
         return refused.retry
     except apply.NameTaken as taken:
         report.stop = preconditions.name_conflict(str(taken))
         return apply.RETRY
-    context.refusals.forget(key)
+    memory.refusal.over()
     return None

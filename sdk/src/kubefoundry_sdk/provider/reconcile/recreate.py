@@ -12,26 +12,25 @@ from kubefoundry_sdk.provider.reconcile.report import Stop
 from kubefoundry_sdk.provider.write import apply, manifest, record_trust
 from kubefoundry_sdk.provider.write.manifest import Record
 from kubefoundry_sdk.provider.write.plan import Plan
+from kubefoundry_sdk.runtime.store import key_of
 
 log = logging.getLogger(__name__)
 
 
 def applied(context: Context, deployment: Deployment, upstream: Object | None) -> Record | None:
     """What was applied last: to the object that is there, or to the one that is going or gone."""
-    key = (deployment.namespace, deployment.name)
+    memory = context.memory((deployment.namespace, deployment.name))
     if upstream is not None and manifest.made_for(upstream, deployment.uid):
         found = manifest.applied(upstream)
         if found is not None:
             found = record_trust.of_what_runs(found, upstream)
         if not upstream["metadata"].get("deletionTimestamp"):
-            context.leaving.pop(key, None)
+            memory.leaving = None
             return found
-        if found is not None:
+        if found is not None and memory.leaving is None:
             # Nothing tells later what ran.
-            context.leaving.setdefault(
-                key, (deployment.uid, record_trust.believed(found, upstream, upstream))
-            )
-    uid, record = context.leaving.get(key, ("", None))
+            memory.leaving = (deployment.uid, record_trust.believed(found, upstream, upstream))
+    uid, record = memory.leaving or ("", None)
     return record if uid == deployment.uid else None
 
 
@@ -42,9 +41,8 @@ async def start(context: Context, kind: Kind, todo: Plan, upstream: Object) -> S
     """
     await apply.try_replacement(context.client, kind, context.helpers, todo, manager=context.manager)
     if (record := manifest.applied(todo.main)) is not None:
-        meta = upstream["metadata"]
         owner = todo.main["metadata"]["ownerReferences"][0]["uid"]
-        context.leaving[meta["namespace"], meta["name"]] = (owner, record)
+        context.memory(key_of(upstream)).leaving = (owner, record)
     await apply.remove_main(context.client, kind, upstream)
     named = f"{kind.kind} '{upstream['metadata']['name']}'"
     log.info(

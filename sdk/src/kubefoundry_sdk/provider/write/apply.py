@@ -53,25 +53,26 @@ class NameTaken(Exception):
     """An object of that name exists that is not ours. Of a kind that is followed by labels no event tells of it."""
 
 
-class Refusals:
-    """Which manifest of a key was refused, when and why: the same is not tried at every event."""
+class Refusal:
+    """Which manifest of an object was refused last, when and why: the same is not tried at every event."""
 
     def __init__(self) -> None:
-        self._known: dict[Key, tuple[str, float, str]] = {}
+        self._last: tuple[str, float, str] | None = None
         """Digest, moment from which another try is worth it, and text."""
 
-    def standing(self, key: Key, digest: str, now: float) -> tuple[str, float] | None:
+    def standing(self, digest: str, now: float) -> tuple[str, float] | None:
         """The refusal of this very manifest and the seconds until it is worth another try."""
-        known = self._known.get(key)
-        if known is None or known[0] != digest or now >= known[1]:
+        last = self._last
+        if last is None or last[0] != digest or now >= last[1]:
             return None
-        return known[2], known[1] - now
+        return last[2], last[1] - now
 
-    def remember(self, key: Key, digest: str, now: float, refused: Refused) -> None:
-        self._known[key] = (digest, now + refused.retry, str(refused))
+    def remember(self, digest: str, now: float, refused: Refused) -> None:
+        self._last = (digest, now + refused.retry, str(refused))
 
-    def forget(self, key: Key) -> None:
-        self._known.pop(key, None)
+    def over(self) -> None:
+        """Nothing is refused any more."""
+        self._last = None
 
 
 def digest(objects: list[Object]) -> str:

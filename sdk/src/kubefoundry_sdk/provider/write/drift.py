@@ -107,22 +107,15 @@ def _objects(items: list[Any]) -> bool:
 
 
 class Repairs:
-    """When which object was put back: tells when to stop doing it at once."""
+    """When an object was put back: tells when to stop doing it at once."""
 
     def __init__(self) -> None:
-        self._times: dict[tuple[str, str], list[float]] = {}
+        self._times: list[float] = []
 
-    def wait(self, key: tuple[str, str], now: float) -> float:
+    def wait(self, now: float) -> float:
         """Seconds until the object may be put back again; 0 for now."""
-        times = [time for time in self._times.get(key, ()) if now - time < WINDOW]
-        if times:
-            self._times[key] = times
-        else:
-            self._times.pop(key, None)
-        return WINDOW - (now - times[0]) if len(times) >= LIMIT else 0.0
+        self._times = [time for time in self._times if now - time < WINDOW]
+        return WINDOW - (now - self._times[0]) if len(self._times) >= LIMIT else 0.0
 
-    def note(self, key: tuple[str, str], now: float) -> None:
-        self._times.setdefault(key, []).append(now)
-
-    def forget(self, key: tuple[str, str]) -> None:
-        self._times.pop(key, None)
+    def note(self, now: float) -> None:
+        self._times.append(now)

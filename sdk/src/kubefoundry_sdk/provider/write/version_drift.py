@@ -11,23 +11,20 @@ from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.write import drift
-from kubefoundry_sdk.runtime.store import Key, key_of
+from kubefoundry_sdk.runtime.store import key_of
 
 
-class Looks:
-    """Which generation of which object was found to be as it was applied: it is asked for once."""
+class LastLook:
+    """Which generation of an object was found to be as it was applied: it is asked for once."""
 
     def __init__(self) -> None:
-        self._fine: dict[Key, tuple[str, int]] = {}
+        self._fine: tuple[str, int] | None = None
 
     def fine(self, live: Object) -> bool:
-        return self._fine.get(key_of(live)) == _mark(live)
+        return self._fine == _mark(live)
 
     def note(self, live: Object) -> None:
-        self._fine[key_of(live)] = _mark(live)
-
-    def forget(self, key: Key) -> None:
-        self._fine.pop(key, None)
+        self._fine = _mark(live)
 
 
 async def drifted(
@@ -35,7 +32,7 @@ async def drifted(
     kind: Kind,
     applied: Object,
     live: Object,
-    looks: Looks,
+    last: LastLook,
     ignored_differences: Sequence[str],
 ) -> tuple[str, ...]:
     """Paths, as the version that was applied calls them, at which someone has changed the object.
@@ -44,7 +41,7 @@ async def drifted(
     version that is no longer served they are all that can be compared. Raises ApiError.
     """
     metadata = tuple(drift.differences({"metadata": applied["metadata"]}, live))
-    if looks.fine(live):
+    if last.fine(live):
         return metadata
     version = str(applied.get("apiVersion", kind.api_version)).rpartition("/")[2]
     namespace, name = key_of(live)
@@ -53,11 +50,11 @@ async def drifted(
     except ApiError as error:
         if not error.not_found:
             raise
-        looks.note(live)
+        last.note(live)
         return metadata
     found = tuple(drift.differences(applied, there, ignored_differences))
     if not found:
-        looks.note(there)
+        last.note(there)
     return found
 
 
