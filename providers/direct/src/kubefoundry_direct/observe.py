@@ -55,7 +55,7 @@ def observe(deployment: Deployment, live: Object) -> Observation:
         message="; ".join(filter(None, (message, trouble))),
         replicas=Replicas(status.desired, status.ready, status.available),
         endpoint=Endpoint(service(deployment.name), PORT),
-        update_failed=phase == "Running" and bool(trouble),
+        update_failed=phase == "Running" and bool(status.late),
         updating=status.old > 0,
         selector=f"{MODEL_LABEL}={deployment.name}",
     )

@@ -149,10 +149,12 @@ ReadyReason = Literal[
 class Observation:
     """The upstream object's state in our terms (contract §3: reasons of `Ready`, phases).
 
-    phase Running means that it serves now; an update that failed meanwhile is reported in `message`, and
-    `update_failed` is True. `message` carries the upstream's own words. `endpoint` is published only when Running.
+    phase Running means that it serves now. `message` carries the upstream's own words. `endpoint` is published only
+    when Running.
     updating: whether what serves is still, or also, of an earlier spec, though the upstream has seen the new one:
         the status then speaks of the earlier generation.
+    update_failed: whether an earlier spec serves because the update to the newest one failed; `message` says why. The
+        status speaks of the earlier generation, too: the newest one is not ready.
     selector: the label selector of the pods that serve, for autoscalers of the ModelDeployment; empty where the
         upstream tells none.
     """

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from kubefoundry_sdk.api import conditions, reasons
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider.contract import Observation
 from kubefoundry_sdk.provider.health.staleness import acknowledged
 
 NOT_YET: Final = float("inf")
@@ -22,13 +23,13 @@ class Acknowledgement:
     def __init__(self) -> None:
         self._seen: tuple[str, int, float] | None = None
 
-    def left(self, live: Object, settles: float, now: float) -> float:
-        """Seconds until the status speaks of the object as it is now: 0 when it does, `NOT_YET` until the operator
-        has acknowledged it.
+    def left(self, live: Object, seen: Observation, settles: float, now: float) -> float:
+        """Seconds until what serves is the object as it is now: 0 when it is, `NOT_YET` until the operator has
+        acknowledged it, and while an earlier spec serves because an update goes on or has failed.
 
         settles: how long after that the status may still tell of before. now: monotonic seconds.
         """
-        if not acknowledged(live, serving=True):
+        if seen.updating or seen.update_failed or not acknowledged(live, serving=True):
             return NOT_YET
         mark = (live["metadata"]["uid"], live["metadata"]["generation"])
         if self._seen is None or self._seen[:2] != mark:

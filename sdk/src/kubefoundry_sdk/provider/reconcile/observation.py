@@ -117,9 +117,9 @@ def _hold(context: Context, live: Object, upstream: Object, report: Report) -> f
     if told >= report.generation:
         return None
     now = asyncio.get_running_loop().time()
-    left = context.memory(key_of(live)).acknowledgement.left(upstream, context.provider.settles, now)
-    if report.observation.updating:
-        left = acknowledgement.NOT_YET
+    left = context.memory(key_of(live)).acknowledgement.left(
+        upstream, report.observation, context.provider.settles, now
+    )
     if not left:
         return None
     report.seen_generation = told
