@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from kubefoundry_demo import namespaces
 from kubefoundry_demo.main import stay
 from kubefoundry_local.control_plane import ControlPlane
 
@@ -21,6 +23,9 @@ PROGRAM = Path(sys.executable).parent / "kubefoundry-demo"
 BOUND = 300.0
 """Seconds that end a hang."""
 
+WITHOUT_PODS = ["setpriv", "--bounding-set=-sys_admin", "--"] if os.geteuid() == 0 else []
+"""Runs a program where no pods can run."""
+
 
 def environment(tmp_path: Path, **more: str) -> dict[str, str]:
     """The test's own folder for temporary files, so that whatever is left shows there."""
@@ -28,10 +33,10 @@ def environment(tmp_path: Path, **more: str) -> dict[str, str]:
     return {**kept, "TMPDIR": str(tmp_path), **more}
 
 
-def started(tmp_path: Path) -> subprocess.Popen[str]:
+def started(tmp_path: Path, *before: str) -> subprocess.Popen[str]:
     """As by hand: a shell has its background jobs, pytest perhaps among them, ignore Ctrl-C."""
     return subprocess.Popen(
-        [PROGRAM],
+        [*before, PROGRAM],
         env=environment(tmp_path),
         stdout=subprocess.PIPE,
         text=True,
@@ -54,7 +59,11 @@ def processes_of(folder: Path) -> list[str]:
 
 def test_in_ci_it_shows_everything_and_leaves_nothing(tmp_path: Path) -> None:
     done = subprocess.run(
-        [PROGRAM], env=environment(tmp_path, CI="true"), capture_output=True, text=True, timeout=BOUND
+        [*WITHOUT_PODS, PROGRAM],
+        env=environment(tmp_path, CI="true"),
+        capture_output=True,
+        text=True,
+        timeout=BOUND,
     )
 
     assert (done.returncode, done.stderr) == (0, "")
@@ -68,6 +77,7 @@ def test_in_ci_it_shows_everything_and_leaves_nothing(tmp_path: Path) -> None:
         assert [provider, "Running"] in [words[3:5] for words in shown]
     for said in (
         "SIMULATED upstream operators",
+        "Left out: the model that answers, because running pods needs ",
         "no GPU requested → kaito (only CPU provider)",
         "kind: DynamoGraphDeployment",
         "vLLM engine requires GPU (set resources.gpu.count > 0)",
@@ -79,25 +89,47 @@ def test_in_ci_it_shows_everything_and_leaves_nothing(tmp_path: Path) -> None:
     assert processes_of(tmp_path) == []
 
 
-@pytest.mark.parametrize(
-    ("moment", "code"),
-    [
-        pytest.param("processes: ", 130, id="while the examples start"),
-        pytest.param("All of it stays up until Ctrl-C", 0, id="at the end"),
-    ],
-)
-def test_ctrl_c_ends_all_of_it(tmp_path: Path, moment: str, code: int) -> None:
+def test_a_model_answers_while_it_changes_and_from_another_terminal(tmp_path: Path) -> None:
+    if reason := namespaces.missing():
+        pytest.skip(reason)
     demo = started(tmp_path)
     assert demo.stdout
+    shown = ""
     for line in demo.stdout:
-        if moment in line:
+        shown += line
+        if line.startswith("Logs of the processes"):
+            break
+    [kubeconfig] = re.findall(r"export KUBECONFIG=(\S+)", shown)
+
+    command = [str(PROGRAM.with_name("kubefoundry")), "chat", "tiny-random", "hello", "--max-tokens", "5"]
+    chat = subprocess.run(
+        [*command, "-n", "models", "--kubeconfig", kubeconfig], capture_output=True, text=True, timeout=BOUND
+    )
+    demo.send_signal(signal.SIGINT)
+    demo.communicate(timeout=BOUND)
+
+    assert (chat.returncode, chat.stderr, len(chat.stdout.split())) == (0, "", 5)
+    assert "no other provider takes it → direct" in shown
+    assert "n_ctx was 512, is 1024" in shown
+    [sent] = re.findall(r"  (\d+) requests sent, 0 failed", shown)
+    assert int(sent) > 10
+    assert demo.returncode == 0
+    assert list(tmp_path.iterdir()) == []
+    assert processes_of(tmp_path) == []
+
+
+def test_ctrl_c_ends_all_of_it(tmp_path: Path) -> None:
+    demo = started(tmp_path, *WITHOUT_PODS)
+    assert demo.stdout
+    for line in demo.stdout:
+        if "processes: " in line:
             break
     assert processes_of(tmp_path) != []
 
     demo.send_signal(signal.SIGINT)
     demo.communicate(timeout=BOUND)
 
-    assert demo.returncode == code
+    assert demo.returncode == 130
     assert list(tmp_path.iterdir()) == []
     assert processes_of(tmp_path) == []
 

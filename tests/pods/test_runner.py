@@ -188,3 +188,47 @@ def running(word: str) -> list[str]:
         if line.startswith("sh -ec") and word in line:
             found.append(line)
     return found
+
+
+async def test_a_pod_that_is_deleted_runs_its_hook_before_it_is_asked_to_end(
+    api: Client, namespace: str, node: Node
+) -> None:
+    script = "trap 'echo asked to end; exit 0' TERM; while :; do sleep 0.05; done"
+    # A hook's own output goes nowhere: this writes to the log of the container.
+    words = "(echo hook begins; sleep 0.3; echo hook ends) > /proc/1/fd/1"
+    hook = {"exec": {"command": ["sh", "-c", words]}}
+    main = container("main", script, lifecycle={"preStop": hook})
+    made = await run(api, pod(namespace, main, terminationGracePeriodSeconds=30), READY)
+
+    await api.delete(PODS, made["metadata"]["name"], namespace, uid=made["metadata"]["uid"])
+    await until(api, PODS, made["metadata"]["name"], namespace, lambda found: found is None)
+
+    told = node.log(namespace, made["metadata"]["name"], "main").splitlines()
+    assert told == ["hook begins", "hook ends", "asked to end"]
+
+
+async def test_a_hook_that_takes_longer_than_the_grace_is_cut(api: Client, namespace: str) -> None:
+    hook = {"exec": {"command": ["sleep", "infinity"]}}
+    main = container("main", "exec sleep infinity", lifecycle={"preStop": hook})
+    made = await run(api, pod(namespace, main), READY)
+
+    await api.delete(PODS, made["metadata"]["name"], namespace, uid=made["metadata"]["uid"])
+
+    await until(api, PODS, made["metadata"]["name"], namespace, lambda found: found is None)
+
+
+async def test_a_container_that_uses_more_memory_than_it_may_is_killed(api: Client, namespace: str) -> None:
+    script = "python3 -c 'import time; held = bytearray(64 << 20); time.sleep(600)'"
+    limits = {"limits": {"memory": "32Mi"}}
+    within = container("within", "exec sleep infinity", resources=limits)
+
+    made = await run(
+        api,
+        pod(namespace, container("main", script, resources=limits), within, restartPolicy="Never"),
+        lambda status: "terminated" in status.get("containerStatuses", [{"state": {}}])[0]["state"],
+    )
+
+    main, other = made["status"]["containerStatuses"]
+    ended = main["state"]["terminated"]
+    assert (ended["reason"], ended["exitCode"]) == ("OOMKilled", 137)
+    assert "running" in other["state"]

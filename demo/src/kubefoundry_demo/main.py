@@ -1,6 +1,7 @@
-"""`make demo`: the whole suite on this machine, from nothing to four ModelDeployments that run.
+"""`make demo`: the whole suite on this machine, from nothing to four ModelDeployments that run, and one that answers.
 
-Stays up until Ctrl-C; with `CI=true` it deletes everything, shows that nothing is left, and ends.
+Stays up until Ctrl-C; with `CI=true` it deletes everything, shows that nothing is left, and ends. Where no pods can
+run, the one that answers is left out.
 """
 
 from __future__ import annotations
@@ -13,17 +14,22 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
 import yaml
 from rich.console import Console
 
-from kubefoundry_demo import examples
-from kubefoundry_local.control_plane import CannotRun, ControlPlane, own_control_plane
+from kubefoundry_demo import answer, examples, namespaces
+from kubefoundry_local.control_plane import CannotRun, ControlPlane, build, own_control_plane
 from kubefoundry_local.suite import COMPONENTS, Suite
 from kubefoundry_local.upstream_crds import RELEASES, upstream_crds
+from kubefoundry_nodes.images import environment
+from kubefoundry_nodes.llama import image
 
 SPEED: Final = "1"
 """Recorded seconds of the upstream operators that pass in one: what was recorded took them ten seconds at most."""
@@ -32,9 +38,13 @@ SHOWN: Final = "llama-8b"
 """The example whose upstream object is printed: it names no provider."""
 
 INTRODUCTION: Final = """\
-KubeFoundry on this machine: a real Kubernetes API server, our five processes
+KubeFoundry on this machine: a real Kubernetes API server, our six processes
 with their own permissions, and SIMULATED upstream operators: they report what
-the real ones were seen to report, but no pod runs and no model answers.
+the real ones were seen to report, but no pod of theirs runs.
+"""
+
+LEFT_OUT: Final = """\
+Left out: the model that answers, because {reason}; run it as root on Linux.
 """
 
 NEXT: Final = """
@@ -47,59 +57,131 @@ All of it stays up until Ctrl-C. In another terminal:
   kubectl get ipc
   kubectl explain md.spec.scaling
   kubectl delete md gemma-cpu -n {namespace}
-
+{answering}
 md: ModelDeployments, ipc: the providers (InferenceProviderConfigs).
 Logs of the processes: {logs}
 """
 
 
+ANSWERING: Final = f"""
+  alias kubefoundry={Path(sys.executable).with_name("kubefoundry")}
+  kubefoundry chat {answer.NAME} "What is a pod?" -n {examples.NAMESPACE}
+  kubefoundry logs {answer.NAME} -n {examples.NAMESPACE}
+  kubectl scale md {answer.NAME} -n {examples.NAMESPACE} --replicas=3
+  kubectl proxy --port=8001 &
+  curl localhost:8001/api/v1/namespaces/{examples.NAMESPACE}/services/{answer.SERVICE}:8000/proxy/v1/models
+"""
+
+AT_WORK: Final = 15.0
+"""Seconds between two lines while something takes long."""
+
+
 def main() -> None:
-    """Console script. Exit code 1 with one line when something is missing or fails, 130 when interrupted."""
+    """Console script. Exit code 1 with one line when something is missing or fails, 130 when interrupted.
+
+    With arguments it goes on with what `begin` began.
+    """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     try:
-        folder = Path(tempfile.mkdtemp(prefix="kubefoundry-demo-"))
-        try:
-            demonstrate(folder, stays=os.environ.get("CI") != "true")
-        except CannotRun as problem:
-            sys.exit(f"kubefoundry-demo: {problem} (all logs: {folder})")
-        shutil.rmtree(folder)
-    except (OSError, subprocess.SubprocessError) as error:
+        if len(sys.argv) == 3:
+            run(float(sys.argv[1]), int(sys.argv[2]))
+        else:
+            begin()
+    except (CannotRun, OSError, RuntimeError, subprocess.SubprocessError) as error:
         sys.exit(f"kubefoundry-demo: {error}")
     except KeyboardInterrupt:
-        shutil.rmtree(folder)
         sys.exit(130)
 
 
-def demonstrate(folder: Path, *, stays: bool) -> None:
-    """The demo from start to end; `stays` waits for Ctrl-C before the end. Raises CannotRun, KeyboardInterrupt."""
+def begin() -> None:
+    """Where pods can run: makes what needs the network, and goes on in namespaces of their own."""
     started = time.monotonic()
-
-    def say(text: str) -> None:
-        print(f"{time.monotonic() - started:6.1f} s  {text}", flush=True)
-
     print(INTRODUCTION, flush=True)
+    if reason := namespaces.missing():
+        print(LEFT_OUT.format(reason=reason), flush=True)
+        run(started)
+        return
+    build()
+    with _at_work(
+        _clock(started), "a Debian root and llama-server for the pods: minutes the first time, then kept"
+    ):
+        environment.layer(image.LOCK, image.HOME)
+    namespaces.enter("kubefoundry_demo.main", str(started))
+
+
+def run(started: float, descriptor: int | None = None) -> None:
+    """started: time.monotonic() of the beginning. descriptor: of the socket that leads to this machine, where pods
+    can run. Raises CannotRun, KeyboardInterrupt."""
+    folder = Path(tempfile.mkdtemp(prefix="kubefoundry-demo-"))
+    try:
+        demonstrate(folder, started, descriptor, stays=os.environ.get("CI") != "true")
+    except CannotRun as problem:
+        raise CannotRun(f"{problem} (all logs: {folder})") from None
+    except KeyboardInterrupt:
+        shutil.rmtree(folder)
+        raise
+    shutil.rmtree(folder)
+
+
+def demonstrate(folder: Path, started: float, descriptor: int | None, *, stays: bool) -> None:
+    """The demo from start to end; `stays` waits for Ctrl-C before the end. Raises CannotRun, KeyboardInterrupt."""
+    say = _clock(started)
     crds = upstream_crds()
     flags = [flag for crd in crds for flag in ("--crds", str(crd.file))]
+    if descriptor is not None:
+        # Deployments of provider direct get pods.
+        flags.append("--all-controllers")
     say("starting the control plane")
-    with own_control_plane(folder / "plane", flags) as plane:
+    with own_control_plane(folder / "plane", flags) as plane, ExitStack() as stack:
         say(f"upstream CRDs: {', '.join(crd.label for crd in crds)}")
         suite = Suite(plane, folder / "logs")
+        stack.callback(suite.stop)
         try:
             suite.install_ground()
             suite.simulate(*RELEASES, flags=["--speed", SPEED])
+            if descriptor is not None:
+                suite.install("direct", environment=answer.ENGINE)
             suite.start()
             say(f"processes: {', '.join(COMPONENTS)}")
             _show_examples(plane, started)
+            kubeconfig = None
+            if descriptor is not None:
+                kubeconfig = stack.enter_context(namespaces.reachable(plane, descriptor, folder))
+                stack.enter_context(answer.ground(plane, folder / "node"))
+                answer.show(plane, say)
             if stays:
-                stay(plane, suite.folder)
+                stay(plane, suite.folder, kubeconfig)
             else:
                 _clear(plane)
         finally:
             # The rest must end, however impatient the user.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-            suite.stop()
     say("ended")
+
+
+def _clock(started: float) -> answer.Say:
+    """Prints lines with the seconds since then."""
+    return lambda text: print(f"{time.monotonic() - started:6.1f} s  {text}", flush=True)
+
+
+@contextmanager
+def _at_work(say: answer.Say, text: str) -> Iterator[None]:
+    """Says what is being done, and every few seconds that it still is."""
+    done = threading.Event()
+
+    def tell() -> None:
+        while not done.wait(AT_WORK):
+            say("  still at it")
+
+    say(text)
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 def _show_examples(plane: ControlPlane, started: float) -> None:
@@ -119,11 +201,20 @@ def _show_examples(plane: ControlPlane, started: float) -> None:
         print(examples.refusal(plane, file), flush=True)
 
 
-def stay(plane: ControlPlane, logs: Path) -> None:
-    """Says what can be tried, and waits for Ctrl-C. Raises CannotRun when the control plane ends by itself."""
+def stay(plane: ControlPlane, logs: Path, kubeconfig: Path | None = None) -> None:
+    """Says what can be tried, and waits for Ctrl-C. Raises CannotRun when the control plane ends by itself.
+
+    kubeconfig: one that works on this machine, where a model answers.
+    """
     assert plane.process is not None
     own = "" if shutil.which("kubectl") else f"  alias kubectl={shlex.quote(f'{plane.binary} kubectl')}\n"
-    words = NEXT.format(kubeconfig=plane.kubeconfig, alias=own, namespace=examples.NAMESPACE, logs=logs)
+    words = NEXT.format(
+        kubeconfig=kubeconfig or plane.kubeconfig,
+        alias=own,
+        namespace=examples.NAMESPACE,
+        answering=ANSWERING if kubeconfig else "",
+        logs=logs,
+    )
     try:
         # Ctrl-C is offered with the first of these words, and may come while the last are still on their way.
         print(words, flush=True)
@@ -139,3 +230,7 @@ def _clear(plane: ControlPlane) -> None:
     if left := examples.remove(plane):
         raise CannotRun(f"left behind: {', '.join(left)}")
     print(f"Nothing of theirs is left in namespace {examples.NAMESPACE}, of any kind.", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from pods.images import distribution, environment, provider
+from kubefoundry_nodes.images import environment
+from kubefoundry_nodes.llama import image
+from pods.images import distribution, provider
 
 if __name__ == "__main__":
-    for lock, home in ((distribution.LOCK, distribution.HOME), (provider.LOCK, provider.BUILD)):
-        environment.layer(lock, home)
+    for made in (distribution, provider, image):
+        environment.layer(made.LOCK, made.HOME)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from kubefoundry_nodes.images import environment, layer
 from kubefoundry_nodes.kubelet.image import Image
-from pods.images import environment, layer
 
 HOME: Final = "/opt/app-root"
 NAME: Final = "example.com/distribution:0.7.3"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
+from kubefoundry_nodes.images import layer
 from kubefoundry_nodes.kubelet.image import Image
 from kubefoundry_sdk.api.kinds import Object
-from pods.images import engine, layer
+from pods.images import engine
 
 NAME: Final = "example.com/engine:1"
 PORT: Final = 8080

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Final
 
 from kubefoundry_local.control_plane import ROOT
+from kubefoundry_nodes.images import environment, layer
 from kubefoundry_nodes.kubelet.image import Image
 from llamastack_providers import scaffold
 from llamastack_providers.layout import PROVIDER, SPEC_FILE
-from pods.images import environment, layer
 
 EXAMPLES: Final = ROOT / "examples" / "llamastack"
-BUILD: Final = "/opt/build"
+HOME: Final = "/opt/build"
 LOCK: Final = environment.LOCKS / "build.txt"
 """The environment of the image that builds wheels."""
 
@@ -78,8 +78,8 @@ def wheels(sources: Sequence[Files], work: Path) -> list[Path]:
         layer.write(work / "src" / str(number), {path: text.encode() for path, text in files.items()})
     out = work / "wheels"
     out.mkdir(exist_ok=True)
-    builder = Image("builder", (environment.layer(LOCK, BUILD),))
-    pip = f"python3 -m pip --python={BUILD}/bin/python3 wheel --wheel-dir=/out"
+    builder = Image("builder", (environment.layer(LOCK, HOME),))
+    pip = f"python3 -m pip --python={HOME}/bin/python3 wheel --wheel-dir=/out"
     flags = "--no-deps --no-build-isolation --no-index --quiet"
     # one call for all would refuse two versions of a package
     script = f"set -e; for source in /src/*; do {pip} {flags} $source; done"

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from kubefoundry_nodes.kubelet import (
     environment,
+    memory,
     probes,
     process,
     sandbox,
@@ -26,6 +27,7 @@ from kubefoundry_nodes.kubelet.image import Image
 from kubefoundry_nodes.kubelet.process import CannotStart, Process
 from kubefoundry_nodes.kubelet.sandbox import Sandbox
 from kubefoundry_nodes.kubelet.volumes import Volume
+from kubefoundry_sdk.api import quantity
 from kubefoundry_sdk.api.kinds import Object
 
 AGAIN: Final = 1.0
@@ -35,6 +37,10 @@ wait for, too."""
 BACK_OFF: Final = (1.0, 10.0)
 """Seconds before the second restart, doubling, and at most; a kubelet's are 10 and 300. The first restart is
 immediate, as a kubelet's."""
+
+AFTER_HOOK: Final = 2.0
+"""Seconds that a container gets to end, at the fewest, however long its preStop hook took (kubelet 1.36:
+minimumGracePeriodInSeconds)."""
 
 NEVER_STARTED: Final = "1970-01-01T00:00:00Z"
 CANNOT_START: Final = 128
@@ -69,6 +75,7 @@ class Life:
     init: bool
     state: status.Container
     running: Process | None = None
+    _sandbox: Sandbox | None = None
     _idle: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self) -> None:
@@ -86,8 +93,36 @@ class Life:
     async def stop(self, grace: float) -> None:
         """Ends the run of this moment and waits until its state says so."""
         if self.running:
-            await self.running.stop(grace)
+            await self._end(self.running, grace)
             await self._idle.wait()
+
+    async def _end(self, running: Process, grace: float) -> None:
+        """Its preStop hook, then SIGTERM, then SIGKILL, all within the grace."""
+        hook = (self.spec.get("lifecycle") or {}).get("preStop")
+        if hook and grace > 0:
+            left = await self._pre_stop(running, hook, grace)
+            await running.stop(max(left, AFTER_HOOK))
+        else:
+            await running.stop(grace)
+
+    async def _pre_stop(self, running: Process, hook: Mapping[str, Any], grace: float) -> float:
+        """Waits for the hook, or the end of the run; the seconds of grace that are left."""
+        if "exec" not in hook:
+            raise NotImplementedError(f"not supported here: a preStop hook {', '.join(hook)}")
+        assert self._sandbox is not None
+        clock = asyncio.get_running_loop().time
+        until = clock() + grace
+        waits = [
+            asyncio.create_task(execute_in(running.pid, self._sandbox, list(hook["exec"]["command"]))),
+            asyncio.create_task(running.exit_code()),
+        ]
+        try:
+            await asyncio.wait(waits, timeout=grace, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in waits:
+                one.cancel()
+            await asyncio.wait(waits)
+        return until - clock()
 
     async def _prepared(self, number: int) -> Sandbox:
         """Of the run of that number, once the image and all that the configuration names are there."""
@@ -146,6 +181,7 @@ class Life:
         self.state.id = f"containerd://{uuid.uuid4().hex}{uuid.uuid4().hex}"
         self.state.restarts = number
         self._idle.clear()
+        self._sandbox = wanted
         try:
             self.running = await process.launch(wanted, log)
         except CannotStart as error:
@@ -158,9 +194,10 @@ class Life:
         self.state.run(began)
         self.around.changed()
         code = await self._ended(self.running, wanted)
+        reason = "OOMKilled" if self.running.killed_for_memory else "Error" if code else "Completed"
         policy = self.spec["terminationMessagePolicy"]
         text = termination.message(self._message(number), log, policy, code)
-        self.state.end(code, "Error" if code else "Completed", text, began, status.now())
+        self.state.end(code, reason, text, began, status.now())
         self.state.ready = self.init and code == 0
         self.around.changed()
         self.running = None
@@ -168,16 +205,21 @@ class Life:
         return code
 
     async def _ended(self, running: Process, wanted: Sandbox) -> int:
-        """Exit code of the run, once it has ended; its probes are watched until then. Cancelled: it is killed."""
+        """Exit code of the run, once it has ended; its probes and its memory are watched until then. Cancelled: it
+        is killed."""
+        limit = ((self.spec.get("resources") or {}).get("limits") or {}).get("memory")
         async with asyncio.TaskGroup() as group:
-            watching = group.create_task(self._watch(running, wanted))
+            watching = [group.create_task(self._watch(running, wanted))]
+            if limit is not None:
+                watching.append(group.create_task(memory.keep(running, quantity.parse(limit))))
             try:
                 code = await running.exit_code()
             except asyncio.CancelledError:
                 await running.stop(0)
                 raise
             finally:
-                watching.cancel()
+                for one in watching:
+                    one.cancel()
         return code
 
     async def _watch(self, running: Process, wanted: Sandbox) -> None:
@@ -190,7 +232,7 @@ class Life:
         grace = probe.get("terminationGracePeriodSeconds")
         if grace is None:
             grace = self.around.pod["spec"]["terminationGracePeriodSeconds"]
-        await running.stop(grace)
+        await self._end(running, grace)
 
     def _started(self) -> None:
         self.state.started = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 import sys
 from collections.abc import Callable, Mapping
@@ -89,7 +90,7 @@ class PodLife:
                 await self.ground.client.remove(self.pod)
         finally:
             self.ground.names.remove(self.folder / "names")
-            await asyncio.to_thread(clear, self.folder)
+            await cleared(self.folder)
 
     async def _live(self) -> None:
         """Init containers in their order, then the others together."""
@@ -199,6 +200,14 @@ class PodLife:
         if self._connected:
             made |= {"podIP": self.address, "podIPs": [{"ip": self.address}]}
         return made
+
+
+async def cleared(folder: Path) -> None:
+    """Clears the folder, even if it is cancelled meanwhile: what no thread has begun yet would be dropped then."""
+    clearing = asyncio.get_running_loop().run_in_executor(None, clear, folder)
+    while not clearing.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.shield(clearing)
 
 
 def clear(folder: Path) -> None:

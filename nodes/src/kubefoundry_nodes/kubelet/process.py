@@ -18,11 +18,13 @@ class CannotStart(Exception):
 
 
 class Process:
-    """A container that runs. pid: of its first process, on this machine, as long as it runs."""
+    """A container that runs. pid: of its first process, on this machine, as long as it runs. killed_for_memory:
+    whether it used more than it may."""
 
     def __init__(self, waiting: asyncio.subprocess.Process, pid: int) -> None:
         self._waiting = waiting
         self.pid = pid
+        self.killed_for_memory = False
 
     async def exit_code(self) -> int:
         """Once it has ended."""
@@ -37,6 +39,10 @@ class Process:
                 return
         self._send(sandbox.KILL)
         await self._waiting.wait()
+
+    def kill_for_memory(self) -> None:
+        self.killed_for_memory = True
+        self._send(sandbox.KILL)
 
     def _send(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError):

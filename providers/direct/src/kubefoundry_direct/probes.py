@@ -14,8 +14,11 @@ from kubefoundry_direct.names import PORT_NAME
 
 _HEALTH: Final = {"httpGet": {"path": "/health", "port": PORT_NAME}}
 
+STARTING: Final = 2
+"""Seconds between two looks at a pod that starts, and for each: a small model serves after one or two of them."""
+
 PERIOD: Final = 5
-"""Seconds between two looks at a pod that starts, or serves."""
+"""Seconds between two looks at a pod that serves."""
 
 STUCK: Final = 120
 """Seconds without an answer after which a server counts as stuck: one that is only busy answers within that."""
@@ -26,9 +29,9 @@ def probes(startup_seconds: int) -> dict[str, Any]:
     return {
         "startupProbe": {
             **_HEALTH,
-            "periodSeconds": PERIOD,
-            "timeoutSeconds": 5,
-            "failureThreshold": math.ceil(startup_seconds / PERIOD),
+            "periodSeconds": STARTING,
+            "timeoutSeconds": STARTING,
+            "failureThreshold": math.ceil(startup_seconds / STARTING),
         },
         "readinessProbe": {
             **_HEALTH,

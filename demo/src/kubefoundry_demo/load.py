@@ -1,0 +1,59 @@
+"""Clients that ask a model again and again, and count."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+
+CLIENTS: Final = 3
+"""That ask at the same time, each its next question once it has its answer."""
+
+PAUSE: Final = 0.02
+"""Seconds between an answer and the next question."""
+
+QUESTION: Final = {"messages": [{"role": "user", "content": "ping"}], "max_tokens": 8}
+
+
+@dataclass(slots=True)
+class Count:
+    """Of requests that have ended. failures: how often each was the reason."""
+
+    sent: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def failed(self) -> int:
+        return self.failures.total()
+
+
+@asynccontextmanager
+async def asking(client: Client, url: str, model: str) -> AsyncIterator[Count]:
+    """Chat requests to the endpoint while the block lasts; those that are on their way at its end are waited for."""
+    count = Count()
+    end = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        for _ in range(CLIENTS):
+            group.create_task(_ask(client, f"{url}/v1/chat/completions", model, count, end))
+        try:
+            yield count
+        finally:
+            end.set()
+
+
+async def _ask(client: Client, url: str, model: str, count: Count, end: asyncio.Event) -> None:
+    while not end.is_set():
+        try:
+            answer = await client.send(url, {"model": model, **QUESTION})
+            if not answer["choices"][0]["message"]["content"]:
+                count.failures["an empty answer"] += 1
+        except (ApiError, Unreachable) as error:
+            count.failures[str(error)] += 1
+        count.sent += 1
+        await asyncio.sleep(PAUSE)

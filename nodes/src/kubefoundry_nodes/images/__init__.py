@@ -1,0 +1,1 @@
+"""Layers of the images that the pods' node runs."""

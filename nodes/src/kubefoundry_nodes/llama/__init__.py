@@ -1,0 +1,1 @@
+"""A real llama-server with a tiny model, as an image for the pods' node."""

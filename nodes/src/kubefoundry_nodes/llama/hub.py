@@ -1,0 +1,82 @@
+"""A model hub with one file: the calls of Hugging Face's API with which llama.cpp downloads (common/hf-cache.cpp)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Final
+
+COMMIT: Final = "1" * 40
+
+
+@dataclass(slots=True)
+class Hub:
+    """url: for the variable HF_ENDPOINT. downloads: how often the file was fetched."""
+
+    repository: str
+    file: str
+    content: bytes
+    url: str = ""
+    downloads: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def answer(self, path: str) -> bytes | None:
+        """None for what it does not have."""
+        about = f"/api/models/{self.repository}"
+        if path == f"{about}/refs":
+            return json.dumps({"branches": [{"name": "main", "targetCommit": COMMIT}]}).encode()
+        if path == f"{about}/tree/{COMMIT}":
+            digest = hashlib.sha256(self.content).hexdigest()
+            size = len(self.content)
+            entry = {"type": "file", "path": self.file, "size": size, "lfs": {"oid": digest, "size": size}}
+            return json.dumps([entry]).encode()
+        return self.content if path == f"/{self.repository}/resolve/{COMMIT}/{self.file}" else None
+
+    def count(self) -> None:
+        with self._lock:
+            self.downloads += 1
+
+
+@contextmanager
+def serving(address: str, port: int, repository: str, file: Path) -> Iterator[Hub]:
+    """The hub, until the block ends. port: 0 for a free one. repository: `OWNER/NAME`."""
+    hub = Hub(repository, file.name, file.read_bytes())
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_HEAD(self) -> None:
+            self.send(body=False)
+
+        def do_GET(self) -> None:
+            self.send(body=True)
+
+        def send(self, *, body: bool) -> None:
+            content = hub.answer(self.path.partition("?")[0])
+            self.send_response(404 if content is None else 200)
+            self.send_header("Content-Length", str(len(content or b"")))
+            self.end_headers()
+            if body and content is not None:
+                self.wfile.write(content)
+                if content is hub.content:
+                    hub.count()
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nothing: the terminal is for others."""
+
+    server = ThreadingHTTPServer((address, port), Handler)
+    hub.url = f"http://{address}:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, name="hub", daemon=True)
+    thread.start()
+    try:
+        yield hub
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,32 @@
+"""What is left of a pod on its node."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from kubefoundry_nodes.kubelet.pod import cleared
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+async def test_its_folder_goes_however_often_its_end_is_cancelled(tmp_path: Path, times: int) -> None:
+    folder = tmp_path / "pod"
+    (folder / "volumes").mkdir(parents=True)
+    busy = Event()
+    with ThreadPoolExecutor(1) as only:
+        # the thread that would clear has something else to do
+        only.submit(busy.wait)
+        asyncio.get_running_loop().set_default_executor(only)
+        clearing = asyncio.create_task(cleared(folder))
+        for _ in range(times):
+            await asyncio.sleep(0)
+            clearing.cancel()
+        await asyncio.sleep(0)
+        busy.set()
+        await clearing
+
+    assert not folder.exists()
