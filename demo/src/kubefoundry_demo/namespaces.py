@@ -55,7 +55,9 @@ def reachable(plane: ControlPlane, descriptor: int, folder: Path) -> Iterator[Pa
     stopped = threading.Event()
 
     async def serve() -> None:
-        server = await asyncio.start_server(lambda reader, writer: forward(reader, writer, [place]), sock=listening)
+        server = await asyncio.start_server(
+            lambda reader, writer: forward(reader, writer, [place]), sock=listening
+        )
         await asyncio.to_thread(stopped.wait)
         server.close()
 
