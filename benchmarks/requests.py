@@ -10,8 +10,8 @@ from typing import Any, Final, Literal
 
 from benchmarks.figures import Figure, Section
 from benchmarks.rig import CPU, GPU, Rig, deployment, say
+from kubefoundry_local.audit_log import requests_by_user
 from kubefoundry_local.control_plane import CannotRun
-from kubefoundry_local.suite import requests_by_user
 
 ACCOUNT: Final = "system:serviceaccount:kubefoundry-system:kubefoundry-"
 """How the audit log calls our components' ServiceAccounts, up to the component."""

@@ -17,8 +17,9 @@ from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.credentials import Credentials
 from kubefoundry_sdk.cluster.errors import Fenced
-from kubefoundry_sdk.runtime import lease, options, process, supervision
-from kubefoundry_sdk.runtime.process import CannotStart, Process
+from kubefoundry_sdk.runtime import lease, options, start, supervision
+from kubefoundry_sdk.runtime.process import Process
+from kubefoundry_sdk.runtime.start import CannotStart
 from kubefoundry_sdk.runtime.store import Key
 from support.waiting import SECONDS
 from support.wire import Asked, Wire, ok, refusal, wire
@@ -95,7 +96,7 @@ async def running(made: Wire, *flags: str, set_up: Callable[[Process], None]) ->
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, seconds in (("DURATION", 2.0), ("RENEW", 0.6), ("RETRY", 0.1)):
         monkeypatch.setattr(lease, name, seconds)
-    monkeypatch.setattr(process, "WAITS", (0.001,))
+    monkeypatch.setattr(start, "WAITS", (0.001,))
     for name in ("FIRST_PAUSE", "LAST_PAUSE"):
         monkeypatch.setattr(supervision, name, 0.001)
 

@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp import web
 
-from kubefoundry_local.suite import Component, Suite, free_port
+from kubefoundry_local.ports import free_port
+from kubefoundry_local.suite import Component, Suite
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from kubefoundry_local.suite import Suite, requests_by_user
+from kubefoundry_local.audit_log import requests_by_user
+from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kubefoundry_local.suite import Suite, requests_by_user
+from kubefoundry_local.audit_log import requests_by_user
+from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS
 from kubefoundry_sdk.cluster.client import Client

@@ -7,7 +7,8 @@ import json
 
 import pytest
 
-from kubefoundry_local.suite import Suite, requests_by_user
+from kubefoundry_local.audit_log import requests_by_user
+from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError

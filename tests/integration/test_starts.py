@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from kubefoundry_local.suite import COMPONENTS, Component, Suite, free_port
+from kubefoundry_local.ports import free_port
+from kubefoundry_local.suite import COMPONENTS, Component, Suite
 from support.suites import running_suite
 from support.waiting import SECONDS
 

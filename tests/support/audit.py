@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from kubefoundry_local.suite import PROBE, Suite, requests_by_user
+from kubefoundry_local.audit_log import requests_by_user
+from kubefoundry_local.suite import PROBE, Suite
 from support.waiting import SECONDS
 
 ACCOUNT = "system:serviceaccount:kubefoundry-system:kubefoundry-"

@@ -20,7 +20,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from kubefoundry_local.suite import Component, Suite, free_port
+from kubefoundry_local.ports import free_port
+from kubefoundry_local.suite import Component, Suite
 
 
 @dataclass(frozen=True, slots=True)

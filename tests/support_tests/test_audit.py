@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kubefoundry_local.suite import requests_by_user
+from kubefoundry_local.audit_log import requests_by_user
 
 LOG = b'{"n": 0}\n{"n": 1}\n{"n": 2}\n{"n": 3'
 LINE = len(b'{"n": 0}\n')

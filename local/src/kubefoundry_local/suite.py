@@ -10,15 +10,13 @@ from __future__ import annotations
 import base64
 import json
 import os
-import random
 import signal
-import socket
 import subprocess
 import sys
 import time
 import urllib.request
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +26,7 @@ import yaml
 
 from kubefoundry_local.child_processes import ends_with_us
 from kubefoundry_local.control_plane import ROOT, CannotRun, ControlPlane, last_line
+from kubefoundry_local.ports import free_port
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS
 
 COMPONENTS: Final = {
@@ -50,14 +49,6 @@ PROBE: Final = 0.02
 
 STOP: Final = 30.0
 """Seconds that a process gets to end on SIGTERM, as a kubelet gives it."""
-
-
-_PORTS: Final = iter(random.sample(range(10000, 20000), 10000))
-"""Below those that the kernel gives to outgoing connections, which could sit on one before it is listened on."""
-
-_CLAIMS: Final[list[socket.socket]] = []
-"""An abstract socket of the port's name for as long as this process lives: between the look at a port and its use
-another process that starts a suite would find it free."""
 
 
 @dataclass(slots=True)
@@ -279,37 +270,3 @@ def local_webhooks(document: dict[str, Any], port: int) -> dict[str, Any]:
         path = webhook["clientConfig"]["service"]["path"]
         webhook["clientConfig"] = {"url": f"https://127.0.0.1:{port}{path}"}
     return document
-
-
-def free_port() -> int:
-    """A port of the loopback address on which nobody listens, another one at each call, in whichever process."""
-    for port in _PORTS:
-        claim = socket.socket(socket.AF_UNIX)
-        try:
-            claim.bind(f"\0kubefoundry/port/{port}")
-        except OSError:
-            claim.close()
-            continue
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                claim.close()
-                continue
-        _CLAIMS.append(claim)
-        return port
-    raise CannotRun("no port is free on 127.0.0.1 between 10000 and 19999")
-
-
-def requests_by_user(audit_log: Path, start: int = 0) -> Iterator[dict[str, Any]]:
-    """The audit log's entries that begin at the byte `start` or later.
-
-    A size taken while the API server writes a line may lie within it: that line had begun before.
-    """
-    with audit_log.open("rb") as log:
-        if start:
-            log.seek(start - 1)
-            log.readline()
-        for line in log:
-            if line.endswith(b"\n"):
-                yield json.loads(line)

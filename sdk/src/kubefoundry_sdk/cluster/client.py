@@ -10,19 +10,16 @@ from contextlib import nullcontext
 from copy import copy
 from types import TracebackType
 from typing import Any, Final, Literal
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
-import aiohttp
-
-from kubefoundry_sdk.api.foreign_json import Unreadable, decode, encode
+from kubefoundry_sdk.api.foreign_json import encode
 from kubefoundry_sdk.api.kinds import Kind, Object
+from kubefoundry_sdk.cluster.answers import event_of, items_of, lines_of, object_of
 from kubefoundry_sdk.cluster.congestion import Congestion
 from kubefoundry_sdk.cluster.credentials import Credentials
-from kubefoundry_sdk.cluster.errors import ApiError, Silent, Unreachable, seconds
+from kubefoundry_sdk.cluster.errors import ApiError, TooLong, Unreachable
 from kubefoundry_sdk.cluster.rate import RateLimit
-
-DEADLINE: Final = 30.0
-"""Seconds that a call may take; the API server's own limit for a request is 60."""
+from kubefoundry_sdk.cluster.transport import Transport
 
 PAGE: Final = 500
 """Objects a list call asks for at most, as kubectl does."""
@@ -34,9 +31,7 @@ the usual size have half of that, and as Python objects a page takes about ten t
 ANSWER: Final = 16 * 2**20
 """Bytes of one object that are read: etcd takes 1.5 MiB, which JSON's escapes may make nine."""
 
-ERROR: Final = 2**20
-"""Bytes of a refusal that are read."""
-
+JSON: Final = "application/json"
 APPLY: Final = "application/apply-patch+yaml"
 JSON_PATCH: Final = "application/json-patch+json"
 METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
@@ -48,17 +43,15 @@ class Client:
 
     def __init__(self, credentials: Credentials, *, user_agent: str, qps: float = 0) -> None:
         """`qps`: requests a second at most, watches apart; 0 leaves it to the API server's own fairness."""
-        self._credentials = credentials
-        self._user_agent = user_agent
+        self._transport = Transport(credentials, user_agent=user_agent)
         self._rate = RateLimit(qps)
-        self._session: aiohttp.ClientSession | None = None
         self._fence: Callable[[], None] | None = None
         self._congestion: Congestion | None = None
 
     @property
     def server(self) -> str:
         """The API server's URL."""
-        return self._credentials.server
+        return self._transport.server
 
     def behind(self, fence: Callable[[], None], congestion: Congestion | None = None) -> Client:
         """This client, which asks before each write. fence: raises Fenced where nothing may be written.
@@ -70,19 +63,13 @@ class Client:
         return fenced
 
     async def __aenter__(self) -> Client:
-        connector = aiohttp.TCPConnector(ssl=self._credentials.tls or False, limit=64)
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            headers={"User-Agent": self._user_agent, "Accept": "application/json"},
-            timeout=aiohttp.ClientTimeout(total=DEADLINE, sock_connect=5),
-        )
+        await self._transport.open()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._session:
-            await self._session.close()
+        await self._transport.close()
 
     async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
         return await self._call("GET", path(kind, namespace, name))
@@ -115,13 +102,13 @@ class Client:
             try:
                 bound = PAGE_BYTES if limit > 1 else ANSWER
                 raw = await self._exchange("GET", path(kind, namespace), parameters, most=bound)
-            except _TooLong:
+            except TooLong:
                 if limit == 1:
                     raise
                 limit = max(1, limit // 8)
                 continue
-            page = _object(raw, f"GET {path(kind, namespace)}")
-            yield _items(page), page["metadata"]["resourceVersion"]
+            page = object_of(raw, f"GET {path(kind, namespace)}")
+            yield items_of(page), page["metadata"]["resourceVersion"]
             token = page["metadata"].get("continue")
             if not token:
                 return
@@ -139,31 +126,13 @@ class Client:
         With a body it is a POST. Lines keep their end; a line longer than PAGE_BYTES comes in pieces.
         """
         method = "GET" if body is None else "POST"
-        headers = {"Accept": "*/*", **self._authorization()}
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=5)
-        data = None if body is None else _sent(body, f"{method} {url}")
+        request, headers = f"{method} {url}", {"Accept": "*/*"}
+        data = None if body is None else _sent(body, request)
         if data is not None:
-            headers["Content-Type"] = "application/json"
-        try:
-            async with self._open().request(
-                method, self._url(url, None), headers=headers, data=data, timeout=timeout
-            ) as response:
-                if response.status >= 400:
-                    raise await self._error(response, f"{method} {url}")
-                rest = bytearray()
-                async for chunk in response.content.iter_any():
-                    rest += chunk
-                    *whole, last = bytes(rest).split(b"\n")
-                    for line in whole:
-                        yield line + b"\n"
-                    rest = bytearray(last)
-                    if len(rest) > PAGE_BYTES:
-                        yield bytes(rest)
-                        rest.clear()
-                if rest:
-                    yield bytes(rest)
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Unreachable(f"{method} {url}: {error or type(error).__name__}") from error
+            headers["Content-Type"] = JSON
+        async with self._transport.stream(method, url, data=data, headers=headers, request=request) as chunks:
+            async for line in lines_of(chunks, PAGE_BYTES):
+                yield bytes(line)
 
     async def list(
         self, kind: Kind, namespace: str | None = None, *, selector: Mapping[str, str] | None = None
@@ -199,31 +168,16 @@ class Client:
             "timeoutSeconds": str(seconds),
         }
         url = path(kind, namespace)
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=silence)
-        headers = self._authorization()
-        try:
-            async with self._open().get(
-                self._url(url, parameters), headers=headers, timeout=timeout
-            ) as response:
-                if response.status != 200:
-                    raise await self._error(response, f"WATCH {url}")
-                # Not readline(): aiohttp bounds a line at 128 KiB, and a CRD alone may have a megabyte.
-                rest = bytearray()
-                async for chunk in response.content.iter_any():
-                    start = 0
-                    while (end := chunk.find(b"\n", start)) >= 0:
-                        rest += chunk[start:end]
-                        if rest.strip():
-                            yield _event(rest, url)
-                        rest.clear()
-                        start = end + 1
-                    rest += chunk[start:]
-                if rest.strip():
-                    raise Unreachable(f"WATCH {url}: the answer ends within an event")
-        except aiohttp.SocketTimeoutError as error:
-            raise Silent(f"WATCH {url}: nothing came for {silence:.0f} s") from error
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Unreachable(f"WATCH {url}: {error or type(error).__name__}") from error
+        request = f"WATCH {url}"
+        async with self._transport.stream(
+            "GET", url, parameters, headers={"Accept": JSON}, request=request, silence=silence
+        ) as chunks:
+            async for line in lines_of(chunks):
+                if not line.strip():
+                    continue
+                if not line.endswith(b"\n"):
+                    raise Unreachable(f"{request}: the answer ends within an event")
+                yield event_of(line, request)
 
     async def apply(
         self, kind: Kind, body: Object, *, manager: str, force: bool = True, dry_run: bool = False
@@ -300,13 +254,13 @@ class Client:
         url: str,
         parameters: Mapping[str, str] | None = None,
         body: Any = None,
-        content_type: str = "application/json",
-        accept: str = "application/json",
+        content_type: str = JSON,
+        accept: str = JSON,
         most: int = ANSWER,
         writes: bool = True,
     ) -> Object:
         raw = await self._exchange(method, url, parameters, body, content_type, accept, most, writes)
-        return _object(raw, f"{method} {url}")
+        return object_of(raw, f"{method} {url}")
 
     async def _exchange(
         self,
@@ -314,60 +268,22 @@ class Client:
         url: str,
         parameters: Mapping[str, str] | None = None,
         body: Any = None,
-        content_type: str = "application/json",
-        accept: str = "application/json",
+        content_type: str = JSON,
+        accept: str = JSON,
         most: int = ANSWER,
         writes: bool = True,
     ) -> bytearray:
-        request = f"{method} {url}"
-        headers = {"Accept": accept, **self._authorization()}
+        headers = {"Accept": accept}
         data: bytes | None = None
         if body is not None:
             headers["Content-Type"] = content_type
-            data = _sent(body, request)
+            data = _sent(body, f"{method} {url}")
         await self._rate.turn()
         changes = writes and method != "GET"
         if self._fence and changes:
             self._fence()
         with self._congestion.write(method, url) if self._congestion and changes else nullcontext():
-            try:
-                async with self._open().request(
-                    method, self._url(url, parameters), headers=headers, data=data
-                ) as response:
-                    if response.status >= 400:
-                        raise await self._error(response, request)
-                    raw = await _read(response, most)
-                    if raw is None:
-                        raise _TooLong(f"{request}: the answer is longer than {most} bytes")
-                    return raw
-            except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                raise Unreachable(f"{request}: {error or type(error).__name__}") from error
-
-    async def _error(self, response: aiohttp.ClientResponse, request: str) -> ApiError:
-        raw = await _read(response, ERROR) or b""
-        try:
-            body = decode(raw)
-        except Unreadable:
-            body = raw.decode(errors="replace")
-        after = seconds(response.headers.get("Retry-After"))
-        return ApiError.from_status(response.status, body, retry_after=after, request=request)
-
-    def _authorization(self) -> dict[str, str]:
-        """Raises Unreachable where there is no token for the moment: files and plugins come and go."""
-        try:
-            token = self._credentials.token()
-        except Exception as error:
-            raise Unreachable(f"no token to speak to the API server with: {error}") from error
-        return {"Authorization": f"Bearer {token}"} if token else {}
-
-    def _open(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            raise RuntimeError("the client is used outside its `async with`")
-        return self._session
-
-    def _url(self, url: str, parameters: Mapping[str, str] | None) -> str:
-        query = f"?{urlencode(parameters)}" if parameters else ""
-        return f"{self._credentials.server}{url}{query}"
+            return await self._transport.exchange(method, url, parameters, data, headers, most)
 
 
 def path(kind: Kind, namespace: str | None = None, name: str | None = None) -> str:
@@ -377,53 +293,6 @@ def path(kind: Kind, namespace: str | None = None, name: str | None = None) -> s
     root = f"/apis/{kind.group}/{version}" if kind.group else f"/api/{version}"
     inside = f"/namespaces/{quote(namespace, safe='')}" if namespace and kind.namespaced else ""
     return f"{root}{inside}/{kind.plural}" + (f"/{quote(name, safe='')}" if name else "")
-
-
-def _items(page: Object) -> list[Object]:
-    """The objects of a page. Raises Unreachable where whoever answers is no API server."""
-    items, meta = page.get("items"), page.get("metadata")
-    version = meta.get("resourceVersion") if isinstance(meta, dict) else None
-    if not isinstance(version, str) or not version.isdecimal() or not isinstance(items, list | None):
-        raise Unreachable("a list was asked for, and the answer is none")
-    return items or []
-
-
-def _object(raw: bytearray, request: str) -> Object:
-    answer = _decoded(raw, request)
-    if not isinstance(answer, dict):
-        raise Unreachable(f"{request}: the answer is no object")
-    return answer
-
-
-class _TooLong(Unreachable):
-    """More bytes than asked for: the rest was not read."""
-
-
-async def _read(response: aiohttp.ClientResponse, most: int) -> bytearray | None:
-    """The body; None where it is longer than `most` bytes."""
-    raw = bytearray()
-    async for chunk in response.content.iter_any():
-        raw += chunk
-        if len(raw) > most:
-            # What is left is not worth reading, so the connection cannot be used again.
-            response.close()
-            return None
-    return raw
-
-
-def _decoded(raw: bytes | bytearray, request: str) -> Any:
-    try:
-        return decode(raw, served=True)
-    except Unreadable as error:
-        raise Unreachable(f"{request}: the answer is no JSON ({error})") from error
-
-
-def _event(raw: bytes | bytearray, url: str) -> Object:
-    """A watch event. Raises Unreachable where whoever answers is no API server."""
-    event = _decoded(raw, f"WATCH {url}")
-    if not isinstance(event, dict) or not isinstance(event.get("object"), dict) or "type" not in event:
-        raise Unreachable(f"WATCH {url}: the answer is no watch event")
-    return event
 
 
 def _sent(body: Any, request: str) -> bytes:

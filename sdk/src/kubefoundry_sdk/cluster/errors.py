@@ -84,6 +84,10 @@ class Fenced(Unreachable):
     """Nothing was sent: this replica has no right to write at the moment."""
 
 
+class TooLong(Unreachable):
+    """More bytes than asked for: the rest was not read."""
+
+
 class Silent(Unreachable):
     """Nothing came on a watch for longer than a server that knows of it is silent."""
 

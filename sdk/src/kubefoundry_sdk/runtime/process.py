@@ -20,7 +20,6 @@ import socket
 import sys
 from asyncio import sslproto
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from aiohttp import web
@@ -30,12 +29,13 @@ from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.congestion import Congestion
-from kubefoundry_sdk.cluster.errors import ApiError, Fenced, Unreachable
+from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.cluster.reflector import SILENCE, Sink, reflect
 from kubefoundry_sdk.runtime import health, logs
-from kubefoundry_sdk.runtime.lease import Holder, LeaseLost
+from kubefoundry_sdk.runtime.leadership import Leadership
 from kubefoundry_sdk.runtime.recorder import Recorder
 from kubefoundry_sdk.runtime.resync import resync
+from kubefoundry_sdk.runtime.start import CannotStart, api_server
 from kubefoundry_sdk.runtime.store import Key, Store
 from kubefoundry_sdk.runtime.supervision import Work, kept_up
 from kubefoundry_sdk.runtime.workqueue import Reconcile, WorkQueue
@@ -47,18 +47,6 @@ TLS_READ: Final = 16 * 1024
 256 KiB cost 40 MB for the 60 connections that a busy API server opens to a webhook, and kept them afterwards."""
 
 
-WAITS: Final = (0.5, 1.0, 2.0, 5.0)
-"""Seconds between a start's questions whether the API server is there."""
-
-SETTLES: Final = 30.0
-"""Seconds after which an API server that was not there means its refusals: one that has just started has not read its
-roles, accounts and CRDs yet."""
-
-
-class CannotStart(Exception):
-    """One readable line: what is missing and what to do."""
-
-
 class Process:
     """What a component's `set_up` gets to build on."""
 
@@ -66,7 +54,10 @@ class Process:
         self.component = component
         self.options = options
         self._congestion = Congestion()
-        self.client = client.behind(self._fence, self._congestion)
+        self._leadership = Leadership(
+            component if options.leader_elect else None, elected=options.leader_elect
+        )
+        self.client = client.behind(self._leadership.fence, self._congestion)
         """Its writes are refused (Fenced) while this replica has no right to them."""
         self._unfenced = client
         self.namespace: str = options.namespace
@@ -76,7 +67,7 @@ class Process:
         self.recorder = Recorder(
             client, component=component, instance=self.identity, give_way=self._congestion.give_way
         )
-        self.leading = asyncio.Event()
+        self.leading = self._leadership.leading
         """Set while this replica does the work: while the Lease is held, or from the start without election."""
         self._signs: dict[str, float] = {}
         self._stores: dict[str, Store] = {}
@@ -84,9 +75,6 @@ class Process:
         self._waiting: list[tuple[str, Work]] = [("events", self.recorder.run)]
         self._group: asyncio.TaskGroup | None = None
         self._running: set[asyncio.Task[None]] = set()
-        self._led: set[asyncio.Task[None]] = set()
-        self._lease = component if options.leader_elect else None
-        self._holder: Holder | None = None
         self._no_server: str | None = "the API server has not answered yet"
 
     def watch(
@@ -181,22 +169,7 @@ class Process:
 
     def while_leading(self, name: str, work: Work) -> None:
         """The same, while this replica leads: what it does is cut short when that ends, and restarted later."""
-
-        async def led() -> None:
-            while True:
-                await self.leading.wait()
-                task = asyncio.ensure_future(work())
-                self._led.add(task)
-                try:
-                    await asyncio.wait([task])
-                    if not task.cancelled():
-                        return task.result()
-                finally:
-                    self._led.discard(task)
-                    task.cancel()
-                    await asyncio.gather(task, return_exceptions=True)
-
-        self.background(name, led)
+        self.background(name, self._leadership.only_leading(work))
 
     def ready_when(self, check: health.Check) -> None:
         """One more condition of `/readyz`."""
@@ -204,7 +177,7 @@ class Process:
 
     def always_hold(self, lease: str) -> None:
         """Holds the Lease of that name even without election: others read from it that this component is there."""
-        self._lease = lease
+        self._leadership.lease = lease
 
     async def run(self, stop: asyncio.Event, *, needs: str = names.API_VERSION) -> None:
         """Until `stop` is set. needs: the API version without which the component can do nothing.
@@ -216,10 +189,11 @@ class Process:
             async with asyncio.TaskGroup() as group:
                 self._group = group
                 ended = asyncio.ensure_future(stop.wait())
-                there = asyncio.ensure_future(self._server(needs))
+                there = asyncio.ensure_future(api_server(self.client, needs, self._waiting_for))
                 await asyncio.wait([ended, there], return_when=asyncio.FIRST_COMPLETED)
                 if there.done():
                     there.result()
+                    self._no_server = None
                     self.background("leadership", self._lead)
                     for name, work in self._waiting:
                         self.background(name, work)
@@ -233,53 +207,11 @@ class Process:
             for runner in runners:
                 await runner.cleanup()
 
-    async def _server(self, needs: str) -> None:
-        """Waits for the API server. Raises CannotStart where it says that waiting is no use."""
-        loop = asyncio.get_running_loop()
-        waited = 0
-        since: float | None = None
-        while (problem := await _not_there(self.client, needs)) is not None:
-            if problem.final and (since is None or loop.time() - since > SETTLES):
-                raise CannotStart(problem.text)
-            if not problem.final:
-                since = loop.time()
-            self._no_server = problem.text
-            if waited in (0, 10) or waited % 100 == 99:
-                log.warning("%s; waiting for it", problem.text)
-            await asyncio.sleep(WAITS[min(waited, len(WAITS) - 1)])
-            waited += 1
-        self._no_server = None
-
-    def _fence(self) -> None:
-        """Before each write. The Lease's age is looked at, not what was known of it: who was frozen knows nothing."""
-        if self.options.leader_elect and (self._holder is None or not self._holder.holds):
-            raise Fenced(f"lease {self._lease} is not held, so nothing is written")
+    def _waiting_for(self, reason: str) -> None:
+        self._no_server = reason
 
     async def _lead(self) -> None:
-        if not self.options.leader_elect:
-            self.leading.set()
-        if self._lease is None:
-            return
-        self._holder = Holder(
-            self._unfenced, name=self._lease, namespace=self.namespace, identity=self.identity
-        )
-        while True:
-            await self._holder.take()
-            self.leading.set()
-            try:
-                await self._holder.keep()
-            except LeaseLost as error:
-                log.warning("%s; standing for it again", error)
-            if self.options.leader_elect:
-                await self._stand_down()
-
-    async def _stand_down(self) -> None:
-        """Ends what was begun as leader: it goes by what was true then."""
-        self.leading.clear()
-        led = list(self._led)
-        for task in led:
-            task.cancel()
-        await asyncio.gather(*led, return_exceptions=True)
+        await self._leadership.run(self._unfenced, namespace=self.namespace, identity=self.identity)
 
     async def _serve(self) -> list[web.AppRunner]:
         try:
@@ -346,26 +278,3 @@ async def _main(component: str, options: argparse.Namespace, set_up: SetUp, need
         gc.collect()
         gc.freeze()
         await process.run(stop, needs=needs)
-
-
-@dataclass(frozen=True, slots=True)
-class _NotThere:
-    """Why the API server is of no use yet. final: whether it will stay so, as far as it says."""
-
-    text: str
-    final: bool
-
-
-async def _not_there(client: Client, needs: str) -> _NotThere | None:
-    """One request that tells apart: no server, not let in, resources not installed. None where all is well."""
-    try:
-        await client.read(f"/apis/{needs}")
-    except Unreachable as error:
-        return _NotThere(f"the API server {client.server} does not answer: {error}", final=False)
-    except ApiError as error:
-        if error.not_found:
-            text = f"the API server does not serve {needs}: install KubeFoundry's CRDs first"
-            return _NotThere(text, final=True)
-        text = f"the API server refuses us: {error.message or error}"
-        return _NotThere(text, final=error.code == 401)
-    return None

@@ -1,0 +1,63 @@
+"""What an answer has to be: an object, a page, a watch event, a line. Who gives another is no API server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from kubefoundry_sdk.api.foreign_json import Unreadable, decode
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.cluster.errors import Unreachable
+
+
+def object_of(raw: bytes | bytearray, request: str) -> Object:
+    """Raises Unreachable where it is none; request: how that names it."""
+    answer = _decoded(raw, request)
+    if not isinstance(answer, dict):
+        raise Unreachable(f"{request}: the answer is no object")
+    return answer
+
+
+def items_of(page: Object) -> list[Object]:
+    """The objects of a page. Raises Unreachable where it is none."""
+    items, meta = page.get("items"), page.get("metadata")
+    version = meta.get("resourceVersion") if isinstance(meta, dict) else None
+    if not isinstance(version, str) or not version.isdecimal() or not isinstance(items, list | None):
+        raise Unreachable("a list was asked for, and the answer is none")
+    return items or []
+
+
+def event_of(raw: bytes | bytearray, request: str) -> Object:
+    """A watch event. Raises Unreachable where it is none."""
+    event = _decoded(raw, request)
+    if not isinstance(event, dict) or not isinstance(event.get("object"), dict) or "type" not in event:
+        raise Unreachable(f"{request}: the answer is no watch event")
+    return event
+
+
+async def lines_of(chunks: AsyncIterator[bytes], longest: int | None = None) -> AsyncIterator[bytearray]:
+    """The lines, each with its end; what comes after the last end is yielded without one.
+
+    Not aiohttp's readline(), which bounds a line at 128 KiB: a CRD alone may have a megabyte.
+    longest: bytes after which a line is yielded in pieces; None for no bound.
+    """
+    rest = bytearray()
+    async for chunk in chunks:
+        start = 0
+        while (end := chunk.find(b"\n", start)) >= 0:
+            rest += chunk[start : end + 1]
+            yield rest
+            rest, start = bytearray(), end + 1
+        rest += chunk[start:]
+        if longest is not None and len(rest) > longest:
+            yield rest
+            rest = bytearray()
+    if rest:
+        yield rest
+
+
+def _decoded(raw: bytes | bytearray, request: str) -> Any:
+    try:
+        return decode(raw, served=True)
+    except Unreadable as error:
+        raise Unreachable(f"{request}: the answer is no JSON ({error})") from error

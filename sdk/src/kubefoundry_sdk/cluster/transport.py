@@ -1,0 +1,138 @@
+"""One exchange with the API server: address, token, deadline, bounds, and what a failure is called."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import aiohttp
+
+from kubefoundry_sdk.api.foreign_json import Unreadable, decode
+from kubefoundry_sdk.cluster.credentials import Credentials
+from kubefoundry_sdk.cluster.errors import ApiError, Silent, TooLong, Unreachable, seconds
+
+DEADLINE: Final = 30.0
+"""Seconds that a call may take; the API server's own limit for a request is 60."""
+
+CONNECT: Final = 5.0
+"""Seconds until a connection has to be there."""
+
+ERROR: Final = 2**20
+"""Bytes of a refusal that are read."""
+
+
+class Transport:
+    """`open` before the first exchange, `close` after the last. Everything raises ApiError or Unreachable."""
+
+    def __init__(self, credentials: Credentials, *, user_agent: str) -> None:
+        self.server = credentials.server
+        self._credentials = credentials
+        self._user_agent = user_agent
+        self._session: aiohttp.ClientSession | None = None
+
+    async def open(self) -> None:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=self._credentials.tls or False, limit=64),
+            headers={"User-Agent": self._user_agent},
+            timeout=aiohttp.ClientTimeout(total=DEADLINE, sock_connect=CONNECT),
+        )
+
+    async def close(self) -> None:
+        if self._session:
+            await self._session.close()
+
+    async def exchange(
+        self,
+        method: str,
+        url: str,
+        parameters: Mapping[str, str] | None,
+        data: bytes | None,
+        headers: Mapping[str, str],
+        most: int,
+    ) -> bytearray:
+        """The answer's body. Raises TooLong where it has more than `most` bytes."""
+        request = f"{method} {url}"
+        options: dict[str, Any] = {"data": data, "headers": {**headers, **self._authorization()}}
+        try:
+            async with self._opened().request(method, self._url(url, parameters), **options) as response:
+                if response.status >= 400:
+                    raise await _refusal(response, request)
+                raw = await _read(response, most)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unreachable(f"{request}: {error or type(error).__name__}") from error
+        if raw is None:
+            raise TooLong(f"{request}: the answer is longer than {most} bytes")
+        return raw
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        url: str,
+        parameters: Mapping[str, str] | None = None,
+        data: bytes | None = None,
+        *,
+        headers: Mapping[str, str],
+        request: str,
+        silence: float | None = None,
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The answer's body piece by piece, for as long as it takes.
+
+        request: how errors name it. silence: seconds without a byte after which the connection counts as dead, and
+        Silent is raised.
+        """
+        options: dict[str, Any] = {
+            "data": data,
+            "headers": {**headers, **self._authorization()},
+            "timeout": aiohttp.ClientTimeout(total=None, sock_connect=CONNECT, sock_read=silence),
+        }
+        try:
+            async with self._opened().request(method, self._url(url, parameters), **options) as response:
+                if response.status >= 400:
+                    raise await _refusal(response, request)
+                yield response.content.iter_any()
+        except aiohttp.SocketTimeoutError as error:
+            raise Silent(f"{request}: nothing came for {silence or CONNECT:.0f} s") from error
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unreachable(f"{request}: {error or type(error).__name__}") from error
+
+    def _authorization(self) -> dict[str, str]:
+        """Raises Unreachable where there is no token for the moment: files and plugins come and go."""
+        try:
+            token = self._credentials.token()
+        except Exception as error:
+            raise Unreachable(f"no token to speak to the API server with: {error}") from error
+        return {"Authorization": f"Bearer {token}"} if token else {}
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            raise RuntimeError("the client is used outside its `async with`")
+        return self._session
+
+    def _url(self, url: str, parameters: Mapping[str, str] | None) -> str:
+        query = f"?{urlencode(parameters)}" if parameters else ""
+        return f"{self.server}{url}{query}"
+
+
+async def _refusal(response: aiohttp.ClientResponse, request: str) -> ApiError:
+    raw = await _read(response, ERROR) or b""
+    try:
+        body = decode(raw)
+    except Unreadable:
+        body = raw.decode(errors="replace")
+    after = seconds(response.headers.get("Retry-After"))
+    return ApiError.from_status(response.status, body, retry_after=after, request=request)
+
+
+async def _read(response: aiohttp.ClientResponse, most: int) -> bytearray | None:
+    """The body; None where it is longer than `most` bytes."""
+    raw = bytearray()
+    async for chunk in response.content.iter_any():
+        raw += chunk
+        if len(raw) > most:
+            # What is left is not worth reading, so the connection cannot be used again.
+            response.close()
+            return None
+    return raw

@@ -1,0 +1,77 @@
+"""Which replica does the work: the one that holds the Lease, or, without election, each from its start."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.errors import Fenced
+from kubefoundry_sdk.runtime.lease import Holder, LeaseLost
+from kubefoundry_sdk.runtime.supervision import Work
+
+log = logging.getLogger(__name__)
+
+
+class Leadership:
+    """lease: the name of the Lease; None for a component that holds none. elected: whether only its holder works."""
+
+    def __init__(self, lease: str | None, *, elected: bool) -> None:
+        self.lease = lease
+        self.leading = asyncio.Event()
+        """Set while this replica does the work."""
+        self._elected = elected
+        self._holder: Holder | None = None
+        self._led: set[asyncio.Task[None]] = set()
+
+    def fence(self) -> None:
+        """Before each write: raises Fenced where this replica may not do it.
+
+        The Lease's age is looked at, not what was known of it: who was frozen knows nothing.
+        """
+        if self._elected and (self._holder is None or not self._holder.holds):
+            raise Fenced(f"lease {self.lease} is not held, so nothing is written")
+
+    def only_leading(self, work: Work) -> Work:
+        """The work, begun whenever this replica leads, and cut short when that ends."""
+
+        async def led() -> None:
+            while True:
+                await self.leading.wait()
+                task = asyncio.ensure_future(work())
+                self._led.add(task)
+                try:
+                    await asyncio.wait([task])
+                    if not task.cancelled():
+                        return task.result()
+                finally:
+                    self._led.discard(task)
+                    task.cancel()
+                    await asyncio.gather(task, return_exceptions=True)
+
+        return led
+
+    async def run(self, client: Client, *, namespace: str, identity: str) -> None:
+        """Stands for the Lease until cancelled. client: one that no fence holds back."""
+        if not self._elected:
+            self.leading.set()
+        if self.lease is None:
+            return
+        self._holder = Holder(client, name=self.lease, namespace=namespace, identity=identity)
+        while True:
+            await self._holder.take()
+            self.leading.set()
+            try:
+                await self._holder.keep()
+            except LeaseLost as error:
+                log.warning("%s; standing for it again", error)
+            if self._elected:
+                await self._stand_down()
+
+    async def _stand_down(self) -> None:
+        """Ends what was begun as leader: it goes by what was true then."""
+        self.leading.clear()
+        led = list(self._led)
+        for task in led:
+            task.cancel()
+        await asyncio.gather(*led, return_exceptions=True)

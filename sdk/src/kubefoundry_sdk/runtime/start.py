@@ -1,0 +1,68 @@
+"""What a start waits for: an API server that answers, lets us in, and serves the resources that are needed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+
+log = logging.getLogger(__name__)
+
+WAITS: Final = (0.5, 1.0, 2.0, 5.0)
+"""Seconds between a start's questions whether the API server is there."""
+
+SETTLES: Final = 30.0
+"""Seconds after which an API server that was not there means its refusals: one that has just started has not read its
+roles, accounts and CRDs yet."""
+
+
+class CannotStart(Exception):
+    """One readable line: what is missing and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class _NotThere:
+    """Why the API server is of no use yet. final: whether it will stay so, as far as it says."""
+
+    text: str
+    final: bool
+
+
+async def api_server(client: Client, needs: str, waiting_for: Callable[[str], None]) -> None:
+    """Until it is there. Raises CannotStart where it says that waiting is no use.
+
+    needs: the API version without which the component can do nothing. waiting_for: gets each reason to wait.
+    """
+    loop = asyncio.get_running_loop()
+    waited = 0
+    since: float | None = None
+    while (problem := await _not_there(client, needs)) is not None:
+        if problem.final and (since is None or loop.time() - since > SETTLES):
+            raise CannotStart(problem.text)
+        if not problem.final:
+            since = loop.time()
+        waiting_for(problem.text)
+        if waited in (0, 10) or waited % 100 == 99:
+            log.warning("%s; waiting for it", problem.text)
+        await asyncio.sleep(WAITS[min(waited, len(WAITS) - 1)])
+        waited += 1
+
+
+async def _not_there(client: Client, needs: str) -> _NotThere | None:
+    """One request that tells apart: no server, not let in, resources not installed. None where all is well."""
+    try:
+        await client.read(f"/apis/{needs}")
+    except Unreachable as error:
+        return _NotThere(f"the API server {client.server} does not answer: {error}", final=False)
+    except ApiError as error:
+        if error.not_found:
+            text = f"the API server does not serve {needs}: install KubeFoundry's CRDs first"
+            return _NotThere(text, final=True)
+        text = f"the API server refuses us: {error.message or error}"
+        return _NotThere(text, final=error.code == 401)
+    return None
