@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # A package is a folder with a pyproject.toml: nothing lists them a second time.
 PACKAGES := $(patsubst %/pyproject.toml,%,$(sort $(wildcard */pyproject.toml providers/*/pyproject.toml examples/*/pyproject.toml llamastack/*/pyproject.toml)))
-SOURCES := $(wildcard $(PACKAGES:%=%/src)) benchmarks examples/selector
+SOURCES := $(wildcard $(PACKAGES:%=%/src)) benchmarks examples/selector lint
 TESTS := tests $(wildcard $(PACKAGES:%=%/tests))
 empty :=
 export MYPYPATH := $(subst $(empty) ,:,$(wildcard $(PACKAGES:%=%/src)) tests)
@@ -77,7 +77,7 @@ lint: setup ## ruff, mypy --strict on sources and tests, import boundaries, the 
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(SOURCES) $(TESTS)
-	$(BIN)/lint-imports
+	$(BIN)/python lint/imports.py
 	$(BIN)/python docs/words.py
 
 behaviours: setup ## runs the tests of what is promised, and prints each promise with its outcome

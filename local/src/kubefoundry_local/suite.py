@@ -32,12 +32,9 @@ from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS
 COMPONENTS: Final = {
     "core": "core.yaml",
     "selector": "selector.yaml",
-    "kaito": "providers/kaito.yaml",
-    "dynamo": "providers/dynamo.yaml",
-    "kuberay": "providers/kuberay.yaml",
-    "direct": "providers/direct.yaml",
+    **{path.stem: f"providers/{path.name}" for path in sorted((ROOT / "manifests/providers").glob("*.yaml"))},
 }
-"""Component and its manifest under `manifests/`."""
+"""Component and its manifest under `manifests/`; a provider has the name of its file."""
 
 OPT_IN: Final = {"llamastack": "llamastack/llamastack.yaml"}
 """Components that an installation holds only where they are asked for; named, they are started like all others."""

@@ -26,7 +26,7 @@ def rendered(schema: Schema, settings: Settings | None = None, **fields: Any) ->
         "resources": {"gpu": {"count": 2}},
         **fields,
     }
-    return render(settings or Settings(), deployment(spec, "m", "models"), schema)
+    return render(deployment(spec, "m", "models"), schema, settings or Settings())
 
 
 def components(made: Rendered) -> list[dict[str, Any]]:

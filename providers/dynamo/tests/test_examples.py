@@ -39,7 +39,7 @@ LLAMA_70B = {
 
 
 def test_aggregated_on_0_7() -> None:
-    rendered = render(Settings(), deployment(LLAMA_8B, "llama-8b"), V0_7)
+    rendered = render(deployment(LLAMA_8B, "llama-8b"), V0_7, Settings())
 
     image = "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.7.1"
     assert rendered.main == {
@@ -84,7 +84,7 @@ def test_aggregated_on_0_7() -> None:
 
 
 def test_disaggregated_with_kv_routing_on_0_7() -> None:
-    services = render(Settings(), deployment(LLAMA_70B, "llama-70b-pd"), V0_7).main["spec"]["services"]
+    services = render(deployment(LLAMA_70B, "llama-70b-pd"), V0_7, Settings()).main["spec"]["services"]
 
     assert list(services) == ["Frontend", "VllmPrefillWorker", "VllmDecodeWorker"]
     assert services["Frontend"]["envs"] == [{"name": "DYN_ROUTER_MODE", "value": "kv"}]
@@ -114,7 +114,7 @@ def test_disaggregated_with_kv_routing_on_0_7() -> None:
 
 
 def test_disaggregated_on_v1beta1() -> None:
-    rendered = render(Settings(), deployment(LLAMA_70B, "llama-70b-pd"), V1_5)
+    rendered = render(deployment(LLAMA_70B, "llama-70b-pd"), V1_5, Settings())
 
     frontend, prefill, decode = rendered.main["spec"]["components"]
     assert rendered.main["apiVersion"] == "nvidia.com/v1beta1"

@@ -94,11 +94,11 @@ def with_value(spec: Mapping[str, Any], path: str, value: Any) -> Spec:
 
 
 def problems_with(schema: Schema, spec: Mapping[str, Any]) -> Sequence[str]:
-    return supports(Settings(), deployment(spec), schema)
+    return supports(deployment(spec), schema, Settings())
 
 
 def rendered_for(schema: Schema, spec: Mapping[str, Any]) -> Rendered:
-    return render(Settings(), deployment(spec), schema)
+    return render(deployment(spec), schema, Settings())
 
 
 def samples(row: Row, mode: str, engine: str) -> list[Sample]:

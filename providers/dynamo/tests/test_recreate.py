@@ -28,7 +28,7 @@ DISAGGREGATED: dict[str, Any] = {
 
 
 def rendered(spec: dict[str, Any], schema: Schema) -> Rendered:
-    return render(Settings(), deployment(spec, "m"), schema)
+    return render(deployment(spec, "m"), schema, Settings())
 
 
 @pytest.mark.parametrize("schema", [V1ALPHA1, V1BETA1], ids=lambda schema: schema.api_version)

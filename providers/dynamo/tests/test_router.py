@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_dynamo.overrides import DynamoOverrides
+from kubefoundry_dynamo.overrides import Overrides
 from kubefoundry_dynamo.render import render
 from kubefoundry_dynamo.settings import Settings
 from kubefoundry_sdk.provider.contract import Rendered, Schema
@@ -25,7 +25,7 @@ def rendered(overrides: dict[str, Any] | None, env: list[dict[str, Any]] | None 
         "provider": {"name": "dynamo", "overrides": overrides},
         "env": env or [],
     }
-    return render(Settings(), deployment(spec), V1_0)
+    return render(deployment(spec), V1_0, Settings())
 
 
 def told(rendered: Rendered) -> tuple[list[dict[str, Any]], list[str]]:
@@ -92,7 +92,7 @@ def test_a_variable_from_elsewhere_is_passed_on() -> None:
     ],
 )
 def test_wrong_types_are_named(overrides: dict[str, Any], field: str) -> None:
-    found = wrong_types(DynamoOverrides, overrides)
+    found = wrong_types(Overrides, overrides)
 
     assert found
     assert all(text.startswith(field) for text in found)
@@ -101,8 +101,8 @@ def test_wrong_types_are_named(overrides: dict[str, Any], field: str) -> None:
 def test_unknown_keys_are_named_at_every_depth() -> None:
     stated = {"routermode": "kv", "frontend": {"replicsa": 2, "resources": {"gpu": 1}}}
 
-    assert wrong_types(DynamoOverrides, stated) == []
-    assert unknown_keys(DynamoOverrides, stated) == [
+    assert wrong_types(Overrides, stated) == []
+    assert unknown_keys(Overrides, stated) == [
         "routermode",
         "frontend.replicsa",
         "frontend.resources.gpu",

@@ -30,7 +30,7 @@ def problems(
     schema: Schema | None = V1_2,
     settings: Settings | None = None,
 ) -> list[str]:
-    return supports(settings or Settings(), deployment(spec, name, namespace), schema)
+    return supports(deployment(spec, name, namespace), schema, settings or Settings())
 
 
 def test_plain_deployments_are_supported() -> None:

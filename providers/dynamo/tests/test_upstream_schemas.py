@@ -53,8 +53,8 @@ def refused(spec: dict[str, Any], crd: UpstreamCRD) -> list[str]:
     found = probe(crd.document)
     assert isinstance(found, Schema)
     asked = deployment(spec, "m", "models")
-    assert supports(Settings(), asked, found) == []
-    rendered = render(Settings(), asked, found)
+    assert supports(asked, found, Settings()) == []
+    rendered = render(asked, found, Settings())
     return violations(schema(crd, found.api_version.rpartition("/")[2]), rendered.main)
 
 

@@ -9,7 +9,7 @@ import pytest
 from kubefoundry_kaito.probe import ANY_MODEL, ENGINE_CONFIG, INSTANCE_TYPE_DEFAULT
 from kubefoundry_kaito.render import render
 from kubefoundry_kaito.settings import Settings
-from kubefoundry_kaito.supports import problems
+from kubefoundry_kaito.supports import supports
 from kubefoundry_sdk.provider.contract import Schema
 from support.corpus import deployment
 
@@ -38,7 +38,7 @@ OLDEST = Schema("kaito.sh/v1alpha1", frozenset({INSTANCE_TYPE_DEFAULT}))
     ],
 )
 def test_names(name: str, text: str | None) -> None:
-    assert problems(deployment(TEMPLATE, name), NEWEST, Settings()) == ([text] if text else [])
+    assert supports(deployment(TEMPLATE, name), NEWEST, Settings()) == ([text] if text else [])
 
 
 AUTO_NEEDS = (
@@ -50,7 +50,7 @@ AUTO_NEEDS = (
     ("spec", "flag"), [(TEMPLATE, "--kaito-cpu-instance-type"), (PRESET, "--kaito-gpu-instance-type")]
 )
 def test_nodes_that_kaito_makes_need_an_instance_type(spec: dict[str, Any], flag: str) -> None:
-    found = problems(deployment(spec), NEWEST, Settings(provisioning="auto"))
+    found = supports(deployment(spec), NEWEST, Settings(provisioning="auto"))
 
     assert found == [f"{AUTO_NEEDS}, or start the KAITO provider with {flag}"]
 
@@ -58,36 +58,36 @@ def test_nodes_that_kaito_makes_need_an_instance_type(spec: dict[str, Any], flag
 def test_an_old_kaito_would_buy_a_gpu_node_unless_nodes_are_named() -> None:
     by_name = {**TEMPLATE, "provider": {"name": "kaito", "overrides": {"preferredNodes": ["node-a"]}}}
 
-    assert problems(deployment(TEMPLATE), OLDEST, Settings()) == [
+    assert supports(deployment(TEMPLATE), OLDEST, Settings()) == [
         "KAITO before 0.8 takes existing nodes by name only: set provider.overrides.preferredNodes, or upgrade KAITO"
     ]
-    assert problems(deployment(by_name), OLDEST, Settings()) == []
+    assert supports(deployment(by_name), OLDEST, Settings()) == []
 
 
 def test_presets_of_the_oldest_kaito_need_not_be_vllm() -> None:
     settings = Settings(provisioning="auto", gpu_instance_type="gpu-1")
 
-    assert problems(deployment(PRESET), OLDEST, settings) == [
+    assert supports(deployment(PRESET), OLDEST, settings) == [
         "KAITO before 0.4.4 has no presets that are sure to be vLLM: upgrade KAITO, or set image"
     ]
 
 
 def test_without_a_crd_only_what_every_kaito_refuses_is_reported() -> None:
-    assert problems(deployment(PRESET), None, Settings()) == []
-    assert problems(deployment({**PRESET, "scaling": {"replicas": 3}}), None, Settings()) != []
+    assert supports(deployment(PRESET), None, Settings()) == []
+    assert supports(deployment({**PRESET, "scaling": {"replicas": 3}}), None, Settings()) != []
 
 
 def test_all_problems_are_reported_at_once() -> None:
     spec = {**PRESET, "scaling": {"replicas": 0}, "env": [{"name": "A", "value": "b"}]}
 
-    assert len(problems(deployment(spec, "a.b"), NEWEST, Settings())) == 3
+    assert len(supports(deployment(spec, "a.b"), NEWEST, Settings())) == 3
 
 
 @pytest.mark.parametrize("flag", ["max-model-len", "max_model_len"])
 def test_an_arg_may_repeat_a_field_but_not_contradict_it(flag: str) -> None:
     def found(value: str) -> list[str]:
         engine = {"type": "vllm", "contextLength": 8192, "args": {flag: value}}
-        return problems(deployment({**PRESET, "engine": engine}), NEWEST, Settings())
+        return supports(deployment({**PRESET, "engine": engine}), NEWEST, Settings())
 
     assert found("8192") == []
     assert found("4096") == [
@@ -106,9 +106,9 @@ AIKIT: dict[str, Any] = {
 def test_a_file_of_a_repository_is_for_llama_server() -> None:
     server = {**AIKIT, "provider": {"name": "kaito", "overrides": {"llamacppServer": "llama-server"}}}
 
-    (told,) = problems(deployment(AIKIT), NEWEST, Settings())
+    (told,) = supports(deployment(AIKIT), NEWEST, Settings())
     assert "names a file in one" in told
-    assert problems(deployment(server), NEWEST, Settings()) == []
+    assert supports(deployment(server), NEWEST, Settings()) == []
     (container,) = render(deployment(server), NEWEST, Settings()).main["inference"]["template"]["spec"][
         "containers"
     ]
@@ -128,4 +128,4 @@ def test_a_file_of_a_repository_is_for_llama_server() -> None:
 def test_labels_that_would_not_reach_the_pod(label: str, refused: bool) -> None:
     spec = {**PRESET, "image": "x:1", "podTemplate": {"metadata": {"labels": {label: "mine"}}}}
 
-    assert len(problems(deployment(spec), NEWEST, Settings())) == refused
+    assert len(supports(deployment(spec), NEWEST, Settings())) == refused

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 from kubefoundry_dynamo.engines import sglang, trtllm, vllm
 from kubefoundry_dynamo.engines.command_line import Role, Worker
-from kubefoundry_dynamo.overrides import ROUTER_MODE_ENV, DynamoOverrides, overrides_of, router_mode
+from kubefoundry_dynamo.overrides import ROUTER_MODE_ENV, Overrides, overrides_of, router_mode
 from kubefoundry_dynamo.versions import Runtime
 from kubefoundry_sdk import ComponentScaling, Deployment, GpuSpec, ModelDeploymentSpec
 from kubefoundry_sdk.api.fields import Quantity
@@ -111,9 +111,7 @@ def graph(deployment: Deployment, image: str, runtime: Runtime) -> Graph:
     )
 
 
-def _frontend(
-    spec: ModelDeploymentSpec, overrides: DynamoOverrides, image: str, mode: str | None
-) -> Component:
+def _frontend(spec: ModelDeploymentSpec, overrides: Overrides, image: str, mode: str | None) -> Component:
     """Without a command: the operator's own starts `dynamo.frontend` on port 8000 (sources §2.2)."""
     as_stated = mode is None or any(variable.get("name") == ROUTER_MODE_ENV for variable in spec.env)
     resources = overrides.frontend.resources

@@ -32,7 +32,7 @@ class FrontendOverrides(StrictModel):
     resources: FrontendResources = FrontendResources()
 
 
-class DynamoOverrides(StrictModel):
+class Overrides(StrictModel):
     runtime_version: Annotated[str, Field(pattern=r"^(0|[1-9]\d{0,3})(\.(0|[1-9]\d{0,3})){2}$")] | None = None
     """Dynamo version in the image, MAJOR.MINOR.PATCH, where its tag does not tell it."""
     router_mode: Literal["kv", "round-robin", "none"] | None = None
@@ -41,10 +41,10 @@ class DynamoOverrides(StrictModel):
     frontend: FrontendOverrides = FrontendOverrides()
 
 
-def overrides_of(spec: ModelDeploymentSpec) -> DynamoOverrides:
+def overrides_of(spec: ModelDeploymentSpec) -> Overrides:
     """Raises pydantic's ValidationError for wrong types."""
     stated = spec.provider.overrides if spec.provider else None
-    return DynamoOverrides.model_validate(stated or {})
+    return Overrides.model_validate(stated or {})
 
 
 def router_mode(spec: ModelDeploymentSpec) -> str | None:

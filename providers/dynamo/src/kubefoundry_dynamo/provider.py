@@ -9,7 +9,7 @@ from typing import Final
 
 from kubefoundry_dynamo import operator
 from kubefoundry_dynamo.observe import observe, workloads
-from kubefoundry_dynamo.overrides import DynamoOverrides
+from kubefoundry_dynamo.overrides import Overrides
 from kubefoundry_dynamo.probe import UPSTREAM, probe
 from kubefoundry_dynamo.recreate import recreate
 from kubefoundry_dynamo.render import render
@@ -67,11 +67,11 @@ def provider(settings: Settings) -> Provider:
         capabilities=CAPABILITIES,
         upstream=UPSTREAM,
         probe=probe,
-        supports=partial(supports, settings),
-        render=partial(render, settings),
+        supports=partial(supports, settings=settings),
+        render=partial(render, settings=settings),
         observe=observe,
         selection_rules=SELECTION_RULES,
-        overrides=DynamoOverrides,
+        overrides=Overrides,
         recreate=recreate,
         operator=Operator(
             operator.DEPLOYMENT,

@@ -13,8 +13,8 @@ from kubefoundry_sdk import Deployment, Rendered, Schema
 TRANSFORMERS = {"v1alpha1": v1alpha1.spec_of, "v1beta1": v1beta1.spec_of}
 
 
-def render(settings: Settings, deployment: Deployment, schema: Schema) -> Rendered:
-    image, runtime = image_and_runtime(settings, deployment, schema)
+def render(deployment: Deployment, schema: Schema, settings: Settings) -> Rendered:
+    image, runtime = image_and_runtime(deployment, schema, settings)
     transform = TRANSFORMERS[schema.api_version.rpartition("/")[2]]
     main = {
         "apiVersion": schema.api_version,
@@ -25,7 +25,7 @@ def render(settings: Settings, deployment: Deployment, schema: Schema) -> Render
     return Rendered(main, notes=_notes(deployment, image, runtime), image=image)
 
 
-def image_and_runtime(settings: Settings, deployment: Deployment, schema: Schema) -> tuple[str, Runtime]:
+def image_and_runtime(deployment: Deployment, schema: Schema, settings: Settings) -> tuple[str, Runtime]:
     """The image of all components, and the Dynamo version inside it."""
     line = release_line(schema)
     image = deployment.spec.image or settings.default_image(deployment.spec.engine.type or "", line)

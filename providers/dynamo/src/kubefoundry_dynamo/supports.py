@@ -31,14 +31,14 @@ ROLE_FLAGS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-def supports(settings: Settings, deployment: Deployment, schema: Schema | None) -> list[str]:
+def supports(deployment: Deployment, schema: Schema | None, settings: Settings) -> list[str]:
     """A sentence for each problem; those of one release line only where the schema is known."""
     spec = deployment.spec
     labels = pod_labels.problems(spec.pod_template.metadata.labels, "Dynamo", OWN_LABELS)
     problems = [*_name(deployment), *_engine_args(spec), *_router(spec), *_resources(spec), *labels]
     if schema is not None:
         problems += _name_on(release_line(schema), deployment)
-        problems += _runtime(settings, deployment, schema)
+        problems += _runtime(deployment, schema, settings)
     return problems
 
 
@@ -114,8 +114,8 @@ def _resources(spec: ModelDeploymentSpec) -> Iterator[str]:
             )
 
 
-def _runtime(settings: Settings, deployment: Deployment, schema: Schema) -> Iterator[str]:
-    image, runtime = image_and_runtime(settings, deployment, schema)
+def _runtime(deployment: Deployment, schema: Schema, settings: Settings) -> Iterator[str]:
+    image, runtime = image_and_runtime(deployment, schema, settings)
     if runtime.version < OLDEST_RUNTIME:
         yield (
             f"image {image} holds Dynamo {runtime.version}; the worker flags of versions before "

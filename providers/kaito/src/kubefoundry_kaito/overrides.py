@@ -15,7 +15,7 @@ from kubefoundry_sdk.api.modeldeployment import ApiModel
 LlamaCppServer = Literal["aikit", "llama-server"]
 
 
-class KaitoOverrides(ApiModel):
+class Overrides(ApiModel):
     instance_type: Annotated[str | None, Field(min_length=1)] = None
     """Instance type of the nodes that KAITO makes; required by it in mode `auto`."""
 
@@ -29,6 +29,6 @@ class KaitoOverrides(ApiModel):
     """
 
 
-def overrides_of(spec: ModelDeploymentSpec) -> KaitoOverrides:
+def overrides_of(spec: ModelDeploymentSpec) -> Overrides:
     """The typed overrides. Raises pydantic's ValidationError for wrong types, which the runtime reports first."""
-    return KaitoOverrides.model_validate((spec.provider.overrides if spec.provider else None) or {})
+    return Overrides.model_validate((spec.provider.overrides if spec.provider else None) or {})

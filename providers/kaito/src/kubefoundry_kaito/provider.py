@@ -7,12 +7,14 @@ from functools import partial
 from importlib.metadata import version
 from typing import Final
 
-from kubefoundry_kaito import operator, preset, render, supports
+from kubefoundry_kaito import operator, preset
 from kubefoundry_kaito.observe import observe
-from kubefoundry_kaito.overrides import KaitoOverrides
+from kubefoundry_kaito.overrides import Overrides
 from kubefoundry_kaito.probe import WORKSPACES, probe
 from kubefoundry_kaito.recreate import recreate
+from kubefoundry_kaito.render import render
 from kubefoundry_kaito.settings import PROVISIONING, Settings, from_arguments
+from kubefoundry_kaito.supports import supports
 from kubefoundry_sdk import Capabilities, Document, Operator, Pods, Provider, SelectionRule
 
 NAME: Final = "kaito"
@@ -70,11 +72,11 @@ def provider(settings: Settings) -> Provider:
         capabilities=CAPABILITIES,
         upstream=WORKSPACES,
         probe=probe,
-        supports=partial(supports.problems, settings=settings),
-        render=partial(render.render, settings=settings),
+        supports=partial(supports, settings=settings),
+        render=partial(render, settings=settings),
         observe=observe,
         selection_rules=SELECTION_RULES,
-        overrides=KaitoOverrides,
+        overrides=Overrides,
         recreate=recreate,
         documents=(CONFIG,),
         named_by_content=CONFIG_REFERENCE,

@@ -9,7 +9,7 @@ from kubefoundry_sdk import Deployment, Object, Rendered, Schema
 
 
 def render(deployment: Deployment, schema: Schema, settings: Settings) -> Rendered:
-    """The Workspace, and for a preset its ConfigMap. Called when `supports.problems` found none."""
+    """The Workspace, and for a preset its ConfigMap. Called when `supports` found none."""
     workspace: Object = {
         "apiVersion": schema.api_version,
         "kind": WORKSPACES.kind,

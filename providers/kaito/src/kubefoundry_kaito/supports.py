@@ -25,7 +25,7 @@ OWN_LABELS: Final = ("kaito.sh/",)
 NVIDIA_GPU: Final = "nvidia.com/gpu"
 
 
-def problems(deployment: Deployment, schema: Schema | None, settings: Settings) -> list[str]:
+def supports(deployment: Deployment, schema: Schema | None, settings: Settings) -> list[str]:
     """Everything in the way; empty when it can be rendered. Without a schema, what any KAITO would refuse.
 
     Engine, serving mode and CPU or GPU are not looked at: the provider's capabilities say those.

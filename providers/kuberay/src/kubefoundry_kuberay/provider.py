@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from importlib.metadata import version
 from typing import Final
 
@@ -65,8 +66,8 @@ def provider(settings: Settings) -> Provider:
         ),
         upstream=UpstreamKind("ray.io", "rayservices", "RayService"),
         probe=probe,
-        supports=lambda deployment, schema: supports(deployment, schema, settings),
-        render=lambda deployment, schema: render(deployment, schema, settings),
+        supports=partial(supports, settings=settings),
+        render=partial(render, settings=settings),
         observe=observe,
         overrides=Overrides,
         must_recreate=must_recreate,
