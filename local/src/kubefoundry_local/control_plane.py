@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[3]
 """The checkout: manifests, CRDs and devcluster lie there."""
@@ -70,13 +70,31 @@ class ControlPlane:
 
     def restart_api_server(self) -> None:
         """Ends kube-apiserver and waits until a new one answers at the same address; ours only."""
-        if self.process is None or self.process.stdout is None:
-            raise CannotRun("the API server of a cluster that is not ours is not restarted")
-        self.process.send_signal(signal.SIGHUP)
-        for line in self.process.stdout:
-            if line.startswith("{") and json.loads(line).get("event") == "apiserver-ready":
-                return
-        raise CannotRun("the control plane ended during the restart of its API server")
+        self._ask(signal.SIGHUP, "apiserver-ready")
+
+    def back_up_etcd(self, folder: Path) -> None:
+        """Copies etcd's data to the folder, which is made, while the API server is away; ours only."""
+        self._ask(signal.SIGUSR2, "apiserver-stopped")
+        shutil.copytree(self.kubeconfig.parent / "etcd", folder)
+        self.restart_api_server()
+
+    def restore_etcd(self, folder: Path) -> None:
+        """Starts the control plane again, at the same address and with the data of a backup; ours only."""
+        if self.process is None or self.binary is None:
+            raise CannotRun("the data of a cluster that is not ours are not replaced")
+        end(self.process)
+        data = self.kubeconfig.parent / "etcd"
+        shutil.rmtree(data)
+        shutil.copytree(folder, data)
+        log = _log(self.kubeconfig.parent)
+        self.process = _launch(self.binary, self.kubeconfig.parent, log, ["--keep-data"])
+        _until_told(self.process, "ready", log)
+
+    def _ask(self, number: signal.Signals, event: str) -> None:
+        if self.process is None:
+            raise CannotRun("the API server of a cluster that is not ours is not stopped")
+        self.process.send_signal(number)
+        _until_told(self.process, event, _log(self.kubeconfig.parent))
 
 
 def build() -> Path:
@@ -100,13 +118,39 @@ def control_plane(folder: Path, flags: Sequence[str] = ()) -> Iterator[ControlPl
 @contextmanager
 def own_control_plane(folder: Path, flags: Sequence[str] = ()) -> Iterator[ControlPlane]:
     """A control plane whose data lie in `folder`; it ends with the block."""
-    binary = build()
-    log = folder.with_name(f"{folder.name}.log")
-    with log.open("wb") as stderr:
-        process = subprocess.Popen(
-            # CRDs that are there before the controllers start are collected from the first second on; the garbage
-            # collector looks for new kinds every 30 s only.
-            [str(binary), "up", "--dir", str(folder), "--crds", str(ROOT / "crds"), *flags],
+    binary, log = build(), _log(folder)
+    # CRDs that are there before the controllers start are collected from the first second on; the garbage collector
+    # looks for new kinds every 30 s only.
+    process = _launch(binary, folder, log, ["--crds", str(ROOT / "crds"), *flags])
+    plane = None
+    try:
+        told = _until_told(process, "ready", log)
+        plane = ControlPlane(
+            Path(told["kubeconfig"]), told["server"], Path(told["auditLog"]), binary, process
+        )
+        yield plane
+    finally:
+        end(plane.process if plane and plane.process else process)
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    """Ends a control plane, which takes five seconds at most."""
+    process.terminate()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _log(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.log")
+
+
+def _launch(binary: Path, folder: Path, log: Path, flags: Sequence[str]) -> subprocess.Popen[str]:
+    with log.open("ab") as stderr:
+        return subprocess.Popen(
+            [str(binary), "up", "--dir", str(folder), *flags],
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,
@@ -115,15 +159,6 @@ def own_control_plane(folder: Path, flags: Sequence[str] = ()) -> Iterator[Contr
             # Go collects garbage at twice the live heap; here processors are scarcer than memory.
             env={"GOGC": "400", **os.environ},
         )
-    try:
-        yield _ready(process, binary, log)
-    finally:
-        process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
 
 
 def existing(kubeconfig: Path) -> ControlPlane:
@@ -143,13 +178,10 @@ def last_line(log: Path, besides: str = "") -> str:
     return said[-1] if said else "it said nothing"
 
 
-def _ready(process: subprocess.Popen[str], binary: Path, log: Path) -> ControlPlane:
+def _until_told(process: subprocess.Popen[str], event: str, log: Path) -> dict[str, Any]:
+    """What it says of an event, in a line of JSON. Raises CannotRun where it ends instead."""
     assert process.stdout is not None
-    # One JSON line when ready; end of file when it could not start.
     for line in process.stdout:
-        if line.startswith("{"):
-            told = json.loads(line)
-            return ControlPlane(
-                Path(told["kubeconfig"]), told["server"], Path(told["auditLog"]), binary, process
-            )
-    raise CannotRun(f"the control plane did not start: {last_line(log, 'devcluster: stopped')}")
+        if line.startswith("{") and (told := json.loads(line)).get("event") == event:
+            return dict(told)
+    raise CannotRun(f"the control plane ended: {last_line(log, 'devcluster: stopped')}")
