@@ -14,8 +14,9 @@ import pytest
 from cryptography import x509
 
 from kubefoundry_core.admission.application import application
-from kubefoundry_core.admission.listener import Listener, bind
+from kubefoundry_core.admission.listener import Listener
 from kubefoundry_core.certificates import SETTLE, Material, renewed
+from kubefoundry_sdk.runtime.listening import bind
 
 HOSTS = ("127.0.0.1",)
 

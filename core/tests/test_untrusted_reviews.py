@@ -23,10 +23,11 @@ from hypothesis import strategies as st
 
 from kubefoundry_core.admission import modeldeployments, providerconfigs
 from kubefoundry_core.admission.application import MAX_BODY, SMALL, WAITING, application
-from kubefoundry_core.admission.listener import Listener, bind, server_context
+from kubefoundry_core.admission.listener import Listener, server_context
 from kubefoundry_core.admission.reading import MOST, Judge, answered
 from kubefoundry_core.certificates import Material, renewed
 from kubefoundry_sdk.api.extent import DEPTH
+from kubefoundry_sdk.runtime.listening import bind
 
 JUDGES: dict[str, Judge] = {
     "/mutate": modeldeployments.mutate,

@@ -3,42 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from pathlib import Path
 
 import aiohttp
 import pytest
-import yaml
 
 from kubefoundry_core.admission.application import MAX_BODY
 from kubefoundry_core.admission.reading import MOST
-from kubefoundry_local.control_plane import ROOT
 from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
 from support.admission import BY_WEBHOOK
 from support.deployments import CPU, model_deployment
+from support.memory import limit, most_held
 
 pytestmark = pytest.mark.integration
 
 STORM = 12
-
-
-def memory_limit() -> int:
-    """Bytes that the manifest gives core."""
-    documents = yaml.safe_load_all((ROOT / "manifests" / "core.yaml").read_text())
-    [pod] = [it["spec"]["template"]["spec"] for it in documents if it["kind"] == "Deployment"]
-    found = re.fullmatch(r"(\d+)Mi", pod["containers"][0]["resources"]["limits"]["memory"])
-    assert found
-    return int(found[1]) * 1024 * 1024
-
-
-def most_memory(pid: int) -> int:
-    """Bytes that the process has held at most."""
-    found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
-    assert found
-    return int(found[1]) * 1024
 
 
 def costliest() -> bytes:
@@ -78,7 +59,7 @@ async def test_a_storm_of_the_largest_reviews(suite: Suite, api: Client, namespa
     assert set(answers) <= {200, 413, 503, None}
     assert 200 in answers
     assert core.running
-    assert most_memory(core.process.pid) < memory_limit()
+    assert most_held(core.process.pid) < limit("core")
 
 
 @pytest.mark.parametrize("depth", [1000, 5000])

@@ -9,11 +9,12 @@ import sys
 from prometheus_client import REGISTRY
 
 from kubefoundry_core.admission.application import application
-from kubefoundry_core.admission.listener import Listener, bind, server_context
+from kubefoundry_core.admission.listener import Listener, server_context
 from kubefoundry_core.certificate_keeper import CertificateKeeper
 from kubefoundry_core.controller import Controller
 from kubefoundry_core.metrics import Deployments
 from kubefoundry_sdk.runtime import options
+from kubefoundry_sdk.runtime.listening import bind
 from kubefoundry_sdk.runtime.process import Process, run
 
 PROGRAM = "kubefoundry-core"

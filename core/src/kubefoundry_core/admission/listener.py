@@ -19,24 +19,6 @@ GRACE: Final = 2.0
 """Seconds that reviews in flight get at the end, within the 5 that a stop may take (contract §6)."""
 
 
-def bind(port: int) -> socket.socket:
-    """A socket on all addresses, IPv4 and where there is one IPv6, that refuses connections until it listens.
-
-    port: 0 takes a free one. Raises OSError or OverflowError when it is taken or no port.
-    """
-    both = socket.has_dualstack_ipv6()
-    made = socket.socket(socket.AF_INET6 if both else socket.AF_INET)
-    try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if both:
-            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        made.bind(("", port))
-    except BaseException:
-        made.close()
-        raise
-    return made
-
-
 def server_context(client_authority: str = "") -> ssl.SSLContext:
     """What connections have to keep to.
 

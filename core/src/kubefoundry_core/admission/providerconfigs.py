@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from kubefoundry_core.admission.review import Request, Review, allowed, request_of
+from kubefoundry_core.admission.review import Malformed, Request, Review, allowed, request_of
 from kubefoundry_sdk.api import reasons
 from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.providerconfig import ProviderConfigSpec
@@ -42,8 +42,11 @@ def _warnings(request: Request) -> list[str]:
                 f"spec.capabilities.{field}: with {lack} this provider is never selected automatically"
             )
     stored = request.old or {}
-    rules = find((stored.get("status") or {}).get("conditions"), reasons.RULES_VALID) or {}
-    unchanged = (stored.get("spec") or {}).get("selectionRules") == raw.get("selectionRules")
+    try:
+        rules = find((stored.get("status") or {}).get("conditions"), reasons.RULES_VALID) or {}
+        unchanged = (stored.get("spec") or {}).get("selectionRules") == raw.get("selectionRules")
+    except (AttributeError, TypeError) as error:
+        raise Malformed(f"no InferenceProviderConfig as it is stored: {error!r}") from error
     if unchanged and rules.get("status") == "False":
         found.append(f"spec.selectionRules: {rules.get('message', '')}")
     return found

@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from kubefoundry_sdk.runtime.listening import bind
+
 Check = Callable[[], str | None]
 """None when all is well, else one line that says what is not."""
 
@@ -26,7 +28,11 @@ async def serve(*, health_port: int, metrics_port: int, healthy: Check, ready: C
         app.add_routes(handlers)
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
-        await web.TCPSite(runner, port=port).start()
+        try:
+            bound = bind(port)
+        except OSError as error:
+            raise OSError(error.errno, f"port {port}: {error.strerror}") from error
+        await web.SockSite(runner, bound).start()
         runners.append(runner)
     return runners
 

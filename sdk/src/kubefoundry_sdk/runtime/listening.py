@@ -1,0 +1,59 @@
+"""Ports that strangers reach: each holds so many connections and no more, so that they cost no process its memory.
+
+No HTTP server here counts what has not sent a request yet; a connection in its TLS handshake costs 65 KiB.
+"""
+
+from __future__ import annotations
+
+import gc
+import socket
+from collections import deque
+from contextlib import suppress
+from typing import Any, Final
+
+MOST: Final = 512
+"""Connections at a time: 32 MiB, while a busy API server opens 60 to a webhook, and three of them are many."""
+
+
+class Listening(socket.socket):
+    """Ends the oldest connection where one more would be too many: who holds them all keeps nobody out."""
+
+    def __init__(self, family: socket.AddressFamily, most: int) -> None:
+        super().__init__(family)
+        self._most = most
+        self._held: deque[socket.socket] = deque()
+        self._ended = 0
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        made, address = super().accept()
+        if len(self._held) >= self._most:
+            self._held = deque(held for held in self._held if held.fileno() >= 0)
+        while len(self._held) >= self._most:
+            with suppress(OSError):
+                # Its owner sees it end, and closes it.
+                self._held.popleft().shutdown(socket.SHUT_RDWR)
+            self._ended += 1
+            if self._ended % self._most == 0:
+                # asyncio leaves them in reference cycles, and the collector counts objects, not their TLS buffers.
+                gc.collect()
+        self._held.append(made)
+        return made, address
+
+
+def bind(port: int, *, most: int = MOST) -> Listening:
+    """A socket on all addresses, IPv4 and where there is one IPv6, that refuses connections until it listens.
+
+    port: 0 takes a free one. most: connections at a time. Raises OSError where it is taken, OverflowError where it is
+        not a port.
+    """
+    both = socket.has_dualstack_ipv6()
+    made = Listening(socket.AF_INET6 if both else socket.AF_INET, most)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if both:
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        made.bind(("", port))
+    except BaseException:
+        made.close()
+        raise
+    return made
