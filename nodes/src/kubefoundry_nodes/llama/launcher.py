@@ -46,7 +46,11 @@ def main() -> None:
     params = parsed(sys.argv)
     # All threads inherit this: the server's would end the process else.
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
-    server = xllamacpp.Server(params)
+    try:
+        server = xllamacpp.Server(params)
+    except RuntimeError:
+        # llama.cpp has said why.
+        sys.exit(1)
     signal.sigwait(ENDING)
     # Ends its threads.
     del server

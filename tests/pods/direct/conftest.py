@@ -1,0 +1,30 @@
+"""Provider direct, the selector and a simulated KAITO, beside the node; and a hub that has a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kubefoundry_local.suite import Suite
+from kubefoundry_nodes.kubelet import addresses
+from kubefoundry_nodes.kubelet.runner import Node
+from kubefoundry_nodes.llama import hub, image
+from kubefoundry_nodes.llama.hub import Hub
+from pods.direct.models import REPOSITORY
+from support.suites import install_crd
+from support.upstream import standin
+
+
+@pytest.fixture(scope="session")
+def models(suite: Suite, node: Node, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
+    """The hub; ModelDeployments of `models.py` are served from now on."""
+    node.add(image.image(tmp_path_factory.mktemp("llama") / "layer"))
+    install_crd(suite, standin("kaito").document)
+    suite.simulate("kaito", flags=["--speed", "10"])
+    suite.install("direct", environment={"KUBEFOUNDRY_DEFAULT_IMAGE": f"llamacpp={image.NAME}"})
+    suite.start("core", "selector", "kaito", "direct")
+    file: Path = image.model(tmp_path_factory.mktemp("model"))
+    with hub.serving(addresses.NODE, 0, REPOSITORY, file) as made:
+        yield made

@@ -1,0 +1,141 @@
+"""A model from its creation to its end: it answers, grows, changes, moves, and cuts no request meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kubefoundry_demo import load
+from kubefoundry_local.suite import Suite
+from kubefoundry_nodes.llama import image
+from kubefoundry_nodes.llama.hub import Hub
+from kubefoundry_sdk.api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, NAMESPACES, PODS, Kind
+from kubefoundry_sdk.cluster.client import Client
+from pods.direct.models import NAME, SERVED, created, endpoint, pods, running, tiny, words
+from support.waiting import phase, until, until_deployment
+from support.wishes import change_spec
+
+pytestmark = pytest.mark.integration
+
+CLAIMS = Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", built_in=True)
+
+
+async def test_it_answers_under_pod_security_restricted_and_goes(
+    api: Client, namespace: str, models: Hub
+) -> None:
+    restricted = {"pod-security.kubernetes.io/enforce": "restricted"}
+    change = [{"op": "add", "path": "/metadata/labels", "value": restricted}]
+    await api.json_patch(NAMESPACES, namespace, None, change, manager="test")
+
+    made = await created(api, tiny(namespace, models))
+
+    status = (await running(api, namespace))["status"]
+    assert status["endpoint"] == {"service": "m-server", "port": 8000}
+    listed = await api.read(f"{endpoint(namespace)}/v1/models")
+    assert [one["id"] for one in listed["data"]] == [SERVED]
+    answer = await words(api, namespace, max_tokens=5)
+    assert answer.count("data: {") >= 5
+    assert answer.endswith("data: [DONE]\n\n")
+
+    await api.delete(MODEL_DEPLOYMENTS, NAME, namespace, uid=made["metadata"]["uid"])
+    await until(api, MODEL_DEPLOYMENTS, NAME, namespace, lambda obj: obj is None)
+    assert await api.list(PODS, namespace) == ([], (await api.list(PODS, namespace))[1])
+
+
+async def test_no_request_fails_while_it_grows_changes_and_loses_a_pod(
+    suite: Suite, api: Client, namespace: str, models: Hub
+) -> None:
+    await created(api, tiny(namespace, models, drain=2))
+    await running(api, namespace)
+    async with load.asking(api, endpoint(namespace), SERVED) as count:
+        await asyncio.to_thread(suite.plane.kubectl, "scale", f"md/{NAME}", "-n", namespace, "--replicas=2")
+        await running(api, namespace, 2)
+
+        await change_spec(api, namespace, "/spec/engine/contextLength", 1024)
+        await running(api, namespace, 2)
+        listed = await api.read(f"{endpoint(namespace)}/v1/models")
+
+        leaves = (await pods(api, namespace))[0]["metadata"]
+        await api.delete(PODS, leaves["name"], namespace, uid=leaves["uid"])
+        await until(api, PODS, leaves["name"], namespace, lambda obj: obj is None)
+        await running(api, namespace, 2)
+    print(f"{count.sent} requests, {count.failed} failed")
+    assert not count.failures
+    assert count.sent > 20
+    assert listed["data"][0]["meta"]["n_ctx"] == 1024
+
+
+async def test_an_answer_that_is_being_written_is_finished_before_its_pod_ends(
+    api: Client, namespace: str, models: Hub
+) -> None:
+    await created(api, tiny(namespace, models, drain=10, engine={"contextLength": 2048}))
+    await running(api, namespace)
+    [pod] = await pods(api, namespace)
+    body = {
+        "model": SERVED,
+        "messages": [{"role": "user", "content": "ping"}],
+        "max_tokens": 1000,
+        "stream": True,
+    }
+    told: list[bytes] = []
+    # The end of the answer is a token like others: it is left out of the choice.
+    body["logit_bias"] = [[2, False]]
+    async for line in api.lines(f"{endpoint(namespace)}/v1/chat/completions", body):
+        if not told:
+            await api.delete(PODS, pod["metadata"]["name"], namespace, uid=pod["metadata"]["uid"])
+        told.append(line)
+
+    assert sum(line.startswith(b"data: {") for line in told) >= 1000
+    assert told[-2] == b"data: [DONE]\n"
+
+
+async def test_weights_in_a_claim_are_fetched_once(api: Client, namespace: str, models: Hub) -> None:
+    claim = {
+        "apiVersion": CLAIMS.api_version,
+        "kind": CLAIMS.kind,
+        "metadata": {"name": "weights", "namespace": namespace},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    await api.create(CLAIMS, claim, manager="test")
+    before = models.downloads
+    await created(api, tiny(namespace, models, overrides={"cacheClaim": "weights"}))
+    await running(api, namespace)
+    assert models.downloads == before + 1
+
+    await change_spec(api, namespace, "/spec/engine/contextLength", 1024)
+    await running(api, namespace)
+
+    assert models.downloads == before + 1
+
+
+async def test_it_moves_to_another_provider_and_back(api: Client, namespace: str, models: Hub) -> None:
+    # what KAITO's simulated pods serve answers nobody
+    await created(api, tiny(namespace, models, verify="false", image=image.NAME))
+    await running(api, namespace)
+
+    # AIKit, which KAITO runs by itself, takes no such file
+    await change_spec(api, namespace, "/spec/provider", {"name": "kaito"})
+    await until_deployment(api, NAME, namespace, lambda obj: "cannot take over" in obj["status"]["message"])
+    assert "data: {" in await words(api, namespace, max_tokens=1)
+
+    runner = {"name": "kaito", "overrides": {"llamacppServer": "llama-server"}}
+    await change_spec(api, namespace, "/spec/provider", runner)
+    await until_deployment(
+        api,
+        NAME,
+        namespace,
+        lambda obj: phase(obj) == "Running" and obj["status"]["provider"]["resourceKind"] == "Workspace",
+    )
+    assert await pods(api, namespace) == []
+    assert (await api.list(DEPLOYMENTS, namespace))[0] == []
+
+    back = {"name": "direct", "overrides": {"drainSeconds": 0}}
+    await change_spec(api, namespace, "/spec/provider", back)
+    await until_deployment(
+        api,
+        NAME,
+        namespace,
+        lambda obj: phase(obj) == "Running" and obj["status"]["provider"]["resourceKind"] == "Deployment",
+    )
+    assert "data: {" in await words(api, namespace, max_tokens=1)
