@@ -9,11 +9,15 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kubefoundry_direct import provider as direct
 from kubefoundry_sdk.api import validation
 from kubefoundry_sdk.api.reasons import REASONS
+from kubefoundry_sdk.provider.reconcile.compatibility import check
+from support.corpus import deployment
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
+QUICKSTART = ROOT / "examples" / "quickstart"
 
 
 def test_the_field_references_are_those_of_the_crds() -> None:
@@ -63,11 +67,20 @@ def test_links_lead_somewhere(document: Path) -> None:
     assert [target for target in targets if not (document.parent / target).exists()] == []
 
 
-def test_the_model_deployment_of_the_readme_is_valid() -> None:
+def test_the_model_deployment_of_the_readme_is_the_quickstarts() -> None:
     [text] = re.findall(r"^```yaml\n(.*?)^```$", (ROOT / "README.md").read_text(), flags=re.M | re.S)
 
-    assert text == (ROOT / "examples" / "llama-8b.yaml").read_text(), "what is shown is not what is applied"
-    assert list(validation.validate(yaml.safe_load(text)["spec"])) == []
+    assert text == (QUICKSTART / "qwen-small.yaml").read_text(), "what is shown is not what is applied"
+
+
+@pytest.mark.parametrize("file", sorted(QUICKSTART.glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_quickstart_shows_what_it_applies_and_direct_takes_it(file: Path) -> None:
+    text = file.read_text()
+    spec = yaml.safe_load(text)["spec"]
+
+    assert f"```yaml\n{text}```" in (DOCS / "quickstart.md").read_text()
+    assert list(validation.validate(spec)) == []
+    assert check(direct.with_defaults(), deployment(spec, file.stem), None).problems == ()
 
 
 def test_the_architecture_names_files_that_are_there() -> None:

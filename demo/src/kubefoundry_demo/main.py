@@ -59,14 +59,13 @@ All of it stays up until Ctrl-C. In another terminal:
   kubectl delete md gemma-cpu -n {namespace}
 {answering}
 md: ModelDeployments, ipc: the providers (InferenceProviderConfigs).
-Logs of the processes: {logs}
+Logs of the processes: {logs}{pod_logs}
 """
 
 
 ANSWERING: Final = f"""
   alias kubefoundry={Path(sys.executable).with_name("kubefoundry")}
   kubefoundry chat {answer.NAME} "What is a pod?" -n {examples.NAMESPACE}
-  kubefoundry logs {answer.NAME} -n {examples.NAMESPACE}
   kubectl scale md {answer.NAME} -n {examples.NAMESPACE} --replicas=3
   kubectl proxy --port=8001 &
   curl localhost:8001/api/v1/namespaces/{examples.NAMESPACE}/services/{answer.SERVICE}:8000/proxy/v1/models
@@ -213,6 +212,7 @@ def stay(plane: ControlPlane, logs: Path, kubeconfig: Path | None = None) -> Non
         alias=own,
         namespace=examples.NAMESPACE,
         answering=ANSWERING if kubeconfig else "",
+        pod_logs=f"\nLogs of the model's pods: {kubeconfig.with_name('node') / 'logs'}" if kubeconfig else "",
         logs=logs,
     )
     try:

@@ -17,7 +17,13 @@ from kubefoundry_sdk.api.kinds import Object
     "-f", "--file", required=True, metavar="FILE", help="A ModelDeployment; - reads standard input."
 )
 @click.option("--provider", "name", metavar="NAME", help="A provider, or all. Default: spec.provider.name.")
-@click.option("--crd", "crds", multiple=True, required=True, metavar="FILE", help="CRD of the upstream kind.")
+@click.option(
+    "--crd",
+    "crds",
+    multiple=True,
+    metavar="FILE",
+    help="CRD of the upstream kind; one of Kubernetes needs none.",
+)
 @click.option("--set", "edits", multiple=True, metavar="PATH=VALUE", help="Edit a field of the spec first.")
 @output.option("yaml", "json")
 def command(file: str, name: str | None, crds: tuple[str, ...], edits: tuple[str, ...], form: str) -> None:

@@ -50,6 +50,11 @@ def build(arguments: Namespace) -> Provider:
     return provider(from_arguments(arguments))
 
 
+def with_defaults() -> Provider:
+    """The provider as it is when no flag is set: what the command line renders and explains with."""
+    return provider(Settings())
+
+
 def provider(settings: Settings) -> Provider:
     """The provider, ready for the SDK's runtime."""
     return Provider(
