@@ -15,7 +15,7 @@ export MYPYPATH := $(subst $(empty) ,:,$(wildcard $(PACKAGES:%=%/src)) tests)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-upstream test-pods test-operators chaos test-go test-ray lint behaviours accept-llamastack mutations bench crds manifests docs lock clean
+.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-upstream test-pods llamastack-releases test-operators chaos test-go test-ray lint behaviours accept-llamastack mutations bench crds manifests docs lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 26
@@ -55,6 +55,12 @@ test-upstream: setup ## rendered objects against the real upstream CRDs of ../sh
 
 test-pods: setup ## LlamaStackDistributions with a real llama-stack in real pods; root
 	tests/pods/run
+
+llamastack-releases: setup ## writes docs/llamastack/releases.md: each release of llama-stack in a real pod; root; some minutes
+	nodes/inside
+	@devcluster/build > /dev/null
+	PYTHONPATH=tests $(BIN)/python -m pods.images.releases
+	PYTHONPATH=tests nodes/inside $(BIN)/python -m pods.releases
 
 test-operators: setup ## the real KubeRay operator on simulated nodes; root; not part of `make test`
 	tests/operators/run

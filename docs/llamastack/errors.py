@@ -131,6 +131,7 @@ EXAMPLES: Final[dict[Code, tuple[Origin, str, dict[str, Any]]]] = {
         "llama_stack_api: ModuleNotFoundError: No module named 'llama_stack_api'",
         {},
     ),
+    Code.ServerTooOld: (SERVER, "the distribution image has llama_stack 0.2.12", {}),
     Code.ServerBroken: (
         SERVER,
         "llama_stack_api: ImportError: cannot import name 'validate_core_schema' from 'pydantic_core'",

@@ -45,7 +45,7 @@ def test_every_section_takes_providers() -> None:
 
     assert list(sections) == [
         *("inference", "safety", "agents", "vectorIo", "datasetIo", "scoring", "eval"),
-        *("toolRuntime", "postTraining"),
+        *("toolRuntime", "postTraining", "responses", "batches", "files", "fileProcessors"),
     ]
     for section in sections.values():
         item = section["items"]

@@ -163,6 +163,23 @@ def test_a_record_that_is_not_what_stands_is_not_believed(make: Make) -> None:
             assert decided.record == first.record
 
 
+def test_a_take_over_adds_no_probes_and_the_next_change_does(make: Make) -> None:
+    """Another pod template would be another generation, and replace the pods."""
+    cr = make()
+    theirs = copy.deepcopy(workload.decide(cr, FOUND, Settings(), "inputs", None, None).body)
+    [container] = theirs["spec"]["template"]["spec"]["containers"]
+    for probe in workload.PROBES:
+        del container[probe]
+    live = applied(theirs)
+
+    taken = workload.decide(cr, FOUND, Settings(), "inputs", live, None)
+    changed = workload.decide(cr, FOUND, Settings(), "others", live, taken.record)
+
+    assert taken.body["spec"]["template"] == theirs["spec"]["template"]
+    [after] = changed.body["spec"]["template"]["spec"]["containers"]
+    assert set(after) - set(container) == set(workload.PROBES)
+
+
 def test_a_record_is_read_as_it_was_written(make: Make) -> None:
     record = workload.Record({"spec": {"a": 2**53 + 1}}, "inputs", adopted=True)
 

@@ -48,7 +48,7 @@ def test_one_a_provider_in_the_order_of_sections_and_lists(make: Make) -> None:
     made = pod(make(externalProviders=wish))["initContainers"]
 
     expected = [f"{letter}-{section.lower()}" for section in SECTIONS for letter in "ba"]
-    assert len(expected) == 18
+    assert len(expected) == 26
     assert names(made) == [
         *(f"external-provider-{provider_id}" for provider_id in expected),
         "extract-distribution-config",

@@ -109,7 +109,7 @@ def test_what_follows_preflight(make: Make, given: dict[str, Any], last: str) ->
 def test_the_probe_covers_preflight_and_five_minutes(make: Make, number: int) -> None:
     providers = [{"providerId": f"p{index}", "image": "i"} for index in range(number)]
 
-    probe = server.startup_probe(make(externalProviders={"inference": providers}))
+    probe = server.probes(make(externalProviders={"inference": providers}))["startupProbe"]
 
     assert probe["failureThreshold"] * probe["periodSeconds"] >= 300 + server.PREFLIGHT_SECONDS
 

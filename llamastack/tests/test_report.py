@@ -11,7 +11,7 @@ import pytest
 from kubefoundry_llamastack import reasons, report
 from kubefoundry_llamastack.model_deployments import Resolved
 from kubefoundry_llamastack.render.request import Distribution
-from kubefoundry_llamastack.report import Obstacle, Seen
+from kubefoundry_llamastack.report import Answer, Obstacle, Seen
 
 Make = Callable[..., Distribution]
 Object = dict[str, Any]
@@ -187,6 +187,35 @@ def test_what_overrides_the_distribution_s_own_is_reported(make: Make) -> None:
     [told] = [item for item in status["conditions"] if item["type"] == reasons.PROVIDERS_READY]
     assert told["status"] == "True"
     assert warning in told["message"]
+
+
+@pytest.mark.accept("FR-026")
+@pytest.mark.parametrize(
+    ("api", "running", "warned"),
+    [
+        ("inference", "remote::later", True),
+        ("inference", "remote::echo", False),
+        # another provider of the distribution's own, by chance of the same id
+        ("safety", "inline::other", False),
+    ],
+    ids=["another type", "the same", "another API"],
+)
+def test_a_type_that_differs_at_run_time_is_reported(
+    make: Make, api: str, running: str, warned: bool
+) -> None:
+    facts = {"package": "acme-echo", "version": "1.0.0", "providerType": "remote::echo", "warnings": []}
+    one = pod(terminated={"exitCode": 0, "message": json.dumps(facts)})
+    one["status"]["containerStatuses"] = [{"name": "llama-stack", "state": {"running": {}}, "ready": True}]
+    listed = {"api": api, "provider_id": "echo", "provider_type": running, "config": {}}
+    cr = make(externalProviders=PROVIDERS)
+
+    status = report.status(Seen(cr, live(1, 1, minimum=True), pods=[one], answer=Answer([listed])), {}, NOW)
+
+    [found] = [item for item in status["conditions"] if item["type"] == reasons.PROVIDERS_READY]
+    assert found["status"] == "True"
+    assert (
+        "WARNING: provider 'echo' says at run time that its type is remote::later" in found["message"]
+    ) is warned
 
 
 def refused_set(replicas: int = 1) -> Object:

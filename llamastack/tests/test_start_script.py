@@ -25,7 +25,11 @@ HARD = "$(HOME) `id` ' \" $$ \\ *"
 @pytest.fixture
 def programs(tmp_path: Path) -> Path:
     """A folder with python3, llama and run."""
-    for name in ("python3", "llama", "run"):
+    return written(tmp_path, "python3", "llama", "run")
+
+
+def written(tmp_path: Path, *names: str) -> Path:
+    for name in names:
         path = tmp_path / name
         path.write_text(NOTES + '[ "$2" = preflight ] && exit "$CODE"\nexit 0\n')
         path.chmod(0o755)
@@ -75,3 +79,14 @@ def test_then_the_server_starts_from_the_effective_configuration(
     ended, [_, second] = started(programs, make(externalProviders={"inference": [ECHO]}, **given), 0)
 
     assert (ended, second) == (0, f"{call} {tool.EFFECTIVE}")
+
+
+@pytest.mark.parametrize("given", [{}, {"workers": 2}], ids=["one worker", "two workers"])
+def test_ogx_starts_without_its_own_command(make: Make, tmp_path: Path, given: dict[str, Any]) -> None:
+    """It refuses to serve without TLS."""
+    programs = written(tmp_path, "python3", "ogx")
+
+    ended, [_, second] = started(programs, make(externalProviders={"inference": [ECHO]}, **given), 0)
+
+    assert ended == 0
+    assert second.startswith("python3 <-m> <uvicorn> <ogx.core.server.server:create_app> <--factory> ")

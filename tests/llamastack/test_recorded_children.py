@@ -43,6 +43,7 @@ KINDS: Final[dict[str, Kind]] = {
 DIFFERENCES: Final = (
     ("Deployment", r"spec\.template\.metadata\.annotations\.configmap\.hash/(user-config|ca-bundle)"),
     ("Deployment", r"spec\.template\.spec\.containers\[llama-stack\]\.command\[?.*"),
+    ("Deployment", r"spec\.template\.spec\.containers\[[a-z-]+\]\.(readiness|liveness)Probe"),
     ("PodDisruptionBudget|HorizontalPodAutoscaler", r"metadata\.labels\.app\.kubernetes\.io/instance"),
     ("NetworkPolicy", r"spec\.ingress\[0\]\.from\[1\]\..*kubernetes\.io/metadata\.name"),
 )

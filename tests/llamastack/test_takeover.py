@@ -121,6 +121,9 @@ async def test_a_take_over_replaces_no_pod_and_later_edits_clean_up(api: Client,
     [container] = cleaned["spec"]["template"]["spec"]["containers"]
     assert "A_FIRST" not in {item["name"] for item in container["env"]}
     assert "args" not in container
+    assert {"readinessProbe", "livenessProbe"} <= set(container), (
+        "what a take-over leaves out comes with a change"
+    )
 
 
 def without_env(cr: Object) -> None:

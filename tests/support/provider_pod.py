@@ -97,10 +97,10 @@ class Pod:
         self.places.base_config.parent.mkdir(parents=True, exist_ok=True)
         self.places.base_config.write_text(text)
 
-    def merge(self, *models: Mapping[str, Any]) -> Ended:
+    def merge(self, *models: Mapping[str, Any], env: Mapping[str, str] | None = None) -> Ended:
         providers = [{"providerId": one, "image": image} for one, image in self.images.items()]
         value = {"image": "distribution:1", "container": "merge-config", "providers": providers}
-        return self.command("merge-config", {**value, "modelDeployments": list(models)})
+        return self.command("merge-config", {**value, "modelDeployments": list(models)}, env=env)
 
     def tree(self) -> str:
         """One hash over path, mode and bytes of everything on the shared volume."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from kubefoundry_llamastack.reasons import condition
 from kubefoundry_llamastack.render.request import Distribution
 from kubefoundry_sdk.api.conditions import Condition, find
 from kubefoundry_sdk.api.kinds import Object
+from llamastack_providers import apis
 
 DUPLICATE = "DuplicateProviderId"
 PARTS = {
@@ -157,9 +158,25 @@ def _providers(seen: Seen, rows: list[Object], problem: Problem | None) -> list[
         text = f"Waiting for {', '.join(waiting)}" if waiting else "Waiting for preflight and the server"
         return [condition(type_, False, "ProvidersPending", text, generation=generation)]
     text = f"{len(rows)} of {len(rows)} external providers are installed"
-    if warnings := pods.merge_warnings(seen.pods):
-        text = f"{text}\n{warnings}"
+    text = "\n".join([text, *filter(None, [pods.merge_warnings(seen.pods)]), *_mismatches(seen)])
     return [condition(type_, True, "ProvidersReady", text, generation=generation)]
+
+
+def _mismatches(seen: Seen) -> Iterator[str]:
+    """A warning for each provider whose type the server lists otherwise than the image's metadata states it."""
+    stated = pods.provider_types(seen.cr, seen.pods)
+    for item in (seen.answer.providers if seen.answer else None) or ():
+        written, running = stated.get(item["provider_id"]), item["provider_type"]
+        if written and (item["api"], item["provider_id"]) in _placed(seen.cr) and written != running:
+            yield (
+                f"WARNING: provider '{item['provider_id']}' says at run time that its type is {running}, and its "
+                f"image's metadata says {written}; the server uses {running}: correct lls-provider-spec.yaml"
+            )
+
+
+def _placed(cr: Distribution) -> set[tuple[str, str]]:
+    """llama-stack's API and the id of each external provider."""
+    return {(apis.run_name(section) or section, item.provider_id) for section, item in cr.spec.providers()}
 
 
 def _serves(cr: Distribution, pod: Object) -> bool:

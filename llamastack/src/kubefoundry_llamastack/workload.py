@@ -34,6 +34,9 @@ from kubefoundry_sdk.api.managed_fields import owned
 RECORD: Final = "-applied"
 """What follows a CR's name in that of the ConfigMap with its record."""
 
+PROBES: Final = ("readinessProbe", "livenessProbe")
+"""Of the server's container, that the existing operator does not make: they come with the next change of the pods."""
+
 NOT_IN_TEMPLATE: Final = ("podDisruptionBudget", "autoscaling")
 """Parts of spec.server that no pod template depends on."""
 
@@ -195,8 +198,8 @@ def tool_of(template: Object) -> str:
 
 
 def _adopt(cr: Distribution, body: Object, live: Object, known: Before) -> None:
-    """What the existing operator made from the same CR in other words stays in its words: its start script, and its
-    marks, which are resource versions instead of digests."""
+    """What the existing operator made from the same CR in other words stays in its words: its start script, its
+    marks, which are resource versions instead of digests, and a server without the probes that it does not make."""
     template, standing = body["spec"]["template"], live["spec"]["template"]
     wanted = template["metadata"].get("annotations", {})
     before = standing["metadata"].get("annotations") or {}
@@ -216,16 +219,17 @@ def _adopt(cr: Distribution, body: Object, live: Object, known: Before) -> None:
     if not wanted:
         template["metadata"].pop("annotations", None)
     given = cr.spec.server.container_spec
-    if user_config and not cr.extended and not given.command:
-        [container] = template["spec"]["containers"]
-        for other in standing["spec"].get("containers") or ():
-            command = other.get("command") or []
-            if (
-                other.get("name") == container["name"]
-                and command[:2] == ["/bin/sh", "-c"]
-                and len(command) == 3
-            ):
-                container["command"] = command
+    [container] = template["spec"]["containers"]
+    for other in standing["spec"].get("containers") or ():
+        if other.get("name") != container["name"]:
+            continue
+        for probe in PROBES:
+            if probe not in other:
+                del container[probe]
+        command = other.get("command") or []
+        script = command[:2] == ["/bin/sh", "-c"] and len(command) == 3
+        if script and user_config and not cr.extended and not given.command:
+            container["command"] = command
 
 
 def _replicas(cr: Distribution, body: Object, live: Object | None) -> None:

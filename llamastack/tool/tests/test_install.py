@@ -39,7 +39,12 @@ def test_packages_and_metadata_are_where_the_design_has_them(pod: Pod, tmp_path:
 def test_success_tells_package_and_version(pod: Pod, tmp_path: Path) -> None:
     ended = pod.install(image(tmp_path / "echo", version="1.4.0"), "my-echo")
 
-    assert json.loads(ended.message) == {"package": "acme-echo", "version": "1.4.0", "warnings": []}
+    assert json.loads(ended.message) == {
+        "package": "acme-echo",
+        "version": "1.4.0",
+        "providerType": "remote::acme-echo",
+        "warnings": [],
+    }
 
 
 def test_a_configuration_that_is_absent_stays_absent(pod: Pod, tmp_path: Path) -> None:

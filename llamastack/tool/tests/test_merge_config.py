@@ -53,6 +53,20 @@ def installed(once: Pod, tmp_path: Path) -> Pod:
     return once.copied(tmp_path / "copy")
 
 
+@pytest.mark.accept("NFR-004")
+def test_a_package_of_the_distribution_that_is_replaced_is_in_the_pods_status(installed: Pod) -> None:
+    """Preflight writes it to the log, too; a server that runs leaves no termination message."""
+    about = installed.root / "image" / "acme_echo-0.5.dist-info" / "METADATA"
+    about.parent.mkdir(parents=True)
+    about.write_text("Metadata-Version: 2.1\nName: acme-echo\nVersion: 0.5\n")
+    installed.base(BASE)
+
+    ended = installed.merge(env={"PYTHONPATH": str(about.parent.parent)})
+
+    assert ended.code == 0, ended.log
+    assert any(one.startswith("shadows-base: acme-echo") for one in json.loads(ended.message)["warnings"])
+
+
 @pytest.mark.accept("FR-017", "FR-018", "FR-019", "FR-021", "FR-022", "US1-2", "US2-1")
 def test_merged(installed: Pod) -> None:
     installed.base(BASE)

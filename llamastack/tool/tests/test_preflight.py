@@ -256,6 +256,21 @@ def test_a_distribution_without_llama_stack(tmp_path: Path, tool: Path) -> None:
     assert "Image: distribution:1" in ended.message
 
 
+def test_a_release_that_loads_no_providers_is_refused_by_name(server: Server) -> None:
+    """Before any provider runs: one that is right would be blamed for what the release cannot do."""
+    server.distributed("llama_stack", "0.2.12")
+    with (server.root / "site" / "llama_stack_api.py").open("a") as file:
+        file.write('ProviderSpec.model_fields = {"api": None, "provider_type": None, "config_class": None}\n')
+
+    ended = server.preflight()
+
+    assert ended.code == 1, ended.log
+    assert "Code: ServerTooOld" in ended.message
+    assert "llama_stack 0.2.12" in ended.message
+    assert "0.2.16 or newer" in ended.message
+    assert "Loading provider" not in ended.log
+
+
 def test_the_tools_own_packages_are_not_what_providers_see(server: Server) -> None:
     where = "import yaml\nassert 'pyz' not in yaml.__file__, yaml.__file__\n"
     server.provide(changed(provider=where + str(GOOD["acme_echo/provider.py"])))

@@ -17,15 +17,16 @@ LOCK: Final = environment.LOCKS / "llama-stack.txt"
 def image(folder: Path) -> Image:
     """With a run.yaml where Open Data Hub's images have it. folder: for a layer of its own."""
     own = layer.write(folder, {f"{HOME}/run.yaml": (Path(__file__).parent / "run.yaml").read_bytes()})
-    return _image(NAME, environment.layer(LOCK, HOME), own)
+    return of(NAME, environment.layer(LOCK, HOME), own)
 
 
 def bare() -> Image:
     """The same without any configuration."""
-    return _image(BARE, environment.layer(LOCK, HOME))
+    return of(BARE, environment.layer(LOCK, HOME))
 
 
-def _image(name: str, *layers: Path) -> Image:
+def of(name: str, *layers: Path) -> Image:
+    """An image of these layers, with its environment at HOME."""
     # HOME is the root, as in upstream's images: state goes to /.llama, where the operator mounts the storage
     env = {"PATH": f"{HOME}/bin:/usr/local/bin:/usr/bin:/bin", "HOME": "/"}
     return Image(name, layers, env=env, user=1001)

@@ -55,10 +55,13 @@ class Chain:
     def merge(self) -> Ended:
         """extract-config and merge-config."""
         providers = [{"providerId": one, "image": image} for one, image in self.images.items()]
-        extracted = self._run("extract-config", self.distribution, {"container": EXTRACT})
+        extracted = self.extract()
         if extracted.code:
             return extracted
         return self._run("merge-config", self.distribution, {"container": MERGE, "providers": providers})
+
+    def extract(self, **env: str) -> Ended:
+        return self._run("extract-config", self.distribution, {"container": EXTRACT}, env)
 
     def preflight(self, *, seconds: int = 60, **env: str) -> Ended:
         about = {"container": "llama-stack", "seconds": seconds}

@@ -209,6 +209,18 @@ class ExternalProviders(ApiModel):
     post_training: Providers = Field(default_factory=list)
     """Providers of the API post_training."""
 
+    responses: Providers = Field(default_factory=list)
+    """Providers of the API responses."""
+
+    batches: Providers = Field(default_factory=list)
+    """Providers of the API batches."""
+
+    files: Providers = Field(default_factory=list)
+    """Providers of the API files."""
+
+    file_processors: Providers = Field(default_factory=list)
+    """Providers of the API file_processors."""
+
 
 class ModelDeploymentRef(ApiModel):
     """A ModelDeployment of this namespace that serves as an inference provider."""

@@ -29,6 +29,7 @@ class Said:
     image_id: str = ""
     package: str = ""
     version: str = ""
+    provider_type: str = ""
 
 
 def status_of(pod: Mapping[str, Any], container: str) -> Mapping[str, Any] | None:
@@ -88,6 +89,7 @@ def read(status: Mapping[str, Any] | None, place: Place) -> Said:
             image_id=image_id,
             package=facts.get("package", ""),
             version=facts.get("version", ""),
+            provider_type=facts.get("providerType", ""),
         )
     return Said("Pending", message="Waiting for the container to start", image_id=image_id)
 
@@ -174,7 +176,11 @@ def _facts(text: str) -> dict[str, str]:
     if not isinstance(value, dict):
         return {}
     # whatever a container wrote: what is no text is not shown
-    facts = {key: told for key in ("package", "version") if isinstance(told := value.get(key), str) and told}
+    facts = {
+        key: told
+        for key in ("package", "version", "providerType")
+        if isinstance(told := value.get(key), str) and told
+    }
     warnings = value.get("warnings")
     said = [text for text in warnings if isinstance(text, str)] if isinstance(warnings, list) else []
     if said:

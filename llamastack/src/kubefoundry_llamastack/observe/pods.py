@@ -109,6 +109,17 @@ def _install(pod: Object, container: str, image: str) -> Said:
     return found
 
 
+def provider_types(cr: Distribution, pods: Iterable[Object]) -> dict[str, str]:
+    """The type that each image's metadata states, by provider id, as far as one of the pods has installed it."""
+    stated: dict[str, str] = {}
+    for pod in pods:
+        for _, item in cr.spec.providers():
+            container = containers.status_of(pod, f"{INSTALL}{item.provider_id}")
+            if found := containers.read(container, Place(item.image, "provider image")).provider_type:
+                stated.setdefault(item.provider_id, found)
+    return stated
+
+
 def worst(found: Iterable[Said]) -> Said:
     """The worst of several; Pending where there is none."""
     return min(

@@ -98,7 +98,7 @@ def _container(cr: Distribution, found: Found) -> Object:
         "env": environment(cr, found),
         "resources": resources(cr),
         "volumeMounts": _mounts(cr, found),
-        "startupProbe": server.startup_probe(cr),
+        **server.probes(cr),
     }
     if cr.extended and not confidential.held(cr):
         # with secrets in its variables the log's end must not become a part of the pod's status

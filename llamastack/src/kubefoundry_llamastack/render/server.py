@@ -13,18 +13,25 @@ from kubefoundry_sdk.api.kinds import Object
 
 WITH_USER_CONFIG: Final = """\
 import os, re, sys
+package = "llama_stack"
 from importlib.metadata import PackageNotFoundError, version
 try:
     release = tuple(int(part) for part in re.findall("[0-9]+", version("llama_stack"))[:3])
 except PackageNotFoundError:
     release = (999,)
+    try:
+        version("ogx")
+        package = "ogx"
+    except PackageNotFoundError:
+        pass
 config, port, workers = (os.environ[name] for name in ("LLAMA_STACK_CONFIG", "LLS_PORT", "LLS_WORKERS"))
 if release < (0, 2, 17):
     words = ["llama_stack.distribution.server.server", "--config", config]
 elif release < (0, 3):
     words = ["llama_stack.core.server.server", config]
 else:
-    words = ["uvicorn", "llama_stack.core.server.server:create_app", "--factory", "--host", "0.0.0.0"]
+    os.environ["OGX_CONFIG"] = config
+    words = ["uvicorn", f"{package}.core.server.server:create_app", "--factory", "--host", "0.0.0.0"]
     words += ["--port", port, "--workers", workers]
 os.execv(sys.executable, [sys.executable, "-m", *words])
 """
@@ -43,16 +50,23 @@ PYTHONPATH="{tool.PACKAGES}${{PYTHONPATH:+:$PYTHONPATH}}"
 export PYTHONPATH
 LLAMA_STACK_CONFIG={tool.EFFECTIVE}
 RUN_CONFIG_PATH="$LLAMA_STACK_CONFIG"
-export LLAMA_STACK_CONFIG RUN_CONFIG_PATH
+OGX_CONFIG="$LLAMA_STACK_CONFIG"
+export LLAMA_STACK_CONFIG RUN_CONFIG_PATH OGX_CONFIG
+package=llama_stack
+command -v llama >/dev/null || ! command -v ogx >/dev/null || package=ogx
 """
 """What comes before the server where providers are installed. Nothing of them is on the path of preflight itself.
 PYTHONPATH keeps what image and user have in it, and has no trailing colon, because that would mean the working
 folder."""
 
-OWN: Final = 'exec llama stack run "$LLAMA_STACK_CONFIG" --port "$LLS_PORT" "$@"\n'
 SEVERAL: Final = (
-    'exec "$python" -m uvicorn llama_stack.core.server.server:create_app --factory --host 0.0.0.0 '
+    'exec "$python" -m uvicorn "$package.core.server.server:create_app" --factory --host 0.0.0.0 '
     '--port "$LLS_PORT" --workers "$LLS_WORKERS" "$@"\n'
+)
+OWN: Final = (
+    # its own command refuses to serve without TLS
+    f'[ "$package" = llama_stack ] || {SEVERAL}'
+    'exec llama stack run "$LLAMA_STACK_CONFIG" --port "$LLS_PORT" "$@"\n'
 )
 GIVEN: Final = 'exec "$@"\n'
 """How it goes on: the server itself (with several workers by uvicorn), or the command that the CR gives. Arguments
@@ -87,17 +101,36 @@ SERVER_SECONDS: Final = 300
 PERIOD: Final = 10
 
 
-def startup_probe(cr: Distribution) -> Object:
-    """The only probe of the existing operator; with providers it waits for preflight and five minutes more."""
+def probes(cr: Distribution) -> Object:
+    """The startup probe, the existing operator's only one, waits for preflight and five minutes more with providers.
+
+    A server that does not answer for half a minute gets no requests. One that does not for five minutes is started
+    again: so long, because a provider may keep it busy for a while.
+    """
     failures = 3
     if cr.extended:
         loading = tool.provider_seconds(cr) * len(cr.spec.providers())
         seconds = PREFLIGHT_SECONDS + loading + SERVER_SECONDS
         failures = seconds // PERIOD
+    health = {"path": "/v1/health", "port": cr.port}
     return {
-        "httpGet": {"path": "/v1/health", "port": cr.port},
-        "initialDelaySeconds": 15,
-        "timeoutSeconds": 30,
-        "periodSeconds": PERIOD,
-        "failureThreshold": failures,
+        "startupProbe": {
+            "httpGet": health,
+            "initialDelaySeconds": 15,
+            "timeoutSeconds": 30,
+            "periodSeconds": PERIOD,
+            "failureThreshold": failures,
+        },
+        "readinessProbe": {
+            "httpGet": health,
+            "timeoutSeconds": PERIOD,
+            "periodSeconds": PERIOD,
+            "failureThreshold": 3,
+        },
+        "livenessProbe": {
+            "httpGet": health,
+            "timeoutSeconds": 30,
+            "periodSeconds": 30,
+            "failureThreshold": 10,
+        },
     }

@@ -14,8 +14,13 @@ SECTIONS: Final = {
     "eval": "eval",
     "toolRuntime": "tool_runtime",
     "postTraining": "post_training",
+    "responses": "responses",
+    "batches": "batches",
+    "files": "files",
+    "fileProcessors": "file_processors",
 }
-"""Key of the custom resource to section of run.yaml, in the order of installation (sources §5.2 "CRD Structure")."""
+"""Key of the custom resource to section of run.yaml, in the order of installation: those of sources §5.2 "CRD
+Structure", then what llama-stack has had since (`providable_apis`, 0.7.3)."""
 
 _SECTION_OF: Final = {name: key for key, name in SECTIONS.items()}
 

@@ -150,6 +150,12 @@ class Code(Enum):
         "Preflight imports providers as the server would; the server's own packages are not importable.",
         "Use a distribution image whose `python3` has llama-stack, or correct what the traceback names.",
     )
+    ServerTooOld = Entry(
+        "The distribution's llama-stack cannot load external providers",
+        "llama-stack loads providers from packages (`module` of a provider) from release 0.2.16 on; that of the "
+        "distribution image is older.",
+        "Use a distribution image with llama-stack 0.2.16 or newer; docs/llamastack/releases.md lists what was run.",
+    )
     ServerBroken = Entry(
         "llama-stack cannot be imported beside the providers' packages",
         "The distribution's llama-stack can be imported by itself, and not with the providers' packages before it: "

@@ -1,6 +1,6 @@
 """`extract-config`: the distribution's own run configuration, from wherever its image keeps it.
 
-Places: sources §5.3, from the images of llama-stack 0.2 to 0.7, Open Data Hub's included.
+Places: sources §5.3, from the images of llama-stack 0.2 to 0.7 and OGX, Open Data Hub's included.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FIXED: Final = tuple(
     for folder in ("/opt/app-root", "/etc/llama-stack", "/app")
     for name in ("run.yaml", "config.yaml")
 )
-_PACKAGE: Final = "llama_stack"
+_PACKAGES: Final = ("llama_stack", "ogx")
 _DISTRIBUTION_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -50,9 +50,9 @@ def _candidates(places: Layout, environment: Mapping[str, str]) -> Iterator[tupl
             yield name, places.at(name)
     distribution = environment.get("DISTRO_NAME", "")
     if _DISTRIBUTION_NAME.fullmatch(distribution):
-        # finds the package without importing it
-        found = importlib.util.find_spec(_PACKAGE)
-        for folder in (found.submodule_search_locations or ()) if found else ():
+        # finds the packages without importing them
+        found = [one for name in _PACKAGES if (one := importlib.util.find_spec(name))]
+        for folder in (place for one in found for place in one.submodule_search_locations or ()):
             for file in ("config.yaml", "run.yaml"):
                 path = Path(folder) / "distributions" / distribution / file
                 yield str(path), path

@@ -63,7 +63,7 @@ def run(provider: request.Provider, places: Layout) -> tuple[dict[str, str], lis
         f"{name} lies in packages/ and is not in spec.dependencyWheels: not installed"
         for name in selection.unlisted
     ]
-    return {"package": spec.name, "version": spec.version}, [
+    return {"package": spec.name, "version": spec.version, "providerType": spec.provider_type}, [
         *unlisted,
         *placement.shared(files, moves, others),
     ]

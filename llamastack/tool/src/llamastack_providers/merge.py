@@ -19,6 +19,26 @@ Config = dict[str, Any]
 MODEL_SECTION: Final = "inference"
 MODEL_TYPE: Final = "remote::vllm"
 _NAME: Final = "external-providers"
+_STATE: Final = "${env.SQLITE_STORE_DIR:=~/.llama/distributions/external-providers}"
+_SMALLEST: Final[Config] = {
+    "version": 2,
+    # releases differ in the key for the name
+    "image_name": _NAME,
+    "distro_name": _NAME,
+    # 0.3 has no defaults for it; what it takes, later releases take too, and earlier ones ignore it
+    "storage": {
+        "backends": {
+            "kv_default": {"type": "kv_sqlite", "db_path": f"{_STATE}/kv_store.db"},
+            "sql_default": {"type": "sql_sqlite", "db_path": f"{_STATE}/sql_store.db"},
+        },
+        "stores": {
+            "metadata": {"backend": "kv_default", "namespace": "registry"},
+            "inference": {"backend": "sql_default", "table_name": "inference_store"},
+            "conversations": {"backend": "sql_default", "table_name": "openai_conversations"},
+        },
+    },
+}
+"""The smallest configuration that every release of docs/llamastack/releases.md starts from."""
 _VARIABLE: Final = re.compile(r"\$\{env\.[A-Z0-9_]+:[=+]([^}]*)\}")
 """llama_stack/core/stack.py, replace_env_vars, 0.7.3."""
 
@@ -74,8 +94,7 @@ def extra_providers(additions: Iterable[Addition]) -> Config:
 
 def _checked(base: Any) -> Config:
     if base is None:
-        # the smallest that every release from 0.2 to 0.7 starts from: they differ in the key for the name
-        return {"version": 2, "image_name": _NAME, "distro_name": _NAME}
+        return dict(_SMALLEST)
     if not isinstance(base, dict):
         raise Failure(Code.InvalidBaseConfig, "the file does not hold a mapping")
     providers = base.get("providers")

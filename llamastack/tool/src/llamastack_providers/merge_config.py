@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from llamastack_providers import apis, install, layout, merge, package_spec, yaml_file
+from llamastack_providers import apis, install, layout, merge, package_spec, record, site, yaml_file
 from llamastack_providers.errors import Code, Failure
 from llamastack_providers.layout import Layout
 from llamastack_providers.request import Merge
@@ -31,6 +31,7 @@ def run(request: Merge, places: Layout) -> list[str]:
     externals = _externals(request, places.metadata)
     additions = [*map(merge.model_addition, request.model_endpoints), *externals]
     config, warnings = merge.merged(_base(places.base_config), additions)
+    warnings += _shadowed(places)
     log = [f"{one.entry['provider_id']}: {one.entry['provider_type']} in {one.section}" for one in additions]
     texts = (
         yaml_file.dump(config),
@@ -44,6 +45,15 @@ def run(request: Merge, places: Layout) -> list[str]:
         draft.chmod(0o664)
         draft.replace(places.config / name)
     return warnings
+
+
+def _shadowed(places: Layout) -> list[str]:
+    """What preflight warns about as well, in the log alone: a server that runs leaves the kubelet no message."""
+    try:
+        return site.shadowed(site.read(places.packages, record.read_all(places.metadata)))
+    except Failure:
+        # preflight refuses it, in the server's own environment
+        return []
 
 
 def _base(path: Path) -> Any:

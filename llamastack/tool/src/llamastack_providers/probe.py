@@ -4,12 +4,14 @@ them ends only that one.
 Run as `python -B -c SOURCE FILE_DESCRIPTOR`. llama-stack is imported once; then each line of standard input asks for
 a provider (an entry of run.yaml) or for a start of the whole server, and a copy of this process (fork) answers.
 Answers are JSON, a line each. Standard library only, and nothing of this package: what the server would see is what
-is seen here. Rules of loading: llama_stack/core/distribution.py and resolver.py, 0.7.3.
+is seen here. Rules of loading: llama_stack/core/distribution.py and resolver.py, 0.7.3; releases that were run:
+docs/llamastack/releases.md.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import json
 import os
 import sys
@@ -17,9 +19,15 @@ import traceback
 from collections.abc import Callable
 from typing import IO, Any
 
-API_MODULES = ("llama_stack_api", "llama_stack.providers.datatypes", "llama_stack.apis.datatypes")
-STACK_MODULES = ("llama_stack.core.stack", "llama_stack.distribution.stack")
-REGISTRY_MODULES = ("llama_stack.core.distribution", "llama_stack.distribution.distribution")
+API_MODULES = ("llama_stack_api", "llama_stack.providers.datatypes", "llama_stack.apis.datatypes", "ogx_api")
+STACK_MODULES = ("llama_stack.core.stack", "llama_stack.distribution.stack", "ogx.core.stack")
+REGISTRY_MODULES = (
+    "llama_stack.core.distribution",
+    "llama_stack.distribution.distribution",
+    "ogx.core.distribution",
+)
+SERVERS = ("llama_stack", "ogx")
+"""Packages of the server: OGX is what llama-stack is called since 0.8."""
 FUNCTIONS = {"remote": "get_adapter_impl", "inline": "get_provider_impl"}
 
 Answer = dict[str, Any]
@@ -72,6 +80,16 @@ def dotted(path: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
+def release() -> str:
+    """Name and version of the server's package."""
+    for package in SERVERS:
+        try:
+            return f"{package} {importlib.metadata.version(package)}"
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return "an unknown release of llama-stack"
+
+
 class Server:
     """What the installed llama-stack brings: its APIs, its class of specs, its expansion of `${env.X}`, and the
     provider types that it knows itself."""
@@ -84,9 +102,10 @@ class Server:
         self.expand: Callable[[Any], Any] | None = first_of(STACK_MODULES, "replace_env_vars", errors)
         registry = first_of(REGISTRY_MODULES, "get_provider_registry", errors)
         missing = None in (api, self.spec_class, self.expand, registry)
-        self.missing = "; ".join(errors) if missing else ""
+        self.missing = "; ".join(dict.fromkeys(errors)) if missing else ""
+        self.too_old = not missing and "module" not in getattr(self.spec_class, "model_fields", ("module",))
         self.types: dict[str, list[str]] = {}
-        if not missing:
+        if not missing and not self.too_old:
             self.types = {one.value: sorted(known) for one, known in registry().items()}
 
 
@@ -200,13 +219,13 @@ def start(say: Callable[[Answer], None], config: str) -> Answer:
 
     llama-stack of before 0.3 has no create_app; then nothing is known.
     """
-    os.environ["LLAMA_STACK_CONFIG"] = config
-    try:
-        resolver: Any = importlib.import_module("llama_stack.core.resolver")
-        create_app: Any = importlib.import_module("llama_stack.core.server.server").create_app
-        original: Any = resolver.instantiate_provider
-    except (ImportError, AttributeError):
+    os.environ["LLAMA_STACK_CONFIG"] = os.environ["OGX_CONFIG"] = config
+    errors: list[str] = []
+    create_app = first_of(tuple(f"{one}.core.server.server" for one in SERVERS), "create_app", errors)
+    original = first_of(tuple(f"{one}.core.resolver" for one in SERVERS), "instantiate_provider", errors)
+    if create_app is None or original is None:
         return {}
+    resolver = sys.modules[original.__module__]
 
     async def instantiate(provider: Any, *rest: Any, **named: Any) -> Any:
         say({"turn": str(provider.provider_id)})
@@ -214,7 +233,7 @@ def start(say: Callable[[Answer], None], config: str) -> Answer:
         say({"turn": ""})
         return made
 
-    resolver.instantiate_provider = instantiate
+    vars(resolver)["instantiate_provider"] = instantiate
     try:
         create_app()
     except BaseException as error:
@@ -265,6 +284,9 @@ def main() -> None:
             return
         if server.missing:
             say({"found": problem("ServerMissing", server.missing)})
+            return
+        if server.too_old:
+            say({"found": problem("ServerTooOld", f"the distribution image has {release()}")})
             return
         say({"found": {"types": server.types}})
         for line in sys.stdin:

@@ -1,4 +1,4 @@
-"""`init`: the sources of a new provider that works as it is. examples/llamastack/ is what it writes."""
+"""`init`: the sources of a new provider that the server starts with. examples/llamastack/ is what it writes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,43 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-_KINDS: Final = {"inference": "remote", "safety": "inline"}
-APIS: Final = tuple(_KINDS)
+_WORKING: Final = {"inference": "remote", "safety": "inline"}
+"""APIs with a template that answers, and the kind of provider that it is."""
+
+SKELETONS: Final = {
+    "responses": (
+        "Responses",
+        "create_openai_response get_openai_response list_openai_responses delete_openai_response "
+        "list_openai_response_input_items cancel_openai_response",
+    ),
+    "batches": ("Batches", "create_batch retrieve_batch list_batches cancel_batch"),
+    "vector_io": (
+        "VectorIO",
+        "register_vector_store unregister_vector_store insert_chunks query_chunks openai_create_vector_store "
+        "openai_list_vector_stores openai_retrieve_vector_store openai_update_vector_store "
+        "openai_delete_vector_store openai_search_vector_store openai_attach_file_to_vector_store "
+        "openai_list_files_in_vector_store openai_retrieve_vector_store_file "
+        "openai_retrieve_vector_store_file_contents openai_update_vector_store_file "
+        "openai_delete_vector_store_file openai_create_vector_store_file_batch "
+        "openai_retrieve_vector_store_file_batch openai_list_files_in_vector_store_file_batch "
+        "openai_cancel_vector_store_file_batch",
+    ),
+    "datasetio": ("DatasetIO", "register_dataset unregister_dataset iterrows append_rows"),
+    "scoring": ("Scoring", "list_scoring_functions register_scoring_function score score_batch"),
+    "eval": ("Eval", "register_benchmark run_eval evaluate_rows job_status job_result job_cancel"),
+    "tool_runtime": ("ToolRuntime", "list_runtime_tools invoke_tool"),
+    "files": (
+        "Files",
+        "openai_upload_file openai_list_files openai_retrieve_file openai_retrieve_file_content "
+        "openai_delete_file",
+    ),
+    "file_processors": ("FileProcessors", "process_file"),
+}
+"""All other APIs that providers of llama-stack 0.7.3 may have (core/distribution.py, providable_apis): class of
+llama_stack_api, and the functions that the server calls."""
+
+_ASKED_AT_START: Final = {"list_scoring_functions": "return []"}
+APIS: Final = (*_WORKING, *SKELETONS)
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
@@ -39,14 +74,22 @@ def main(folder: Path, api: str, name: str) -> int:
 def sources(api: str, name: str) -> Iterator[tuple[str, str]]:
     """Every file of the new provider: path and content."""
     package = name.replace("-", "_")
-    values = {"NAME": name, "PACKAGE": package, "API": api, "KIND": _KINDS[api]}
+    values = {"NAME": name, "PACKAGE": package, "API": api, "KIND": _WORKING.get(api, "inline")}
+    if api in SKELETONS:
+        values["PROTOCOL"], functions = SKELETONS[api]
+        values["FUNCTIONS"] = "".join(map(_function, functions.split()))
     templates = importlib.resources.files("llamastack_providers") / "templates"
-    for part, below in (("common", ""), (api, f"src/{package}/")):
+    for part, below in (("common", ""), (api if api in _WORKING else "skeleton", f"src/{package}/")):
         for template in sorted(_files(templates / part), key=lambda one: one.name):
             text = template.read_text(encoding="utf-8")
             for key, value in values.items():
                 text = text.replace(f"@{key}@", value)
             yield f"{below}{template.name.removesuffix('.txt')}", text
+
+
+def _function(name: str) -> str:
+    body = _ASKED_AT_START.get(name, f'raise NotImplementedError("{name} is not written yet")')
+    return f"\n    async def {name}(self, *args: Any, **named: Any) -> Any:\n        {body}\n"
 
 
 def _files(folder: Traversable) -> Iterator[Traversable]:

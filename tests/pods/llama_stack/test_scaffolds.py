@@ -1,0 +1,46 @@
+"""What `init` writes, for each API that llama-stack 0.7.3 has providers for, with the real one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kubefoundry_nodes.kubelet import chroot
+from kubefoundry_nodes.kubelet.image import Image
+from llamastack_providers import apis, scaffold
+from llamastack_providers.layout import SPEC_FILE
+from pods.images import provider
+from pods.llama_stack.chain import Chain
+
+pytestmark = pytest.mark.integration
+
+KNOWN = "from llama_stack.core.distribution import providable_apis; print(*[one.value for one in providable_apis()])"
+
+
+def test_every_api_of_the_server_has_a_template(base: Image) -> None:
+    done = chroot.run(base, ["python3", "-c", KNOWN])
+
+    assert set(done.stdout.split()) == set(scaffold.APIS), done.stderr
+
+
+def test_the_server_starts_with_all_of_them_at_once(chain: Callable[[], Chain], tmp_path: Path) -> None:
+    pod = chain()
+    names = {api: f"own-{api.replace('_', '-')}" for api in scaffold.APIS}
+    sources = [provider.scaffolded(api, name) for api, name in names.items()]
+    built = provider.wheels(sources, tmp_path)
+    for (api, name), files, wheel in zip(names.items(), sources, built, strict=True):
+        image = provider.image(f"example.com/{name}:1", tmp_path / name, files[SPEC_FILE], [wheel])
+        assert pod.install(image, name, api=apis.section(api)).code == 0
+    assert pod.merge().code == 0
+    first = pod.preflight(HOME="/tmp")
+    assert first.code == 0, first.log
+
+    # again in the same pod, a server has ended in between: now the server is started on trial
+    ended = pod.preflight(HOME="/tmp")
+
+    assert ended.code == 0, ended.log
+    assert f"Preflight passed; external providers: {len(scaffold.APIS)}" in ended.log
+    assert "trying its start with all providers" in ended.log
+    assert "The trial failed" not in ended.log, ended.log
