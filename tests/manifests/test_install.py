@@ -39,6 +39,12 @@ def test_it_installs_without_a_warning(cluster: ControlPlane) -> None:
     assert said == ""
 
 
+def test_deleting_what_it_installs_deletes_no_model() -> None:
+    kinds = {document["kind"] for document in yaml.safe_load_all((MANIFESTS / "install.yaml").read_text())}
+
+    assert not kinds & {"CustomResourceDefinition", "ModelDeployment", "InferenceProviderConfig"}
+
+
 def test_kustomize_makes_the_same_of_it(cluster: ControlPlane) -> None:
     built = cluster.kubectl("kustomize", str(MANIFESTS)).stdout
 
