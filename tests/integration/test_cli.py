@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,40 +12,13 @@ import yaml
 from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.cluster.client import Client
+from support.command_line import CommandLine
 from support.deployments import GPU, model_deployment
 from support.edits import running
 from support.kinds import UPSTREAM
 from support.waiting import until, until_deployment
 
 pytestmark = pytest.mark.integration
-
-
-@dataclass(frozen=True)
-class Done:
-    code: int
-    out: str
-    err: str
-
-
-class CommandLine:
-    """The installed program, in a process of its own as users run it."""
-
-    def __init__(self, kubeconfig: Path, namespace: str) -> None:
-        self._where = ["--kubeconfig", str(kubeconfig), "-n", namespace]
-
-    async def __call__(self, command: str, *arguments: str) -> Done:
-        program = Path(sys.executable).with_name("kubefoundry")
-        process = await asyncio.create_subprocess_exec(
-            program,
-            command,
-            *self._where,
-            *arguments,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        out, err = await process.communicate()
-        return Done(process.returncode or 0, out.decode(), err.decode())
 
 
 @pytest.fixture

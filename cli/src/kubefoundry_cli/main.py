@@ -23,6 +23,8 @@ COMMANDS: Final[dict[str, str]] = {
     "resume": "Reconcile a paused model again.",
     "reselect": "Have the provider of a model chosen again.",
     "refresh": "Render a model again with today's defaults.",
+    "controller": "Install, upgrade or remove core and selector.",
+    "provider": "Install, list or remove providers.",
     "doctor": "Check the installation: API, components, providers, models.",
     "completion": "Print the completion script of a shell.",
     "version": "Print the version of the command line and of what the cluster runs.",

@@ -1,0 +1,121 @@
+"""`kubefoundry controller install|upgrade|uninstall|status`: CRDs, core and selector."""
+
+from __future__ import annotations
+
+import click
+
+from kubefoundry_cli import cluster, output
+from kubefoundry_cli.cluster import Target
+from kubefoundry_cli.commands.doctor import components
+from kubefoundry_cli.edit import confirmed
+from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.install import bundle, run
+from kubefoundry_cli.install.options import FORCE, REGISTRY, WAIT, YES, dry_run
+from kubefoundry_cli.output import say
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import DEPLOYMENTS, Object
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+
+WHAT = "KubeFoundry (CRDs, core, selector)"
+
+
+@click.group()
+def command() -> None:
+    """Install, upgrade or remove core and selector."""
+
+
+@command.command(short_help="Install, or bring to this version.")
+@REGISTRY
+@WAIT
+@FORCE
+@dry_run
+@YES
+@cluster.options
+def install(
+    registry: str | None, wait: float | None, force: bool, dry_run: bool, yes: bool, target: Target
+) -> None:
+    """Install the CRDs, core and selector, or bring what is there to this version.
+
+    Shows every object that would be written and every right that is asked for, and asks before it writes. Then a
+    provider is needed: kubefoundry provider install NAME.
+    """
+    objects = [*bundle.crds(), *bundle.from_registry(bundle.controller(), registry)]
+
+    async def work() -> None:
+        async with cluster.session(target) as session:
+            await run.install(session, objects, what=WHAT, dry_run=dry_run, yes=yes, force=force, wait=wait)
+
+    cluster.run(work())
+
+
+command.add_command(install, "upgrade")
+
+
+@command.command(short_help="Remove it; refuses while there are models.")
+@click.option("--delete-models", is_flag=True, help="Delete every ModelDeployment of the cluster first.")
+@click.option("--crds", is_flag=True, help="Delete the CRDs, too.")
+@click.option("--timeout", type=float, default=600.0, show_default=True, help="Seconds for models to go.")
+@YES
+@cluster.options
+def uninstall(delete_models: bool, crds: bool, timeout: float, yes: bool, target: Target) -> None:
+    """Remove core, selector and the providers that come with this command line.
+
+    Refuses while there are ModelDeployments, unless --delete-models deletes them; their providers go after they have
+    cleaned up. The CRDs stay, unless --crds deletes them.
+    """
+
+    async def work() -> None:
+        async with cluster.session(target) as session:
+            found = await run.models(session)
+            if found and not delete_models:
+                await run.delete_models(session, found, delete=False, what="KubeFoundry", seconds=timeout)
+            objects = [
+                *bundle.controller(),
+                *(one for name in bundle.providers() for one in bundle.provider(name)),
+            ]
+            there = await run.standing(session, objects, keep=())
+            if crds:
+                there += await run.standing(session, bundle.crds(), keep=())
+            if not there:
+                say("KubeFoundry is not installed: nothing to do")
+                return
+            for one in there:
+                print(f"deleted    {output.clean(one.named)}")
+            models = f"{len(found)} ModelDeployments and " if found else ""
+            confirmed(f"delete {models}{len(there)} objects from {session.client.server}", yes)
+            await run.delete_models(session, found, delete=True, what="KubeFoundry", seconds=timeout)
+            await run.delete(session, there)
+
+    cluster.run(work())
+    say("KubeFoundry is removed")
+
+
+@command.command()
+@cluster.options
+def status(target: Target) -> None:
+    """Show whether core, selector and the providers' processes are up."""
+
+    async def work() -> bool:
+        async with cluster.session(target) as session:
+            try:
+                found, _ = await session.client.list(DEPLOYMENTS, names.SYSTEM_NAMESPACE)
+            except (ApiError, Unreachable) as error:
+                raise of(error, f"list Deployments of namespace {names.SYSTEM_NAMESPACE}") from error
+            if not found:
+                raise Failure("KubeFoundry is not installed; kubefoundry controller install", Exit.NO_CLUSTER)
+            findings = list(components(found))
+            output.table(["NAME", "READY", "IMAGE"], [_row(one) for one in found])
+            return all(finding.state == "good" for finding in findings)
+
+    if not cluster.run(work()):
+        raise SystemExit(Exit.NO)
+
+
+def _row(deployment: Object) -> list[str]:
+    up = (deployment.get("status") or {}).get("availableReplicas", 0)
+    images = [each["image"] for each in deployment["spec"]["template"]["spec"]["containers"]]
+    return [
+        deployment["metadata"]["name"],
+        f"{up}/{deployment['spec'].get('replicas', 1)}",
+        ", ".join(images),
+    ]

@@ -1,0 +1,184 @@
+"""`kubefoundry provider list|install|upgrade|uninstall`: what models can run on."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import click
+
+from kubefoundry_cli import cluster, output
+from kubefoundry_cli.cluster import Target
+from kubefoundry_cli.edit import confirmed
+from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.install import bundle, origin, run
+from kubefoundry_cli.install.change import Change
+from kubefoundry_cli.install.options import FORCE, REGISTRY, WAIT, YES, dry_run
+from kubefoundry_cli.install.rights import rights
+from kubefoundry_cli.output import age, say
+from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS, Object
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+
+
+@click.group()
+def command() -> None:
+    """Install, list or remove providers."""
+
+
+@command.command("list", short_help="List providers.")
+@output.option("table", "json", "yaml")
+@cluster.options
+def listed(form: str, target: Target) -> None:
+    """List the providers of the cluster, and those that come with this command line."""
+
+    async def work() -> tuple[list[Object], Counter[str]]:
+        async with cluster.session(target) as session:
+            try:
+                found, _ = await session.client.list(PROVIDER_CONFIGS)
+            except (ApiError, Unreachable) as error:
+                raise of(error, "list InferenceProviderConfigs") from error
+            models = await run.models(session)
+            return found, Counter(_provider(one) for one in models)
+
+    found, count = cluster.run(work())
+    if form != "table":
+        output.data(found, form)
+        return
+    rows = []
+    for one in found:
+        name, status = one["metadata"]["name"], one.get("status") or {}
+        ready = "True" if status.get("ready") is True else "False"
+        upstream = str(status.get("upstreamCRDVersion") or "<none>")
+        rows.append([name, ready, upstream, age(status.get("lastHeartbeat")), str(count[name])])
+    missing = sorted(set(bundle.providers()) - {row[0] for row in rows})
+    output.table(["NAME", "READY", "UPSTREAM", "HEARTBEAT", "MODELS"], rows)
+    if missing:
+        say(f"not installed: {', '.join(missing)}; kubefoundry provider install NAME")
+
+
+@command.command(short_help="Install a provider, or bring it to this version.")
+@click.argument("provider")
+@click.option("--sha256", metavar="HASH", help="Of the manifest; needed for a URL.")
+@click.option("--allow", is_flag=True, help="Accept the rights of a foreign manifest that are marked with !.")
+@REGISTRY
+@WAIT
+@FORCE
+@dry_run
+@YES
+@cluster.options
+def install(
+    provider: str,
+    sha256: str | None,
+    allow: bool,
+    registry: str | None,
+    wait: float | None,
+    force: bool,
+    dry_run: bool,
+    yes: bool,
+    target: Target,
+) -> None:
+    """Install PROVIDER, or bring it to this version: a name, the file of a manifest, or its https URL.
+
+    Shows every object and every right that is asked for, and asks before it writes.
+    """
+
+    async def work() -> None:
+        objects = await _objects(provider, sha256, registry, allow=allow or dry_run)
+        async with cluster.session(target) as session:
+            await run.install(
+                session,
+                objects,
+                what=f"provider {provider}",
+                dry_run=dry_run,
+                yes=yes,
+                force=force,
+                wait=wait,
+            )
+
+    cluster.run(work())
+
+
+command.add_command(install, "upgrade")
+
+
+@command.command(short_help="Remove a provider; refuses while models run on it.")
+@click.argument("provider")
+@click.option("--sha256", metavar="HASH", help="Of the manifest; needed for a URL.")
+@click.option("--delete-models", is_flag=True, help="Delete the ModelDeployments that run on it first.")
+@click.option("--timeout", type=float, default=600.0, show_default=True, help="Seconds for models to go.")
+@YES
+@cluster.options
+def uninstall(
+    provider: str, sha256: str | None, delete_models: bool, timeout: float, yes: bool, target: Target
+) -> None:
+    """Remove PROVIDER (a name, or the manifest that installed it) and its registration.
+
+    Refuses while models run on it, unless --delete-models deletes them first.
+    """
+
+    async def work() -> None:
+        objects = await _objects(provider, sha256, None, allow=True)
+        name = _registered(objects) or provider
+        async with cluster.session(target) as session:
+            found = await run.models(session, name)
+            if found and not delete_models:
+                await run.delete_models(
+                    session, found, delete=False, what=f"provider {name}", seconds=timeout
+                )
+            there = await run.standing(session, objects, keep=("Namespace", "CustomResourceDefinition"))
+            registration = await _registration(session, name)
+            if not there and registration is None:
+                say(f"provider {name} is not installed: nothing to do")
+                return
+            models = f"{len(found)} ModelDeployments and " if found else ""
+            confirmed(f"delete {models}provider {name} from {session.client.server}", yes)
+            await run.delete_models(session, found, delete=True, what=f"provider {name}", seconds=timeout)
+            await run.delete(session, there)
+            # last: while the process runs it would register again
+            if registration is not None:
+                await run.delete(session, [registration])
+            say(f"provider {name} is removed")
+
+    cluster.run(work())
+
+
+async def _registration(session: cluster.Session, name: str) -> Change | None:
+    try:
+        live = await session.client.get(PROVIDER_CONFIGS, name)
+    except ApiError as error:
+        if not error.not_found:
+            raise of(error, f"read InferenceProviderConfig {name}") from error
+        return None
+    except Unreachable as error:
+        raise of(error, f"read InferenceProviderConfig {name}") from error
+    return Change(PROVIDER_CONFIGS, live, live)
+
+
+async def _objects(named: str, sha256: str | None, registry: str | None, *, allow: bool) -> list[Object]:
+    """Raises Failure for a foreign manifest whose rights need a look, unless `allow`."""
+    if "/" not in named and not named.endswith((".yaml", ".yml")):
+        return bundle.from_registry(bundle.provider(named), registry)
+    objects = bundle.parsed(await origin.read(named, sha256), named)
+    risky = [right for right in rights(objects) if right.risky]
+    if risky and not allow:
+        shown = "; ".join(f"{right.role}: {right.text}" for right in risky[: run.SHOWN])
+        raise Failure(
+            f"{named} asks for rights that need a look: {output.clean(shown)}. --dry-run shows all, "
+            "--allow accepts them",
+            Exit.FORBIDDEN,
+        )
+    return objects
+
+
+def _registered(objects: list[Object]) -> str | None:
+    """The provider's name, which its role may write the InferenceProviderConfig of."""
+    for obj in objects:
+        for rule in obj.get("rules") or () if obj["kind"] == "ClusterRole" else ():
+            if "inferenceproviderconfigs/status" in (rule.get("resources") or ()) and rule.get(
+                "resourceNames"
+            ):
+                return str(rule["resourceNames"][0])
+    return None
+
+
+def _provider(model: Object) -> str:
+    return str(((model.get("status") or {}).get("provider") or {}).get("name"))

@@ -1,0 +1,201 @@
+"""What applying a manifest changes on a cluster: asked of the API server first, then done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from kubefoundry_cli.cluster import MANAGER, Session
+from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_sdk.api.conditions import find
+from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.provider.write.drift import differences
+
+FIRST: Final = ("CustomResourceDefinition", "Namespace")
+"""Kinds that others need; the rest is applied in the manifest's order."""
+
+SECONDS: Final = 60.0
+"""Until an API server serves a CRD that was applied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One object. live: None where it is not there. paths: what would have another value."""
+
+    kind: Kind
+    body: Object
+    live: Object | None
+    paths: tuple[str, ...] = ()
+
+    @property
+    def state(self) -> Literal["created", "changed", "unchanged"]:
+        if self.live is None:
+            return "created"
+        return "changed" if self.paths else "unchanged"
+
+    @property
+    def namespace(self) -> str | None:
+        return self.body["metadata"].get("namespace") if self.kind.namespaced else None
+
+    @property
+    def named(self) -> str:
+        meta = self.body["metadata"]
+        return (
+            f"{self.kind.kind} {meta['namespace']}/{meta['name']}"
+            if self.namespace
+            else f"{self.kind.kind} {meta['name']}"
+        )
+
+
+class Kinds:
+    """How objects of a manifest are addressed: asked of the API server, once for each API version."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._served: dict[str, list[Object]] = {}
+
+    async def of(self, obj: Object) -> Kind:
+        """Raises Failure where the API server does not serve such objects."""
+        version = obj["apiVersion"]
+        if version not in self._served:
+            url = f"/apis/{version}" if "/" in version else f"/api/{version}"
+            try:
+                answer = await self._session.client.read(url)
+            except ApiError as error:
+                if not error.not_found:
+                    raise of(error, f"ask for the resources of {version}") from error
+                answer = {}
+            except Unreachable as error:
+                raise of(error, f"ask for the resources of {version}") from error
+            self._served[version] = [one for one in answer.get("resources") or () if "/" not in one["name"]]
+        for one in self._served[version]:
+            if one["kind"] == obj["kind"]:
+                group, _, number = version.rpartition("/")
+                return Kind(group, number, one["name"], one["kind"], namespaced=one["namespaced"])
+        raise Failure(
+            f"the API server serves no {obj['kind']} of {version}, which '{obj['metadata']['name']}' is; "
+            "is its CRD installed?"
+        )
+
+
+async def plan(session: Session, objects: Sequence[Object], *, force: bool) -> list[Change]:
+    """What applying them would change, in the order in which it is done. Raises Failure for what would be refused."""
+    kinds = Kinds(session)
+    ordered = sorted(
+        objects, key=lambda obj: FIRST.index(obj["kind"]) if obj["kind"] in FIRST else len(FIRST)
+    )
+    return [await _change(session, await kinds.of(obj), obj, force=force) for obj in ordered]
+
+
+async def _change(session: Session, kind: Kind, body: Object, *, force: bool) -> Change:
+    meta = body["metadata"]
+    named = Change(kind, body, None)
+    try:
+        live = await session.client.get(kind, meta["name"], named.namespace)
+    except ApiError as error:
+        if not error.not_found:
+            raise of(error, f"read {named.named}") from error
+        return named
+    except Unreachable as error:
+        raise of(error, f"read {named.named}") from error
+    if kind == CRDS:
+        _keeps_what_is_stored(body, live)
+    try:
+        wanted = await session.client.apply(kind, body, manager=MANAGER, force=force, dry_run=True)
+    except (ApiError, Unreachable) as error:
+        raise _refused(error, named) from error
+    return Change(kind, body, live, tuple(differences(wanted, live)))
+
+
+def _keeps_what_is_stored(body: Object, live: Object) -> None:
+    """Objects that are stored in a version that the CRD no longer has could not be read again."""
+    has = {version["name"] for version in body["spec"]["versions"]}
+    lost = sorted(set((live.get("status") or {}).get("storedVersions") or ()) - has)
+    if lost:
+        raise Failure(
+            f"CustomResourceDefinition {body['metadata']['name']} of this manifest lacks {', '.join(lost)}, in which "
+            "the cluster has stored objects; use the command line of the release that is installed"
+        )
+
+
+def _refused(error: Exception, change: Change) -> Failure:
+    if isinstance(error, ApiError) and error.conflict:
+        return Failure(
+            f"{change.named} has values of another field manager: {error.message}; --force-conflicts takes them over",
+            Exit.CHANGED,
+        )
+    return of(error, f"apply {change.named}")
+
+
+async def apply(session: Session, changes: Iterable[Change], *, force: bool) -> None:
+    """Writes what a plan says has changed. Raises Failure, which says what was not written any more."""
+    todo = [change for change in changes if change.state != "unchanged"]
+    for number, change in enumerate(todo):
+        try:
+            await session.client.apply(change.kind, change.body, manager=MANAGER, force=force)
+            if change.kind == CRDS:
+                await _until(session, CRDS, None, change.body["metadata"]["name"], _established, SECONDS)
+        except (ApiError, Unreachable) as error:
+            failure = _refused(error, change)
+            raise Failure(
+                f"{failure.message} ({number} of {len(todo)} objects were written; the same command goes on)",
+                Exit(failure.exit_code),
+            ) from error
+
+
+async def rolled_out(session: Session, changes: Iterable[Change], seconds: float) -> None:
+    """Until all Deployments among them are available as they are now. Raises Failure where that takes too long."""
+    for change in changes:
+        if change.kind.kind == DEPLOYMENTS.kind:
+            name = change.body["metadata"]["name"]
+            await _until(session, DEPLOYMENTS, change.namespace, name, _available, seconds)
+
+
+async def gone(session: Session, kind: Kind, namespace: str | None, name: str, seconds: float) -> None:
+    """Until there is no such object. Raises Failure where that takes too long."""
+    await _until(session, kind, namespace, name, lambda obj: obj is None, seconds)
+
+
+async def _until(
+    session: Session, kind: Kind, namespace: str | None, name: str, holds: Any, seconds: float
+) -> None:
+    selector = {"fieldSelector": f"metadata.name={name}"}
+    try:
+        async with asyncio.timeout(seconds):
+            found, version = await session.client.list(kind, namespace, selector=selector)
+            if holds(found[0] if found else None):
+                return
+            watch = session.client.watch(
+                kind,
+                namespace,
+                resource_version=version,
+                seconds=int(seconds) + 1,
+                silence=seconds + 5,
+                selector=selector,
+            )
+            async for event in watch:
+                if event["type"] != "BOOKMARK" and holds(
+                    None if event["type"] == "DELETED" else event["object"]
+                ):
+                    return
+    except TimeoutError:
+        pass
+    raise Failure(
+        f"{kind.kind} '{name}' did not get there within {seconds:.0f} s; kubectl describe it", Exit.TIMEOUT
+    )
+
+
+def _established(crd: Object | None) -> bool:
+    condition = find(((crd or {}).get("status") or {}).get("conditions"), "Established") or {}
+    return condition.get("status") == "True"
+
+
+def _available(deployment: Object | None) -> bool:
+    status = (deployment or {}).get("status") or {}
+    if deployment is None or status.get("observedGeneration") != deployment["metadata"]["generation"]:
+        return False
+    wanted = deployment["spec"].get("replicas", 1)
+    return bool(status.get("updatedReplicas", 0) >= wanted and status.get("availableReplicas", 0) >= wanted)

@@ -1,0 +1,52 @@
+"""Where the manifest of a foreign provider comes from: a file, or an https URL whose content is known by its hash."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import urllib.request
+from pathlib import Path
+from typing import Final
+
+from kubefoundry_cli.failure import Exit, Failure
+
+MOST: Final = 4 * 2**20
+"""Bytes of a manifest that are read."""
+SECONDS: Final = 30.0
+
+
+async def read(named: str, sha256: str | None) -> str:
+    """The text. Raises Failure: a URL needs https and the hash of what it has to give."""
+    if "://" in named:
+        if not named.startswith("https://"):
+            raise Failure(f"{named}: only https URLs are read", Exit.USAGE)
+        if not sha256:
+            raise Failure(
+                f"{named}: add --sha256 with the hash of the manifest that you have looked at", Exit.USAGE
+            )
+        content = await asyncio.to_thread(_fetched, named)
+    else:
+        try:
+            content = await asyncio.to_thread(Path(named).read_bytes)
+        except OSError as error:
+            raise Failure(f"cannot read {named}: {error.strerror}", Exit.USAGE) from error
+    found = hashlib.sha256(content).hexdigest()
+    if sha256 and found != sha256.lower():
+        raise Failure(
+            f"{named} has the SHA-256 {found}, not the one of --sha256: it is not what you have looked at"
+        )
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise Failure(f"{named} is not UTF-8 text", Exit.USAGE) from error
+
+
+def _fetched(url: str) -> bytes:
+    try:
+        with urllib.request.urlopen(url, timeout=SECONDS) as answer:
+            content: bytes = answer.read(MOST + 1)
+    except (OSError, ValueError) as error:
+        raise Failure(f"cannot read {url}: {error}") from error
+    if len(content) > MOST:
+        raise Failure(f"{url} has more than {MOST // 2**20} MiB: that is no manifest")
+    return content

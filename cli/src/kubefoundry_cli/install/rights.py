@@ -1,0 +1,61 @@
+"""What rights a manifest asks for, in words that an administrator can judge before it is applied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kubefoundry_sdk.api.kinds import Object
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """One rule of a role. risky: it reads Secrets, names everything with a wildcard, or hands out rights itself."""
+
+    role: str
+    text: str
+    risky: bool
+
+
+def rights(objects: Sequence[Object]) -> Iterator[Right]:
+    """The rules of all roles among them, and the roles from elsewhere that they give to somebody."""
+    for obj in objects:
+        meta, kind = obj["metadata"], obj["kind"]
+        where = (
+            f"in namespace {meta['namespace']}"
+            if kind in ("Role", "RoleBinding") and "namespace" in meta
+            else "in all namespaces"
+        )
+        if kind in ("Role", "ClusterRole"):
+            for rule in obj.get("rules") or ():
+                yield Right(
+                    f"{kind} {meta['name']}",
+                    f"{_words(rule)} {where}",
+                    _risky(rule, cluster=kind == "ClusterRole"),
+                )
+        elif kind in ("RoleBinding", "ClusterRoleBinding"):
+            given = obj["roleRef"]["name"]
+            if not any(_named(other, obj["roleRef"]) for other in objects):
+                yield Right(f"{kind} {meta['name']}", f"the rights of {given} {where}", risky=True)
+
+
+def _named(obj: Object, ref: dict[str, Any]) -> bool:
+    return (obj["kind"], obj["metadata"]["name"]) == (ref.get("kind"), ref.get("name"))
+
+
+def _words(rule: dict[str, Any]) -> str:
+    verbs = ", ".join(rule.get("verbs") or ())
+    if "nonResourceURLs" in rule:
+        return f"{verbs}: {', '.join(rule['nonResourceURLs'])}"
+    groups = [group or "core" for group in rule.get("apiGroups") or ()]
+    only = f" named {', '.join(rule['resourceNames'])}" if rule.get("resourceNames") else ""
+    return f"{verbs}: {', '.join(rule.get('resources') or ())} ({', '.join(groups)}){only}"
+
+
+def _risky(rule: dict[str, Any], *, cluster: bool) -> bool:
+    resources, verbs = set(rule.get("resources") or ()), set(rule.get("verbs") or ())
+    everything = "*" in resources | verbs | set(rule.get("apiGroups") or ())
+    secrets = "secrets" in resources and (cluster or not rule.get("resourceNames"))
+    hands_on = bool(verbs & {"escalate", "bind", "impersonate"})
+    return everything or secrets or hands_on

@@ -1,0 +1,142 @@
+"""Shown, asked, done: how a manifest comes to a cluster, and goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubefoundry_cli.cluster import Session
+from kubefoundry_cli.edit import confirmed
+from kubefoundry_cli.failure import Failure, of
+from kubefoundry_cli.install import change
+from kubefoundry_cli.install.change import Change, Kinds
+from kubefoundry_cli.install.rights import rights
+from kubefoundry_cli.output import clean, say
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+
+SHOWN = 8
+"""Values of an object, and models, that are named at most."""
+
+
+async def install(
+    session: Session,
+    objects: Sequence[Object],
+    *,
+    what: str,
+    dry_run: bool,
+    yes: bool,
+    force: bool,
+    wait: float | None,
+) -> None:
+    """Shows what would change and which rights are asked for, asks, applies.
+
+    wait: seconds for the rollout; None not to wait.
+    """
+    changes = await change.plan(session, objects, force=force)
+    _show(changes)
+    todo = [one for one in changes if one.state != "unchanged"]
+    if not todo:
+        say(f"{what} is installed as this command line has it: nothing to do")
+    elif dry_run:
+        say(f"{len(todo)} of {len(changes)} objects would be written; nothing was")
+        return
+    else:
+        confirmed(f"write {len(todo)} of {len(changes)} objects for {what} to {session.client.server}", yes)
+        await change.apply(session, changes, force=force)
+        say(f"{what} is installed: {len(todo)} objects written")
+    if wait is not None:
+        await change.rolled_out(session, changes, wait)
+        say(f"{what} is up")
+
+
+def _show(changes: Sequence[Change]) -> None:
+    for one in changes:
+        print(f"{one.state:9}  {clean(one.named)}")
+        for path in one.paths[:SHOWN]:
+            print(f"             {clean(path)}")
+        if len(one.paths) > SHOWN:
+            print(f"             and {len(one.paths) - SHOWN} more")
+    written = {
+        f"{one.kind.kind} {one.body['metadata']['name']}" for one in changes if one.state != "unchanged"
+    }
+    asked = [right for right in rights([one.body for one in changes]) if right.role in written]
+    if asked:
+        print("\nrights:")
+        for right in asked:
+            print(f"{'! ' if right.risky else '  '}{clean(right.role)}: {clean(right.text)}")
+
+
+async def models(session: Session, provider: str | None = None) -> list[Object]:
+    """All ModelDeployments of the cluster, or those of a provider; none where the kind is not installed."""
+    try:
+        found, _ = await session.client.list(MODEL_DEPLOYMENTS)
+    except (ApiError, Unreachable) as error:
+        failure = of(error, "list ModelDeployments")
+        if isinstance(error, ApiError) and error.not_found:
+            return []
+        raise failure from error
+    return [one for one in found if provider is None or _of(one) == provider]
+
+
+def _of(model: Object) -> str | None:
+    name = ((model.get("status") or {}).get("provider") or {}).get("name")
+    return str(name) if name else None
+
+
+async def delete_models(
+    session: Session, found: Sequence[Object], *, delete: bool, what: str, seconds: float
+) -> None:
+    """Deletes them and waits until they are gone: providers can still clean up. Raises Failure unless `delete`."""
+    if found and not delete:
+        shown = ", ".join(_name(one) for one in found[:SHOWN])
+        more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+        raise Failure(
+            f"{len(found)} ModelDeployments need {what}: {shown}{more}. Delete them first, or add --delete-models"
+        )
+    for one in found:
+        meta = one["metadata"]
+        try:
+            await session.client.delete(MODEL_DEPLOYMENTS, meta["name"], meta["namespace"], uid=meta["uid"])
+        except (ApiError, Unreachable) as error:
+            if not (isinstance(error, ApiError) and error.not_found):
+                raise of(error, f"delete ModelDeployment {_name(one)}") from error
+    for one in found:
+        meta = one["metadata"]
+        await change.gone(session, MODEL_DEPLOYMENTS, meta["namespace"], meta["name"], seconds)
+
+
+def _name(model: Object) -> str:
+    return clean(f"{model['metadata']['namespace']}/{model['metadata']['name']}")
+
+
+async def standing(session: Session, objects: Sequence[Object], *, keep: Sequence[str]) -> list[Change]:
+    """Those of a manifest's objects that are there, in the order of deletion. keep: kinds that are left alone."""
+    kinds, found = Kinds(session), []
+    for obj in reversed(objects):
+        if obj["kind"] in keep:
+            continue
+        kind = await kinds.of(obj)
+        one = Change(kind, obj, None)
+        try:
+            live = await session.client.get(kind, obj["metadata"]["name"], one.namespace)
+        except ApiError as error:
+            if not error.not_found:
+                raise of(error, f"read {one.named}") from error
+            continue
+        except Unreachable as error:
+            raise of(error, f"read {one.named}") from error
+        found.append(Change(kind, obj, live))
+    return found
+
+
+async def delete(session: Session, found: Sequence[Change]) -> None:
+    """Deletes those very objects. Raises Failure."""
+    for one in found:
+        assert one.live is not None
+        try:
+            await session.client.delete(
+                one.kind, one.live["metadata"]["name"], one.namespace, uid=one.live["metadata"]["uid"]
+            )
+        except (ApiError, Unreachable) as error:
+            if not (isinstance(error, ApiError) and error.not_found):
+                raise of(error, f"delete {one.named}") from error

@@ -1,0 +1,141 @@
+"""What is installed from where, and what of it an administrator is made to look at."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubefoundry_cli.failure import Exit, Failure
+from kubefoundry_cli.install import bundle, origin
+from kubefoundry_cli.install.change import _keeps_what_is_stored
+from kubefoundry_cli.install.rights import rights
+
+
+def role(kind: str = "ClusterRole", **rule: Any) -> dict[str, Any]:
+    meta = {"name": "r"} if kind == "ClusterRole" else {"name": "r", "namespace": "n"}
+    return {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": meta, "rules": [rule]}
+
+
+def binding(to: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "b"},
+        "roleRef": {"kind": "ClusterRole", "name": to},
+    }
+
+
+def test_the_package_has_what_install_yaml_has() -> None:
+    root = Path(__file__).resolve().parents[2]
+    whole = list(yaml.safe_load_all((root / "manifests" / "install.yaml").read_text()))
+
+    packed = [*bundle.controller(), *(one for name in bundle.providers() for one in bundle.provider(name))]
+
+    assert sorted(map(str, packed)) == sorted(map(str, whole))
+    assert {one["kind"] for one in bundle.crds()} == {"CustomResourceDefinition"}
+
+
+def test_images_come_from_the_registry_that_is_named() -> None:
+    objects = bundle.from_registry(bundle.controller(), "registry.example.com/kf/")
+
+    images = [
+        container["image"]
+        for one in objects
+        if one["kind"] == "Deployment"
+        for container in one["spec"]["template"]["spec"]["containers"]
+    ]
+    assert images and all(image.startswith("registry.example.com/kf/") for image in images)
+
+
+@pytest.mark.parametrize(
+    ("objects", "risky"),
+    [
+        pytest.param(
+            [role(apiGroups=["ray.io"], resources=["rayservices"], verbs=["get"])], False, id="its own kind"
+        ),
+        pytest.param([role(apiGroups=["*"], resources=["rayservices"], verbs=["get"])], True, id="any group"),
+        pytest.param([role(apiGroups=[""], resources=["*"], verbs=["get"])], True, id="any resource"),
+        pytest.param([role(apiGroups=[""], resources=["pods"], verbs=["*"])], True, id="any verb"),
+        pytest.param([role(apiGroups=[""], resources=["secrets"], verbs=["list"])], True, id="secrets"),
+        pytest.param(
+            [role("Role", apiGroups=[""], resources=["secrets"], resourceNames=["own"], verbs=["get"])],
+            False,
+            id="a secret of its own",
+        ),
+        pytest.param(
+            [role(apiGroups=["rbac.authorization.k8s.io"], resources=["clusterroles"], verbs=["bind"])],
+            True,
+            id="rights to hand out",
+        ),
+        pytest.param([binding("cluster-admin")], True, id="a role from elsewhere"),
+        pytest.param(
+            [role(apiGroups=[""], resources=["pods"], verbs=["get"]), binding("r")], False, id="its own role"
+        ),
+    ],
+)
+def test_rights_that_need_a_look(objects: list[dict[str, Any]], risky: bool) -> None:
+    assert any(right.risky for right in rights(objects)) is risky
+
+
+def test_our_own_manifests_ask_for_nothing_of_the_kind_but_the_certificate_of_core() -> None:
+    found = {
+        right.text for name in bundle.providers() for right in rights(bundle.provider(name)) if right.risky
+    }
+
+    assert found == set()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "just text", "[1, 2]", "kind: X", "{", "apiVersion: v1\nkind: Pod\nmetadata: {}", "[" * 5000],
+)
+def test_what_is_no_manifest_is_refused_in_a_line(text: str) -> None:
+    with pytest.raises(Failure) as failure:
+        bundle.parsed(text, "file.yaml")
+
+    assert "\n" not in failure.value.message
+    assert failure.value.exit_code == Exit.USAGE
+
+
+async def test_a_file_is_read_and_its_hash_compared(tmp_path: Path) -> None:
+    file = tmp_path / "m.yaml"
+    file.write_text("kind: X")
+
+    assert await origin.read(str(file), None) == "kind: X"
+    assert await origin.read(str(file), hashlib.sha256(b"kind: X").hexdigest().upper()) == "kind: X"
+    with pytest.raises(Failure, match="not the one of --sha256"):
+        await origin.read(str(file), "0" * 64)
+
+
+@pytest.mark.parametrize(
+    ("named", "says"),
+    [
+        ("http://example.com/m.yaml", "only https"),
+        ("ftp://example.com/m.yaml", "only https"),
+        ("file:///etc/passwd", "only https"),
+        ("https://example.com/m.yaml", "add --sha256"),
+        ("./not-there.yaml", "cannot read"),
+    ],
+)
+async def test_what_cannot_be_trusted_is_not_read(named: str, says: str) -> None:
+    with pytest.raises(Failure, match=says):
+        await origin.read(named, None)
+
+
+@pytest.mark.parametrize(
+    ("stored", "refused"), [(["v1alpha1"], False), (["v1alpha1", "v1"], True), ([], False)]
+)
+def test_a_version_in_which_objects_are_stored_is_never_dropped(stored: list[str], refused: bool) -> None:
+    crd = {"metadata": {"name": "m.g"}, "spec": {"versions": [{"name": "v1alpha1"}]}}
+    live = {"status": {"storedVersions": stored}}
+
+    try:
+        _keeps_what_is_stored(crd, live)
+    except Failure as failure:
+        assert refused and "v1" in failure.message
+    else:
+        assert not refused

@@ -1,0 +1,108 @@
+"""Installing, upgrading and removing with the command line, on a control plane with nothing but Kubernetes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kubefoundry_local.control_plane import ROOT, ControlPlane, control_plane
+from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, MODEL_DEPLOYMENTS
+from kubefoundry_sdk.cluster import credentials
+from kubefoundry_sdk.cluster.client import Client
+from support.command_line import CommandLine
+from support.deployments import GPU, model_deployment
+
+pytestmark = pytest.mark.integration
+
+SYSTEM = "kubefoundry-system"
+
+
+@pytest.fixture
+def plane(tmp_path: Path) -> Iterator[ControlPlane]:
+    with control_plane(tmp_path / "plane") as made:
+        yield made
+
+
+async def test_from_nothing_and_back(plane: ControlPlane, tmp_path: Path) -> None:
+    kubefoundry = CommandLine(plane.kubeconfig, "default")
+    async with Client(credentials.from_kubeconfig(str(plane.kubeconfig)), user_agent="test") as api:
+        # asked first, and nothing is written by a question
+        shown = await kubefoundry("controller install", "--dry-run")
+        assert shown.code == 0, shown.err
+        assert f"created    Deployment {SYSTEM}/kubefoundry-core" in shown.out
+        assert "rights:" in shown.out
+        refused = await kubefoundry("controller install")
+        assert (refused.code, "add --yes" in refused.err) == (2, True)
+        assert (await api.list(DEPLOYMENTS))[0] == []
+
+        made = await kubefoundry("controller install", "--yes", "--registry", "registry.example.com/kf")
+        assert made.code == 0, made.err
+        core = await api.get(DEPLOYMENTS, "kubefoundry-core", SYSTEM)
+        assert (
+            core["spec"]["template"]["spec"]["containers"][0]["image"] == "registry.example.com/kf/core:0.1.0"
+        )
+        again = await kubefoundry("controller upgrade", "--yes", "--registry", "registry.example.com/kf")
+        assert (again.code, "nothing to do" in again.err) == (0, True)
+        assert (await api.get(DEPLOYMENTS, "kubefoundry-core", SYSTEM))["metadata"]["resourceVersion"] == (
+            core["metadata"]["resourceVersion"]
+        )
+
+        # what an administrator has set is not taken over unasked
+        edit = {"op": "replace", "path": "/spec/replicas", "value": 3}
+        await api.json_patch(DEPLOYMENTS, "kubefoundry-core", SYSTEM, [edit], manager="administrator")
+        kept = await kubefoundry("controller upgrade", "--yes", "--registry", "registry.example.com/kf")
+        assert (kept.code, "--force-conflicts takes them over" in kept.err) == (3, True), kept
+        assert '"administrator"' in kept.err
+        forced = await kubefoundry(
+            "controller upgrade", "--yes", "--registry", "registry.example.com/kf", "--force-conflicts"
+        )
+        assert (forced.code, "1 objects written" in forced.err) == (0, True), forced
+        assert "spec.replicas" in forced.out
+
+        installed = await kubefoundry("provider install", "kaito", "--yes")
+        assert installed.code == 0, installed.err
+        unknown = await kubefoundry("provider install", "kaitoo", "--yes")
+        assert (unknown.code, "it has direct, dynamo, kaito, kuberay" in unknown.err) == (2, True)
+        status = await kubefoundry("controller status")
+        assert status.code == 1
+        assert "kubefoundry-provider-kaito   0/1" in status.out
+
+        # no webhook answers here, so one that is stored already stands for all
+        for name in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
+            plane.kubectl("delete", name, "--all")
+        await api.create(MODEL_DEPLOYMENTS, model_deployment("m", "default", GPU), manager="test")
+        serving = await kubefoundry("controller uninstall", "--yes")
+        assert (serving.code, "1 ModelDeployments need KubeFoundry: default/m" in serving.err) == (1, True)
+        assert (await api.list(DEPLOYMENTS, SYSTEM))[0] != []
+
+        removed = await kubefoundry("provider uninstall", "kaito", "--yes")
+        assert (removed.code, "provider kaito is removed" in removed.err) == (0, True), removed
+        nothing = await kubefoundry("provider uninstall", "kaito", "--yes")
+        assert (nothing.code, "nothing to do" in nothing.err) == (0, True), nothing
+        listed = await kubefoundry("provider list")
+        assert (listed.code, "not installed: direct, dynamo, kaito, kuberay" in listed.err) == (0, True), (
+            listed
+        )
+
+        gone = await kubefoundry("controller uninstall", "--yes", "--delete-models")
+        assert gone.code == 0, gone.err
+        assert (await api.list(MODEL_DEPLOYMENTS))[0] == (await api.list(DEPLOYMENTS, SYSTEM))[0] == []
+        assert len((await api.list(CRDS))[0]) >= 2
+
+
+async def test_a_foreign_manifest_with_rights_that_need_a_look(cluster: ControlPlane, tmp_path: Path) -> None:
+    kubefoundry = CommandLine(cluster.kubeconfig, "default")
+    documents = list(yaml.safe_load_all((ROOT / "manifests/providers/kaito.yaml").read_text()))
+    [role] = [one for one in documents if one["kind"] == "ClusterRole"]
+    role["rules"].append({"apiGroups": [""], "resources": ["secrets"], "verbs": ["list"]})
+    manifest = tmp_path / "acme.yaml"
+    manifest.write_text(yaml.safe_dump_all(documents))
+
+    refused = await kubefoundry("provider install", str(manifest), "--yes")
+    shown = await kubefoundry("provider install", str(manifest), "--dry-run")
+
+    assert (refused.code, "--allow accepts them" in refused.err) == (5, True), refused
+    assert "! ClusterRole kubefoundry-provider-kaito: list: secrets (core) in all namespaces" in shown.out
