@@ -8,7 +8,7 @@ import yaml
 
 HERE = Path(__file__).parent
 HEADER = """\
-# KubeFoundry but for its CRDs (kubectl apply -k crds): namespace, user roles, core, selector and the providers.
+# All of KubeFoundry except the CRDs (kubectl apply -k crds): namespace, user roles, core, selector and the providers.
 # Generated from the files that kustomization.yaml names: make manifests
 """
 

@@ -46,7 +46,7 @@ def test_the_help_lists_every_command(call: Call) -> None:
             ["status", "--kubeconfig", "/nonexistent"], 4, "no usable kubeconfig", id="no kubeconfig"
         ),
         pytest.param(["scale", "m", "--", "-1"], 2, "-1", id="replicas below zero"),
-        pytest.param(["chat", "m"], 2, "there is no question", id="no question"),
+        pytest.param(["chat", "m"], 2, "no question given", id="no question"),
         pytest.param(["curl", "m", "-d", "{"], 2, "-d is not JSON", id="no JSON"),
     ],
 )
@@ -64,8 +64,8 @@ def test_what_cannot_be_done_is_one_line_and_an_exit_code(
     [
         pytest.param("kind: [", "it is not YAML", id="not YAML"),
         pytest.param("[" * 5000, "it is not YAML", id="deep"),
-        pytest.param("", "holds 0 ModelDeployments", id="empty"),
-        pytest.param("- 1\n- 2\n", "holds 0 ModelDeployments", id="a list"),
+        pytest.param("", "has 0 ModelDeployments", id="empty"),
+        pytest.param("- 1\n- 2\n", "has 0 ModelDeployments", id="a list"),
         pytest.param("kind: ModelDeployment\n---\nkind: ModelDeployment\n", "holds 2", id="two"),
         pytest.param("kind: ModelDeployment\n", "metadata.name is missing", id="no name"),
         pytest.param(
@@ -112,7 +112,7 @@ def test_the_provider_that_is_chosen_and_what_others_would_need(call: Call, file
 
     assert done.exit_code == 0
     assert done.stdout.startswith("no GPU requested → kaito")
-    assert "dynamo: chosen with engine.type=vllm" in done.stdout
+    assert "dynamo: selected with engine.type=vllm" in done.stdout
 
 
 def test_none_is_chosen(call: Call, file: Callable[..., str]) -> None:

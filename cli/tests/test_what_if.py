@@ -46,12 +46,12 @@ def test_the_edits_have_that_provider_chosen(spec: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("spec", "name", "said"),
     [
-        pytest.param(GPU, "kuberay", "kuberay: named it would accept", id="by name only"),
+        pytest.param(GPU, "kuberay", "kuberay: would accept it if named", id="by name only"),
         pytest.param(
-            CPU, "dynamo", "dynamo: chosen with engine.type=vllm, resources.gpu.count=1", id="two fields"
+            CPU, "dynamo", "dynamo: selected with engine.type=vllm, resources.gpu.count=1", id="two fields"
         ),
         pytest.param(
-            DISAGGREGATED, "kaito", "kaito: no change of 2 fields has it chosen", id="another model"
+            DISAGGREGATED, "kaito", "kaito: no change of up to 2 fields would select it", id="another model"
         ),
     ],
 )

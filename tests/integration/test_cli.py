@@ -92,7 +92,7 @@ async def test_explain_speaks_of_what_is_registered(
 
     assert done.code == 0, done.err
     assert done.out.startswith("default → dynamo")
-    assert "kuberay: named it would accept" in done.out
+    assert "kuberay: would accept it if named" in done.out
 
 
 async def test_small_writes(kubefoundry: CommandLine, api: Client, namespace: str) -> None:

@@ -1,1 +1,1 @@
-"""The command line `kubefoundry`: what the controllers decide, shown and asked for by the functions they run."""
+"""The command line `kubefoundry`: shows what the controllers decide by calling the same functions."""

@@ -1,4 +1,4 @@
-"""How a command ends when it cannot do what was asked: one line on stderr, and an exit code that says which kind."""
+"""How a command fails: one line on stderr, and an exit code for the kind of failure."""
 
 from __future__ import annotations
 

@@ -10,24 +10,24 @@ import click
 
 COMMANDS: Final[dict[str, str]] = {
     "deploy": "Create a ModelDeployment for a model.",
-    "status": "Show models: phase, provider, endpoint, and why one is not ready.",
+    "status": "Show models: phase, provider, endpoint, and why a model is not ready.",
     "wait": "Wait until a model is ready, or deleted.",
-    "chat": "Ask a model something.",
+    "chat": "Chat with a model.",
     "curl": "Send a request to a model's endpoint through the API server.",
     "logs": "Print the logs of a model's pods.",
     "scale": "Set the number of replicas.",
-    "explain": "Show why a provider is chosen, and what would have to change for another.",
-    "plan": "Show what an edit would change upstream, and from which field it comes.",
+    "explain": "Show why a provider is selected, and what change would select another.",
+    "plan": "Show what an edit would change upstream, and which field causes it.",
     "render": "Print the upstream objects of a ModelDeployment file, without a cluster.",
-    "pause": "Stop reconciling a model; what runs goes on.",
+    "pause": "Stop reconciling a model; what runs keeps running.",
     "resume": "Reconcile a paused model again.",
-    "reselect": "Have the provider of a model chosen again.",
-    "refresh": "Render a model again with today's defaults.",
+    "reselect": "Select a model's provider again.",
+    "refresh": "Render a model again with the current defaults.",
     "controller": "Install, upgrade or remove core and selector.",
     "provider": "Install, list or remove providers.",
     "doctor": "Check the installation: API, components, providers, models.",
-    "completion": "Print the completion script of a shell.",
-    "version": "Print the version of the command line and of what the cluster runs.",
+    "completion": "Print the completion script for a shell.",
+    "version": "Print the versions of this command and of the components in the cluster.",
 }
 """Name and help of every command, in the order of the help text."""
 
@@ -56,11 +56,11 @@ class Commands(click.Group):
 @click.command(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 done or yes, 1 failed or no, 2 wrong usage, 3 changed since it was read, "
+    epilog="Exit codes: 0 success or yes, 1 failure or no, 2 invalid usage, 3 changed since it was read, "
     "4 no cluster or not installed, 5 forbidden, 6 timed out.",
 )
 def kubefoundry() -> None:
-    """Deploy language models on Kubernetes, and understand what becomes of them."""
+    """Deploy language models on Kubernetes, and see why they are or are not ready."""
 
 
 def main() -> None:

@@ -35,7 +35,7 @@ def from_file(name: str, namespace: str = "default") -> Object:
         raise Failure(f"cannot read {name}: it is not YAML: {told}", Exit.USAGE) from error
     found = [one for one in documents if isinstance(one, dict) and one.get("kind") == names.MODEL_DEPLOYMENT]
     if len(found) != 1:
-        raise Failure(f"{name} holds {len(found)} ModelDeployments; one is needed", Exit.USAGE)
+        raise Failure(f"{name} has {len(found)} ModelDeployments; exactly one is needed", Exit.USAGE)
     return completed(found[0], name, namespace)
 
 

@@ -1,4 +1,4 @@
-"""The pods of a model: its provider says by which label its upstream object's pods are known."""
+"""The pods of a model, found by the label that its provider declares for the pods of its upstream object."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ async def of_model(session: Session, obj: Object) -> list[Object]:
         raise NotToBeFound("no provider is selected yet")
     package = installed().get(name)
     if package is None:
-        raise NotToBeFound(f"no package of provider '{name}' is installed beside this command")
+        raise NotToBeFound(f"the package of provider '{name}' is not installed with this command")
     if package.pods is None:
-        raise NotToBeFound(f"{package.title} does not say which pods are whose")
+        raise NotToBeFound(f"{package.title} does not report which pods belong to a model")
     if "/" not in version or not status.get("resourceName"):
         raise NotToBeFound(f"{package.title} has not created anything yet")
     kind = package.upstream.served(version)

@@ -32,7 +32,7 @@ def installed() -> dict[str, Provider]:
         try:
             found[entry.name] = entry.load()()
         except Exception as error:
-            raise Failure(f"provider package '{entry.name}' cannot be loaded: {error!r}") from error
+            raise Failure(f"provider package '{entry.name}' failed to load: {error!r}") from error
     return found
 
 
@@ -42,7 +42,8 @@ def named(name: str) -> Provider:
     if name not in known:
         there = ", ".join(known) or "none"
         raise Failure(
-            f"no package of provider '{name}' is installed beside this command (there: {there})", Exit.USAGE
+            f"the package of provider '{name}' is not installed with this command (there: {there})",
+            Exit.USAGE,
         )
     return known[name]
 
@@ -67,7 +68,7 @@ def probed(provider: Provider, crd: Any) -> Schema:
 
     schema = provider.probe(crd)
     if isinstance(schema, UnsupportedSchema):
-        raise Failure(f"{provider.title} cannot write for this CRD: it lacks {', '.join(schema.missing)}")
+        raise Failure(f"{provider.title} does not support this CRD: it lacks {', '.join(schema.missing)}")
     return schema
 
 
@@ -83,7 +84,7 @@ async def in_cluster(client: Client, provider: Provider) -> tuple[Schema, list[s
     except (ApiError, Unreachable) as error:
         if isinstance(error, ApiError) and error.not_found:
             raise Failure(
-                f"{provider.title} is not installed: CRD {provider.upstream.crd} is not there; "
+                f"{provider.title} is not installed: CRD {provider.upstream.crd} not found; "
                 f"see {provider.documentation}"
             ) from error
         if isinstance(error, ApiError) and error.code == 403:

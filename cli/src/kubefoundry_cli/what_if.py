@@ -61,19 +61,24 @@ def _verdict(
     named = (
         ""
         if accepts is None
-        else "named it would accept"
+        else "would accept it if named"
         if accepts
-        else f"named it would refuse: {'; '.join(refusals)}"
+        else f"would refuse it if named: {'; '.join(refusals)}"
     )
     if edits is None:
-        way = f"no change of {LARGEST} fields has it {'chosen' if by_rules else 'accept'}"
+        way = f"no change of up to {LARGEST} fields would {'select it' if by_rules else 'make it accept'}"
     elif edits:
-        way = f"{'chosen' if by_rules else 'accepts'} with {', '.join(map(_words, edits))}"
+        way = f"{'selected' if by_rules else 'accepts'} with {', '.join(map(_words, edits))}"
     else:
         way = ""
     told = "; ".join(part for part in (way, named) if part)
     return Verdict(
-        provider.name, accepts, refusals, edits, by_rules, f"{provider.name}: {told or 'chosen only by name'}"
+        provider.name,
+        accepts,
+        refusals,
+        edits,
+        by_rules,
+        f"{provider.name}: {told or 'selected only by name'}",
     )
 
 

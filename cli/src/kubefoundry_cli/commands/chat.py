@@ -20,7 +20,7 @@ from kubefoundry_sdk.provider.health.models_endpoint import LIMIT
 @click.command()
 @click.argument("name")
 @click.argument("prompt", nargs=-1)
-@click.option("--max-tokens", type=click.IntRange(min=1), default=None, help="Length of the answer at most.")
+@click.option("--max-tokens", type=click.IntRange(min=1), default=None, help="Maximum length of the answer.")
 @click.option("--system", metavar="TEXT", help="System message.")
 @cluster.options
 def command(
@@ -33,7 +33,7 @@ def command(
     """
     question = " ".join(prompt) or sys.stdin.read()
     if not question.strip():
-        raise Failure("there is no question; write it after the name", Exit.USAGE)
+        raise Failure("no question given; write it after the name", Exit.USAGE)
     messages = [{"role": "system", "content": system}] if system else []
     messages.append({"role": "user", "content": question})
     cluster.run(_chat(name, messages, max_tokens, target))
@@ -74,5 +74,5 @@ def _token(line: bytes) -> str:
         choice = json.loads(text)["choices"][0]
         return str(choice.get("delta", {}).get("content") or "")
     except (ValueError, LookupError, TypeError, AttributeError):
-        say(f"not understood: {text[:200]}")
+        say(f"cannot read part of the answer: {text[:200]}")
         return ""

@@ -19,7 +19,9 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 @click.command()
 @click.argument("name")
 @click.argument("path", default="/v1/models")
-@click.option("-d", "--data", metavar="JSON", help="POST this; @FILE reads a file, @- standard input.")
+@click.option(
+    "-d", "--data", metavar="JSON", help="POST this body; @FILE reads a file, @- reads standard input."
+)
 @cluster.options
 def command(name: str, path: str, data: str | None, target: Target) -> None:
     """Send a request to PATH of a model's endpoint, through the API server: GET, or POST with -d.

@@ -27,17 +27,17 @@ NAME_LENGTH = 40
 @click.argument("name", required=False)
 @click.option("--engine", default="vllm", show_default=True, help="vllm, sglang, trtllm or llamacpp.")
 @click.option(
-    "--gpus", type=click.IntRange(min=0), default=None, help="GPUs of a replica. Default: 1; llamacpp: 0."
+    "--gpus", type=click.IntRange(min=0), default=None, help="GPUs per replica. Default: 1; llamacpp: 0."
 )
-@click.option("--image", help="Image of the engine; llamacpp needs one.")
-@click.option("--provider", help="Default: chosen by the providers' rules.")
+@click.option("--image", help="Engine image; required for llamacpp.")
+@click.option("--provider", help="Default: selected by the providers' rules.")
 @click.option("--hf-secret", metavar="SECRET", help="Secret with key HF_TOKEN, for models that need a token.")
 @click.option(
-    "--set", "edits", multiple=True, metavar="PATH=VALUE", help="Any other field of the spec; repeatable."
+    "--set", "edits", multiple=True, metavar="PATH=VALUE", help="Set any other field of the spec; repeatable."
 )
-@click.option("--wait", "waits", is_flag=True, help="Wait until it is ready, ten minutes at most.")
+@click.option("--wait", "waits", is_flag=True, help="Wait up to ten minutes until it is ready.")
 @click.option("--dry-run", is_flag=True, help="Print the ModelDeployment and create nothing.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Skip the confirmation prompt.")
 @cluster.options
 def command(
     model: str,
@@ -55,7 +55,7 @@ def command(
 ) -> None:
     """Create a ModelDeployment for MODEL, a Hugging Face id such as Qwen/Qwen3-0.6B.
 
-    NAME is made from the model's when it is left out.
+    If NAME is omitted, it is derived from MODEL.
 
     \b
     kubefoundry deploy Qwen/Qwen3-0.6B --wait
@@ -109,7 +109,7 @@ async def _create(obj: Object, waits: bool, yes: bool, target: Target) -> None:
         except (ApiError, Unreachable) as error:
             if isinstance(error, ApiError) and error.reason == "AlreadyExists":
                 raise Failure(
-                    f"ModelDeployment '{name}' exists in namespace {session.namespace}; choose another NAME, or see "
+                    f"ModelDeployment '{name}' already exists in namespace {session.namespace}; choose another NAME, or see "
                     f"what an edit would change: kubefoundry plan {name} --set PATH=VALUE",
                     Exit.NO,
                 ) from error

@@ -55,7 +55,7 @@ async def _examine(everywhere: bool, target: Target) -> list[Finding]:
         try:
             server = await session.client.read("/version")
         except (ApiError, Unreachable) as error:
-            raise of(error, "ask the API server for its version") from error
+            raise of(error, "read the API server's version") from error
         found = [Finding("good", f"Kubernetes {server.get('gitVersion')} at {session.client.server}")]
         namespace = None if everywhere else session.namespace
         try:
@@ -107,7 +107,8 @@ def providers(configs: Sequence[Object]) -> Iterator[Finding]:
     """Registered providers: heartbeat, upstream CRD, upstream operator."""
     if not configs:
         yield Finding(
-            "wrong", "no provider is registered: no model can be deployed; install one of manifests/providers"
+            "wrong",
+            "no provider is registered, so no model can be deployed; install one from manifests/providers",
         )
     for config in configs:
         name, status = config["metadata"]["name"], config.get("status") or {}
@@ -118,13 +119,13 @@ def providers(configs: Sequence[Object]) -> Iterator[Finding]:
             yield Finding("wrong", f"provider {name} has never reported; is its Deployment running?")
         elif silent > HEARTBEAT_TIMEOUT:
             yield Finding(
-                "wrong", f"provider {name} has been silent for {silent:.0f} s; is its Deployment running?"
+                "wrong", f"provider {name} has not reported for {silent:.0f} s; is its Deployment running?"
             )
         elif status.get("ready") is not True:
             why = (find(status.get("conditions"), UPSTREAM_READY) or {}).get(
                 "message"
-            ) or "it does not say why"
-            yield Finding("wrong", f"provider {name} takes no models: {why}")
+            ) or "it gives no reason"
+            yield Finding("wrong", f"provider {name} accepts no models: {why}")
         elif down is not None:
             yield Finding("wrong", f"provider {name}: its upstream operator is down: {down.get('message')}")
         else:

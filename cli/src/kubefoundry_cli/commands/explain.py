@@ -23,7 +23,7 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 @click.option(
     "--offline",
     is_flag=True,
-    help="Ask no cluster: the provider packages beside this command are registered.",
+    help="Do not contact a cluster: use the provider packages installed with this command.",
 )
 @output.option("table", "json", "yaml")
 @cluster.options
@@ -87,7 +87,7 @@ def _registered(package: Any) -> Object:
 def _show(explanation: Any, named: str | None, found: list[Verdict]) -> None:
     decision = explanation.decision
     if named:
-        print(f"{named} is named by spec.provider.name; the rules would choose {decision.provider or 'none'}")
+        print(f"{named} is named by spec.provider.name; the rules would select {decision.provider or 'none'}")
     else:
         print(clean(decision.text))
     print()
@@ -105,7 +105,7 @@ def _show(explanation: Any, named: str | None, found: list[Verdict]) -> None:
             mark = " ← decides" if rule.decided and not named else ""
             rows.append((provider.provider, str(rule.priority), f"{result}{mark}", read, rule.condition))
         if not provider.rules:
-            rows.append((provider.provider, "-", "chosen only by name", "", "(no rules)"))
+            rows.append((provider.provider, "-", "selected only by name", "", "(no rules)"))
     output.table(("PROVIDER", "PRIORITY", "RESULT", "READ", "RULE"), rows)
     print()
     for verdict in found:

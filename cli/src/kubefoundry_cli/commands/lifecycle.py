@@ -17,19 +17,19 @@ from kubefoundry_sdk.api.conditions import rfc3339
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.validation import default
 
-YES = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+YES = click.option("-y", "--yes", is_flag=True, help="Skip the confirmation prompt.")
 
 
 @click.command()
 @click.argument("name")
 @cluster.options
 def pause(name: str, target: Target) -> None:
-    """Stop reconciling a model: what runs goes on, and no edit has an effect until it is resumed."""
+    """Stop reconciling a model: what runs keeps running, and edits have no effect until it is resumed."""
     _write(
         name,
         target,
         lambda obj: annotation(obj, names.PAUSED_ANNOTATION, "true"),
-        "is paused: what runs goes on, and no edit has an effect until kubefoundry resume",
+        "is paused: what runs keeps running, and edits have no effect until kubefoundry resume",
     )
 
 
@@ -38,7 +38,7 @@ def pause(name: str, target: Target) -> None:
 @cluster.options
 def resume(name: str, target: Target) -> None:
     """Reconcile a paused model again."""
-    _write(name, target, lambda obj: annotation(obj, names.PAUSED_ANNOTATION, None), "is reconciled again")
+    _write(name, target, lambda obj: annotation(obj, names.PAUSED_ANNOTATION, None), "is resumed")
 
 
 @click.command()
@@ -46,13 +46,13 @@ def resume(name: str, target: Target) -> None:
 @YES
 @cluster.options
 def reselect(name: str, yes: bool, target: Target) -> None:
-    """Have the provider of a model chosen again; what serves goes on until another one can take over."""
+    """Select a model's provider again; what serves keeps serving until another provider can take over."""
     _write(
         name,
         target,
         lambda obj: annotation(obj, names.RESELECT_ANNOTATION, _now()),
-        "has its provider chosen again",
-        ask="its provider is chosen again, and another one recreates it",
+        "will have its provider selected again",
+        ask="select its provider again; a different provider recreates the model",
         yes=yes,
     )
 
@@ -62,13 +62,13 @@ def reselect(name: str, yes: bool, target: Target) -> None:
 @YES
 @cluster.options
 def refresh(name: str, yes: bool, target: Target) -> None:
-    """Render a model again with today's defaults, a newer default image among them."""
+    """Render a model again with the current defaults, such as a newer default image."""
     _write(
         name,
         target,
         lambda obj: annotation(obj, names.REFRESH_ANNOTATION, _now()),
-        "is rendered again",
-        ask="it is rendered again with today's defaults, which may restart its pods",
+        "will be rendered again",
+        ask="render it again with the current defaults, which may restart its pods",
         yes=yes,
     )
 
@@ -94,7 +94,7 @@ def scale(name: str, replicas: int, target: Target) -> None:
         return [{"op": "add", "path": "/spec/scaling/replicas", "value": replicas}]
 
     _write(
-        name, target, change, f"is to have {replicas} replicas; kubefoundry status {name} shows how far it is"
+        name, target, change, f"scaled to {replicas} replicas; kubefoundry status {name} shows the progress"
     )
 
 

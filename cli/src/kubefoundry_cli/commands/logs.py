@@ -18,10 +18,14 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 @click.command()
 @click.argument("name")
-@click.option("-f", "--follow", is_flag=True, help="Go on as lines are written.")
-@click.option("-p", "--previous", is_flag=True, help="Of the containers before their last restart.")
+@click.option("-f", "--follow", is_flag=True, help="Keep printing new lines.")
+@click.option("-p", "--previous", is_flag=True, help="Logs of the containers before their last restart.")
 @click.option(
-    "--tail", type=click.IntRange(min=0), default=200, show_default=True, help="Lines of each container."
+    "--tail",
+    type=click.IntRange(min=0),
+    default=200,
+    show_default=True,
+    help="Last lines to print of each container.",
 )
 @cluster.options
 def command(name: str, follow: bool, previous: bool, tail: int, target: Target) -> None:
@@ -35,7 +39,7 @@ async def _logs(name: str, follow: bool, previous: bool, tail: int, target: Targ
         try:
             pods = await of_model(session, obj)
         except NotToBeFound as error:
-            raise Failure(f"the pods of ModelDeployment '{name}' cannot be found: {error}") from error
+            raise Failure(f"cannot find the pods of ModelDeployment '{name}': {error}") from error
         if not pods:
             raise Failure(f"ModelDeployment '{name}' has no pods yet; kubefoundry status {name}")
         parameters = f"tailLines={tail}&follow={str(follow).lower()}&previous={str(previous).lower()}"

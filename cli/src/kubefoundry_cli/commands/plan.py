@@ -31,16 +31,20 @@ FROM_NOWHERE = "the provider's own"
 @click.option(
     "--set", "edits", multiple=True, metavar="PATH=VALUE", help="Edit a field of the spec; repeatable."
 )
-@click.option("--provider", "provider_name", metavar="NAME", help="Default: the one that it has or names.")
+@click.option(
+    "--provider", "provider_name", metavar="NAME", help="Default: the provider that the model names or has."
+)
 @click.option(
     "--crd",
     "crds",
     multiple=True,
     metavar="FILE",
-    help="CRD of the upstream kind, for whoever may not read it.",
+    help="CRD file of the upstream kind, if you may not read it from the cluster.",
 )
 @click.option(
-    "--server", is_flag=True, help="Also ask the API server, by a dry run, whether it accepts the result."
+    "--server",
+    is_flag=True,
+    help="Also check with a server-side dry run whether the API server accepts the result.",
 )
 @output.option("text", "json", "yaml")
 @cluster.options
@@ -167,8 +171,8 @@ async def _verdict(
 
 
 def _versions(provider: Provider, schema: Schema) -> tuple[str, ...]:
-    lost = f"; with this CRD these cannot be asked for: {', '.join(schema.lost)}" if schema.lost else ""
-    return (f"rendered as {provider.name} {provider.version} with its default settings does it{lost}",)
+    lost = f"; this CRD does not support: {', '.join(schema.lost)}" if schema.lost else ""
+    return (f"rendered as {provider.name} {provider.version} renders it with its default settings{lost}",)
 
 
 def _what(planned: Planned, live: Object | None) -> str:

@@ -16,13 +16,15 @@ from kubefoundry_sdk.api.kinds import Object
 @click.option(
     "-f", "--file", required=True, metavar="FILE", help="A ModelDeployment; - reads standard input."
 )
-@click.option("--provider", "name", metavar="NAME", help="A provider, or all. Default: spec.provider.name.")
+@click.option(
+    "--provider", "name", metavar="NAME", help="Provider name, or all. Default: spec.provider.name."
+)
 @click.option(
     "--crd",
     "crds",
     multiple=True,
     metavar="FILE",
-    help="CRD of the upstream kind; one of Kubernetes needs none.",
+    help="CRD file of the upstream kind; built-in kinds need none.",
 )
 @click.option("--set", "edits", multiple=True, metavar="PATH=VALUE", help="Edit a field of the spec first.")
 @output.option("yaml", "json")
@@ -39,7 +41,7 @@ def command(file: str, name: str | None, crds: tuple[str, ...], edits: tuple[str
             one for one in installed().values() if one.upstream.schema or one.upstream.crd in definitions
         ]
         if not chosen:
-            raise Failure("none of the CRD files is that of an installed provider package", Exit.USAGE)
+            raise Failure("no CRD file belongs to an installed provider package", Exit.USAGE)
     else:
         wanted = name or (obj["spec"].get("provider") or {}).get("name")
         if not wanted:

@@ -102,7 +102,7 @@ def _describe(obj: Object) -> None:
     replicas = status.get("replicas") or {}
     lines = [
         ("Model", (obj.get("spec", {}).get("model") or {}).get("id")),
-        ("Phase", status.get("phase") or "none yet: core has not looked at it"),
+        ("Phase", status.get("phase") or "none yet: core has not reconciled it"),
         ("Message", status.get("message")),
         ("Provider", provider.get("name")),
         ("Chosen", provider.get("selectedReason")),
@@ -138,7 +138,7 @@ async def _pods(session: Session, obj: Object) -> None:
     try:
         found = await of_model(session, obj)
     except NotToBeFound as error:
-        say(f"pods are not shown: {error}")
+        say(f"cannot show pods: {error}")
         return
     if found:
         print("  Pods:")

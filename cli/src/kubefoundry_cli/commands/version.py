@@ -15,7 +15,7 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 
 @click.command()
-@click.option("--client", is_flag=True, help="Of this command only; asks no cluster.")
+@click.option("--client", is_flag=True, help="Print only this command's version; contacts no cluster.")
 @output.option("table", "json", "yaml")
 @cluster.options
 def command(client: bool, form: str, target: Target) -> None:
@@ -35,7 +35,7 @@ async def _of_cluster(target: Target) -> dict[str, str]:
         try:
             server = await session.client.read("/version")
         except (ApiError, Unreachable) as error:
-            raise of(error, "ask for the API server's version") from error
+            raise of(error, "read the API server's version") from error
         found = {"kubernetes": str(server.get("gitVersion"))}
         try:
             configs, _ = await session.client.list(PROVIDER_CONFIGS)

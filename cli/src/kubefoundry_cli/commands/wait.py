@@ -1,4 +1,4 @@
-"""`kubefoundry wait`: until a model is ready or gone, saying on the way what goes on."""
+"""`kubefoundry wait`: waits until a model is ready or deleted, and shows the progress."""
 
 from __future__ import annotations
 
