@@ -66,7 +66,7 @@ def test_what_cannot_be_done_is_one_line_and_an_exit_code(
         pytest.param("[" * 5000, "it is not YAML", id="deep"),
         pytest.param("", "has 0 ModelDeployments", id="empty"),
         pytest.param("- 1\n- 2\n", "has 0 ModelDeployments", id="a list"),
-        pytest.param("kind: ModelDeployment\n---\nkind: ModelDeployment\n", "holds 2", id="two"),
+        pytest.param("kind: ModelDeployment\n---\nkind: ModelDeployment\n", "has 2", id="two"),
         pytest.param("kind: ModelDeployment\n", "metadata.name is missing", id="no name"),
         pytest.param(
             "kind: ModelDeployment\nmetadata: {name: m}\nspec: [1]\n",

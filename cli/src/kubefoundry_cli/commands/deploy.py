@@ -109,8 +109,8 @@ async def _create(obj: Object, waits: bool, yes: bool, target: Target) -> None:
         except (ApiError, Unreachable) as error:
             if isinstance(error, ApiError) and error.reason == "AlreadyExists":
                 raise Failure(
-                    f"ModelDeployment '{name}' already exists in namespace {session.namespace}; choose another NAME, or see "
-                    f"what an edit would change: kubefoundry plan {name} --set PATH=VALUE",
+                    f"ModelDeployment '{name}' already exists in namespace {session.namespace}; choose another "
+                    f"NAME, or see what an edit would change: kubefoundry plan {name} --set PATH=VALUE",
                     Exit.NO,
                 ) from error
             raise of(error, f"create ModelDeployment '{name}'") from error
