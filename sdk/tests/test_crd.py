@@ -80,9 +80,11 @@ def test_names_and_columns() -> None:
     assert (deployments["names"]["shortNames"], deployments["scope"]) == (["md"], "Namespaced")
     assert (configs["names"]["shortNames"], configs["scope"]) == (["ipc"], "Cluster")
     assert [column["name"] for column in columns if not column.get("priority")] == [
-        *("Provider", "Phase", "Ready", "Replicas", "Endpoint", "Age")
+        *("Provider", "Phase", "Ready", "Replicas", "Desired", "Endpoint", "Port", "Age")
     ]
-    assert [column["name"] for column in columns if column.get("priority")] == ["Model", "Engine", "Reason"]
+    assert [column["name"] for column in columns if column.get("priority")] == [
+        *("Model", "Engine", "Reason", "Message")
+    ]
 
 
 @pytest.mark.parametrize(
