@@ -40,7 +40,14 @@ A release between two of these behaves like one of its neighbours: what is insta
 off a version number. `kubectl get ipc NAME -o yaml` shows the version and schema of the cluster's CRD
 (`status.upstreamCRDVersion`, `status.upstreamSchemaHash`) as they stand here.
 """
-COMPONENTS = ("core", "selector", *(f"provider-{name}" for name in PROVIDERS))
+COMPONENTS = ("core", "selector", *(f"provider-{name}" for name in (*PROVIDERS, "direct")))
+
+DIRECT = """\
+## Provider direct
+
+It needs no CRD: Deployments (`apps/v1`) and Services are there in every Kubernetes from 1.26 on. Its README names the
+image of each engine whose command line it writes.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +77,7 @@ def compatibility() -> str:
     )
     for provider in PROVIDERS:
         parts += _section(provider)
+    parts.append(DIRECT)
     return "\n".join(parts).rstrip() + "\n"
 
 

@@ -15,6 +15,7 @@ from behaviours.catalogue import ROOT, Behaviour, Outcome, behaviours, outcome
 from behaviours.outcomes import VARIABLE, read
 
 OPERATORS: Final = "tests/operators/"
+PODS: Final = "tests/pods/"
 """Tests that need a network of their own; a program of theirs makes it."""
 
 
@@ -24,12 +25,15 @@ def main() -> int:
     wanted = parser.parse_args().section
     chosen = [behaviour for behaviour in behaviours() if wanted in behaviour.section]
     tests = dict.fromkeys(test for behaviour in chosen for test in behaviour.tests)
-    here = [test for test in tests if not test.startswith(OPERATORS)]
+    in_pods = [test for test in tests if test.startswith(PODS)]
+    here = [test for test in tests if not test.startswith((OPERATORS, PODS))]
     with tempfile.TemporaryDirectory(prefix="kubefoundry-behaviours-") as folder:
         outcomes = Path(folder) / "outcomes"
         if here:
             _run([sys.executable, "-m", "pytest", *here], outcomes)
-        if len(here) < len(tests):
+        if in_pods:
+            _run([str(ROOT / PODS / "run"), *in_pods], outcomes)
+        if any(test.startswith(OPERATORS) for test in tests):
             _run([str(ROOT / OPERATORS / "run")], outcomes)
         told = read(outcomes)
     print("\n".join(table(chosen, told)))
