@@ -15,7 +15,7 @@ export MYPYPATH := $(subst $(empty) ,:,$(wildcard $(PACKAGES:%=%/src)) tests)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-upstream test-pods llamastack-releases test-operators chaos test-go test-ray lint behaviours accept-llamastack mutations bench crds manifests docs lock clean
+.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-upstream test-pods llamastack-releases test-operators chaos test-go test-ray lint behaviours accept-llamastack mutations bench crds manifests docs lock clean engine-options
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 26
@@ -89,6 +89,9 @@ lint: setup ## ruff, mypy --strict on sources and tests, import boundaries, the 
 behaviours: setup ## runs the tests of what is promised, and prints each promise with its outcome
 	@devcluster/build > /dev/null
 	PYTHONPATH=tests $(BIN)/python -m behaviours
+
+engine-options: setup ## the options of vLLM and SGLang, read from their wheels (460 MB), for the tests of provider direct
+	PYTHONPATH=tests $(BIN)/python -m engines
 
 accept-llamastack: setup ## each point of llamastack/acceptance.txt has a test that ran and passed; root
 	@devcluster/build > /dev/null

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from kubefoundry_kaito import llamacpp, vllm
 from kubefoundry_kaito.overrides import overrides_of
+from kubefoundry_sdk.api import engine_args
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider import pod_resources
 from kubefoundry_sdk.provider.command_line import argv
@@ -69,7 +70,9 @@ def _container(spec: ModelDeploymentSpec, image: str) -> dict[str, Any]:
 
 def _args(spec: ModelDeploymentSpec) -> list[str]:
     if spec.engine.type == "vllm":
-        return argv([*vllm.derived(spec), *vllm.parallelism(spec)], spec.engine.args)
+        return argv(
+            [*vllm.derived(spec), *vllm.parallelism(spec)], engine_args.told("vllm", spec.engine.args)
+        )
     return llamacpp.command_line(spec, overrides_of(spec).llamacpp_server)
 
 

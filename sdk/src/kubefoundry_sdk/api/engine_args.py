@@ -80,6 +80,21 @@ short name at all (vllm/engine/arg_utils.py; llama.cpp common/arg.cpp)."""
 NEGATABLE: Final = frozenset({"vllm", "llamacpp"})
 """Engines of which a switch X has the form no-X; for vLLM it is the same switch turned off."""
 
+ODD: Final[dict[str, frozenset[str]]] = {
+    "vllm": frozenset({"aggregate-engine-logging", "disable-log-stats", "headless"}),
+    "sglang": frozenset(
+        {
+            "dcp-replicate-q-proj",
+            "dllm-fdfo",
+            "enable-tp-lm-head-all-to-all",
+            "experts-shared-outer-loras",
+            "lora-strict-loading",
+        }
+    ),
+}
+"""Switches unlike their engine's others: of vLLM without the form no-X, of SGLang with it (vLLM 0.18.0, SGLang
+0.5.18; a test compares with what their parsers define)."""
+
 DEPTH: Final = 32
 """Levels of a JSON value."""
 
@@ -105,6 +120,16 @@ def effective(engine: str | None, args: Mapping[str, str]) -> dict[str, str]:
     TensorRT-LLM's stay as they are: without a dash they are keys of its configuration.
     """
     return dict(_effective(engine, name, value) for name, value in args.items())
+
+
+def told(engine: str | None, args: Mapping[str, str]) -> dict[str, str]:
+    """The args that a command line has: a switch that is off, and has no form no-X, is left out (contract §2)."""
+    odd = ODD.get(engine or "", frozenset())
+    return {
+        name: value
+        for name, value in args.items()
+        if value != "false" or (engine in NEGATABLE) != (name.replace("_", "-") in odd)
+    }
 
 
 def parallel(engine: str | None, args: Mapping[str, str], gpus: int) -> Parallel:

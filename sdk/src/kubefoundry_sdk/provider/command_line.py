@@ -19,21 +19,16 @@ class Derived:
     switch: bool = False
 
 
-def argv(derived: Iterable[Derived], args: Mapping[str, str], *, negatable: bool = True) -> list[str]:
+def argv(derived: Iterable[Derived], args: Mapping[str, str]) -> list[str]:
     """One command line of both, as separate entries; what `args` repeats is in it once (contract §2).
 
-    negatable: whether the engine has a form `--no-FLAG` of its switches; without, one that is off is left out.
+    args: as `engine_args.told` leaves them.
     """
     derived = list(derived)
     taken = {option.flag for option in derived}
     return [
         *(entry for option in derived for entry in _derived(option)),
-        *(
-            entry
-            for flag in sorted(args)
-            if _name(flag) not in taken and (negatable or args[flag] != "false")
-            for entry in _stated(flag, args[flag])
-        ),
+        *(entry for flag in sorted(args) if _name(flag) not in taken for entry in _stated(flag, args[flag])),
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kubefoundry_direct.engines.engine import Engine, address, context, on_hub, served_name, tensor, trust
+from kubefoundry_sdk.api import engine_args
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider.command_line import Derived, argv
 
@@ -19,11 +20,12 @@ def derived(spec: ModelDeploymentSpec) -> list[Derived]:
 
 
 def arguments(spec: ModelDeploymentSpec) -> list[str]:
-    """Its switches have no form that turns them off."""
     stated = {
-        name: value for name, value in spec.engine.args.items() if not (on_hub(spec) and name == "model")
+        name: value
+        for name, value in engine_args.told(spec.engine.type, spec.engine.args).items()
+        if not (on_hub(spec) and name == "model")
     }
-    return argv([*derived(spec), *tensor(spec, "tensor-parallel-size")], stated, negatable=False)
+    return argv([*derived(spec), *tensor(spec, "tensor-parallel-size")], stated)
 
 
 SGLANG = Engine(("python3", "-m", "sglang.launch_server"), derived, arguments)

@@ -43,7 +43,7 @@ def arguments(spec: ModelDeploymentSpec) -> list[str]:
     model = [spec.model.id or ""] if on_hub(spec) else []
     flags = {
         name: value
-        for name, value in spec.engine.args.items()
+        for name, value in engine_args.told(spec.engine.type, spec.engine.args).items()
         if "-" in name and not (model and name in MODEL)
     }
     file = [Derived("config", OPTIONS_FILE, "engine.args")] if options(spec) else []
@@ -54,7 +54,6 @@ def arguments(spec: ModelDeploymentSpec) -> list[str]:
         *argv(
             [replace(option, flag=_underscored(option.flag)) for option in made],
             {_underscored(name): value for name, value in flags.items() if name not in known},
-            negatable=False,
         ),
     ]
 

@@ -21,7 +21,8 @@ def derived(spec: ModelDeploymentSpec) -> list[Derived]:
 def arguments(spec: ModelDeploymentSpec) -> list[str]:
     """The model stands first: as an option `vllm serve` only puts up with it."""
     model = [spec.model.id or ""] if on_hub(spec) else []
-    stated = {name: value for name, value in spec.engine.args.items() if not (model and name == "model")}
+    told = engine_args.told(spec.engine.type, spec.engine.args)
+    stated = {name: value for name, value in told.items() if not (model and name == "model")}
     return [*model, *argv([*derived(spec), *tensor(spec, engine_args.TENSOR)], stated)]
 
 

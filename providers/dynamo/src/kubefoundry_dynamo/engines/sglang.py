@@ -6,6 +6,7 @@ from typing import Final
 
 from kubefoundry_dynamo.engines.command_line import Worker, command_line, model_flags, tensor_parallelism
 from kubefoundry_sdk import ModelDeploymentSpec
+from kubefoundry_sdk.api import engine_args
 
 ROLE_FLAGS: Final = ("disaggregation-mode",)
 KV_EVENTS: Final = '{"publisher":"zmq","topic":"kv-events","endpoint":"tcp://*:5557"}'
@@ -27,6 +28,4 @@ def arguments(spec: ModelDeploymentSpec, worker: Worker) -> list[str]:
         }
     if worker.kv_events:
         flags["kv-events-config"] = KV_EVENTS
-    # SGLang's switches have no form that turns them off: false is what they are where they are not given
-    stated = {name: value for name, value in spec.engine.args.items() if value != "false"}
-    return command_line(flags, stated)
+    return command_line(flags, engine_args.told("sglang", spec.engine.args))

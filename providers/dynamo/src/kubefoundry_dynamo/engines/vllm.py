@@ -12,6 +12,7 @@ from kubefoundry_dynamo.engines.command_line import (
     tensor_parallelism,
 )
 from kubefoundry_sdk import ModelDeploymentSpec
+from kubefoundry_sdk.api import engine_args
 
 ROLE_FLAGS: Final = ("disaggregation-mode", "is-prefill-worker", "is-decode-worker")
 KV_TRANSFER: Final = '{"kv_connector":"NixlConnector","kv_role":"kv_both"}'
@@ -30,7 +31,7 @@ def arguments(spec: ModelDeploymentSpec, worker: Worker) -> list[str]:
     flags |= _role(worker)
     if worker.kv_events:
         flags["kv-events-config"] = KV_EVENTS
-    return command_line(flags, spec.engine.args)
+    return command_line(flags, engine_args.told("vllm", spec.engine.args))
 
 
 def _role(worker: Worker) -> Flags:

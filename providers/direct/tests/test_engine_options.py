@@ -1,0 +1,116 @@
+"""What is written for vLLM and SGLang is what their own servers take, by the options that their wheels define."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from kubefoundry_direct.engines.known import engine_of
+from kubefoundry_direct.settings import ON_NVIDIA
+from kubefoundry_sdk.api import engine_args
+from support.corpus import deployment
+
+OPTIONS: Final = Path(__file__).parents[3] / "tests" / "engines"
+FILES: Final = {file.stem.partition("-")[0]: file for file in OPTIONS.glob("*.json")}
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> Any:
+        raise AssertionError(message)
+
+
+@cache
+def parser(engine: str) -> Parser:
+    made = Parser(allow_abbrev=False)
+    if engine == "vllm":
+        made.add_argument("model")
+    actions: dict[str, dict[str, Any]] = {
+        "value": {},
+        "switch": {"action": "store_true"},
+        "both": {"action": argparse.BooleanOptionalAction, "default": None},
+    }
+    for flag, form in json.loads(FILES[engine].read_text()).items():
+        if flag != "--help":
+            made.add_argument(flag, dest=flag, **actions[form])
+    return made
+
+
+def parsed(name: str, **spec: Any) -> dict[str, Any]:
+    """What the server would read of the command line. Fails on an option that it does not have."""
+    full = {
+        "model": {"id": "org/m", "servedName": "served"},
+        "resources": {"gpu": {"count": 4}},
+        **spec,
+        "engine": {"type": name, "contextLength": 4096, "trustRemoteCode": True, **spec.get("engine", {})},
+    }
+    made = deployment(full).spec
+    return vars(parser(name).parse_args(engine_of(made).arguments(made)))
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_they_are_those_of_the_default_image(engine: str) -> None:
+    assert ON_NVIDIA[engine].rpartition(":v")[2] == FILES[engine].stem.partition("-")[2]
+
+
+def test_every_field_reaches_vllm() -> None:
+    found = parsed("vllm")
+
+    assert {name: value for name, value in found.items() if value is not None and value is not False} == {
+        "model": "org/m",
+        "--served-model-name": "served",
+        "--port": "8000",
+        "--max-model-len": "4096",
+        "--trust-remote-code": True,
+        "--tensor-parallel-size": "4",
+    }
+
+
+def test_every_field_reaches_sglang() -> None:
+    found = parsed("sglang")
+
+    assert {name: value for name, value in found.items() if value is not None and value is not False} == {
+        "--model-path": "org/m",
+        "--served-model-name": "served",
+        "--host": "0.0.0.0",
+        "--port": "8000",
+        "--context-length": "4096",
+        "--trust-remote-code": True,
+        "--tensor-parallel-size": "4",
+    }
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_code_of_the_model_is_not_trusted_unless_it_is_said(engine: str) -> None:
+    assert not parsed(engine, engine={"trustRemoteCode": False})["--trust-remote-code"]
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_every_option_can_be_an_argument(engine: str) -> None:
+    ours = {"model", "model-path", "served-model-name", "host", "port", "max-model-len", "context-length"}
+    ours |= {"trust-remote-code", "help", "config"}
+    refused = []
+    for flag, form in json.loads(FILES[engine].read_text()).items():
+        name = flag[2:]
+        if name in ours or name.endswith("-size") or flag.startswith("--no-"):
+            continue
+        values = {"value": ["x"], "switch": ["", "true", "false"], "both": ["", "true", "false"]}[form]
+        for value in values:
+            found = parsed(engine, engine={"args": {name: value}})[flag]
+            wanted = {"": True, "true": True, "false": False, "x": "x"}[value]
+            if bool(found) != bool(wanted) or (form == "value" and found != wanted):
+                refused.append((flag, value, found))
+    assert refused == []
+
+
+def test_switches_unlike_the_others_are_known() -> None:
+    forms = {engine: json.loads(FILES[engine].read_text()) for engine in ("vllm", "sglang")}
+    odd = {"vllm": "switch", "sglang": "both"}
+
+    assert {
+        engine: {flag[2:] for flag, form in forms[engine].items() if form == odd[engine]} for engine in forms
+    } == engine_args.ODD
