@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
@@ -177,7 +178,7 @@ async def test_settings_wait_for_a_permission_that_is_denied_once_and_no_longer(
         told = asyncio.Event()
         settings = OperatorSettings(operator, told.set)
         async with wire(Server(denials).answer) as made:
-            watch = OperatorWatch(made.client, operator, settings, lambda: None)
+            watch = OperatorWatch(made.client, operator, settings, lambda: None, clock=time.monotonic)
             async with asyncio.timeout(SECONDS), asyncio.TaskGroup() as group:
                 watching = group.create_task(watch.run())
                 await told.wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -141,6 +142,28 @@ async def test_one_that_is_installed_again_finds_all_as_it_was(
     )
     assert what_must_not_move(back) == what_must_not_move(before)
     assert await api.get(GRAPHS, "m", namespace) == graph
+
+
+async def test_an_outage_of_the_api_server_is_nobodys_silence(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    await running(api, namespace, "m", GPU, "dynamo")
+
+    await asyncio.to_thread(suite.plane.stop_api_server)
+    await asyncio.sleep(1.5 * float(SILENCE))
+    await asyncio.to_thread(suite.plane.restart_api_server)
+
+    # Both are at work again: core has nothing to say of the provider's health, or says it before the provider's turn.
+    change = [{"op": "add", "path": "/spec/scaling/replicas", "value": 2}]
+    await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, change, manager="test")
+    served = await until_deployment(
+        api,
+        "m",
+        namespace,
+        lambda obj: phase(obj) == "Running" and obj["status"]["replicas"]["ready"] == 2,
+    )
+    assert reason(served, "ProviderHealthy") is None
+    assert await told_of_health(api, namespace) == {}
 
 
 async def test_what_it_would_have_cleaned_up_is_given_up(suite: Suite, api: Client, namespace: str) -> None:

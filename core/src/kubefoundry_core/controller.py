@@ -35,7 +35,7 @@ CHANGING_HANDS: Final = "changing hands"
 class Controller:
     def __init__(self, process: Process) -> None:
         self._process = process
-        self._clock = asyncio.get_running_loop().time
+        self._clock = process.sight.now
         self._deployments = process.watch(
             MODEL_DEPLOYMENTS, managers=frozenset({CORE_MANAGER, SELECTOR_MANAGER}), index=health_told
         )

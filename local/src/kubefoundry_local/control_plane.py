@@ -72,9 +72,13 @@ class ControlPlane:
         """Ends kube-apiserver and waits until a new one answers at the same address; ours only."""
         self._ask(signal.SIGHUP, "apiserver-ready")
 
+    def stop_api_server(self) -> None:
+        """An outage, which `restart_api_server` ends; ours only."""
+        self._ask(signal.SIGUSR2, "apiserver-stopped")
+
     def back_up_etcd(self, folder: Path) -> None:
         """Copies etcd's data to the folder, which is made, while the API server is away; ours only."""
-        self._ask(signal.SIGUSR2, "apiserver-stopped")
+        self.stop_api_server()
         shutil.copytree(self.kubeconfig.parent / "etcd", folder)
         self.restart_api_server()
 

@@ -119,7 +119,6 @@ async def reflect(
                     version = ""
                     refused()
                 forbidden += 1
-                alive()
                 await asyncio.sleep(delay * random.uniform(0.8, 1.2))
                 continue
             if error.gone:

@@ -179,7 +179,13 @@ def set_up(running: Process, provider: Provider) -> None:
     news = PacedQueue(lambda key: queue.add(key))
     operator = None
     if provider.operator:
-        operator = OperatorWatch(running.client, provider.operator, upstream.settings, operator_changed)
+        operator = OperatorWatch(
+            running.client,
+            provider.operator,
+            upstream.settings,
+            operator_changed,
+            clock=running.sight.now,
+        )
         running.background("watch of the upstream operator", operator.run)
         running.while_leading("news", news.run)
     registration = Registration(
@@ -209,6 +215,7 @@ def set_up(running: Process, provider: Provider) -> None:
             else completion.through_server(running.client),
             answers=running.options.verify_endpoint == ANSWER,
         ),
+        clock=running.sight.now,
         stale_after=running.options.stale_after,
         operator=operator,
         creations=creations,

@@ -35,6 +35,7 @@ from kubefoundry_sdk.runtime import health, logs
 from kubefoundry_sdk.runtime.leadership import Leadership
 from kubefoundry_sdk.runtime.recorder import Recorder
 from kubefoundry_sdk.runtime.resync import resync
+from kubefoundry_sdk.runtime.sight import Sight
 from kubefoundry_sdk.runtime.start import CannotStart, api_server
 from kubefoundry_sdk.runtime.store import Key, Store
 from kubefoundry_sdk.runtime.supervision import Work, kept_up
@@ -69,6 +70,8 @@ class Process:
         )
         self.leading = self._leadership.leading
         """Set while this replica does the work: while the Lease is held, or from the start without election."""
+        self.sight = Sight(lambda: asyncio.get_running_loop().time())
+        """The clock by which others are waited for."""
         self._signs: dict[str, float] = {}
         self._stores: dict[str, Store] = {}
         self._conditions: list[health.Check] = []
@@ -114,8 +117,13 @@ class Process:
 
         def alive() -> None:
             self._signs[name] = loop.time()
+            self.sight.sees(name)
 
-        alive()
+        def tried() -> None:
+            self._signs[name] = loop.time()
+            self.sight.fails(name)
+
+        self._signs[name] = loop.time()
         try:
             await reflect(
                 self.client,
@@ -124,11 +132,12 @@ class Process:
                 namespace=namespace,
                 selector=selector,
                 alive=alive,
-                tried=alive,
+                tried=tried,
                 refused=refused,
             )
         finally:
             self._signs.pop(name, None)
+            self.sight.ends(name)
 
     def queue(self, label: str, reconcile: Reconcile, *, of: Store) -> WorkQueue:
         """A work queue whose workers work while this replica leads, once all watches of `set_up` are filled.

@@ -30,6 +30,7 @@ class Context:
 
     finalizer_timeout: seconds after which the finalizer of a ModelDeployment that was seen to be deleted goes,
         whatever is left; other providers get as long before this one goes on without their clean-up.
+    clock: by which others are waited for (`Sight`).
     stale_after: seconds of an upstream operator's silence after which its status is stale.
     """
 
@@ -42,6 +43,7 @@ class Context:
     finalizer_timeout: float
     pods: PodWatch | None
     verification: Verification
+    clock: Callable[[], float]
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     stale_after: float = staleness.THRESHOLD
     memories: dict[Key, Memory] = field(default_factory=dict)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 
 from kubefoundry_sdk.api import conditions, names, reasons
@@ -60,7 +59,7 @@ async def give_up(context: Context, live: Object) -> float | None:
 
 def _time_left(context: Context, live: Object) -> float:
     """Seconds until the finalizer goes in any case, from when this process first saw the deletion."""
-    now = asyncio.get_running_loop().time()
+    now = context.clock()
     wait = context.memory(key_of(live)).deletion
     return wait.left([live["metadata"]["uid"]], context.finalizer_timeout, now)
 

@@ -5,8 +5,6 @@ First say that it can be done, then wait for the other one's clean-up, in the en
 
 from __future__ import annotations
 
-import asyncio
-
 from kubefoundry_sdk.api import handover, managed_fields, reasons
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.provider.reconcile.context import Context
@@ -39,7 +37,7 @@ async def wait(
     if upstream is None and memory.tried != digest:
         await apply.try_replacement(context.client, kind, context.helpers, todo, manager=context.manager)
         memory.tried = digest
-    now = asyncio.get_running_loop().time()
+    now = context.clock()
     timeout = context.finalizer_timeout
     left = memory.cleanup.left([live["metadata"]["uid"], *holding], timeout, now)
     if left > 0:

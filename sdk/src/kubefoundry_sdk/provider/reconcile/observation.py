@@ -82,7 +82,7 @@ def _observe(context: Context, live: Object, report: Report) -> float | None:
         stood=conditions.is_true((live.get("status") or {}).get("conditions"), reasons.STALE_STATUS),
         down=context.operator.down if context.operator else None,
         threshold=context.stale_after,
-        now=asyncio.get_running_loop().time(),
+        now=context.clock(),
     )
     report.stale = verdict.message
     return _soonest(due, verdict.again)

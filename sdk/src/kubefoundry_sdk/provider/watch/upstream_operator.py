@@ -118,8 +118,9 @@ class OperatorWatch:
         operator: Operator,
         settings: OperatorSettings | None,
         changed: Callable[[], None],
+        *,
+        clock: Callable[[], float],
     ) -> None:
-        clock = asyncio.get_running_loop().time
         self._client = client
         self._settings = settings
         self._changed = changed

@@ -1,0 +1,49 @@
+"""A clock that stands still while the API server is not seen: nobody could have been heard, so nobody was silent.
+
+After an outage each wait (contract §3 to §5: for a heartbeat, a clean-up, an answer of an upstream operator) goes on
+where it was. Otherwise the outage alone would have every provider count as lost and every clean-up as overdue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+class Sight:
+    """Told by every watch of a process how it fares. clock: monotonic seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._seeing: set[str] = set()
+        self._failing: set[str] = set()
+        self._blind_since: float | None = None
+        self._blind = 0.0
+
+    def sees(self, watch: str) -> None:
+        self._failing.discard(watch)
+        self._seeing.add(watch)
+        self._judge()
+
+    def fails(self, watch: str) -> None:
+        """One that fails alone says something about its kind, and stops no clock."""
+        self._seeing.discard(watch)
+        self._failing.add(watch)
+        self._judge()
+
+    def ends(self, watch: str) -> None:
+        self._seeing.discard(watch)
+        self._failing.discard(watch)
+        self._judge()
+
+    def now(self) -> float:
+        """Seconds, of which those do not count in which no watch saw anything."""
+        until = self._clock() if self._blind_since is None else self._blind_since
+        return until - self._blind
+
+    def _judge(self) -> None:
+        blind = bool(self._failing) and not self._seeing
+        if blind and self._blind_since is None:
+            self._blind_since = self._clock()
+        elif not blind and self._blind_since is not None:
+            self._blind += self._clock() - self._blind_since
+            self._blind_since = None

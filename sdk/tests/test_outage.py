@@ -1,0 +1,124 @@
+"""An API server that is away, however long: the process lives, takes it for nobody's silence, and goes on at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk.runtime import lease, options
+from kubefoundry_sdk.runtime.process import Process
+from kubefoundry_sdk.runtime.sight import Sight
+from kubefoundry_sdk.runtime.store import Key
+from kubefoundry_sdk.runtime.workqueue import WorkQueue
+from support.simulated_time import SimulatedTime
+from support.wire import Asked, Wire, events, ok, refusal, wire
+
+MODEL: dict[str, Any] = {
+    "apiVersion": "kubefoundry.ai/v1alpha1",
+    "kind": "ModelDeployment",
+    "metadata": {"name": "m", "namespace": "n", "resourceVersion": "5"},
+}
+SOON = 5.0
+"""Seconds after the server's return within which we are at work again."""
+
+
+class Server:
+    """One ModelDeployment and one Lease; away while `away` says with which answer."""
+
+    def __init__(self) -> None:
+        self.away: int | None = None
+        self.lease: dict[str, Any] | None = None
+        self.writes = 0
+
+    def answer(self, asked: Asked) -> web.Response:
+        if self.away == 502:
+            return web.Response(text="<html>", status=502)
+        if self.away:
+            return refusal(self.away, "Away")
+        if "leases" in asked.path:
+            if asked.method == "GET":
+                return ok(self.lease) if self.lease else refusal(404, "NotFound")
+            self.writes += 1
+            meta = {**asked.body["metadata"], "resourceVersion": str(self.writes)}
+            self.lease = {**asked.body, "metadata": meta}
+            return ok(self.lease)
+        if "watch" in asked.query:
+            return events(("BOOKMARK", {"metadata": {"resourceVersion": "5"}}))
+        if asked.path.endswith("/modeldeployments"):
+            return ok({"metadata": {"resourceVersion": "5"}, "items": [MODEL]})
+        return ok(MODEL)
+
+
+@pytest.mark.parametrize(("minutes", "away"), [(1, 502), (10, 502), (10, 503), (10, 403), (40, 502)])
+def test_it_goes_on_at_once_however_long_it_lasted(
+    minutes: int, away: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with asyncio.Runner(loop_factory=SimulatedTime) as runner:
+        monkeypatch.setattr(lease, "now", runner.get_loop().time)
+        runner.run(outage(60.0 * minutes, away))
+
+
+async def outage(seconds: float, away: int) -> None:
+    server, clock, stop = Server(), asyncio.get_running_loop().time, asyncio.Event()
+    done: asyncio.Queue[float] = asyncio.Queue()
+    async with wire(server.answer) as made:
+        process, queue = began(made, done)
+        running = asyncio.create_task(process.run(stop))
+        await done.get()
+
+        server.away, seen, asked = away, process.sight.now(), len(made.asked)
+        queue.add(("n", "m"))
+        for _ in range(round(seconds / 10)):
+            await asyncio.sleep(10)
+            assert process._healthy() is None
+        assert not running.done() and not process.leading.is_set() and done.empty()
+        assert process.sight.now() - seen < SOON
+        assert len(made.asked) - asked < 3 * seconds
+
+        server.away, back = None, clock()
+        assert await done.get() - back < SOON
+        assert process.leading.is_set()
+        stop.set()
+        await running
+
+
+def began(made: Wire, done: asyncio.Queue[float]) -> tuple[Process, WorkQueue]:
+    """A process that writes each ModelDeployment once, and says when it has."""
+    chosen = options.parser("t", "").parse_args(["--health-port=0", "--metrics-port=0", "--leader-elect"])
+    process = Process("t", chosen, made.client)
+
+    async def reconcile(key: Key) -> None:
+        await process.client.apply(MODEL_DEPLOYMENTS, MODEL, manager="t")
+        done.put_nowait(asyncio.get_running_loop().time())
+
+    deployments = process.watch(MODEL_DEPLOYMENTS)
+    queue = process.queue("t", reconcile, of=deployments)
+    deployments.subscribe(lambda key, obj: queue.add(key))
+    return process, queue
+
+
+def test_a_clock_that_stands_still_while_nothing_is_seen() -> None:
+    now = 0.0
+    sight = Sight(lambda: now)
+    read = []
+    steps: list[tuple[Callable[[str], None], str]] = [
+        (sight.ends, "nobody"),
+        (sight.fails, "a"),
+        (sight.sees, "a"),
+        (sight.sees, "b"),
+        (sight.fails, "a"),
+        (sight.ends, "b"),
+        (sight.sees, "b"),
+    ]
+    for happens, watch in steps:
+        happens(watch)
+        now += 10.0
+        read.append(sight.now())
+
+    # Not there yet; failed; seen; of two that see; of which one fails; nobody else is left; seen again.
+    assert read == [10, 10, 20, 30, 40, 40, 50]
