@@ -10,7 +10,19 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
 
-from benchmarks import alone, burst, drift, latency, memory, report, requests, startup, upgrade, webhook
+from benchmarks import (
+    alone,
+    burst,
+    direct,
+    drift,
+    latency,
+    memory,
+    report,
+    requests,
+    startup,
+    upgrade,
+    webhook,
+)
 from benchmarks.figures import Section
 from benchmarks.rig import Rig, rig
 from kubefoundry_local.control_plane import ROOT, CannotRun
@@ -87,6 +99,8 @@ async def _sections(made: Rig, counts: dict[str, int]) -> AsyncIterator[Section]
         yield memory.section(imports, idle, full, counts.get("e", 0))
     if "k" in counts:
         yield await alone.upstream_alone(made, burst.AT_ONCE)
+    async for section in direct.sections(made, counts):
+        yield section
 
 
 if __name__ == "__main__":

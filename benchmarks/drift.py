@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from benchmarks.figures import Figure, Section, percentile
 from benchmarks.requests import count, itemised, position, total
-from benchmarks.rig import GPU, MANAGER, UPSTREAM, Rig, deployment, say
+from benchmarks.rig import GPU, KINDS, MANAGER, UPSTREAM, Rig, deployment, say
 from kubefoundry_sdk.api.kinds import Object
 
 
@@ -30,6 +30,7 @@ EDITS: Final = {
     "kaito": Edit(("resource", "count"), 7),
     "dynamo": Edit(("spec", "services", "VllmWorker", "replicas"), 5),
     "kuberay": Edit(("spec", "serveConfigV2"), "applications: []"),
+    "direct": Edit(("spec", "progressDeadlineSeconds"), 77),
 }
 
 
@@ -43,7 +44,9 @@ async def put_back(rig: Rig, n: int) -> Section:
         [deployment(name, namespace, GPU, providers[index % 3]) for index, name in enumerate(names)]
     )
     start = position(rig)
-    taken = [await _put_back(rig, namespace, name, providers[index % 3]) for index, name in enumerate(names)]
+    taken = [
+        await put_back_one(rig, namespace, name, providers[index % 3]) for index, name in enumerate(names)
+    ]
     requests = count(rig, start)
     await rig.clear(namespace)
     return Section(
@@ -62,14 +65,14 @@ async def put_back(rig: Rig, n: int) -> Section:
     )
 
 
-async def _put_back(rig: Rig, namespace: str, name: str, provider: str) -> float:
+async def put_back_one(rig: Rig, namespace: str, name: str, provider: str) -> float:
     """Milliseconds; returns when all is at rest again."""
     edit, seen, key = EDITS[provider], rig.upstream[provider], (namespace, name)
     good = edit.read(seen.objects[key])
     pointer = "/" + "/".join(edit.path)
     change = [{"op": "replace", "path": pointer, "value": edit.value}]
     version = seen.objects[key]["metadata"]["resourceVersion"]
-    await rig.client.json_patch(UPSTREAM[provider], name, namespace, change, manager=MANAGER)
+    await rig.client.json_patch(KINDS[provider], name, namespace, change, manager=MANAGER)
     changed = time.perf_counter()
     restored = await seen.until(
         lambda: (

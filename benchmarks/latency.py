@@ -6,7 +6,7 @@ import time
 from functools import partial
 
 from benchmarks.figures import Figure, Section, percentile
-from benchmarks.rig import CPU, GPU, MANAGER, UPSTREAM, Rig, deployment, say
+from benchmarks.rig import CPU, GPU, KINDS, MANAGER, Rig, deployment, say
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Object
 from kubefoundry_sdk.cluster.client import path
 from kubefoundry_sdk.runtime.store import Key
@@ -30,10 +30,10 @@ async def apply_to_upstream(rig: Rig, n: int) -> Section:
         taken = []
         for index in range(n):
             provider, spec = choices[index % len(choices)]
-            bare.append(await _bare_write(rig, namespace, len(bare)))
+            bare.append(await bare_write(rig, namespace, len(bare)))
             named = provider if choices is EXPLICIT else None
             name = f"{'named' if named else 'selected'}-{index}"
-            taken.append(await _exists(rig, provider, deployment(name, namespace, spec, named)))
+            taken.append(await exists(rig, provider, deployment(name, namespace, spec, named)))
         median = percentile(taken, 0.5)
         figures += [
             Figure(f"{label}: p50", median, "ms", peer=peer[0]),
@@ -53,7 +53,7 @@ async def apply_to_upstream(rig: Rig, n: int) -> Section:
     )
 
 
-async def _bare_write(rig: Rig, namespace: str, count: int) -> float:
+async def bare_write(rig: Rig, namespace: str, count: int) -> float:
     """Milliseconds of one server-side apply that changes a small ConfigMap."""
     body = {
         "apiVersion": "v1",
@@ -66,7 +66,7 @@ async def _bare_write(rig: Rig, namespace: str, count: int) -> float:
     return (time.perf_counter() - start) * 1000
 
 
-async def _exists(rig: Rig, provider: str, body: Object) -> float:
+async def exists(rig: Rig, provider: str, body: Object) -> float:
     """Milliseconds until the upstream object is seen; returns when all is at rest again."""
     key: Key = (body["metadata"]["namespace"], body["metadata"]["name"])
     seen = rig.upstream[provider]
@@ -87,7 +87,7 @@ async def upstream_to_ours(rig: Rig, n: int) -> Section:
     try:
         for provider, peer in peers.items():
             say(f"c. {provider}: {n} changes")
-            taken = await _changes(rig, operator, provider, namespace, n)
+            taken = await changes(rig, operator, provider, namespace, n)
             figures += [
                 Figure(f"{provider}: p50", percentile(taken, 0.5), "ms", peer=peer[0]),
                 Figure(f"{provider}: p99", percentile(taken, 0.99), "ms", peer=peer[1]),
@@ -105,12 +105,12 @@ async def upstream_to_ours(rig: Rig, n: int) -> Section:
     )
 
 
-async def _changes(rig: Rig, operator: Cluster, provider: str, namespace: str, n: int) -> list[float]:
+async def changes(rig: Rig, operator: Cluster, provider: str, namespace: str, n: int) -> list[float]:
     key: Key = (namespace, f"observed-{provider}")
     await rig.run_all([deployment(key[1], namespace, GPU, provider)])
     seen = rig.upstream[provider]
     first, last = seen.first_status[key], seen.objects[key]["status"]
-    url = path(UPSTREAM[provider], namespace, key[1]) + "/status"
+    url = path(KINDS[provider], namespace, key[1]) + "/status"
     taken = []
     for index in range(n):
         down = index % 2 == 0

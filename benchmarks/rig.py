@@ -14,7 +14,7 @@ from typing import Any, Final
 from kubefoundry_local.control_plane import CannotRun, own_control_plane
 from kubefoundry_local.suite import Suite
 from kubefoundry_local.upstream_crds import UpstreamCRD, upstream_crds
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.api.names import API_VERSION, MODEL_DEPLOYMENT
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
@@ -34,7 +34,10 @@ UPSTREAM: Final = {
     "dynamo": Kind("nvidia.com", "v1alpha1", "dynamographdeployments", "DynamoGraphDeployment"),
     "kuberay": Kind("ray.io", "v1", "rayservices", "RayService"),
 }
-"""The upstream kind of each provider, in the version that is stored."""
+"""The upstream kind of each provider whose system is simulated, in the version that is stored."""
+
+KINDS: Final = {**UPSTREAM, "direct": DEPLOYMENTS}
+"""And that of provider direct, which is Kubernetes' own."""
 
 GPU: Final[dict[str, Any]] = {
     "model": {"id": "org/model"},
