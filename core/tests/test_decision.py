@@ -82,7 +82,7 @@ def test_one_that_is_made_paused_waits_for_nobody() -> None:
             around("acme", selector=False),
             {"name": "acme", "selectedReason": EXPLICIT},
             "ExplicitlySelected",
-            "Waiting for provider acme to report",
+            "Waiting for provider acme to report status",
             id="named and registered, no selector needed",
         ),
         pytest.param(
@@ -109,7 +109,7 @@ def test_one_that_is_made_paused_waits_for_nobody() -> None:
             around(),
             {"name": "acme", "selectedReason": EXPLICIT},
             "ExplicitlySelected",
-            "Waiting for provider acme to report",
+            "Waiting for provider acme to report status",
             id="registration went away after the choice",
         ),
         pytest.param(
@@ -118,7 +118,7 @@ def test_one_that_is_made_paused_waits_for_nobody() -> None:
             around("acme"),
             {"name": "acme", "selectedReason": EXPLICIT},
             "ExplicitlySelected",
-            "Waiting for provider acme to report",
+            "Waiting for provider acme to report status",
             id="named after the selector chose the same: taken over",
         ),
         pytest.param(
@@ -145,7 +145,7 @@ def test_one_that_is_made_paused_waits_for_nobody() -> None:
             around("acme"),
             {"name": "acme", "selectedReason": EXPLICIT},
             "ExplicitlySelected",
-            "Waiting for provider acme to report",
+            "Waiting for provider acme to report status",
             id="name removed: kept until the selector takes over",
         ),
         pytest.param(

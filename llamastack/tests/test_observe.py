@@ -158,7 +158,7 @@ def test_a_problem_has_cause_and_resolution(make: Make, status: Object, reason: 
         ('violates PodSecurity "restricted:latest"', "pod-security.kubernetes.io/enforce"),
         ("maximum memory usage per Container is 1Gi", "LimitRange"),
         ('serviceaccount "x" not found', "podOverrides.serviceAccountName"),
-        ("something else", "who runs the cluster"),
+        ("something else", "the cluster's administrator"),
     ],
 )
 def test_pods_that_cannot_be_made(text: str, remedy: str) -> None:

@@ -87,4 +87,4 @@ def test_a_time_that_is_none_is_refused(said: str, capsys: pytest.CaptureFixture
         parser.parse_args([f"--finalizer-timeout={said}"])
 
     assert ended.value.code == 1
-    assert f"'{said}' is no number of seconds" in capsys.readouterr().err
+    assert f"'{said}' is not a number of seconds" in capsys.readouterr().err

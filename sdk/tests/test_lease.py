@@ -72,7 +72,7 @@ async def test_one_that_another_has_taken_is_lost(quick: None) -> None:
         server.put({**body, "spec": {**body["spec"], "holderIdentity": "b", "leaseDurationSeconds": 15}})
 
     async with wire(server.answer) as made:
-        with pytest.raises(LeaseLost, match="lease n/l was taken by another replica"):
+        with pytest.raises(LeaseLost, match="lease n/l was acquired by another replica"):
             await kept(made, server, taken)
     assert server.holder == "b"
 

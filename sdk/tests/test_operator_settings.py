@@ -61,35 +61,33 @@ def test_operators_that_disagree_tell_nothing() -> None:
 
 
 SEEN = "read from Deployment acme/acme-operator"
-DEFAULTS = "the provider's defaults hold: where they are wrong, state the settings by flags"
+DEFAULTS = "using the provider's defaults: if they are wrong, set the flags"
 
 
 @pytest.mark.parametrize(
     ("stated", "there", "reason", "message"),
     [
         pytest.param({}, [deployment("auto")], "Known", f"mode=auto: {SEEN}", id="read"),
-        pytest.param(
-            {"mode": "byo"}, [deployment("auto")], "Known", "mode=byo: stated by flags", id="stated"
-        ),
+        pytest.param({"mode": "byo"}, [deployment("auto")], "Known", "mode=byo: set by flags", id="stated"),
         pytest.param(
             {"zone": "a"},
             [deployment("auto")],
             "Known",
-            f"zone=a: stated by flags; mode=auto: {SEEN}",
+            f"zone=a: set by flags; mode=auto: {SEEN}",
             id="both",
         ),
         pytest.param(
             {},
             [],
             "NotTold",
-            f"no Deployment acme-operator is seen in acme; {DEFAULTS}",
+            f"no Deployment acme-operator found in acme; {DEFAULTS}",
             id="absent",
         ),
         pytest.param(
             {},
             [deployment(None)],
             "NotTold",
-            f"Deployment acme/acme-operator does not tell them; {DEFAULTS}",
+            f"Deployment acme/acme-operator does not show the settings; {DEFAULTS}",
             id="silent",
         ),
     ],

@@ -94,8 +94,10 @@ def test_what_a_change_needs(
     ("spec", "annotations", "recreate"),
     [
         pytest.param({}, {}, None, id="nothing changed"),
-        pytest.param({"scaling": {"replicas": 3}}, {}, "Example has given the old one up", id="a change"),
-        pytest.param({}, {"kubefoundry.ai/refresh": "1"}, "Example has given the old one up", id="refresh"),
+        pytest.param({"scaling": {"replicas": 3}}, {}, "Example has given up on the old one", id="a change"),
+        pytest.param(
+            {}, {"kubefoundry.ai/refresh": "1"}, "Example has given up on the old one", id="refresh"
+        ),
     ],
 )
 def test_what_the_upstream_has_given_up_is_recreated_by_the_next_change(

@@ -119,7 +119,7 @@ async def test_a_start_waits_for_an_api_server_that_is_on_its_way(
             await begun.leading.wait()
         assert begun._ready() is None
 
-    assert "waiting for it" in caplog.text
+    assert "; waiting" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,10 @@ async def test_a_start_waits_for_an_api_server_that_is_on_its_way(
             lambda: refusal(404, "NotFound"),
             "does not serve kubefoundry.ai/v1alpha1: install KubeFoundry's CRDs first",
         ),
-        (lambda: refusal(401, "Unauthorized", "Unauthorized"), "the API server refuses us: Unauthorized"),
+        (
+            lambda: refusal(401, "Unauthorized", "Unauthorized"),
+            "the API server refused the request: Unauthorized",
+        ),
     ],
     ids=["no CRDs", "a bad token"],
 )

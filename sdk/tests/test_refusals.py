@@ -28,19 +28,19 @@ FORBIDDEN = 'models.acme.io "m" is forbidden: '
         pytest.param(
             403,
             f"{FORBIDDEN}ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no",
-            "change the ModelDeployment or ask who runs that policy",
+            "change the ModelDeployment or contact the owner of that policy",
             id="policy that answers 403",
         ),
         pytest.param(
             403,
             'admission webhook "w.example.com" denied the request: you cannot have this',
-            "change the ModelDeployment or ask who runs that policy",
+            "change the ModelDeployment or contact the owner of that policy",
             id="webhook that answers 403",
         ),
         pytest.param(
             403,
             f"{FORBIDDEN}exceeded quota: q, requested: count/models.acme.io=1, used: ..., limited: ...=0",
-            "ask for less or have the quota raised",
+            "request less or have the quota raised",
             id="quota",
         ),
         pytest.param(
@@ -65,7 +65,7 @@ FORBIDDEN = 'models.acme.io "m" is forbidden: '
         pytest.param(
             403,
             f"{FORBIDDEN}create not allowed while custom resource definition is terminating",
-            "change the ModelDeployment or ask who runs the cluster",
+            "change the ModelDeployment or contact the cluster's administrator",
             id="anything else",
         ),
     ],

@@ -121,15 +121,15 @@ async def test_rules_of_an_admin_stay_the_admins() -> None:
             Schema("example.com/v1"),
             "True",
             "SchemaSupported",
-            "CRD engines.example.com is installed, example.com/v1 is used",
+            "CRD engines.example.com is installed, using example.com/v1",
             id="all of it",
         ),
         pytest.param(
             Schema("example.com/v1", lost=("presets", "0 replicas")),
             "True",
             "SchemaDegraded",
-            "CRD engines.example.com is installed, example.com/v1 is used; without: presets, 0 replicas; "
-            "a newer Example has them",
+            "CRD engines.example.com is installed, using example.com/v1; without: presets, 0 replicas; "
+            "a newer Example supports them",
             id="an older one",
         ),
         pytest.param(

@@ -51,14 +51,14 @@ def deployment(
     [
         pytest.param(deployment(COMPATIBLE, ACCEPTED), None, id="tried, and waits for us"),
         pytest.param(deployment(COMPATIBLE, CREATED), None, id="has created already"),
-        pytest.param(deployment(), "Waiting for provider new to say", id="silent"),
-        pytest.param(deployment(ACCEPTED), "Waiting for provider new to say", id="has looked at nothing"),
-        pytest.param(deployment(COMPATIBLE), "Waiting for provider new to say", id="not tried yet"),
+        pytest.param(deployment(), "Waiting for provider new to confirm", id="silent"),
+        pytest.param(deployment(ACCEPTED), "Waiting for provider new to confirm", id="has looked at nothing"),
+        pytest.param(deployment(COMPATIBLE), "Waiting for provider new to confirm", id="not tried yet"),
         pytest.param(
-            deployment((*COMPATIBLE[:4], 1), ACCEPTED), "Waiting for provider new to say", id="old yes"
+            deployment((*COMPATIBLE[:4], 1), ACCEPTED), "Waiting for provider new to confirm", id="old yes"
         ),
         pytest.param(
-            deployment(COMPATIBLE, (*ACCEPTED[:4], 1)), "Waiting for provider new to say", id="old trial"
+            deployment(COMPATIBLE, (*ACCEPTED[:4], 1)), "Waiting for provider new to confirm", id="old trial"
         ),
         pytest.param(
             deployment(COMPATIBLE, REJECTED),
@@ -72,17 +72,17 @@ def deployment(
         ),
         pytest.param(
             deployment(("ProviderHealthy", "False", "HeartbeatLost", "no heartbeat", 2)),
-            "Waiting for provider new to say that it can take over: no heartbeat",
+            "Waiting for provider new to confirm that it can take over: no heartbeat",
             id="it is lost",
         ),
         pytest.param(
             deployment(COMPATIBLE, CREATED, ours=("ProviderCompatible", "ResourceCreated")),
-            "Waiting for provider new to say",
+            "Waiting for provider new to confirm",
             id="these are our own words",
         ),
         pytest.param(
             deployment(COMPATIBLE, CREATED, ours=("ResourceCreated",)),
-            "Waiting for provider new to say",
+            "Waiting for provider new to confirm",
             id="one of these is our own word",
         ),
         pytest.param(

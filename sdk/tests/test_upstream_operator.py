@@ -94,7 +94,7 @@ def test_a_lease_that_is_renewed_is_held_and_one_that_is_not_runs_out() -> None:
     evidence.alive()
 
     assert evidence.down() == (
-        "Lease here/leader is held by nobody (delete it where the operator runs without leader election)"
+        "Lease here/leader has no holder (delete it if the operator runs without leader election)"
     )
     evidence.put(lease(4))
     evidence.alive()

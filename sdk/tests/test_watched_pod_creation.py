@@ -72,7 +72,7 @@ def test_whose_pods_they_are(makers: list[str], told: dict[str, Any], concerns: 
     if why is not None:
         regarding = told["involvedObject"]
         assert why.message.startswith(
-            f"{regarding['kind']} {regarding['name']} cannot create its pods: {QUOTA}; ask"
+            f"{regarding['kind']} {regarding['name']} cannot create its pods: {QUOTA}; request"
         )
         assert why.failed
 

@@ -121,7 +121,7 @@ def test_without_another_the_provider_keeps_the_model_and_the_condition_tells() 
     assert told is not None and told.startswith(
         "Warning NoMatchingProvider: No provider matches engine=sglang"
     )
-    assert told.endswith(". Provider a keeps what it serves")
+    assert told.endswith(". Provider a keeps serving")
     assert deployment.provider == "a"
     assert deployment.selected[0] == "False"
     assert unsettled(deployment.object)

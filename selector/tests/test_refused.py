@@ -92,7 +92,7 @@ def test_a_successor_that_refuses_leaves_the_model_where_it_is_served() -> None:
     told = deployment.turn(A, B_SGLANG)
 
     assert told is not None and "b refused it" in told
-    assert told.endswith(". Provider a keeps what it serves")
+    assert told.endswith(". Provider a keeps serving")
     assert deployment.provider == "a"
     assert deployment.turn(A, B_SGLANG) is None
     assert deployment.provider == "a"

@@ -55,7 +55,7 @@ def test_reselect_without_a_candidate_keeps_the_provider_and_tries_on() -> None:
     told = deployment.turn(replace(A, not_ready=""))
 
     assert told is not None and told.startswith(
-        "Warning ReselectFailed: Provider a auto-selected; asked to select again, but: "
+        "Warning ReselectFailed: Provider a auto-selected; reselection requested, but: "
     )
     assert deployment.selected[:2] == ("True", "AutoSelected")
     assert unsettled(deployment.object)

@@ -10,9 +10,9 @@ def test_standard_rules_are_valid(standard: list[Provider]) -> None:
     found = {each.name: rules_valid(each.rules, generation=3) for each in standard}
 
     assert {name: item["status"] for name, item in found.items()} == dict.fromkeys(found, "True")
-    assert found["dynamo"]["message"] == "Selection rules that can be used: 4"
+    assert found["dynamo"]["message"] == "Valid selection rules: 4"
     assert found["kuberay"]["message"] == (
-        "No selection rules: the provider is used only where spec.provider.name names it"
+        "No selection rules: the provider is used only if spec.provider.name names it"
     )
     assert found["kaito"]["observedGeneration"] == 3
 
@@ -37,5 +37,5 @@ def test_bad_rules_are_named_and_skipped() -> None:
     assert found["message"] == (
         "selectionRules[1].condition, column 6: no field 'engin' in spec (did you mean 'engine'?); "
         "selectionRules[2].condition, column 20: syntax error: the rule ends too early. "
-        "Correct what is named here: until then it is skipped"
+        "Correct these rules; until then they are skipped"
     )

@@ -56,7 +56,7 @@ async def test_a_quota_that_is_raised(suite: Suite, api: Client, namespace: str,
     told = message(refused, "ResourceCreated")
     assert told.startswith(f"{kind.kind} 'm' was refused: ")
     assert "exceeded quota: none-of-these" in told
-    assert told.endswith("; ask for less or have the quota raised")
+    assert told.endswith("; request less or have the quota raised")
     assert refused["status"]["message"] == told
     await api.apply(QUOTAS, quota(namespace, spec={"hard": {counted: "1"}}), manager="admin")
     await api.apply_status(
@@ -71,7 +71,7 @@ async def test_a_quota_that_is_raised(suite: Suite, api: Client, namespace: str,
     ("why", "remedy"),
     [
         pytest.param("Invalid", "change the ModelDeployment accordingly", id="422"),
-        pytest.param("Forbidden", "change the ModelDeployment or ask who runs that policy", id="403"),
+        pytest.param("Forbidden", "change the ModelDeployment or contact the owner of that policy", id="403"),
     ],
 )
 async def test_a_policy_that_goes(

@@ -58,7 +58,7 @@ async def test_it_stays_writes_nothing_and_goes_on_afterwards(
 def lost(log: str) -> bool:
     """Whether a log of JSON lines says that the Lease is lost and stood for again."""
     lines = [json.loads(line) for line in log.splitlines() if line.startswith("{") and line.endswith("}")]
-    return any("could not be renewed in time; standing for it again" in line["message"] for line in lines)
+    return any("could not be renewed in time; competing for it again" in line["message"] for line in lines)
 
 
 def _another(proxy: Proxy) -> Callable[[Counter[str]], bool]:

@@ -231,7 +231,7 @@ async def test_an_object_of_somebody_else_is_left_alone(
     told = await until_deployment(
         api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "NameConflict"
     )
-    assert f"{kind.kind} '{name}' exists and was not made for this ModelDeployment" in message(
+    assert f"{kind.kind} '{name}' exists and was not created for this ModelDeployment" in message(
         told, "ResourceCreated"
     )
     after = await api.get(kind, name, namespace)

@@ -70,7 +70,7 @@ async def test_the_mode_of_kaito_follows_its_operator_and_touches_nothing_that_s
     suite: Suite, api: Client, namespace: str
 ) -> None:
     with restarted(suite.components["kaito"], TYPE):
-        await until_told(api, "kaito", "no Deployment kaito-workspace is seen in ")
+        await until_told(api, "kaito", "no Deployment kaito-workspace found in ")
         await serving(api, namespace, "kaito", "brought")
         requests = AuditLog(suite)
 
@@ -91,7 +91,7 @@ async def test_the_mode_of_kaito_follows_its_operator_and_touches_nothing_that_s
         assert len([line for line in written if "/bought?" in line]) == 1
 
         with restarted(suite.components["kaito"], {**TYPE, "KUBEFOUNDRY_KAITO_PROVISIONING": "auto"}):
-            await until_told(api, "kaito", "provisioning=auto: stated by flags")
+            await until_told(api, "kaito", "provisioning=auto: set by flags")
             await serving(api, namespace, "kaito", "stated")
         assert (await workspace(api, namespace, "stated")).get("instanceType") == "gpu-1"
 
@@ -188,9 +188,7 @@ def selected(obj: Object) -> dict[str, Any]:
 async def test_the_default_image_of_dynamo_is_of_its_operators_release(
     suite: Suite, api: Client, namespace: str
 ) -> None:
-    await until_told(
-        api, "dynamo", "no Deployment dynamo-platform-dynamo-operator-controller-manager is seen"
-    )
+    await until_told(api, "dynamo", "no Deployment dynamo-platform-dynamo-operator-controller-manager found")
     await serving(api, namespace, "dynamo", "before")
     requests = AuditLog(suite)
 

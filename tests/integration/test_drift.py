@@ -51,10 +51,10 @@ async def test_an_owned_value_is_put_back_and_told_once(
         # An atomic list is the admin's from then on.
         pytest.param("kaito image", ADMIN, id="kaito image"),
         # Who only removes something leaves no trace in managedFields; nobody else is accused.
-        pytest.param("kaito label", "an unknown manager", id="kaito label"),
-        pytest.param("dynamo replicas", "an unknown manager", id="dynamo replicas"),
-        pytest.param("dynamo arguments", "an unknown manager", id="dynamo arguments"),
-        pytest.param("kuberay application", "an unknown manager", id="kuberay application"),
+        pytest.param("kaito label", "an unknown field manager", id="kaito label"),
+        pytest.param("dynamo replicas", "an unknown field manager", id="dynamo replicas"),
+        pytest.param("dynamo arguments", "an unknown field manager", id="dynamo arguments"),
+        pytest.param("kuberay application", "an unknown field manager", id="kuberay application"),
     ],
 )
 async def test_an_owned_value_that_is_removed_is_put_back(

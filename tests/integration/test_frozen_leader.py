@@ -95,7 +95,7 @@ async def test_it_writes_nothing_of_what_it_had_decided(
         component.process.send_signal(signal.SIGCONT)
         # Its looks at the Lease go through the proxy, one every two seconds.
         async with asyncio.timeout(SECONDS):
-            while "standing for it again" not in component.log.read_text()[said:]:
+            while "competing for it again" not in component.log.read_text()[said:]:
                 await proxy.until(_another_request(proxy))
 
         assert wrote == []

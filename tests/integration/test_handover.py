@@ -82,7 +82,7 @@ async def test_the_new_provider_begins_when_the_old_one_has_cleaned_up(
             api, UPSTREAM[old], "m", namespace, lambda obj: obj and "deletionTimestamp" in obj["metadata"]
         )
         assert message(waiting, "ResourceCreated") == (
-            f"Waiting for provider {old} to remove what it made for this ModelDeployment"
+            f"Waiting for provider {old} to remove what it created for this ModelDeployment"
         )
         assert not await exists(api, new, namespace)
         # what still serves stays published
@@ -221,8 +221,8 @@ async def test_a_stuck_old_provider_is_survived_and_cleans_up_when_it_is_back(
             assert await exists(api, "kaito", namespace)
             note = await until_told(api, namespace, "FinalizerTimeout")
             assert note == (
-                "Provider kaito has not cleaned up in 3 s; going on without. "
-                "What it made may still run: delete it by hand"
+                "Provider kaito has not cleaned up in 3 s; continuing without it. "
+                "What it created may still run: delete it by hand"
             )
             assert await told(api, namespace, "FinalizerTimeout") == [note]
         finally:

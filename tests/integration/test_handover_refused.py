@@ -130,7 +130,7 @@ async def test_a_provider_whose_process_is_down_is_not_switched_to(
     with stopped(suite.components["kuberay"]):
         async with nothing_lost(suite, api, namespace) as until_kept:
             await patched(api, namespace, NAME)
-            await until_kept("Waiting for provider kuberay to say that it can take over")
+            await until_kept("Waiting for provider kuberay to confirm that it can take over")
 
     await until_taken_over(api, namespace)
 

@@ -37,8 +37,8 @@ async def test_a_foreign_object_of_that_name_is_left_alone_until_it_is_gone(
     )
     assert phase(refused) == "Failed"
     assert message(refused, "ResourceCreated") == (
-        f"{kind.kind} 'm' exists and was not made for this ModelDeployment; it is left alone: "
-        "delete it or choose another name"
+        f"{kind.kind} 'm' exists and was not created for this ModelDeployment, so it is left unchanged: delete it "
+        "or choose another name"
     )
     assert {"endpoint", "replicas"}.isdisjoint(refused["status"])
     untouched = await api.get(kind, "m", namespace)

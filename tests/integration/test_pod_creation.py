@@ -34,7 +34,7 @@ async def test_pods_that_are_never_created_are_explained(
 
     await api.create(CORE_EVENTS, refusal(namespace, provider, maker), manager="test")
 
-    start = f"{maker['kind']} {maker['name']} cannot create its pods: {QUOTA}; ask for less"
+    start = f"{maker['kind']} {maker['name']} cannot create its pods: {QUOTA}; request less"
     failed = await until_deployment(
         api, "m", namespace, lambda obj: obj["status"]["message"].startswith(start)
     )

@@ -90,7 +90,7 @@ def test_an_unreachable_server_is_waited_for(
     assert told.startswith(f"the API server https://127.0.0.1:{port} does not answer: ")
     assert code == 0
     said = [json.loads(line)["message"] for line in component.log.read_text().splitlines()]
-    assert f"{told.strip()}; waiting for it" in said
+    assert f"{told.strip()}; waiting" in said
 
 
 def _unready(component: Component) -> str:
@@ -118,7 +118,7 @@ def test_an_unknown_flag(installed: Suite, name: str) -> None:
 @pytest.mark.parametrize(
     ("flags", "environment", "words"),
     [
-        (["--workers=none"], {}, "argument --workers: 'none' is no number from 1 up"),
+        (["--workers=none"], {}, "argument --workers: 'none' is not a number of at least 1"),
         (["--log-format=xml"], {}, "argument --log-format: invalid choice: 'xml'"),
         ([], {"KUBEFOUNDRY_QPS": "many"}, "argument --qps: invalid float value: 'many'"),
         ([], {"KUBEFOUNDRY_HEALTH_PORT": "99999"}, "argument --health-port: '99999' is no port"),
@@ -140,7 +140,7 @@ def test_a_refused_token(installed: Suite, name: str, tmp_path: Path) -> None:
 
     told = refusal(component, KUBEFOUNDRY_SERVICE_ACCOUNT_DIR=str(tmp_path))
 
-    assert told == "the API server refuses us: Unauthorized"
+    assert told == "the API server refused the request: Unauthorized"
 
 
 def test_no_credentials(installed: Suite, tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ async def loses_its_replica(api: Client, namespace: str, provider: str) -> None:
 
     registered = await until_registered(api, provider, "False")
     said = f"Deployment {namespace}/{name} has no available replica"
-    assert (condition(registered, UP) or {})["message"] == f"{said}; see why its pods do not run"
+    assert (condition(registered, UP) or {})["message"] == f"{said}; check why its pods do not run"
     assert registered["status"]["ready"] is True
     down = await until_deployment(
         api,

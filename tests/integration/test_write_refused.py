@@ -37,7 +37,7 @@ async def test_an_event_tells_what_no_status_can(
         )
 
         note = await until_told(api, namespace, "WriteRejected")
-        assert note.startswith(f"What kubefoundry-{component} has to store was refused: ")
+        assert note.startswith(f"A write of kubefoundry-{component} was rejected: ")
         assert "modeldeployments/m/status" in note and "denied the request: not here" in note
 
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")

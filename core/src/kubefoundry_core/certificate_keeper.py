@@ -49,7 +49,7 @@ class CertificateKeeper:
         }
         self._conditions: bool | None = None
         self._queue = WorkQueue("certificates", self._turn)
-        self._problem: str | None = "the webhook is not served yet"
+        self._problem: str | None = "the webhook server is not running yet"
         for store in (self._secrets, *self._configurations.values()):
             store.subscribe(lambda key, obj: self._queue.add(_TURN))
         process.background("certificates", self._work)

@@ -129,7 +129,7 @@ class Controller:
             manager=CORE_MANAGER,
         )
         log.warning(
-            "removed %s from %s/%s, being deleted for %d s without an answer of its controller; left behind: %s",
+            "removed %s from %s/%s, whose controller has not handled the deletion for %d s; left behind: %s",
             ", ".join(orphaned.names),
             meta["namespace"],
             meta["name"],
@@ -161,7 +161,7 @@ class Controller:
             }
             live = await self._process.client.apply_status(MODEL_DEPLOYMENTS, body, manager=manager)
             self._deployments.put(live)
-            log.info("released what %s published on %s/%s", manager, meta["namespace"], meta["name"])
+            log.info("removed the status fields of %s from %s/%s", manager, meta["namespace"], meta["name"])
         return dead.again
 
     def _deployment_changed(self, key: Key, deployment: Object | None) -> None:

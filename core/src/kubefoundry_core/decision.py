@@ -21,7 +21,7 @@ EXPLICIT: Final = reasons.EXPLICIT_SELECTION
 NO_SELECTOR: Final = "No provider specified and provider-selector not installed"
 """contract §5, word for word."""
 
-WAITING: Final = "Waiting for a provider to be selected and to report"
+WAITING: Final = "Waiting for a provider to be selected and to report status"
 """Says both, because correcting it once a provider is selected would be a write more for every deployment."""
 
 VALID: Final = "Schema validation passed"
@@ -177,18 +177,18 @@ def select(deployment: Object, around: Surroundings, *, valid: bool) -> Selectio
         return Selection(
             {"name": wanted, "selectedReason": EXPLICIT},
             selected(True, "ExplicitlySelected", f"Provider {wanted} explicitly selected"),
-            f"Waiting for provider {wanted} to report",
+            f"Waiting for provider {wanted} to report status",
         )
     held = find(live.get("conditions"), reasons.PROVIDER_SELECTED)
     if current and kept and held and held.get("reason") == "ExplicitlySelected":
         # It was taken away: what core wrote stays until the selector has taken it over, which would otherwise not
         # know which provider to keep (contract §5).
-        return Selection(kept, _again(held), f"Waiting for provider {current} to report")
+        return Selection(kept, _again(held), f"Waiting for provider {current} to report status")
     if around.selector:
         return Selection(kept, _again(_half(deployment)), WAITING)
     if current and not kept and not _half(deployment):
         return Selection(None, None, WAITING)
-    keeps = f". Provider {current} keeps what it serves" if current else ""
+    keeps = f". Provider {current} keeps serving" if current else ""
     return Selection(kept, selected(False, "NoSelector", NO_SELECTOR + keeps), NO_SELECTOR)
 
 

@@ -25,23 +25,23 @@ def main() -> None:
     parser = options.parser(
         PROGRAM, "Admission webhooks and provider-independent status of ModelDeployments."
     )
-    options.flag(parser, "--webhook-port", "port of the admission webhooks", default=9443, read=int)
+    options.flag(parser, "--webhook-port", "port for the admission webhooks", default=9443, read=int)
     options.flag(
         parser,
         "--webhook-host",
-        "further DNS names and addresses, separated by commas, that the webhook's certificate covers",
+        "additional DNS names and addresses for the webhook's certificate, separated by commas",
         default="",
     )
     options.flag(
         parser,
         "--webhook-client-ca",
-        "file of the authority (PEM) that signs the API server's client certificate; without it anyone may ask",
+        "PEM file of the CA that signs the API server's client certificate; without it, anyone may call the webhooks",
         default="",
     )
     options.flag(
         parser,
         "--per-object-metrics",
-        "two series families with a series for each ModelDeployment: true or false",
+        "export two metrics with one series per ModelDeployment: true or false",
         default=False,
         read=options.boolean,
         nargs="?",

@@ -109,11 +109,11 @@ class Providers:
 
     def _health(self, name: str, seen: _Seen, now: float) -> Health | None:
         if now - seen.since >= self._timeout:
-            gone = "" if seen.registered else "is not registered and "
+            gone = "" if seen.registered else "is not registered, and "
             return Health(
                 "HeartbeatLost",
                 f"Provider {name} {gone}has sent no heartbeat for {self._timeout:g} s: what serves keeps serving, "
-                f"changes wait until it is back; see that kubefoundry-provider-{name} runs",
+                f"changes wait until it is back; check that kubefoundry-provider-{name} is running",
             )
         if seen.trouble is not None:
             if now - seen.trouble_since < self._timeout:
@@ -123,7 +123,7 @@ class Providers:
                 f"The upstream operator of provider {name} is down: {seen.trouble}. What serves keeps serving, "
                 "changes wait until it is back",
             )
-        return Health("HeartbeatSeen", f"Provider {name} is at work") if seen.changed else None
+        return Health("HeartbeatSeen", f"Provider {name} is running") if seen.changed else None
 
 
 def provider_healthy(

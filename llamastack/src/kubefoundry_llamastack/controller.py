@@ -58,9 +58,7 @@ class Controller:
         process.while_leading("questions to servers", self._poll.run)
         process.ready_when(
             lambda: (
-                None
-                if known.model_deployments.listed
-                else "the CRD of ModelDeployments is not looked for yet"
+                None if known.model_deployments.listed else "the CRD of ModelDeployments is not checked yet"
             )
         )
 

@@ -17,9 +17,9 @@ from kubefoundry_sdk.provider.write.apply import ABSENT, RETRY, Refusal, Refused
 from kubefoundry_sdk.runtime.store import Key, Store, key_of
 
 REMEDIES: Final = (
-    ("admission webhook", "change the LlamaStackDistribution or ask who runs that policy"),
-    ("AdmissionPolicy", "change the LlamaStackDistribution or ask who runs that policy"),
-    ("exceeded quota", "ask for less or have the quota raised"),
+    ("admission webhook", "change the LlamaStackDistribution or contact the owner of that policy"),
+    ("AdmissionPolicy", "change the LlamaStackDistribution or contact the owner of that policy"),
+    ("exceeded quota", "request less or have the quota raised"),
     ("being terminated", "the namespace is being deleted"),
     (" cannot ", "grant the ServiceAccount kubefoundry-llamastack that permission"),
 )
@@ -165,6 +165,6 @@ def refusal(kind: Kind, name: str, error: ApiError) -> str:
     if error.code == 403:
         remedy = next(
             (todo for mark, todo in REMEDIES if mark in error.message),
-            "change the LlamaStackDistribution or ask who runs the cluster",
+            "change the LlamaStackDistribution or contact the cluster's administrator",
         )
     return f"{kind.kind} '{name}' was refused: {error.message}; {remedy}"

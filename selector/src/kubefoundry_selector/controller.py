@@ -18,7 +18,7 @@ from kubefoundry_selector.rules import rules_valid
 
 SELECTIONS: Final = Counter(
     "kubefoundry_provider_selection",
-    "Selections that were written, by provider (empty where none was found) and reason.",
+    "Selections written, by provider (empty if none was found) and reason.",
     ["provider", "reason"],
 )
 UNSETTLED: Final = "unsettled"

@@ -16,7 +16,7 @@ from kubefoundry_selector.candidate import Provider, Request, incapabilities, re
 from kubefoundry_selector.memory import Memory, mark, recall, remember
 from kubefoundry_selector.select import Decision, select
 
-RESELECT_FAILED: Final = "asked to select again, but: "
+RESELECT_FAILED: Final = "reselection requested, but: "
 OURS: Final = ("AutoSelected", "NoHealthyProviders", "NoMatchingProvider")
 """Reasons that a selector gives; the others are core's."""
 
@@ -172,7 +172,7 @@ def _serving(deployment: Object, chosen: str | None) -> str | None:
 
 def _handed_back(holder: str, decision: Decision, memory: Memory, generation: int) -> Object:
     """All that were asked have refused, and none is left: the model stays where it is served."""
-    message = remember(f"{decision.text}. Provider {holder} keeps what it serves", memory)
+    message = remember(f"{decision.text}. Provider {holder} keeps serving", memory)
     return {
         "provider": {"name": holder, "selectedReason": f"kept → {holder} (no other provider takes it)"},
         "conditions": [_selected(False, decision.reason, message, generation)],
@@ -197,7 +197,7 @@ def _kept(standing: Standing, memory: Memory, generation: int, note: str = "") -
 
 def _none(decision: Decision, standing: Standing, memory: Memory, generation: int) -> Object:
     """No provider fits. The one there was keeps the model, and says itself what it cannot do."""
-    kept = f". Provider {standing.name} keeps what it serves" if standing.name else ""
+    kept = f". Provider {standing.name} keeps serving" if standing.name else ""
     message = remember(f"{decision.text}{kept}", memory)
     status: Object = {"conditions": [_selected(False, decision.reason, message, generation)]}
     if standing.name:

@@ -18,10 +18,10 @@ def rules_valid(rules: Sequence[SelectionRule], *, generation: int) -> Condition
         if isinstance(rule.compiled, cel.InvalidRule)
     ]
     if broken:
-        message = f"{'; '.join(broken)}. Correct what is named here: until then it is skipped"
+        message = f"{'; '.join(broken)}. Correct these rules; until then they are skipped"
         return condition(reasons.RULES_VALID, False, "InvalidRule", message, generation=generation)
     if not rules:
-        message = "No selection rules: the provider is used only where spec.provider.name names it"
+        message = "No selection rules: the provider is used only if spec.provider.name names it"
     else:
-        message = f"Selection rules that can be used: {len(rules)}"
+        message = f"Valid selection rules: {len(rules)}"
     return condition(reasons.RULES_VALID, True, "RulesValid", message, generation=generation)

@@ -43,15 +43,15 @@ def application(
         nonlocal waiting
         size = request.content_length
         if size is None:
-            return _said(411, "the length of the body has to be stated")
+            return _said(411, "Content-Length is required")
         if size > MAX_BODY:
-            return _said(413, f"a review may have {MAX_BODY} bytes at most")
+            return _said(413, f"the review is too large: at most {MAX_BODY} bytes are allowed")
         if size <= SMALL:
             async with asyncio.timeout(patience):
                 body = await request.read()
             return web.json_response(answered(body, judge))
         if waiting >= WAITING:
-            return _said(503, "too many large reviews at once")
+            return _said(503, "too many large reviews at the same time")
         waiting += 1
         try:
             async with asyncio.timeout(patience):
@@ -73,7 +73,7 @@ def application(
             except ValueError as error:
                 return _said(400, str(error))
             except TimeoutError:
-                return _said(503, "it took too long to take the review in")
+                return _said(503, "reading the review took too long")
 
         return handler
 

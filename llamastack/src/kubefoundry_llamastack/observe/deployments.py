@@ -69,4 +69,4 @@ def _remedy(text: str) -> str:
         return "Set containerSpec.resources (init containers: --init-resources) within the LimitRange."
     if "serviceaccount" in text:
         return "Create the ServiceAccount that is named there, or correct podOverrides.serviceAccountName."
-    return "Change what the message names, or ask who runs the cluster."
+    return "Change what the message names, or contact the cluster's administrator."

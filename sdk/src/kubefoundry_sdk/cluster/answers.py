@@ -14,7 +14,7 @@ def object_of(raw: bytes | bytearray, request: str) -> Object:
     """Raises Unreachable where it is none; request: how that names it."""
     answer = _decoded(raw, request)
     if not isinstance(answer, dict):
-        raise Unreachable(f"{request}: the answer is no object")
+        raise Unreachable(f"{request}: the response is not an object")
     return answer
 
 
@@ -23,7 +23,7 @@ def items_of(page: Object) -> list[Object]:
     items, meta = page.get("items"), page.get("metadata")
     version = meta.get("resourceVersion") if isinstance(meta, dict) else None
     if not isinstance(version, str) or not version.isdecimal() or not isinstance(items, list | None):
-        raise Unreachable("a list was asked for, and the answer is none")
+        raise Unreachable("the response is not a list")
     return items or []
 
 
@@ -31,7 +31,7 @@ def event_of(raw: bytes | bytearray, request: str) -> Object:
     """A watch event. Raises Unreachable where it is none."""
     event = _decoded(raw, request)
     if not isinstance(event, dict) or not isinstance(event.get("object"), dict) or "type" not in event:
-        raise Unreachable(f"{request}: the answer is no watch event")
+        raise Unreachable(f"{request}: the response is not a watch event")
     return event
 
 
@@ -60,4 +60,4 @@ def _decoded(raw: bytes | bytearray, request: str) -> Any:
     try:
         return decode(raw, served=True)
     except Unreadable as error:
-        raise Unreachable(f"{request}: the answer is no JSON ({error})") from error
+        raise Unreachable(f"{request}: the response is not JSON ({error})") from error

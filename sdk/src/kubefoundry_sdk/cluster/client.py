@@ -176,7 +176,7 @@ class Client:
                 if not line.strip():
                     continue
                 if not line.endswith(b"\n"):
-                    raise Unreachable(f"{request}: the answer ends within an event")
+                    raise Unreachable(f"{request}: the response ends within an event")
                 yield event_of(line, request)
 
     async def apply(

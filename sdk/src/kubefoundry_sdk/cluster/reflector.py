@@ -86,7 +86,7 @@ async def reflect(
                 rewound = _older(version, seen)
                 if rewound:
                     log.warning(
-                        "the API server's %s are those of an earlier time, taking them again", kind.plural
+                        "the API server returned an older list of %s than before, listing again", kind.plural
                     )
                 seen = version
                 sink.replace(objects, version, rewound=rewound)
@@ -115,7 +115,7 @@ async def reflect(
             if refused and error.code == 403:
                 delay = REFUSED[min(forbidden, len(REFUSED) - 1)]
                 if forbidden == 1:
-                    log.warning("%s are left out, watching them is forbidden: %s", kind.plural, error)
+                    log.warning("%s are skipped, watching them is forbidden: %s", kind.plural, error)
                     version = ""
                     refused()
                 forbidden += 1
@@ -200,4 +200,4 @@ def _deliver(event: Object, sink: Sink) -> str:
 def _complain(kind: Kind, error: Exception, failures: int) -> None:
     """Once a failure series, and again when it lasts."""
     if failures in (1, 10) or failures % 100 == 99:
-        log.warning("watching %s fails, trying again: %s", kind.plural, error)
+        log.warning("watching %s failed, retrying: %s", kind.plural, error)

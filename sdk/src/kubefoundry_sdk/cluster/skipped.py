@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 
 SKIPPED: Final = Counter(
     "kubefoundry_skipped_objects",
-    "Objects of a list or a watch that could not be taken in and were left out, by kind.",
+    "Objects of a list or a watch that could not be read and were skipped, by kind.",
     ["kind"],
 )
 
@@ -26,7 +26,7 @@ def skipped(obj: Any, error: Exception) -> None:
     SKIPPED.labels(kind).inc()
     frames = traceback.extract_tb(error.__traceback__, limit=-1)
     log.error(
-        "%s %s/%s cannot be taken in and is left out, correct or delete it: %s: %s (%s)",
+        "%s %s/%s cannot be read and is skipped, correct or delete it: %s: %s (%s)",
         kind,
         str(meta.get("namespace") or "")[:63],
         str(meta.get("name"))[:253],

@@ -63,7 +63,7 @@ class Transport:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Unreachable(f"{request}: {error or type(error).__name__}") from error
         if raw is None:
-            raise TooLong(f"{request}: the answer is longer than {most} bytes")
+            raise TooLong(f"{request}: the response is longer than {most} bytes")
         return raw
 
     @asynccontextmanager
@@ -94,7 +94,7 @@ class Transport:
                     raise await _refusal(response, request)
                 yield response.content.iter_any()
         except aiohttp.SocketTimeoutError as error:
-            raise Silent(f"{request}: nothing came for {silence or CONNECT:.0f} s") from error
+            raise Silent(f"{request}: no data received for {silence or CONNECT:.0f} s") from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Unreachable(f"{request}: {error or type(error).__name__}") from error
 
@@ -103,7 +103,7 @@ class Transport:
         try:
             token = self._credentials.token()
         except Exception as error:
-            raise Unreachable(f"no token to speak to the API server with: {error}") from error
+            raise Unreachable(f"no token for the API server: {error}") from error
         return {"Authorization": f"Bearer {token}"} if token else {}
 
     def _opened(self) -> aiohttp.ClientSession:

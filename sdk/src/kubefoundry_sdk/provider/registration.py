@@ -86,7 +86,10 @@ class Registration:
             self._rules_are_ours = "selectionRules" not in error.message
             if not self._rules_are_ours:
                 del body["spec"]["selectionRules"]
-                log.info("selection rules of %s are managed by someone else and stay so", self._provider.name)
+                log.info(
+                    "selection rules of %s are managed by someone else and are not overwritten",
+                    self._provider.name,
+                )
             live = await self._client.apply(PROVIDER_CONFIGS, body, manager=self._manager, force=True)
         # A restart is no transition: the times that are there are kept.
         for item in (live.get("status") or {}).get("conditions") or ():
@@ -105,7 +108,7 @@ class Registration:
                     "type": RULES_APPLIED,
                     "status": "False",
                     "reason": "ManagedByOthers",
-                    "message": "spec.selectionRules is managed by someone else: the provider's own are not applied",
+                    "message": "spec.selectionRules is managed by someone else: its own are not applied",
                 }
             )
         kind = self._upstream.kind
@@ -162,10 +165,10 @@ def upstream_condition(provider: Provider, schema: Any) -> Condition:
         told = f"Kind {provider.upstream.kind} of {schema.api_version} is part of Kubernetes"
         return _upstream("True", "SchemaSupported", told)
     if isinstance(schema, Schema):
-        used = f"CRD {crd} is installed, {schema.api_version} is used"
+        used = f"CRD {crd} is installed, using {schema.api_version}"
         if schema.lost:
             lost = ", ".join(schema.lost)
-            upgrade = f"a newer {provider.title} has them"
+            upgrade = f"a newer {provider.title} supports them"
             return _upstream("True", "SchemaDegraded", f"{used}; without: {lost}; {upgrade}")
         return _upstream("True", "SchemaSupported", used)
     if schema is None:
@@ -184,7 +187,7 @@ def operator_condition(provider: Provider, down: str | None) -> Condition:
     """`UpstreamOperatorUp`, where it can be seen. down: what shows that it is not."""
     if down:
         return _condition(
-            UPSTREAM_OPERATOR_UP, "False", "OperatorDown", f"{down}; see why its pods do not run"
+            UPSTREAM_OPERATOR_UP, "False", "OperatorDown", f"{down}; check why its pods do not run"
         )
     return _condition(UPSTREAM_OPERATOR_UP, "True", "OperatorUp", f"The {provider.title} operator is up")
 

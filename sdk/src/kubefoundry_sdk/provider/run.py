@@ -50,14 +50,14 @@ def run(
     options.flag(
         parser,
         "--stale-after",
-        "seconds without an answer of the upstream operator after which a status counts as stale",
+        "seconds without a reaction of the upstream operator after which a status counts as stale",
         default=THRESHOLD,
         read=options.seconds,
     )
     options.flag(
         parser,
         "--default-image",
-        "ENGINE=IMAGE used where a ModelDeployment names no image; several apart by commas",
+        "ENGINE=IMAGE for ModelDeployments that name no image; separate several with commas",
         default="",
         read=images,
         action=_Merge,
@@ -66,8 +66,8 @@ def run(
     options.flag(
         parser,
         "--verify-endpoint",
-        "call a model Running only once GET /v1/models on its endpoint lists it: true, false, or answer, which also "
-        "asks it for one token",
+        "report a model as Running only once GET /v1/models on its endpoint lists it: true, false, or answer, "
+        "which also requests one token",
         default="false",
         read=_verification,
         nargs="?",
@@ -76,13 +76,13 @@ def run(
     options.flag(
         parser,
         "--operator-namespace",
-        "namespaces of the upstream operator, apart by commas; default: where its documentation installs it",
+        "namespaces of the upstream operator, separated by commas; default: the namespace in its documentation",
         default="",
     )
     options.flag(
         parser,
         "--operator-deployment",
-        "name of the upstream operator's Deployment; default: that of its documentation",
+        "name of the upstream operator's Deployment; default: the name in its documentation",
         default="",
     )
     if add_arguments:
@@ -240,7 +240,7 @@ def set_up(running: Process, provider: Provider) -> None:
         running.background("watch of refused pods", lambda: creations.run(running))
     running.background("watch of the upstream CRD", upstream.run)
     running.while_leading("registration", registration.run)
-    running.ready_when(lambda: None if upstream.listed else f"CRD {provider.upstream.crd} not looked for yet")
+    running.ready_when(lambda: None if upstream.listed else f"CRD {provider.upstream.crd} not checked yet")
 
 
 _TOLD: Final = ("name", "namespace", "uid", "generation", "deletionTimestamp")

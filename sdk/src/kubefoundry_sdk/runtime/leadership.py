@@ -64,7 +64,7 @@ class Leadership:
             try:
                 await self._holder.keep()
             except LeaseLost as error:
-                log.warning("%s; standing for it again", error)
+                log.warning("%s; competing for it again", error)
             if self._elected:
                 await self._stand_down()
 

@@ -95,7 +95,7 @@ class Holder:
             except (ApiError, Unreachable, TimeoutError) as error:
                 if failures in (0, 10) or failures % 100 == 99:
                     log.warning(
-                        "taking lease %s/%s failed, trying again: %s", self._namespace, self._name, error
+                        "acquiring lease %s/%s failed, retrying: %s", self._namespace, self._name, error
                     )
                 failures += 1
             await asyncio.sleep(RETRY)
@@ -112,7 +112,9 @@ class Holder:
                 await asyncio.sleep(RENEW if fresh else RETRY)
                 try:
                     if self.holds and not await self._renew():
-                        raise LeaseLost(f"lease {self._namespace}/{self._name} was taken by another replica")
+                        raise LeaseLost(
+                            f"lease {self._namespace}/{self._name} was acquired by another replica"
+                        )
                 except (ApiError, Unreachable, TimeoutError) as error:
                     log.warning("renewing lease %s/%s failed: %s", self._namespace, self._name, error)
                 if not self.holds:
@@ -197,4 +199,4 @@ class Holder:
             async with asyncio.timeout(2):
                 await self._client.replace(LEASES, body, manager=self._identity)
         except (ApiError, Unreachable, TimeoutError) as error:
-            log.info("lease %s/%s was not given back: %s", self._namespace, self._name, error)
+            log.info("lease %s/%s was not released: %s", self._namespace, self._name, error)

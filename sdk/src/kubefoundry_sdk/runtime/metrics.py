@@ -11,12 +11,12 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 
 RECONCILIATIONS: Final = Histogram(
     "kubefoundry_reconciliation_duration_seconds",
-    "Seconds that a reconcile took.",
+    "Duration of reconciles in seconds.",
     ["provider"],
     buckets=(0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
 ERRORS: Final = Counter(
     "kubefoundry_reconciliation_errors",
-    "Reconciles that failed and are tried again, by kind of error: api, conflict, unreachable, internal.",
+    "Reconciles that failed and are retried, by kind of error: api, conflict, unreachable, internal.",
     ["provider", "error_type"],
 )

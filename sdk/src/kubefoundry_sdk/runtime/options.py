@@ -21,25 +21,33 @@ class _Parser(argparse.ArgumentParser):
 def parser(program: str, description: str) -> argparse.ArgumentParser:
     """A parser with the flags that every process has."""
     made = _Parser(prog=program, description=description)
-    flag(made, "--kubeconfig", "kubeconfig file; default: the ServiceAccount, else kubectl's rules")
+    flag(made, "--kubeconfig", "kubeconfig file; default: the ServiceAccount, otherwise as kubectl finds it")
     flag(made, "--namespace", "namespace of the component and of its Lease", default=SYSTEM_NAMESPACE)
     flag(made, "--log-format", "text or json", default="text", choices=("text", "json"))
-    flag(made, "--metrics-port", "port of /metrics, 0 for none", default=8080, read=_port)
-    flag(made, "--health-port", "port of /healthz and /readyz, 0 for none", default=8081, read=_port)
+    flag(made, "--metrics-port", "port for /metrics, 0 to disable", default=8080, read=_port)
+    flag(made, "--health-port", "port for /healthz and /readyz, 0 to disable", default=8081, read=_port)
     flag(
         made,
         "--leader-elect",
-        "work only while holding the component's Lease: true or false",
+        "reconcile only while holding the component's Lease: true or false",
         default=False,
         read=boolean,
         nargs="?",
         const=True,
     )
-    flag(made, "--identity", "holder of the Lease; default: POD_UID, else host and process id")
     flag(
-        made, "--workers", "objects that are reconciled at the same time, at most", default=8, read=_positive
+        made,
+        "--identity",
+        "holder identity for the Lease; default: POD_UID, otherwise host name and process id",
     )
-    flag(made, "--qps", "requests a second at most, 0 for no limit of ours", default=0.0, read=float)
+    flag(made, "--workers", "maximum number of concurrent reconciles", default=8, read=_positive)
+    flag(
+        made,
+        "--qps",
+        "maximum requests per second to the API server, 0 for no client-side limit",
+        default=0.0,
+        read=float,
+    )
     return made
 
 
@@ -52,7 +60,7 @@ def finalizer_timeout(to: argparse.ArgumentParser) -> None:
     flag(
         to,
         "--finalizer-timeout",
-        "seconds after a ModelDeployment's deletion until its finalizer is removed though something is left",
+        "seconds after a ModelDeployment's deletion until its finalizer is removed even if something is left behind",
         default=FINALIZER_TIMEOUT,
         read=seconds,
     )
@@ -67,7 +75,8 @@ def heartbeat_timeout(to: argparse.ArgumentParser) -> None:
     flag(
         to,
         "--heartbeat-timeout",
-        "seconds without a heartbeat after which a provider counts as lost; providers send three in that time",
+        "seconds without a heartbeat after which a provider counts as lost; providers send three heartbeats in "
+        "that time",
         default=HEARTBEAT_TIMEOUT,
         read=seconds,
     )
@@ -99,13 +108,13 @@ def boolean(text: str) -> bool:
 
 def _port(text: str) -> int:
     if not text.isdigit() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port")
     return int(text)
 
 
 def _positive(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 up")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
     return int(text)
 
 
@@ -116,5 +125,5 @@ def seconds(text: str) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
     return number

@@ -149,7 +149,7 @@ class Process:
             """What cannot be stored cannot be in a status either: an Event tells it."""
             live = of.get(key)
             if live and "kind" in live:
-                note = f"What {self.component} has to store was refused: {error}; it is tried again with back-off"
+                note = f"A write of {self.component} was rejected: {error}; retrying with back-off"
                 self.recorder.event(live, "Warning", "WriteRejected", note)
 
         queue = WorkQueue(label, reconcile, room=self._congestion.room, refused=refused)
@@ -236,7 +236,7 @@ class Process:
     def _healthy(self) -> str | None:
         now = asyncio.get_running_loop().time()
         silent = [name for name, sign in self._signs.items() if now - sign > 2 * SILENCE]
-        return f"no sign of life from the watch of {', '.join(silent)}" if silent else None
+        return f"no events from the watch of {', '.join(silent)}" if silent else None
 
     def _ready(self) -> str | None:
         if self._no_server:

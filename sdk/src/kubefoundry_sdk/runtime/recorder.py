@@ -96,7 +96,7 @@ class Recorder:
         try:
             self._waiting.put_nowait(body)
         except asyncio.QueueFull:
-            log.warning("event %s about %s dropped: %d wait already", reason, meta["name"], WAITING)
+            log.warning("event %s about %s dropped: %d are already queued", reason, meta["name"], WAITING)
 
     async def run(self) -> None:
         """Sends what waits until cancelled, and then what is left: what it tells of is done, and not told again."""

@@ -48,7 +48,7 @@ async def api_server(client: Client, needs: str, waiting_for: Callable[[str], No
             since = loop.time()
         waiting_for(problem.text)
         if waited in (0, 10) or waited % 100 == 99:
-            log.warning("%s; waiting for it", problem.text)
+            log.warning("%s; waiting", problem.text)
         await asyncio.sleep(WAITS[min(waited, len(WAITS) - 1)])
         waited += 1
 
@@ -63,6 +63,6 @@ async def _not_there(client: Client, needs: str) -> _NotThere | None:
         if error.not_found:
             text = f"the API server does not serve {needs}: install KubeFoundry's CRDs first"
             return _NotThere(text, final=True)
-        text = f"the API server refuses us: {error.message or error}"
+        text = f"the API server refused the request: {error.message or error}"
         return _NotThere(text, final=error.code == 401)
     return None

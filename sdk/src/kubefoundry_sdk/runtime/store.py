@@ -184,7 +184,7 @@ class Store:
             try:
                 subscriber(key, obj)
             except Exception:
-                log.exception("a change of %s/%s is not followed up because of an internal error", *key)
+                log.exception("internal error: a change of %s/%s was not processed", *key)
 
 
 def _deflated(obj: Object) -> bytes:

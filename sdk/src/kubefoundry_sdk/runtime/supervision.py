@@ -40,6 +40,6 @@ async def kept_up(name: str, work: Work) -> None:
             if clock() - begun > STEADY:
                 pause = FIRST_PAUSE
             FAILURES.labels(name).inc()
-            log.exception("internal error in %s: it is restarted in %.0f s", name, pause)
+            log.exception("internal error in %s: restarting it in %.0f s", name, pause)
         await asyncio.sleep(pause * random.uniform(0.8, 1.2))
         pause = min(2 * pause, LAST_PAUSE)

@@ -135,7 +135,7 @@ class WorkQueue:
             self._dirty.add(key)
             raise
         except Exception:
-            log.exception("internal error: %s/%s is tried again in %.0f s", *key, LAST_DELAY)
+            log.exception("internal error: retrying %s/%s in %.0f s", *key, LAST_DELAY)
             self.add_after(key, LAST_DELAY)
         finally:
             self._busy.discard(key)
@@ -176,5 +176,5 @@ class WorkQueue:
             self._held[key] = asyncio.get_running_loop().time() + delay
         metrics.ERRORS.labels(self._label, kind).inc()
         level = logging.DEBUG if kind == "conflict" and failures <= CONFLICTS else logging.WARNING
-        log.log(level, "reconciling %s/%s failed, again in %.1f s: %s", *key, delay, error)
+        log.log(level, "reconciling %s/%s failed, retrying in %.1f s: %s", *key, delay, error)
         self.add_after(key, delay)

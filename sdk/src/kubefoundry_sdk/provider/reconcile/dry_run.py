@@ -83,7 +83,7 @@ async def trial(
                 untried = f"{named} {verb}, but not before {absent}, and without it admission says: {problem}"
             break
         except apply.NameTaken as taken:
-            problem = f"{taken} exists and was not made for this ModelDeployment"
+            problem = f"{taken} exists and was not created for this ModelDeployment"
             break
     message = untried or problem or (f"{named} {verb}" if todo.changed else f"{named} would not change")
     return None if untried else problem is None, message

@@ -54,13 +54,13 @@ def spoken_for(deployment: Object, manager: str) -> bool:
 
 
 def waiting(holding: list[str], left: float) -> Stop:
-    message = f"Waiting for provider {', '.join(holding)} to remove what it made for this ModelDeployment"
+    message = f"Waiting for provider {', '.join(holding)} to remove what it created for this ModelDeployment"
     return Stop(reasons.RESOURCE_CREATED, "WaitingForCleanup", message, failed=False, retry=left)
 
 
 def timed_out(holding: list[str], timeout: float) -> str:
     """What the Event says when the time is over."""
     return (
-        f"Provider {', '.join(holding)} has not cleaned up in {timeout:.0f} s; going on without. "
-        "What it made may still run: delete it by hand"
+        f"Provider {', '.join(holding)} has not cleaned up in {timeout:.0f} s; continuing without it. "
+        "What it created may still run: delete it by hand"
     )

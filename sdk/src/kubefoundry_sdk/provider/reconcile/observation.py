@@ -48,7 +48,7 @@ def _not_read(context: Context, live: Object, report: Report, fault: str) -> Non
     report.observation = Observation(
         phase=phase if stands else "Deploying",
         reason=ready.get("reason", "Unknown") if stands else "Unknown",
-        message=f"{message}; this is what was read last" if stands else message,
+        message=f"{message}; showing the last status that was read" if stands else message,
         replicas=Replicas(*(counts.get(name, 0) for name in ("desired", "ready", "available"))),
         endpoint=Endpoint(endpoint.get("service", ""), endpoint.get("port", 0)),
     )

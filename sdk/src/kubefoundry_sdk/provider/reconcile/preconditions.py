@@ -23,7 +23,7 @@ def standing_there(context: Context, deployment: Deployment, wanted: list[Object
                 return name_conflict(named)
             case "leaving":
                 again = manifest.made_for(live, deployment.uid)
-                message = f"{named} is being deleted; it is recreated once it is gone"
+                message = f"{named} is being deleted; it will be recreated once it is gone"
                 reason = "Recreating" if again else "WaitingForCleanup"
                 return Stop(reasons.RESOURCE_CREATED, reason, message, failed=False)
             case "ours":
@@ -33,7 +33,7 @@ def standing_there(context: Context, deployment: Deployment, wanted: list[Object
 
 def name_conflict(named: str) -> Stop:
     message = (
-        f"{named} exists and was not made for this ModelDeployment; it is left alone: "
+        f"{named} exists and was not created for this ModelDeployment, so it is left unchanged: "
         "delete it or choose another name"
     )
     return Stop(reasons.RESOURCE_CREATED, "NameConflict", message, failed=True)

@@ -149,7 +149,7 @@ async def _attempt(context: Context, live: Object, report: Report) -> float | No
         if report.stop is None:
             retained.as_before(live, report, context.manager)
         metrics.ERRORS.labels(context.provider.name, "api" if api else "internal").inc()
-        log.warning("writing %s/%s failed, again in %.1f s: %s", *key, retry, error, exc_info=not api)
+        log.warning("writing %s/%s failed, retrying in %.1f s: %s", *key, retry, error, exc_info=not api)
         return retry
     failed.over()
     return retry

@@ -32,7 +32,7 @@ def waits_for(deployment: Object, manager: str) -> str | None:
             return f"Provider {chosen} cannot take over: {said.get('message')}"
     health = conditions.find(live.get("conditions"), reasons.PROVIDER_HEALTHY) or {}
     silent = f": {health.get('message')}" if health.get("status") == "False" else ""
-    return f"Waiting for provider {chosen} to say that it can take over{silent}"
+    return f"Waiting for provider {chosen} to confirm that it can take over{silent}"
 
 
 def speaks(deployment: Object, manager: str) -> bool:

@@ -48,17 +48,17 @@ class OperatorSettings:
 
     def condition(self) -> Condition:
         """`SettingsDiscovered`: which settings hold, and where they come from."""
-        parts = [f"{_shown(self._operator.stated)}: stated by flags"] if self._operator.stated else []
+        parts = [f"{_shown(self._operator.stated)}: set by flags"] if self._operator.stated else []
         if self.values:
             parts.append(f"{_shown(self.values)}: read from {self.source}")
         if parts:
             return _condition("True", "Known", "; ".join(parts))
         seen = (
-            f"{self.source} does not tell them"
+            f"{self.source} does not show the settings"
             if self.source
-            else f"no Deployment {self._operator.deployment} is seen in {self._where}"
+            else f"no Deployment {self._operator.deployment} found in {self._where}"
         )
-        message = f"{seen}; the provider's defaults hold: where they are wrong, state the settings by flags"
+        message = f"{seen}; using the provider's defaults: if they are wrong, set the flags"
         return _condition("False", "NotTold", message)
 
 

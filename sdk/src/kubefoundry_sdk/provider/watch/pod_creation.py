@@ -53,8 +53,8 @@ class CreationWatch:
                 if event["metadata"]["creationTimestamp"] >= created and not _answered(event, names):
                     maker = f"{event['involvedObject']['kind']} {event['involvedObject']['name']}"
                     return Cause(
-                        f"{maker} cannot create its pods: {event['message']}; ask for less, or have the quota, limit "
-                        "or policy changed",
+                        f"{maker} cannot create its pods: {event['message']}; request less, or have the quota, "
+                        "limit or policy changed",
                         failed=True,
                         rank=0,
                     )

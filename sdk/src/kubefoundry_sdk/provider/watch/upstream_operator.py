@@ -47,9 +47,7 @@ def unheld(lease: Object, age: float) -> str | None:
     """The `Judge` of a Lease."""
     if not expired(lease, age):
         return None
-    return (
-        f"Lease {_where(lease)} is held by nobody (delete it where the operator runs without leader election)"
-    )
+    return f"Lease {_where(lease)} has no holder (delete it if the operator runs without leader election)"
 
 
 def _where(obj: Object) -> str:
@@ -188,7 +186,7 @@ class OperatorWatch:
         try:
             return await may(self._client, "watch", kind, name)
         except (ApiError, Unreachable) as error:
-            log.info("whether %s %s may be watched is not known: %s", kind.kind, name, error)
+            log.info("cannot check whether %s %s may be watched: %s", kind.kind, name, error)
             return None
 
     def _look(self) -> None:

@@ -26,12 +26,12 @@ ABSENT: Final = "1"
 """A resource version that no object has: an apply with it creates, and conflicts with whatever is there already
 (seen on Kubernetes 1.36; without it an apply merges into another's object where no field of both differs)."""
 
-_POLICY: Final = "change the ModelDeployment or ask who runs that policy"
+_POLICY: Final = "change the ModelDeployment or contact the owner of that policy"
 _GRANT: Final = "grant the provider's ServiceAccount that permission"
 _FORBIDDEN: Final = (
     ("admission webhook", _POLICY),
     ("AdmissionPolicy", _POLICY),
-    ("exceeded quota", "ask for less or have the quota raised"),
+    ("exceeded quota", "request less or have the quota raised"),
     ("being terminated", "the namespace is being deleted"),
     (" cannot ", _GRANT),
 )
@@ -145,8 +145,8 @@ async def last_writer(client: Client, kind: Kind, live: Object, paths: Sequence[
         # What the store keeps of managed fields is ours alone.
         fresh = await client.get(kind, meta["name"], meta.get("namespace"))
     except ApiError:
-        return "an unknown manager"
-    return managed_fields.writer(fresh, paths, manager) or "an unknown manager"
+        return "an unknown field manager"
+    return managed_fields.writer(fresh, paths, manager) or "an unknown field manager"
 
 
 async def try_apply(client: Client, kind: Kind, obj: Object, *, manager: str, exists: bool) -> None:
@@ -245,7 +245,7 @@ def refusal(kind: Kind, name: str, error: ApiError) -> str:
     if error.code == 403:
         remedy = next(
             (todo for mark, todo in _FORBIDDEN if mark in error.message),
-            "change the ModelDeployment or ask who runs the cluster",
+            "change the ModelDeployment or contact the cluster's administrator",
         )
     return f"{kind.kind} '{name}' was refused: {error.message}; {remedy}"
 

@@ -51,7 +51,7 @@ def parsed(text: str) -> Any:
     try:
         for event in yaml.parse(text, Loader=loader):
             if isinstance(event, yaml.AliasEvent):
-                raise ValueError("refers to a part of itself")
+                raise ValueError("contains itself")
             if isinstance(event, yaml.CollectionStartEvent):
                 depth += 1
             elif isinstance(event, yaml.CollectionEndEvent):
@@ -60,7 +60,7 @@ def parsed(text: str) -> Any:
                 raise ValueError(f"is nested more than {DEPTH} deep")
         return yaml.load(text, Loader=loader)  # a safe loader
     except (yaml.YAMLError, TypeError, OverflowError) as error:
-        raise ValueError(f"is no YAML: {error}") from error
+        raise ValueError(f"is not YAML: {error}") from error
 
 
 def at(obj: Any, path: Sequence[str]) -> Any:

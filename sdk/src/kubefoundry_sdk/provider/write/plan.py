@@ -111,7 +111,7 @@ def plan(
         changed.append(main)
     why = None
     if changed and provider.must_recreate(live):
-        why = f"{provider.title} has given the old one up"
+        why = f"{provider.title} has given up on the old one"
     elif changed and plain:
         old = tuple(_applied_helper(obj, standing) for obj in (base or rendered).helpers)
         why = _recreate(provider, deployment, plain, wanted, old)
