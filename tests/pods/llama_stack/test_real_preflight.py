@@ -10,6 +10,10 @@ from typing import Any
 
 import pytest
 
+from kubefoundry_llamastack.render import tool as placed
+from kubefoundry_nodes.kubelet import chroot
+from kubefoundry_nodes.kubelet.image import Image
+from llamastack_providers import layout, shadowing
 from pods.llama_stack.chain import Chain
 from support.hostile_providers import HOSTILE, spec
 from support.provider_server import GOOD, Server, changed
@@ -85,6 +89,50 @@ CASES = {
     ),
     "hangs": Case({**GOOD, **HOSTILE["sleeps when it is imported"].files}, "TookTooLong", ids=("HP-2",)),
 }
+
+
+LOADED = """
+import importlib, sys
+for name in ("llama_stack.core.server.server", "llama_stack.core.stack"):
+    importlib.import_module(name)
+tops = {name.partition(".")[0] for name in sys.modules}
+print(*(name for name in tops if "site-packages" in str(getattr(sys.modules.get(name), "__file__", None))))
+"""
+REFUSED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from llamastack_providers import record, shadowing, site
+from llamastack_providers.layout import Layout
+places = Layout()
+records, base = record.read_all(places.metadata), site.base_path(places.packages)
+print(*(one.reason.split()[0] for one in shadowing.of_the_server(places.packages, records, base)))
+"""
+
+
+@pytest.mark.accept("HP-4")
+def test_lint_knows_every_module_that_the_server_loads(base: Image) -> None:
+    """All but the compiled helpers of packages, whose names begin with an underscore."""
+    loaded = chroot.run(base, ["python3", "-c", LOADED])
+
+    found = {name for name in loaded.stdout.split() if not name.startswith("_")}
+    assert len(found) > 20, loaded.stderr
+    assert found - set(shadowing.SERVER_MODULES) == set()
+
+
+@pytest.mark.accept("HP-4")
+def test_what_lint_refuses_of_the_server_preflight_refuses_too(
+    chain: Callable[[], Chain], tool: Path, base: Image
+) -> None:
+    pod = chain()
+    Server(pod.folder, tool).provide({f"{name}/__init__.py": "" for name in shadowing.SERVER_MODULES})
+    binds = {placed.ZIPAPP: tool, layout.EXTERNAL_PROVIDERS: pod.places.shared}
+
+    done = chroot.run(base, ["python3", "-c", REFUSED, placed.ZIPAPP], binds)
+    there = chroot.run(base, ["sh", "-c", "ls /opt/app-root/lib/python3*/site-packages"])
+
+    in_image = {name.removesuffix(".py") for name in there.stdout.split()} & set(shadowing.SERVER_MODULES)
+    assert set(done.stdout.split()) == in_image, done.stderr
+    assert all(shadowing.in_a_server("acme-echo", [f"{name}/__init__.py"]) for name in in_image)
 
 
 @pytest.mark.parametrize(

@@ -26,30 +26,23 @@ _MODULE: Final = re.compile(r"([^./]+)(\.[^/]*)?\.(py|pyc|so)")
 _PORTION: Final = (b"extend_path", b"declare_namespace")
 """How an `__init__.py` says that its package lies in several places."""
 
-SERVER_MODULES: Final = {
-    **dict.fromkeys(("llama_stack", "llama_stack_api", "llama_stack_client"), ""),
-    "aiohttp": "aiohttp",
-    "aiosqlite": "aiosqlite",
-    "anyio": "anyio",
-    "fastapi": "fastapi",
-    "httpx": "httpx",
-    "jsonschema": "jsonschema",
-    "mcp": "mcp",
-    "ogx": "",
-    "ogx_api": "",
-    "openai": "openai",
-    "pydantic": "pydantic",
-    "pydantic_core": "pydantic-core",
-    "requests": "requests",
-    "rich": "rich",
-    "sqlalchemy": "sqlalchemy",
-    "starlette": "starlette",
-    "structlog": "structlog",
-    "termcolor": "termcolor",
-    "typing_extensions": "typing-extensions",
-    "uvicorn": "uvicorn",
+_OTHERWISE: Final = {
+    **dict.fromkeys(("llama_stack", "llama_stack_api", "llama_stack_client", "ogx", "ogx_api"), ""),
+    "attr": "attrs",
+    "dotenv": "python-dotenv",
+    "jwt": "pyjwt",
+    "rpds": "rpds-py",
     "yaml": "pyyaml",
 }
+_SAME: Final = """
+    aiohappyeyeballs aiohttp aiosignal aiosqlite annotated_doc annotated_types anyio attrs certifi click cryptography
+    distro fastapi frozenlist greenlet h11 httpcore httpx httpx2 httpx_sse idna jiter jsonschema
+    jsonschema_specifications mcp multidict openai propcache pydantic pydantic_core pydantic_settings pygments
+    python_multipart referencing requests rich sniffio sqlalchemy sse_starlette starlette structlog termcolor
+    typing_extensions typing_inspection uvicorn yarl
+"""
+"""Modules whose package has their name."""
+SERVER_MODULES: Final = {**{name: canonicalize_name(name) for name in _SAME.split()}, **_OTHERWISE}
 """Module to package of what every llama-stack server imports: what an author's machine can know of an image."""
 
 
