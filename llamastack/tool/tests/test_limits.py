@@ -1,0 +1,56 @@
+"""`install` where disk or memory end: a code of its own, nothing placed, and a rerun with room succeeds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support.provider_images import image, wheel
+from support.provider_pod import Ended, Pod
+
+pytestmark = pytest.mark.integration
+
+BIG = {"acme_echo/data.bin": os.urandom(1 << 20)}
+MOUNTED = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-ec")
+"""A mount of the test's own, for whoever runs it."""
+SMALL = 'mount -t tmpfs -o size=600k none "$0"; "$@"; code=$?; find "$0" -type f >&2; exit $code'
+
+
+def limited(pod: Pod, source: Path, *within: str) -> Ended:
+    return pod.call(*pod.install_arguments(source, "my-echo"), within=within)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    made = image(tmp_path / "echo")
+    wheel(made / "packages", "acme-data", files=BIG)
+    return made
+
+
+@pytest.mark.accept("HP-8")
+def test_a_full_disk(pod: Pod, source: Path) -> None:
+    if subprocess.run([*MOUNTED, "true"], check=False).returncode:
+        pytest.skip("no user namespaces here: a small volume cannot be mounted")
+
+    ended = limited(pod, source, *MOUNTED, SMALL, str(pod.shared))
+
+    assert ended.code == 1, ended.log
+    for word in ("Code: NoSpace\n", "Provider: my-echo\n", "--provider-size-limit"):
+        assert word in ended.message, ended.log
+    assert str(pod.shared / "python-packages") not in ended.log
+    assert pod.install(source, "my-echo").code == 0
+
+
+@pytest.mark.accept("HP-8")
+def test_no_memory(pod: Pod, source: Path) -> None:
+    """In pip: with less the tool itself would not start, with more pip would come to its end."""
+    ended = limited(pod, source, "sh", "-c", 'ulimit -v 40000; exec "$@"', "sh")
+
+    assert ended.code == 1, ended.log
+    for word in ("Code: NoMemory\n", "Provider: my-echo\n", "--init-resources"):
+        assert word in ended.message, ended.log
+    assert pod.installed() == set()
+    assert pod.install(source, "my-echo").code == 0
