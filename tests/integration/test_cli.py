@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind
 from kubefoundry_sdk.cluster.client import Client
 from support.command_line import CommandLine
 from support.deployments import GPU, model_deployment
@@ -181,3 +181,47 @@ async def test_the_doctor_finds_what_fails(kubefoundry: CommandLine, api: Client
     assert done.code == 1
     assert [one["state"] for one in found if one["text"].startswith("provider dynamo is ready")] == ["good"]
     assert any(one["state"] == "wrong" and f"model {namespace}/m: " in one["text"] for one in found)
+
+
+async def test_on_behalf_of_another_user(kubefoundry: CommandLine, api: Client, namespace: str) -> None:
+    body = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": "readers", "namespace": namespace},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"kind": "Group", "name": "readers", "apiGroup": "rbac.authorization.k8s.io"}],
+    }
+    await api.create(
+        Kind("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding"), body, manager="test"
+    )
+
+    stranger = await kubefoundry("status", "--as", "ann")
+    reader = await kubefoundry("status", "--as", "ann", "--as-group", "others", "--as-group", "readers")
+    nobody = await kubefoundry("status", "--as-group", "readers")
+
+    assert (stranger.code, 'User "ann" cannot list' in stranger.err) == (5, True), stranger
+    assert (reader.code, "No models in namespace" in reader.err) == (0, True), reader
+    assert (nobody.code, "--as-group needs --as" in nobody.err) == (2, True)
+
+
+async def test_a_watched_list_has_a_line_for_each_change(
+    kubefoundry: CommandLine, api: Client, namespace: str
+) -> None:
+    async with kubefoundry.lines("status", "--watch") as lines:
+        created = model_deployment("m", namespace, GPU, provider="kuberay")
+        await api.create(MODEL_DEPLOYMENTS, created, manager="test")
+        seen = [(await anext(lines)).split()]
+        while seen[-1][1] != "Running":
+            seen.append((await anext(lines)).split())
+        await api.delete(
+            MODEL_DEPLOYMENTS,
+            "m",
+            namespace,
+            uid=(await api.get(MODEL_DEPLOYMENTS, "m", namespace))["metadata"]["uid"],
+        )
+        while seen[-1][1] != "Deleted":
+            seen.append((await anext(lines)).split())
+
+    assert seen[0][:4] == ["NAME", "PHASE", "READY", "PROVIDER"]
+    assert {row[0] for row in seen[1:]} == {"m"}
+    assert len({tuple(row[:6]) for row in seen}) == len(seen)

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from support.waiting import SECONDS
 
 
 @dataclass(frozen=True)
@@ -23,9 +28,30 @@ class CommandLine:
 
     async def __call__(self, command: str, *arguments: str) -> Done:
         """command: its name, of a group with that of the one in it: `provider list`."""
-        program = Path(sys.executable).with_name("kubefoundry")
-        process = await asyncio.create_subprocess_exec(
-            program,
+        process = await self._start(command, *arguments)
+        out, err = await process.communicate()
+        return Done(process.returncode or 0, out.decode(), err.decode())
+
+    @asynccontextmanager
+    async def lines(self, command: str, *arguments: str) -> AsyncIterator[AsyncIterator[str]]:
+        """Lines that it prints while it runs; it is interrupted at the end."""
+        process = await self._start(command, *arguments)
+        assert process.stdout is not None
+        stdout = process.stdout
+
+        async def read() -> AsyncIterator[str]:
+            while line := await asyncio.wait_for(stdout.readline(), SECONDS):
+                yield line.decode()
+
+        try:
+            yield read()
+        finally:
+            process.send_signal(signal.SIGINT)
+            await process.communicate()
+
+    async def _start(self, command: str, *arguments: str) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            Path(sys.executable).with_name("kubefoundry"),
             *command.split(),
             *self._where,
             *arguments,
@@ -33,5 +59,3 @@ class CommandLine:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
-        out, err = await process.communicate()
-        return Done(process.returncode or 0, out.decode(), err.decode())

@@ -6,7 +6,7 @@ import asyncio
 import functools
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
@@ -27,11 +27,16 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What the options name; `namespace` is None where they name none."""
+    """What the options name; `namespace` is None where they name none.
+
+    user, groups: on whose behalf to ask.
+    """
 
     kubeconfig: str | None
     context: str | None
     namespace: str | None
+    user: str | None = None
+    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +61,28 @@ class Session:
 
 
 def options(command: Command) -> Command:
-    """Adds --kubeconfig, --context and --namespace; the command gets them as `target`."""
+    """Adds the options that say where and as whom; the command gets them as `target`."""
 
     @click.option("--kubeconfig", metavar="FILE", help="Default: KUBECONFIG, then ~/.kube/config.")
     @click.option("--context", metavar="NAME", help="Default: the kubeconfig's current context.")
     @click.option("-n", "--namespace", metavar="NAME", help="Default: the context's namespace.")
+    @click.option("--as", "user", metavar="USER", help="Act on behalf of that user.")
+    @click.option(
+        "--as-group", "groups", metavar="GROUP", multiple=True, help="Of that group, too; with --as."
+    )
     @functools.wraps(command)
     def with_target(
-        *arguments: Any, kubeconfig: str | None, context: str | None, namespace: str | None, **rest: Any
+        *arguments: Any,
+        kubeconfig: str | None,
+        context: str | None,
+        namespace: str | None,
+        user: str | None,
+        groups: tuple[str, ...],
+        **rest: Any,
     ) -> Any:
-        return command(*arguments, target=Target(kubeconfig, context, namespace), **rest)
+        if groups and not user:
+            raise Failure("--as-group needs --as", Exit.USAGE)
+        return command(*arguments, target=Target(kubeconfig, context, namespace, user, groups), **rest)
 
     return cast(Command, with_target)
 
@@ -90,5 +107,6 @@ async def session(target: Target) -> AsyncIterator[Session]:
         namespace = target.namespace or credentials.context_namespace(target.kubeconfig, target.context)
     except credentials.NoCredentials as error:
         raise Failure(str(error), Exit.NO_CLUSTER) from error
+    who = replace(who, user=target.user, groups=target.groups)
     async with Client(who, user_agent=MANAGER) as client:
         yield Session(client, namespace)

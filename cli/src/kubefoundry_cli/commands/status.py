@@ -9,7 +9,7 @@ import click
 
 from kubefoundry_cli import cluster, output
 from kubefoundry_cli.cluster import Session, Target
-from kubefoundry_cli.failure import of
+from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.model import endpoint, ready
 from kubefoundry_cli.output import age, clean, say
 from kubefoundry_sdk.api.conditions import find
@@ -20,14 +20,19 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 @click.command()
 @click.argument("name", required=False)
 @click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Models of all namespaces.")
+@click.option("-w", "--watch", is_flag=True, help="Go on with a line for each change, until Ctrl-C.")
 @output.option("table", "wide", "json", "yaml", "name")
 @cluster.options
-def command(name: str | None, everywhere: bool, form: str, target: Target) -> None:
+def command(name: str | None, everywhere: bool, watch: bool, form: str, target: Target) -> None:
     """Show models: phase, provider, endpoint, and why one is not ready. With NAME, all that is known of one.
 
     Exit code with NAME: 0 when it is ready, 1 when it is not.
     """
-    if name is None:
+    if watch and form not in ("table", "wide"):
+        raise Failure(f"--watch prints lines of a table, not {form}", Exit.USAGE)
+    if watch:
+        cluster.run(_watch(name, everywhere, form == "wide", target))
+    elif name is None:
         cluster.run(_list(everywhere, form, target))
     elif not cluster.run(_one(name, form, target)):
         raise SystemExit(1)
@@ -52,6 +57,54 @@ async def _list(everywhere: bool, form: str, target: Target) -> None:
         )
     else:
         output.table(*_rows(found, everywhere=everywhere, wide=form == "wide"))
+
+
+async def _watch(name: str | None, everywhere: bool, wide: bool, target: Target) -> None:
+    """A line for each model, then one for each change of its line; a watch that ends is begun again."""
+    selector = {"fieldSelector": f"metadata.name={name}"} if name else None
+    shown: dict[tuple[str, str], list[str]] = {}
+    widths: list[int] = []
+
+    def show(obj: Object, *, gone: bool = False) -> None:
+        head, [row] = _rows([obj], everywhere=everywhere, wide=wide)
+        key, stable = (obj["metadata"]["namespace"], obj["metadata"]["name"]), [*row]
+        stable[head.index("AGE")] = ""
+        if gone:
+            shown.pop(key, None)
+            row[head.index("PHASE")] = "Deleted"
+        elif shown.get(key) == stable:
+            return
+        else:
+            shown[key] = stable
+        lines = [row] if widths else [head, row]
+        for cells in lines:
+            cells = [clean(cell) for cell in cells]
+            widths[:] = [max(pair) for pair in zip(widths or [0] * len(cells), map(len, cells), strict=True)]
+            padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+            print("   ".join(padded).rstrip(), flush=True)
+
+    async with cluster.session(target) as session:
+        namespace = None if everywhere else session.namespace
+        while True:
+            try:
+                found, version = await session.client.list(MODEL_DEPLOYMENTS, namespace, selector=selector)
+                for obj in found:
+                    show(obj)
+                async for event in session.client.watch(
+                    MODEL_DEPLOYMENTS,
+                    namespace,
+                    resource_version=version,
+                    seconds=300,
+                    silence=330,
+                    selector=selector,
+                ):
+                    if event["type"] in ("ADDED", "MODIFIED", "DELETED"):
+                        show(event["object"], gone=event["type"] == "DELETED")
+            except ApiError as error:
+                if not error.gone:
+                    raise of(error, f"watch ModelDeployments in {namespace or 'all namespaces'}") from error
+            except Unreachable as error:
+                raise of(error, f"watch ModelDeployments in {namespace or 'all namespaces'}") from error
 
 
 def _rows(found: list[Object], *, everywhere: bool, wide: bool) -> tuple[list[str], list[list[str]]]:

@@ -21,12 +21,16 @@ class NoCredentials(Exception):
 class Credentials:
     """server: base URL. tls: verifies the server, and holds a client certificate where there is one.
 
-    token: the bearer token of this moment, None where the client certificate speaks.
+    token: the bearer token of this moment, None where the client certificate speaks. proxy: URL of the proxy to the
+    server. user, groups: on whose behalf to act, None for nobody's but our own.
     """
 
     server: str
     tls: ssl.SSLContext | None
     token: Callable[[], str | None]
+    proxy: str | None = None
+    user: str | None = None
+    groups: tuple[str, ...] = ()
 
 
 def load(kubeconfig: str | None) -> Credentials:
@@ -106,7 +110,7 @@ def from_kubeconfig(path: str | None, context: str | None = None) -> Credentials
         value = settings.get_api_key_with_prefix("BearerToken", "authorization")
         return str(value).removeprefix("Bearer ").strip() if value else None
 
-    return Credentials(str(settings.host).rstrip("/"), tls, token)
+    return Credentials(str(settings.host).rstrip("/"), tls, token, proxy=settings.proxy or None)
 
 
 def context_namespace(path: str | None, context: str | None = None) -> str:

@@ -35,7 +35,8 @@ class Transport:
     async def open(self) -> None:
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=self._credentials.tls or False, limit=64),
-            headers={"User-Agent": self._user_agent},
+            headers=self._headers(),
+            proxy=self._credentials.proxy,
             timeout=aiohttp.ClientTimeout(total=DEADLINE, sock_connect=CONNECT),
         )
 
@@ -97,6 +98,12 @@ class Transport:
             raise Silent(f"{request}: no data received for {silence or CONNECT:.0f} s") from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Unreachable(f"{request}: {error or type(error).__name__}") from error
+
+    def _headers(self) -> list[tuple[str, str]]:
+        who = self._credentials
+        behalf = [("Impersonate-User", who.user)] if who.user else []
+        groups = [("Impersonate-Group", group) for group in who.groups]
+        return [("User-Agent", self._user_agent), *behalf, *groups]
 
     def _authorization(self) -> dict[str, str]:
         """Raises Unreachable where there is no token for the moment: files and plugins come and go."""
