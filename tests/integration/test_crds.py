@@ -194,6 +194,7 @@ def test_the_columns_show_the_state(installed: ControlPlane) -> None:
         "provider": {"name": "somebody"},
         "replicas": {"desired": 2, "ready": 1, "available": 1},
         "endpoint": {"service": "shown-api", "port": 8000},
+        "message": "serves",
         "conditions": [ready],
     }
     installed.kubectl(
@@ -203,10 +204,12 @@ def test_the_columns_show_the_state(installed: ControlPlane) -> None:
 
     header, row = installed.kubectl("get", "md", "shown", "-n", NAMESPACE, "-o", "wide").stdout.splitlines()
 
-    assert " ".join(header.split()) == "NAME PROVIDER PHASE READY REPLICAS ENDPOINT AGE MODEL ENGINE REASON"
+    assert " ".join(header.split()) == (
+        "NAME PROVIDER PHASE READY REPLICAS DESIRED ENDPOINT PORT AGE MODEL ENGINE REASON MESSAGE"
+    )
     cells = row.split()
-    assert cells[:6] == ["shown", "somebody", "Running", "True", "1", "shown-api"]
-    assert cells[7:] == ["meta-llama/Llama-3.1-8B-Instruct", "vllm", "DeploymentReady"]
+    assert cells[:8] == ["shown", "somebody", "Running", "True", "1", "2", "shown-api", "8000"]
+    assert cells[9:] == ["meta-llama/Llama-3.1-8B-Instruct", "vllm", "DeploymentReady", "serves"]
 
 
 def test_each_writer_keeps_its_own_conditions(installed: ControlPlane) -> None:
