@@ -43,9 +43,7 @@ with their own permissions, and SIMULATED upstream operators: they report what
 the real ones were seen to report, but no pod of theirs runs.
 """
 
-LEFT_OUT: Final = """\
-Left out: the model that answers, because {reason}; run it as root on Linux.
-"""
+LEFT_OUT: Final = "Left out: the model that answers, because {reason}.\n"
 
 NEXT: Final = """
 All of it stays up until Ctrl-C. In another terminal:
@@ -97,16 +95,24 @@ def begin() -> None:
     """Where pods can run: makes what needs the network, and goes on in namespaces of their own."""
     started = time.monotonic()
     print(INTRODUCTION, flush=True)
-    if reason := namespaces.missing():
+    if reason := _missing(_clock(started)):
         print(LEFT_OUT.format(reason=reason), flush=True)
         run(started)
-        return
+    else:
+        namespaces.enter("kubefoundry_demo.main", str(started))
+
+
+def _missing(say: answer.Say) -> str:
+    """Makes what pods need from the network. Why none can run, and what to do; empty where they can."""
+    if reason := namespaces.missing():
+        return f"{reason}: run `make demo` as root on Linux"
     build()
-    with _at_work(
-        _clock(started), "a Debian root and llama-server for the pods: minutes the first time, then kept"
-    ):
-        environment.layer(image.LOCK, image.HOME)
-    namespaces.enter("kubefoundry_demo.main", str(started))
+    try:
+        with _at_work(say, "a Debian root and llama-server for the pods: minutes the first time, then kept"):
+            environment.layer(image.LOCK, image.HOME)
+    except (RuntimeError, subprocess.CalledProcessError):
+        return "its packages could not be installed, see above: try again with a network"
+    return ""
 
 
 def run(started: float, descriptor: int | None = None) -> None:
