@@ -190,6 +190,6 @@ def test_what_is_missing_is_said_in_one_line(tmp_path: Path) -> None:
 
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("kubefoundry-demo: the control plane did not start: devcluster:")
+    assert last.startswith("kubefoundry-demo: the control plane ended: devcluster:")
     assert "Traceback" not in done.stderr
     assert processes_of(tmp_path) == []
