@@ -53,7 +53,7 @@ test-upstream: setup ## rendered objects against the real upstream CRDs of ../sh
 	@devcluster/build > /dev/null
 	@PYTHONPATH=tests $(BIN)/python -m rungs upstream
 
-test-pods: setup ## LlamaStackDistributions with a real llama-stack in real pods; root
+test-pods: setup ## a real llama-stack and a real llama-server in real pods; root
 	tests/pods/run
 
 llamastack-releases: setup ## writes docs/llamastack/releases.md: each release of llama-stack in a real pod; root; some minutes
