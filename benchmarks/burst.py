@@ -32,7 +32,7 @@ async def at_once(rig: Rig, n: int) -> Section:
     start = time.perf_counter()
     taken = await rig.create_all(bodies, AT_ONCE)
     created = time.perf_counter()
-    # Each by its own number: a watch tells of its own kind alone, and the last of all may be any of them.
+    # Each by its own number: a watch reports only its own kind, and the last of all may be any of them.
     due = Counter(body["spec"]["provider"]["name"] for body in bodies)
     upstream = [
         await seen.until(partial(_holds, seen, due[provider])) for provider, seen in rig.upstream.items()

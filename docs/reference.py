@@ -23,7 +23,7 @@ LLAMASTACK = """\
 # Fields of a LlamaStackDistribution
 
 Generated from `crds/llamastack/` by `make docs`; `kubectl explain llsd.spec` says the same. API group
-`llamastack.io`, version `v1alpha1`. `externalProviders`, `modelDeployments` and what the status tells of them are
+`llamastack.io`, version `v1alpha1`. `externalProviders`, `modelDeployments` and what the status reports of them are
 KubeFoundry's; all other fields are the existing operator's. What is of core/v1 is Kubernetes' own:
 `kubectl explain pod.spec`.
 """

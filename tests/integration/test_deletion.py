@@ -1,4 +1,4 @@
-"""A ModelDeployment takes with it what was made for it, and never stays behind for ever."""
+"""A ModelDeployment takes with it what was made for it, and never stays behind forever."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Letting go is by ownership: whoever removed which finalizer or owner, no two providers serve for ever."""
+"""Letting go is by ownership: whoever removed which finalizer or owner, no two providers serve forever."""
 
 from __future__ import annotations
 

@@ -35,15 +35,15 @@ async def test_a_refresh_recreates_what_the_upstream_has_given_up(
         return bool(obj["metadata"]["uid"] != given_up["metadata"]["uid"])
 
     again = await until_upstream(api, UPSTREAM["kuberay"], namespace, recreated)
-    # What was wrong is mended: any change will do.
+    # What was wrong is corrected: any change will do.
     await until_deployment(
         api,
         "m",
         namespace,
         lambda obj: phase(obj) == "Failed" and reason(obj, "ResourceCreated") == "ResourceCreated",
     )
-    mended = [{"op": "remove", "path": "/metadata/labels/kubefoundry.ai~1simulator-fail"}]
-    await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, mended, manager="test")
+    corrected = [{"op": "remove", "path": "/metadata/labels/kubefoundry.ai~1simulator-fail"}]
+    await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, corrected, manager="test")
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
     served = await api.get(UPSTREAM["kuberay"], "m", namespace)
     assert served["metadata"]["uid"] != again["metadata"]["uid"]

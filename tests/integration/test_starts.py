@@ -121,7 +121,7 @@ def test_an_unknown_flag(installed: Suite, name: str) -> None:
         (["--workers=none"], {}, "argument --workers: 'none' is not a number of at least 1"),
         (["--log-format=xml"], {}, "argument --log-format: invalid choice: 'xml'"),
         ([], {"KUBEFOUNDRY_QPS": "many"}, "argument --qps: invalid float value: 'many'"),
-        ([], {"KUBEFOUNDRY_HEALTH_PORT": "99999"}, "argument --health-port: '99999' is no port"),
+        ([], {"KUBEFOUNDRY_HEALTH_PORT": "99999"}, "argument --health-port: '99999' is not a port"),
     ],
     ids=["workers", "log format", "variable", "port"],
 )

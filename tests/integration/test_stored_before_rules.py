@@ -1,4 +1,4 @@
-"""Objects that are older than the rules they break: explained, kept away from the providers, mended, deleted."""
+"""Objects that are older than the rules they break: explained, kept away from the providers, corrected, deleted."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def judged(obj: Object) -> bool:
     return reason(obj, "Validated") is not None
 
 
-async def test_they_wait_with_the_reason_until_they_are_mended(
+async def test_they_wait_with_the_reason_until_they_are_corrected(
     upgraded: Suite, api: Client, namespace: str
 ) -> None:
     for name, told in ALL:

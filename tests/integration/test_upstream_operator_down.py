@@ -183,7 +183,7 @@ async def loses_its_leader(api: Client, namespace: str, provider: str) -> None:
     down = await until_deployment(
         api, provider, namespace, lambda obj: reason(obj, "ProviderHealthy") == "UpstreamOperatorDown"
     )
-    assert f"Lease {namespace}/{name} is held by nobody" in message(down, "ProviderHealthy")
+    assert f"Lease {namespace}/{name} has no holder" in message(down, "ProviderHealthy")
     assert what_must_not_move(down) == what_must_not_move(before)
     await elect(api, namespace, name, holder="somebody else")
     await until_deployment(

@@ -121,7 +121,7 @@ async def test_a_child_that_has_lost_its_labels_is_known_again(
     assert live["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "llama-stack-operator"
 
 
-async def test_somebody_who_keeps_writing_is_not_fought_for_ever(
+async def test_somebody_who_keeps_writing_is_not_fought_forever(
     api: Client, stack: Suite, namespace: str
 ) -> None:
     await api.create(LLSD, llsd("fight", namespace), manager="user")

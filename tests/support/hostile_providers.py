@@ -80,7 +80,7 @@ LOADING: Final[dict[str, Hostile]] = {
         module("import time; time.sleep(600)"), "TookTooLong", ("longer than 1 s",)
     ),
     "never ends its loop": Hostile(module("while True: pass"), "TookTooLong"),
-    "waits for standard input for ever": Hostile(
+    "waits for standard input forever": Hostile(
         module("import threading; threading.Event().wait()"), "TookTooLong"
     ),
     "ignores signals and sleeps": Hostile(

@@ -1,6 +1,6 @@
 """The existing operator at work beside ours: found by its marks, and left alone until it is gone.
 
-Its writes come back after ours, so two operators would replace pods for ever; its CRD loses our fields. Nothing tells
+Its writes come back after ours, so two operators would replace pods forever; its CRD loses our fields. Nothing tells
 that it has gone: the user says so with a new value of the refresh annotation (docs: hand-over).
 """
 

@@ -56,7 +56,7 @@ def adopt(graph: Object) -> list[Step]:
 
 
 def plan(graph: Object, before: Object | None) -> list[Step]:
-    """Deploy, or roll an edit out. Crash-looping pods stay `pending` for ever, as the real ones do."""
+    """Deploy, or roll an edit out. Crash-looping pods stay `pending` forever, as the real ones do."""
     asked = failure(graph)
     first = find_condition(graph, "Ready") is None
     steps: list[Step] = []

@@ -1,4 +1,4 @@
-"""What a model says that does not serve: in words that tell what to do, and gone once it is mended."""
+"""What a model says that does not serve: in words that tell what to do, and gone once it is corrected."""
 
 from __future__ import annotations
 

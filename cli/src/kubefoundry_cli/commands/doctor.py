@@ -22,7 +22,7 @@ from kubefoundry_sdk.runtime.options import HEARTBEAT_TIMEOUT
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """good; wrong: it has to be mended; unknown: it could not be looked at. text: what, and what to do."""
+    """good; wrong: it has to be corrected; unknown: it could not be looked at. text: what, and what to do."""
 
     state: Literal["good", "wrong", "unknown"]
     text: str

@@ -30,7 +30,7 @@ _DELETION: Final = b'"deletionTimestamp":"'
 def answered(body: bytes, judge: Judge) -> Review:
     """The judge's answer; a refusal where the review holds too much to be judged.
 
-    One that tells of a deletion is let through unread: its finalizers have to be taken off. Whoever only writes that
+    One that reports a deletion is let through unread: its finalizers have to be taken off. Whoever only writes that
     word into a spec gains nothing, the controller judges every object again.
 
     Raises ValueError (Malformed among them) where the bytes are no review.

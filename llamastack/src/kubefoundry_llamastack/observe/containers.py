@@ -44,7 +44,7 @@ def status_of(pod: Mapping[str, Any], container: str) -> Mapping[str, Any] | Non
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A container of a pod. what: how a message calls its image. serves: it is to run for ever. confidential: its own
+    """A container of a pod. what: how a message calls its image. serves: it is to run forever. confidential: its own
     words may repeat a Secret, and are not passed on unless the tool wrote them."""
 
     image: str

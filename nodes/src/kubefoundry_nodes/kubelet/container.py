@@ -44,7 +44,7 @@ minimumGracePeriodInSeconds)."""
 
 NEVER_STARTED: Final = "1970-01-01T00:00:00Z"
 CANNOT_START: Final = 128
-"""What containerd tells of a container whose command could not be started."""
+"""What containerd reports of a container whose command could not be started."""
 
 
 @dataclass(slots=True)

@@ -31,7 +31,7 @@ class Prober:
         return True
 
     async def follow_readiness(self, changed: Callable[[bool], None]) -> None:
-        """Tells every change of readiness, for ever; True at once without a probe."""
+        """Tells every change of readiness, forever; True at once without a probe."""
         probe = self.container.get("readinessProbe")
         if probe is None:
             changed(True)

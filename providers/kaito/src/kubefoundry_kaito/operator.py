@@ -1,4 +1,4 @@
-"""What KAITO's own Deployment tells of how KAITO gets nodes."""
+"""What KAITO's own Deployment shows of how KAITO gets nodes."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from kubefoundry_sdk.provider.contract import Deployment, Schema
 
 LONGEST_NAME: Final = 52
 """The StatefulSet's revision is a label of its pods, `<name>-<10 characters>`, and must fit 63 (KAITO 0.12, seen:
-longer names are accepted and hang for ever). `<name>-headless`, a Service, would leave 54."""
+longer names are accepted and hang forever). `<name>-headless`, a Service, would leave 54."""
 
 OWN_LABELS: Final = ("kaito.sh/",)
 """What KAITO's Service finds the pod by."""

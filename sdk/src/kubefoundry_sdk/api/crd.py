@@ -67,17 +67,17 @@ def provider_configs() -> Object:
     return _definition(
         PROVIDER_CONFIGS,
         "ipc",
-        "A provider's registration: what it can serve, when it is selected, and how it is.",
+        "A provider's registration: what it can serve, when it is selected, and its current state.",
         structural(ProviderConfigSpec),
         structural(ProviderConfigStatus),
         [
-            _column("Ready", ".status.ready", "Whether the provider can take deployments", type_="boolean"),
+            _column("Ready", ".status.ready", "Whether the provider accepts deployments", type_="boolean"),
             _column("Version", ".status.version", "Name and version of the provider's controller"),
             _column("Upstream", ".status.upstreamCRDVersion", "API version of the upstream resource"),
             _column("Heartbeat", ".status.lastHeartbeat", "Time since the last report", type_="date"),
             _AGE,
-            _column("Engines", ".spec.capabilities.engines", "Engines that it runs", wide=True),
-            _column("Modes", ".spec.capabilities.servingModes", "Serving modes that it knows", wide=True),
+            _column("Engines", ".spec.capabilities.engines", "Engines that it supports", wide=True),
+            _column("Modes", ".spec.capabilities.servingModes", "Serving modes that it supports", wide=True),
         ],
     )
 

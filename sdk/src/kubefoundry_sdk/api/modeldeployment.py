@@ -32,12 +32,12 @@ class ModelSpec(ApiModel):
     huggingface; not needed when source is custom. Changing it recreates the deployment."""
 
     served_name: Annotated[str, Field(max_length=253, pattern=formats.SERVED_NAME)] | None = None
-    """Name under which the API offers the model; the last part of the id when omitted. Ignored when source is
+    """Name under which the API serves the model; defaults to the last part of the id. Ignored when source is
     custom, because the container names the model itself."""
 
     source: Source = "huggingface"
-    """Where the model comes from: huggingface (the hub) or custom (it is in the image). Changing it makes the
-    deployment again."""
+    """Where the model comes from: huggingface (the hub) or custom (it is in the image). Changing it
+    recreates the deployment."""
 
 
 class ProviderSpec(ApiModel):
@@ -48,7 +48,7 @@ class ProviderSpec(ApiModel):
     when omitted. Changing it recreates the deployment."""
 
     overrides: Annotated[dict[str, Any], Field(max_length=64)] | None = None
-    """Settings of that provider which no other field has; the provider documents them. They need `name`. Unknown
+    """Settings that only this provider has; the provider documents them. Requires `name`. Unknown
     keys are warned about, wrong types are reported in the condition ProviderCompatible. The whole spec may be nested
     64 levels deep and have 128 KiB as JSON."""
 
@@ -57,14 +57,14 @@ class EngineSpec(ApiModel):
     """The inference engine and its settings."""
 
     type: Engine | None = None
-    """Engine that runs the model: vllm, sglang, trtllm or llamacpp. Required. Changing it makes the deployment
-    again."""
+    """Engine that runs the model: vllm, sglang, trtllm or llamacpp. Required. Changing it recreates
+    the deployment."""
 
     context_length: Annotated[int, Field(ge=1, le=MAX_INT32)] | None = None
-    """Longest context in tokens, prompt and answer together; the model's own when omitted."""
+    """Maximum context length in tokens, prompt and answer together; defaults to that of the model."""
 
     trust_remote_code: bool = False
-    """Whether code that comes with the model may run in the engine."""
+    """Whether the engine may run code that comes with the model."""
 
     args: Annotated[dict[str, Annotated[str, Field(max_length=16384)]], Field(max_length=128)] = Field(
         default_factory=dict
@@ -84,8 +84,8 @@ class ServingSpec(ApiModel):
     """How requests are served."""
 
     mode: ServingMode = "aggregated"
-    """How the work is split: aggregated (each replica does the whole) or disaggregated (prefill and decode are
-    components of their own). Changing it recreates the deployment."""
+    """How the work is split: aggregated (each replica does all of it) or disaggregated (prefill and decode are
+    separate components). Changing it recreates the deployment."""
 
 
 class GpuSpec(ApiModel):
@@ -159,7 +159,7 @@ class PodTemplateSpec(ApiModel):
 
 
 class SecretsSpec(ApiModel):
-    """Secrets that the engine gets."""
+    """Secrets for the engine."""
 
     hugging_face_token: (
         Annotated[str, Field(min_length=1, max_length=253, pattern=formats.DNS_SUBDOMAIN)] | None
@@ -169,7 +169,7 @@ class SecretsSpec(ApiModel):
 
 
 class ModelDeploymentSpec(ApiModel):
-    """What is to be served, and how."""
+    """What to serve, and how."""
 
     model: Annotated[ModelSpec, ALWAYS_THERE] = Field(default_factory=ModelSpec)
     """The model to serve."""
@@ -190,7 +190,7 @@ class ModelDeploymentSpec(ApiModel):
     """Resources of one replica in aggregated mode; in disaggregated mode the components have their own."""
 
     image: Annotated[str, Field(max_length=1024, pattern=formats.IMAGE)] | None = None
-    """Container image of the engine; the provider's own for that engine when omitted. Required when model.source
+    """Container image of the engine; defaults to the provider's image for that engine. Required when model.source
     is custom."""
 
     env: Annotated[
@@ -207,7 +207,7 @@ class ModelDeploymentSpec(ApiModel):
     """Labels and annotations of the engine's pods."""
 
     secrets: SecretsSpec = Field(default_factory=SecretsSpec)
-    """Secrets that the engine gets."""
+    """Secrets for the engine."""
 
     node_selector: Annotated[dict[str, LabelValue], Field(max_length=64)] = Field(default_factory=dict)
     """Labels that a node must have to run the engine's pods."""
@@ -217,7 +217,7 @@ class ModelDeploymentSpec(ApiModel):
         ItemsLike(Toleration),
         Field(max_length=64, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
     ] = Field(default_factory=list)
-    """Taints of nodes on which the engine's pods may run anyway."""
+    """Node taints that the engine's pods tolerate."""
 
     @property
     def gpu_count(self) -> int:

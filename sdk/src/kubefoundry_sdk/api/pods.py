@@ -29,7 +29,7 @@ class FieldReference(ApiModel):
     """Path of the field in the pod, for example `metadata.name` or `metadata.labels['app']`."""
 
     api_version: Annotated[str, Field(max_length=64)] | None = None
-    """API version in whose terms fieldPath is written; v1 when omitted."""
+    """API version that fieldPath refers to; defaults to v1."""
 
 
 class ResourceFieldReference(ApiModel):
@@ -38,13 +38,13 @@ class ResourceFieldReference(ApiModel):
     model_config = ATOMIC
 
     resource: Annotated[str, Field(min_length=1, max_length=253)]
-    """Which amount, for example `limits.memory` or `requests.cpu`."""
+    """The request or limit, for example `limits.memory` or `requests.cpu`."""
 
     container_name: Annotated[str, Field(max_length=63)] | None = None
-    """Container whose amount is meant; the one that gets the variable when omitted."""
+    """Name of the container; defaults to the one that gets the variable."""
 
     divisor: Quantity | None = None
-    """Unit of the value, for example "1Mi"; 1 when omitted."""
+    """Unit of the value, for example "1Mi"; defaults to 1."""
 
 
 class ConfigMapKey(ApiModel):
@@ -97,24 +97,24 @@ class EnvVar(ApiModel):
     """An environment variable of the engine's container."""
 
     name: Annotated[str, Field(min_length=1, max_length=253, pattern=formats.ENV_NAME)]
-    """Name of the variable; each name may be there once."""
+    """Name of the variable; each name may occur once."""
 
     value: Annotated[str, Field(max_length=32768)] | None = None
-    """Value of the variable. $(NAME) in it is replaced by the value of a variable that stands before this one;
-    $$ is a plain $. Empty when omitted."""
+    """Value of the variable. $(NAME) is replaced by the value of a variable earlier in the list; $$ is a literal $.
+    Defaults to an empty value."""
 
     value_from: EnvVarSource | None = None
-    """Where the value comes from, in place of `value`; exactly one source."""
+    """Source of the value, instead of `value`; exactly one must be set."""
 
 
 class Toleration(ApiModel):
-    """A taint of nodes on which the engine's pods may run anyway."""
+    """A node taint that the engine's pods tolerate."""
 
     key: Annotated[str, Field(max_length=317)] | None = None
     """Key of the taint; all keys when omitted, and then operator must be Exists."""
 
     operator: Literal["Exists", "Equal"] | None = None
-    """How the taint's value is compared: Equal (when omitted) with `value`, Exists takes every value."""
+    """How the taint's value is matched: Equal (the default) compares it with `value`, Exists matches every value."""
 
     value: Annotated[str, Field(max_length=63, pattern=formats.LABEL_VALUE)] | None = None
     """Value of the taint, for operator Equal."""
@@ -123,4 +123,4 @@ class Toleration(ApiModel):
     """Effect of the taint; all effects when omitted."""
 
     toleration_seconds: Annotated[int, Field(json_schema_extra={"format": "int64"})] | None = None
-    """Seconds that a pod stays on a node after a NoExecute taint appeared there; for ever when omitted."""
+    """Seconds that a pod stays on a node after a NoExecute taint was added; forever when omitted."""

@@ -22,12 +22,12 @@ class CapabilitiesSpec(ApiModel):
     engines: Annotated[list[EngineName], Field(max_length=32, json_schema_extra={**ATOMIC})] = Field(
         default_factory=list
     )
-    """Engines that it runs, as in a ModelDeployment's engine.type."""
+    """Engines that it supports, as in a ModelDeployment's engine.type."""
 
     serving_modes: Annotated[list[ServingMode], Field(max_length=8, json_schema_extra={**ATOMIC})] = Field(
         default_factory=list
     )
-    """Serving modes that it knows: aggregated, disaggregated."""
+    """Serving modes that it supports: aggregated, disaggregated."""
 
     cpu_support: bool = False
     """Whether it serves models without a GPU."""
@@ -44,14 +44,14 @@ class SelectionRuleSpec(ApiModel):
     spec.engine.type == 'llamacpp'."""
 
     priority: Annotated[int, Field(ge=-MAX_INT32, le=MAX_INT32)] = 0
-    """How strongly the rule speaks for this provider; of all matching rules the highest decides."""
+    """Priority of the rule; of all matching rules, the one with the highest priority decides."""
 
     reason: Annotated[str, Field(max_length=1024)] | None = None
-    """Why, for people; shown in status.provider.selectedReason when this rule decided."""
+    """Human-readable reason; shown in status.provider.selectedReason if this rule decides."""
 
 
 class ProviderConfigSpec(ApiModel):
-    """What a provider can serve, and when it is to be selected."""
+    """What a provider can serve, and when to select it."""
 
     capabilities: Annotated[CapabilitiesSpec, ALWAYS_THERE] = Field(default_factory=CapabilitiesSpec)
     """What this provider can serve."""
@@ -59,7 +59,7 @@ class ProviderConfigSpec(ApiModel):
     selection_rules: Annotated[
         list[SelectionRuleSpec], Field(max_length=64, json_schema_extra={**ATOMIC})
     ] = Field(default_factory=list)
-    """When this provider is selected for a ModelDeployment that names none. Without rules it must be named."""
+    """When to select this provider for a ModelDeployment that names none. Without rules it must be named."""
 
     documentation: Annotated[str, Field(max_length=2048)] | None = None
     """Where this provider is documented (a URL)."""
@@ -69,7 +69,7 @@ class ProviderConfigStatus(ApiModel):
     """The state of a provider, as its controller reports it."""
 
     ready: bool = False
-    """Whether the controller runs and its upstream is installed in a form that it supports."""
+    """Whether the controller runs and a supported version of its upstream system is installed."""
 
     version: str | None = None
     """Name and version of the controller."""
@@ -78,10 +78,10 @@ class ProviderConfigStatus(ApiModel):
     """When the controller last reported."""
 
     upstream_crd_version: Annotated[str | None, Field(alias="upstreamCRDVersion")] = None
-    """API version of the upstream resource that is installed."""
+    """API version of the installed upstream resource."""
 
     upstream_schema_hash: str | None = None
-    """Digest of the installed upstream schema, for support; nothing is decided on it."""
+    """Digest of the installed upstream schema, for support only; no decision depends on it."""
 
     conditions: Conditions = Field(default_factory=list)
-    """RulesValid (its selection rules can be read), UpstreamReady and others, each with its reason."""
+    """RulesValid (its selection rules are valid), UpstreamReady and others, each with its reason."""

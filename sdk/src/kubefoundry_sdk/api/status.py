@@ -18,22 +18,22 @@ class StatusCondition(ApiModel):
     """One aspect of the current state (metav1.Condition)."""
 
     type: Annotated[str, Field(max_length=316, pattern=formats.CONDITION_TYPE)]
-    """Which aspect, for example Ready; each type is there once."""
+    """Type of the condition, for example Ready; each type occurs once."""
 
     status: Literal["True", "False", "Unknown"]
-    """Whether it holds: True, False or Unknown."""
+    """Status of the condition: True, False or Unknown."""
 
     observed_generation: Generation | None = None
-    """The metadata.generation of the object for which this was found."""
+    """The metadata.generation that the condition is about."""
 
     last_transition_time: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
     """When status last changed."""
 
     reason: Annotated[str, Field(min_length=1, max_length=1024, pattern=formats.CONDITION_REASON)]
-    """Why, in one word for machines; the words are documented for each type."""
+    """Reason for the last transition, as one word for programs; docs/conditions.md lists them for each type."""
 
     message: Annotated[str, Field(max_length=MAX_MESSAGE)]
-    """Why, for people."""
+    """Reason in a human-readable sentence."""
 
 
 Conditions = Annotated[
@@ -45,7 +45,7 @@ Conditions = Annotated[
 
 
 class ProviderStatus(ApiModel):
-    """The selected provider and what it made."""
+    """The selected provider and what it created."""
 
     name: str | None = None
     """Name of the provider that runs this deployment."""
@@ -67,7 +67,7 @@ class ReplicasStatus(ApiModel):
     """Counts of serving units; in disaggregated mode those of prefill and decode together."""
 
     desired: Count | None = None
-    """Units that are to run."""
+    """Units that should run."""
 
     ready: Count | None = None
     """Units that are ready to serve."""
@@ -87,30 +87,30 @@ class EndpointStatus(ApiModel):
 
 
 class ModelDeploymentStatus(ApiModel):
-    """What was found of a ModelDeployment."""
+    """The observed state of a ModelDeployment."""
 
     phase: Phase | None = None
     """Summary: Pending (not started), Deploying, Running (serves now), Failed (does not serve; it may recover) or
     Terminating."""
 
     message: str | None = None
-    """What goes on, for people."""
+    """Human-readable summary of the current state."""
 
     observed_generation: Generation | None = None
     """The metadata.generation that phase, message and the counts are about."""
 
     provider: ProviderStatus | None = None
-    """The selected provider and what it made."""
+    """The selected provider and what it created."""
 
     replicas: ReplicasStatus | None = None
     """Counts of serving units."""
 
     selector: Annotated[str, Field(max_length=1024)] | None = None
-    """Label selector of the pods that serve, for autoscalers through the scale subresource; only where the provider
+    """Label selector of the serving pods, for autoscalers that use the scale subresource; set only if the provider
     scales the pods by scaling.replicas."""
 
     endpoint: EndpointStatus | None = None
-    """Where the API answers; there only while the model is served."""
+    """Where the API answers; set only while the model serves."""
 
     conditions: Conditions = Field(default_factory=list)
     """Validated, ProviderSelected, ProviderCompatible, ResourceCreated, Ready and others, each with its reason."""

@@ -56,7 +56,7 @@ def answered(window: Window, *, sent: float, now: float, floor: float, full: boo
 def refused(window: Window, *, sent: float, now: float) -> Window:
     """The window after an answer that says the server has too much to do, or after none.
 
-    What was sent before the last cut tells of the window before it.
+    What was sent before the last cut reflects the window before it.
     """
     return Window(max(1.0, window.size * CUT), now) if sent >= window.cut else window
 

@@ -99,7 +99,7 @@ class Recorder:
             log.warning("event %s about %s dropped: %d are already queued", reason, meta["name"], WAITING)
 
     async def run(self) -> None:
-        """Sends what waits until cancelled, and then what is left: what it tells of is done, and not told again."""
+        """Sends what waits until cancelled, and then what is left: what it reports is done, and not told again."""
         sending: asyncio.Task[None] | None = None
         try:
             while True:

@@ -107,7 +107,7 @@ def _soonest(*waits: float | None) -> float | None:
 
 
 def _hold(context: Context, live: Object, upstream: Object, report: Report) -> float | None:
-    """Leaves the generation as it was reported while the upstream tells of before; seconds until that may be over."""
+    """Keeps the reported generation while the upstream reports an earlier one; seconds until that may be over."""
     if report.observation is None or report.observation.phase != "Running":
         return None
     if report.stop is not None:

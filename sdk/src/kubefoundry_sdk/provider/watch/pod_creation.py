@@ -1,6 +1,6 @@
 """Pods that are never created, followed where that is allowed: a quota, a policy or a LimitRange refuses them.
 
-No pod tells of it, and most upstream systems say no more than that they wait. What creates the pods (a ReplicaSet, a
+No pod reports it, and most upstream systems say no more than that they wait. What creates the pods (a ReplicaSet, a
 StatefulSet, a RayCluster) writes an Event with the API server's words, which is all that Kubernetes keeps of it.
 """
 

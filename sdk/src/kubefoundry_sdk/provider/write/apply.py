@@ -50,7 +50,7 @@ class Refused(Exception):
 
 
 class NameTaken(Exception):
-    """An object of that name exists that is not ours. Of a kind that is followed by labels no event tells of it."""
+    """An object of that name exists that is not ours. Of a kind that is followed by labels no event reports it."""
 
 
 class Refusal:

@@ -1,6 +1,6 @@
 """Helpers that are named after their content, so that another content is another object.
 
-An upstream's admission reads the helper that the main object names. Under one name for ever it would judge an edit
+An upstream's admission reads the helper that the main object names. Under one name forever it would judge an edit
 by the content of before, and writing the new content first would change what a serving object uses. Under a name of
 its own the new content can be there, be tried, and go again, while the old object keeps the helper it has.
 
