@@ -175,3 +175,28 @@ def has_come_to(awaited: str) -> Callable[[Object], bool]:
 
 def owner_uids(*objects: Object) -> set[str]:
     return {owner["uid"] for obj in objects for owner in obj["metadata"].get("ownerReferences", ())}
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"], ids=["it served", "nothing was made"])
+async def test_what_others_hold_says_so(suite: Suite, api: Client, namespace: str, engine: str) -> None:
+    spec = {**GPU, "engine": {"type": engine}}
+    body = model_deployment("m", namespace, spec, provider="kuberay", finalizers=["example.com/held"])
+    made = await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+    await until_deployment(api, "m", namespace, lambda obj: phase(obj) in ("Running", "Failed"))
+
+    await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
+
+    await until_deployment(
+        api,
+        "m",
+        namespace,
+        lambda obj: (
+            phase(obj) == "Terminating"
+            and obj["status"]["message"] == "Waiting for finalizers: example.com/held"
+            and obj["metadata"]["finalizers"] == ["example.com/held"]
+        ),
+    )
+    await until(api, UPSTREAM["kuberay"], "m", namespace, lambda obj: obj is None)
+    gone = [{"op": "remove", "path": "/metadata/finalizers"}]
+    await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, gone, manager="test")
+    await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)

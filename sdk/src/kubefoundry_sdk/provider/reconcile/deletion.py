@@ -45,6 +45,17 @@ async def terminate(context: Context, live: Object, tells: bool) -> float | None
     return None
 
 
+async def held_by_others(context: Context, live: Object) -> None:
+    """Step 2 once nothing of ours is left: what keeps the ModelDeployment."""
+    message = f"Waiting for finalizers: {', '.join(live['metadata'].get('finalizers') or ())}"
+    try:
+        await _tell_terminating(context, live, message)
+    except ApiError as error:
+        if not error.not_found:
+            raise
+        # Gone meanwhile; its watch event is on the way.
+
+
 async def give_up(context: Context, live: Object) -> float | None:
     """Step 2 while the upstream objects are not known, because the API server does not list them."""
     remaining = _time_left(context, live)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pydantic import ValidationError
 
 from kubefoundry_sdk.api import conditions, names, reasons
+from kubefoundry_sdk.api.handover import holders
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.contract import UnsupportedSchema
@@ -66,7 +67,12 @@ async def reconcile(context: Context, key: Key) -> float | None:
     # 2. Being deleted. Before pause, and whatever else is wrong.
     if live["metadata"].get("deletionTimestamp"):
         tells = mine or release.told(live, context.manager)
-        return await deletion.terminate(context, live, tells) if held else None
+        if held:
+            return await deletion.terminate(context, live, tells)
+        # A provider that still holds it has the word.
+        if mine and not holders(live):
+            await deletion.held_by_others(context, live)
+        return None
 
     # What stands is held, whatever ends the turn.
     standing = context.upstream.objects.get(key)
