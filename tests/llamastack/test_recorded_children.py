@@ -77,7 +77,7 @@ def recorded(stack: Suite) -> dict[str, Case]:
     return found
 
 
-@pytest.mark.parametrize("name", [case.name for case in recordings.cases()])
+@pytest.mark.parametrize("name", recordings.names())
 async def test_the_children_are_those_that_were_recorded(
     api: Client, recorded: dict[str, Case], name: str
 ) -> None:
@@ -99,7 +99,7 @@ async def test_the_children_are_those_that_were_recorded(
     assert unlike == []
 
 
-@pytest.mark.parametrize("name", [case.name for case in recordings.cases()])
+@pytest.mark.parametrize("name", recordings.names())
 async def test_there_are_no_other_children(api: Client, recorded: dict[str, Case], name: str) -> None:
     case = recorded[name]
     for child in unasked(case):

@@ -20,7 +20,10 @@ CHILDREN = FOLDER / "children"
 
 Object = dict[str, Any]
 
-needed = pytest.mark.skipif(not CHILDREN.is_dir(), reason=f"no recorded children in {CHILDREN}")
+needed = pytest.mark.skipif(
+    not CHILDREN.is_dir(),
+    reason=f"NOT compared with the existing operator's children: there are none in {CHILDREN}",
+)
 
 REFUSED = "17-name-and-image"
 CHILDLESS = "18-unknown-name"
@@ -51,6 +54,11 @@ def cases() -> list[Case]:
         cr, *children = yaml.safe_load_all(path.read_text())
         found.append(Case(path.stem, cr, children))
     return found
+
+
+def names() -> list[str]:
+    """Of all cases; where none are there, one that stands for them: its test is skipped with the reason."""
+    return [case.name for case in cases()] or ["all of them"]
 
 
 def inputs() -> Iterator[Object]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from llamastack_providers import zipapp
+from support.provider_images import image
 from support.provider_pod import Pod
 from support.provider_server import GOOD, Server
 
@@ -39,6 +40,15 @@ def pods(tmp_path: Path, tool: Path) -> Callable[[str], Pod]:
 @pytest.fixture
 def pod(pods: Callable[[str], Pod]) -> Pod:
     return pods("pod")
+
+
+@pytest.fixture(scope="session")
+def begun(tmp_path_factory: pytest.TempPathFactory, tool: Path) -> Pod:
+    """A pod whose first provider is installed: to be copied."""
+    folder = tmp_path_factory.mktemp("begun")
+    pod = Pod(folder / "pod", tool)
+    assert pod.install(image(folder / "first", "acme-first"), "first").code == 0
+    return pod
 
 
 @pytest.fixture

@@ -13,15 +13,6 @@ from support.provider_pod import Pod
 pytestmark = pytest.mark.integration
 
 
-@pytest.fixture(scope="module")
-def begun(tmp_path_factory: pytest.TempPathFactory, tool: Path) -> Pod:
-    """A pod whose first provider is installed."""
-    folder = tmp_path_factory.mktemp("begun")
-    pod = Pod(folder / "pod", tool)
-    assert pod.install(image(folder / "first", "acme-first"), "first").code == 0
-    return pod
-
-
 @pytest.mark.accept("HP-8")
 @pytest.mark.parametrize("name", IMAGES)
 def test_an_image_with(begun: Pod, tmp_path: Path, name: str) -> None:

@@ -58,15 +58,6 @@ def foreign_object(folder: Path) -> None:
     wheel(folder / "packages", "native", files={"native/core.abi3.so": shared_object(machine=8)})
 
 
-@pytest.fixture(scope="module")
-def begun(tmp_path_factory: pytest.TempPathFactory, tool: Path) -> Pod:
-    """A pod whose first provider is installed."""
-    folder = tmp_path_factory.mktemp("begun")
-    pod = Pod(folder / "pod", tool)
-    assert pod.install(image(folder / "first", "acme-first"), "first").code == 0
-    return pod
-
-
 MAIN = "packages/acme_echo-1.0.0-py3-none-any.whl"
 
 CASES = {

@@ -111,17 +111,20 @@ def hostile(
     kubectl("delete", "namespace", namespace, "--wait=false")
 
 
+async def until_refused(api: Client, name: str, namespace: str) -> Object:
+    """The CR's status as soon as preflight has refused a provider."""
+
+    def refused(status: Object) -> bool:
+        return reason(status, "ExternalProvidersReady") == "PreflightFailed"
+
+    return await until_status(api, name, namespace, refused, seconds=STARTED)
+
+
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.accept(*ids)) for name, ids in MARKS.items()]
 )
 async def test_the_provider_is_named(api: Client, hostile: str, name: str) -> None:
-    status = await until_status(
-        api,
-        name,
-        hostile,
-        lambda status: reason(status, "ExternalProvidersReady") == "PreflightFailed",
-        seconds=STARTED,
-    )
+    status = await until_refused(api, name, hostile)
 
     message = told(status, "ExternalProvidersReady")["message"]
     case = CASES[name]
@@ -134,13 +137,7 @@ async def test_the_provider_is_named(api: Client, hostile: str, name: str) -> No
 async def test_the_status_of_those_that_fail_again_and_again_holds_still(api: Client, hostile: str) -> None:
     """Every status that a watch would show, for as long as several restarts take."""
     for name in CASES:
-        await until_status(
-            api,
-            name,
-            hostile,
-            lambda status: reason(status, "ExternalProvidersReady") == "PreflightFailed",
-            seconds=STARTED,
-        )
+        await until_refused(api, name, hostile)
     items, version = await api.list(LLSD, hostile)
     seen = {item["metadata"]["name"]: [shown(item)] for item in items}
     async for event in api.watch(
@@ -165,13 +162,7 @@ def shown(obj: Object) -> tuple[Any, ...]:
 @pytest.mark.accept("HP-6")
 async def test_the_secret_is_in_no_object(api: Client, suite: Suite, hostile: str) -> None:
     for name in ("pries", "pries-late"):
-        await until_status(
-            api,
-            name,
-            hostile,
-            lambda status: reason(status, "ExternalProvidersReady") == "PreflightFailed",
-            seconds=STARTED,
-        )
+        await until_refused(api, name, hostile)
 
     kinds = "llsd,deployments,replicasets,pods,services,configmaps,events,endpointslices"
     objects = suite.plane.kubectl("get", kinds, "-n", hostile, "-o", "json").stdout.lower()
