@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import os
 import signal
 import sys
@@ -92,15 +93,19 @@ def demonstrate(work: Path, say: Say, *, keep: bool) -> int:
 
 
 def stay(suite: Suite) -> None:
-    """Until Ctrl-C. The network is one of this process's own: a shell has to enter it."""
+    """Until Ctrl-C or SIGTERM. The network is one of this process's own: a shell has to enter it."""
+    # not sigwait: other threads would take the signals, and end the process as it stands
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     enter = f"nsenter --target {os.getpid()} --net --mount"
-    print(
-        f"It stays up until Ctrl-C. In another shell, as root:\n"
-        f"  {enter} kubectl --kubeconfig {suite.plane.kubeconfig} get llsd,pods\n"
-        f"  {enter} curl http://ADDRESS:8321/v1/models    # the address that stands above\n",
-        flush=True,
-    )
-    signal.sigwait({signal.SIGINT, signal.SIGTERM})
+    with contextlib.suppress(KeyboardInterrupt):
+        print(
+            f"It stays up until Ctrl-C. In another shell, as root:\n"
+            f"  {enter} kubectl --kubeconfig {suite.plane.kubeconfig} get llsd,pods\n"
+            f"  {enter} curl http://ADDRESS:8321/v1/models    # the address that stands above\n",
+            flush=True,
+        )
+        signal.pause()
 
 
 async def answers(suite: Suite, node: Node, say: Say) -> int:
