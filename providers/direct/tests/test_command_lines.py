@@ -20,12 +20,14 @@ def container(spec: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def started(engine: str, *, gpus: int = 1, model: str = "org/m", **settings: Any) -> list[str]:
+def started(
+    engine: str, *, gpus: int = 1, cpu: str | None = None, model: str = "org/m", **settings: Any
+) -> list[str]:
     """Command and args."""
     spec = {
         "model": {"id": model},
         "engine": {"type": engine, **settings},
-        "resources": {"gpu": {"count": gpus}},
+        "resources": {"gpu": {"count": gpus}, **({"cpu": cpu} if cpu else {})},
     }
     made = container(spec)
     return [*made.get("command", ()), *made["args"]]
@@ -81,6 +83,18 @@ def started(engine: str, *, gpus: int = 1, model: str = "org/m", **settings: Any
             {"gpus": 0, "contextLength": 4096, "args": {"threads": "4", "mmap": "false"}},
             "--hf-repo org/m --alias m --host 0.0.0.0 --port 8000 --ctx-size 4096 --no-mmap --threads 4",
             id="llamacpp on a CPU",
+        ),
+        pytest.param(
+            "llamacpp",
+            {"gpus": 0, "cpu": "1500m"},
+            "--hf-repo org/m --alias m --host 0.0.0.0 --port 8000 --threads 2",
+            id="llamacpp with the threads that it has cores for",
+        ),
+        pytest.param(
+            "llamacpp",
+            {"gpus": 0, "cpu": "4", "args": {"t": "2"}},
+            "--hf-repo org/m --alias m --host 0.0.0.0 --port 8000 --threads 2",
+            id="llamacpp with threads stated",
         ),
         pytest.param(
             "llamacpp",

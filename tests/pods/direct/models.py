@@ -25,8 +25,6 @@ def tiny(namespace: str, hub: Hub, *, drain: int = 0, verify: str = "true", **sp
         "engine": {
             "type": "llamacpp",
             "contextLength": 512,
-            # by itself as many as the machine has cores, which wait for one another by spinning
-            "args": {"threads": "1"},
             **spec.pop("engine", {}),
         },
         "resources": {"cpu": "1", "memory": "1Gi", **spec.pop("resources", {})},

@@ -5,9 +5,11 @@ Its images start it themselves, and keep it at different places.
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Final
 
 from kubefoundry_direct.engines.engine import Engine, address, context, on_hub, served_name
+from kubefoundry_sdk.api import quantity
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider.command_line import Derived, argv
 
@@ -28,10 +30,13 @@ def derived(spec: ModelDeploymentSpec) -> list[Derived]:
 
 
 def arguments(spec: ModelDeploymentSpec) -> list[str]:
-    layers = []
+    more = []
     if spec.gpu_count and "gpu-layers" not in spec.engine.args:
-        layers = [Derived("gpu-layers", ALL_LAYERS, "resources.gpu.count")]
-    return argv([*derived(spec), *layers], spec.engine.args)
+        more.append(Derived("gpu-layers", ALL_LAYERS, "resources.gpu.count"))
+    if spec.resources.cpu is not None and "threads" not in spec.engine.args:
+        # By itself it starts one for each core of the node, and they spin: above their share they get very slow.
+        more.append(Derived("threads", str(ceil(quantity.parse(spec.resources.cpu))), "resources.cpu"))
+    return argv([*derived(spec), *more], spec.engine.args)
 
 
 def split(model_id: str) -> tuple[str, str | None]:
