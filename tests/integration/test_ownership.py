@@ -110,7 +110,7 @@ async def test_a_foreign_helper_is_left_alone(suite: Suite, api: Client, namespa
     refused = await until_deployment(
         api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "NameConflict"
     )
-    assert message(refused, "ResourceCreated").startswith(f"ConfigMap '{name}' exists and was not made")
+    assert message(refused, "ResourceCreated").startswith(f"ConfigMap '{name}' exists and was not created")
     assert await api.get(CONFIG_MAPS, name, namespace) == theirs
     await api.delete(CONFIG_MAPS, name, namespace, uid=theirs["metadata"]["uid"])
     # Nothing of a ConfigMap without our labels is watched: the next change looks again, or the next five minutes.
