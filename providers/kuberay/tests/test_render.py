@@ -239,6 +239,15 @@ def test_overrides_of_the_head_are_merged_with_the_defaults() -> None:
     }
 
 
+def test_secrets_for_the_heads_image_are_its_own() -> None:
+    stated = {"name": "kuberay", "overrides": {"head": {"imagePullSecrets": ["registry"]}}}
+
+    config = cluster(with_fields(provider=stated))
+
+    assert config["headGroupSpec"]["template"]["spec"]["imagePullSecrets"] == [{"name": "registry"}]
+    assert "imagePullSecrets" not in config["workerGroupSpecs"][0]["template"]["spec"]
+
+
 def test_an_image_that_does_not_say_its_ray_version_is_noted() -> None:
     kuberay = provider(Settings(default_image="team/engine:1.0.0"))
 
