@@ -51,6 +51,6 @@ async def start(context: Context, kind: Kind, todo: Plan, upstream: Object) -> S
     return Stop(
         reasons.RESOURCE_CREATED,
         "Recreating",
-        f"{named} is being deleted and recreated: {todo.recreate}",
+        f"{named} is deleted and recreated: {todo.recreate}",
         failed=False,
     )
