@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -34,7 +33,7 @@ class CommandLine:
 
     @asynccontextmanager
     async def lines(self, command: str, *arguments: str) -> AsyncIterator[AsyncIterator[str]]:
-        """Lines that it prints while it runs; it is interrupted at the end."""
+        """Lines that it prints while it runs; it is stopped at the end of the block."""
         process = await self._start(command, *arguments)
         assert process.stdout is not None
         stdout = process.stdout
@@ -46,7 +45,8 @@ class CommandLine:
         try:
             yield read()
         finally:
-            process.send_signal(signal.SIGINT)
+            # not SIGINT, which whoever runs the tests in the background has had ignored
+            process.terminate()
             await process.communicate()
 
     async def _start(self, command: str, *arguments: str) -> asyncio.subprocess.Process:
