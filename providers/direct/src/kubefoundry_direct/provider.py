@@ -7,11 +7,12 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any, Final
 
-from kubefoundry_direct import render, supports
 from kubefoundry_direct.names import MODEL_LABEL
 from kubefoundry_direct.observe import observe
 from kubefoundry_direct.overrides import Overrides
+from kubefoundry_direct.render import render
 from kubefoundry_direct.settings import ON_NVIDIA, Settings, from_arguments
+from kubefoundry_direct.supports import TITLE, supports
 from kubefoundry_sdk.provider.contract import Capabilities, Pods, Provider, SelectionRule, UpstreamKind
 
 NAME: Final = "direct"
@@ -59,13 +60,13 @@ def provider(settings: Settings) -> Provider:
     """The provider, ready for the SDK's runtime."""
     return Provider(
         name=NAME,
-        title=supports.TITLE,
+        title=TITLE,
         version=version("kubefoundry-provider-direct"),
         documentation="https://kubernetes.io/docs/concepts/workloads/controllers/deployment/",
         capabilities=CAPABILITIES,
         upstream=UPSTREAM,
-        supports=partial(supports.problems, settings=settings),
-        render=partial(render.render, settings=settings),
+        supports=partial(supports, settings=settings),
+        render=partial(render, settings=settings),
         observe=observe,
         selection_rules=SELECTION_RULES,
         overrides=Overrides,

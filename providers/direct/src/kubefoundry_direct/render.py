@@ -16,7 +16,7 @@ SLACK = 600
 
 
 def render(deployment: Deployment, schema: Schema, settings: Settings) -> Rendered:
-    """Called when `supports.problems` found none."""
+    """Called when `supports` found none."""
     spec = deployment.spec
     image = settings.image(spec) or ""
     overrides = overrides_of(spec)

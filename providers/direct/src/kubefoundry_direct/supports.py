@@ -24,7 +24,7 @@ _DNS_1035: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 TITLE: Final = "Provider direct"
 
 
-def problems(deployment: Deployment, schema: Schema | None, settings: Settings) -> list[str]:
+def supports(deployment: Deployment, schema: Schema | None, settings: Settings) -> list[str]:
     """A sentence each, empty when it can be rendered. Engine, mode and CPU or GPU are the capabilities' to say."""
     spec = deployment.spec
     return [
