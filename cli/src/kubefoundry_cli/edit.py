@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -14,6 +14,9 @@ from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 Operations = Sequence[Mapping[str, Any]]
+
+
+YES: Final = click.option("-y", "--yes", is_flag=True, help="Skip the confirmation prompt.")
 
 
 def confirmed(what: str, yes: bool) -> None:

@@ -50,7 +50,7 @@ def of(error: Exception, doing: str) -> Failure:
         return Failure(f"cannot {doing}: {error}")
     if not_installed(error):
         return Failure(
-            f"cannot {doing}: KubeFoundry is not installed on this cluster; apply manifests/install.yaml",
+            f"cannot {doing}: KubeFoundry is not installed on this cluster; kubefoundry controller install",
             Exit.NO_CLUSTER,
         )
     if error.code == 401:

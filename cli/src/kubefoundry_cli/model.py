@@ -80,6 +80,11 @@ def endpoint(status: Mapping[str, Any]) -> str | None:
     return f"{found['service']}:{found['port']}" if found.get("service") and found.get("port") else None
 
 
+def provider_of(obj: Object) -> str | None:
+    """Who runs it, as its status says."""
+    return ((obj.get("status") or {}).get("provider") or {}).get("name")
+
+
 def ready(obj: Object) -> bool:
     """Whether Ready is True of this very generation."""
     found = find((obj.get("status") or {}).get("conditions"), "Ready") or {}

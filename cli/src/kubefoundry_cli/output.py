@@ -65,7 +65,13 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     shown = [[clean(cell) for cell in row] for row in (head, *rows)]
     widths = [max(len(row[column]) for row in shown) for column in range(len(head))]
     for row in shown:
-        print("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        row_of(row, widths)
+
+
+def row_of(cells: Sequence[str], widths: Sequence[int]) -> None:
+    """One line of a table, at once."""
+    padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+    print("   ".join(padded).rstrip(), flush=True)
 
 
 def clean(text: object) -> str:

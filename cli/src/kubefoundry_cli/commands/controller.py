@@ -7,10 +7,10 @@ import click
 from kubefoundry_cli import cluster, output
 from kubefoundry_cli.cluster import Target
 from kubefoundry_cli.commands.doctor import components
-from kubefoundry_cli.edit import confirmed
+from kubefoundry_cli.edit import YES, confirmed
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.install import bundle, run
-from kubefoundry_cli.install.options import FORCE, REGISTRY, WAIT, YES, dry_run
+from kubefoundry_cli.install.options import FORCE, REGISTRY, WAIT, dry_run
 from kubefoundry_cli.output import say
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import DEPLOYMENTS, Object
@@ -67,15 +67,15 @@ def uninstall(delete_models: bool, crds: bool, timeout: float, yes: bool, target
     async def work() -> None:
         async with cluster.session(target) as session:
             found = await run.models(session)
-            if found and not delete_models:
-                await run.delete_models(session, found, delete=False, what="KubeFoundry", seconds=timeout)
+            if not delete_models:
+                run.refuse_while_needed(found, "KubeFoundry")
             objects = [
                 *bundle.controller(),
                 *(one for name in bundle.providers() for one in bundle.provider(name)),
             ]
-            there = await run.standing(session, objects, keep=())
+            there = await run.standing(session, objects)
             if crds:
-                there += await run.standing(session, bundle.crds(), keep=())
+                there += await run.standing(session, bundle.crds())
             if not there:
                 say("KubeFoundry is not installed: nothing to do")
                 return
@@ -83,7 +83,7 @@ def uninstall(delete_models: bool, crds: bool, timeout: float, yes: bool, target
                 print(f"deleted    {output.clean(one.named)}")
             models = f"{len(found)} ModelDeployments and " if found else ""
             confirmed(f"delete {models}{len(there)} objects from {session.client.server}", yes)
-            await run.delete_models(session, found, delete=True, what="KubeFoundry", seconds=timeout)
+            await run.delete_models(session, found, timeout)
             await run.delete(session, there)
 
     cluster.run(work())

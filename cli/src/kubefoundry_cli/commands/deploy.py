@@ -10,7 +10,7 @@ import click
 from kubefoundry_cli import cluster, output
 from kubefoundry_cli.cluster import MANAGER, Target
 from kubefoundry_cli.commands.wait import until
-from kubefoundry_cli.edit import confirmed
+from kubefoundry_cli.edit import YES, confirmed
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.model import completed, edited, valid
 from kubefoundry_cli.output import say
@@ -37,7 +37,7 @@ NAME_LENGTH = 40
 )
 @click.option("--wait", "waits", is_flag=True, help="Wait up to ten minutes until it is ready.")
 @click.option("--dry-run", is_flag=True, help="Print the ModelDeployment and create nothing.")
-@click.option("-y", "--yes", is_flag=True, help="Skip the confirmation prompt.")
+@YES
 @cluster.options
 def command(
     model: str,

@@ -88,7 +88,7 @@ def components(deployments: Sequence[Object]) -> Iterator[Finding]:
     """Our Deployments in kubefoundry-system."""
     if not deployments:
         yield Finding(
-            "wrong", f"no Deployment in namespace {names.SYSTEM_NAMESPACE}: apply manifests/install.yaml"
+            "wrong", f"no Deployment in namespace {names.SYSTEM_NAMESPACE}; kubefoundry controller install"
         )
     for deployment in deployments:
         name, asked = deployment["metadata"]["name"], (deployment.get("spec") or {}).get("replicas", 1)

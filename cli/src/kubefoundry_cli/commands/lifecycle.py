@@ -9,15 +9,13 @@ import click
 
 from kubefoundry_cli import cluster
 from kubefoundry_cli.cluster import Target
-from kubefoundry_cli.edit import Operations, annotation, confirmed, write
+from kubefoundry_cli.edit import YES, Operations, annotation, confirmed, write
 from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.output import say
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.conditions import rfc3339
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.validation import default
-
-YES = click.option("-y", "--yes", is_flag=True, help="Skip the confirmation prompt.")
 
 
 @click.command()

@@ -8,12 +8,12 @@ import click
 
 from kubefoundry_cli import cluster, output
 from kubefoundry_cli.cluster import Target
-from kubefoundry_cli.edit import confirmed
+from kubefoundry_cli.edit import YES, confirmed
 from kubefoundry_cli.failure import Exit, Failure, of
-from kubefoundry_cli.install import bundle, origin, run
-from kubefoundry_cli.install.change import Change
-from kubefoundry_cli.install.options import FORCE, REGISTRY, WAIT, YES, dry_run
+from kubefoundry_cli.install import bundle, change, origin, run
+from kubefoundry_cli.install.options import FORCE, REGISTRY, WAIT, dry_run
 from kubefoundry_cli.install.rights import rights
+from kubefoundry_cli.model import provider_of
 from kubefoundry_cli.output import age, say
 from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
@@ -30,14 +30,14 @@ def command() -> None:
 def listed(form: str, target: Target) -> None:
     """List the providers of the cluster, and those that come with this command line."""
 
-    async def work() -> tuple[list[Object], Counter[str]]:
+    async def work() -> tuple[list[Object], Counter[str | None]]:
         async with cluster.session(target) as session:
             try:
                 found, _ = await session.client.list(PROVIDER_CONFIGS)
             except (ApiError, Unreachable) as error:
                 raise of(error, "list InferenceProviderConfigs") from error
             models = await run.models(session)
-            return found, Counter(_provider(one) for one in models)
+            return found, Counter(provider_of(one) for one in models)
 
     found, count = cluster.run(work())
     if form != "table":
@@ -120,18 +120,16 @@ def uninstall(
         name = _registered(objects) or provider
         async with cluster.session(target) as session:
             found = await run.models(session, name)
-            if found and not delete_models:
-                await run.delete_models(
-                    session, found, delete=False, what=f"provider {name}", seconds=timeout
-                )
+            if not delete_models:
+                run.refuse_while_needed(found, f"provider {name}")
             there = await run.standing(session, objects, keep=("Namespace", "CustomResourceDefinition"))
-            registration = await _registration(session, name)
+            registration = await change.standing(session, PROVIDER_CONFIGS, {"metadata": {"name": name}})
             if not there and registration is None:
                 say(f"provider {name} is not installed: nothing to do")
                 return
             models = f"{len(found)} ModelDeployments and " if found else ""
             confirmed(f"delete {models}provider {name} from {session.client.server}", yes)
-            await run.delete_models(session, found, delete=True, what=f"provider {name}", seconds=timeout)
+            await run.delete_models(session, found, timeout)
             await run.delete(session, there)
             # last: while the process runs it would register again
             if registration is not None:
@@ -139,18 +137,6 @@ def uninstall(
             say(f"provider {name} is removed")
 
     cluster.run(work())
-
-
-async def _registration(session: cluster.Session, name: str) -> Change | None:
-    try:
-        live = await session.client.get(PROVIDER_CONFIGS, name)
-    except ApiError as error:
-        if not error.not_found:
-            raise of(error, f"read InferenceProviderConfig {name}") from error
-        return None
-    except Unreachable as error:
-        raise of(error, f"read InferenceProviderConfig {name}") from error
-    return Change(PROVIDER_CONFIGS, live, live)
 
 
 async def _objects(named: str, sha256: str | None, registry: str | None, *, allow: bool) -> list[Object]:
@@ -178,7 +164,3 @@ def _registered(objects: list[Object]) -> str | None:
             ):
                 return str(rule["resourceNames"][0])
     return None
-
-
-def _provider(model: Object) -> str:
-    return str(((model.get("status") or {}).get("provider") or {}).get("name"))

@@ -80,8 +80,7 @@ async def _watch(name: str | None, everywhere: bool, wide: bool, target: Target)
         for cells in lines:
             cells = [clean(cell) for cell in cells]
             widths[:] = [max(pair) for pair in zip(widths or [0] * len(cells), map(len, cells), strict=True)]
-            padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-            print("   ".join(padded).rstrip(), flush=True)
+            output.row_of(cells, widths)
 
     async with cluster.session(target) as session:
         namespace = None if everywhere else session.namespace

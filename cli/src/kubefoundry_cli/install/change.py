@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from kubefoundry_cli.cluster import MANAGER, Session
@@ -91,23 +91,28 @@ async def plan(session: Session, objects: Sequence[Object], *, force: bool) -> l
 
 
 async def _change(session: Session, kind: Kind, body: Object, *, force: bool) -> Change:
-    meta = body["metadata"]
-    named = Change(kind, body, None)
-    try:
-        live = await session.client.get(kind, meta["name"], named.namespace)
-    except ApiError as error:
-        if not error.not_found:
-            raise of(error, f"read {named.named}") from error
-        return named
-    except Unreachable as error:
-        raise of(error, f"read {named.named}") from error
+    there = await standing(session, kind, body)
+    if there is None or there.live is None:
+        return Change(kind, body, None)
+    live = there.live
     if kind == CRDS:
         _keeps_what_is_stored(body, live)
     try:
         wanted = await session.client.apply(kind, body, manager=MANAGER, force=force, dry_run=True)
     except (ApiError, Unreachable) as error:
-        raise _refused(error, named) from error
+        raise _refused(error, there) from error
     return Change(kind, body, live, tuple(differences(wanted, live)))
+
+
+async def standing(session: Session, kind: Kind, body: Object) -> Change | None:
+    """The object with what is there of it; None where there is none. Raises Failure."""
+    one = Change(kind, body, None)
+    try:
+        return replace(one, live=await session.client.get(kind, body["metadata"]["name"], one.namespace))
+    except (ApiError, Unreachable) as error:
+        if isinstance(error, ApiError) and error.not_found:
+            return None
+        raise of(error, f"read {one.named}") from error
 
 
 def _keeps_what_is_stored(body: Object, live: Object) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-YES = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 REGISTRY = click.option(
     "--registry", metavar="PREFIX", help="Where the images are, for example registry.example.com/kubefoundry."
 )

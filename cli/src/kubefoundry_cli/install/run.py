@@ -10,6 +10,7 @@ from kubefoundry_cli.failure import Failure, of
 from kubefoundry_cli.install import change
 from kubefoundry_cli.install.change import Change, Kinds
 from kubefoundry_cli.install.rights import rights
+from kubefoundry_cli.model import provider_of
 from kubefoundry_cli.output import clean, say
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
@@ -75,58 +76,35 @@ async def models(session: Session, provider: str | None = None) -> list[Object]:
         if isinstance(error, ApiError) and error.not_found:
             return []
         raise failure from error
-    return [one for one in found if provider is None or _of(one) == provider]
+    return [one for one in found if provider is None or provider_of(one) == provider]
 
 
-def _of(model: Object) -> str | None:
-    name = ((model.get("status") or {}).get("provider") or {}).get("name")
-    return str(name) if name else None
-
-
-async def delete_models(
-    session: Session, found: Sequence[Object], *, delete: bool, what: str, seconds: float
-) -> None:
-    """Deletes them and waits until they are gone: providers can still clean up. Raises Failure unless `delete`."""
-    if found and not delete:
-        shown = ", ".join(_name(one) for one in found[:SHOWN])
+def refuse_while_needed(found: Sequence[Object], what: str) -> None:
+    """Raises Failure where there are models."""
+    if found:
+        shown = ", ".join(
+            clean(f"{one['metadata']['namespace']}/{one['metadata']['name']}") for one in found[:SHOWN]
+        )
         more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
         raise Failure(
             f"{len(found)} ModelDeployments need {what}: {shown}{more}. Delete them first, or add --delete-models"
         )
-    for one in found:
-        meta = one["metadata"]
-        try:
-            await session.client.delete(MODEL_DEPLOYMENTS, meta["name"], meta["namespace"], uid=meta["uid"])
-        except (ApiError, Unreachable) as error:
-            if not (isinstance(error, ApiError) and error.not_found):
-                raise of(error, f"delete ModelDeployment {_name(one)}") from error
+
+
+async def delete_models(session: Session, found: Sequence[Object], seconds: float) -> None:
+    """Deletes them and waits until they are gone: their providers can still clean up. Raises Failure."""
+    await delete(session, [Change(MODEL_DEPLOYMENTS, one, one) for one in found])
     for one in found:
         meta = one["metadata"]
         await change.gone(session, MODEL_DEPLOYMENTS, meta["namespace"], meta["name"], seconds)
 
 
-def _name(model: Object) -> str:
-    return clean(f"{model['metadata']['namespace']}/{model['metadata']['name']}")
-
-
-async def standing(session: Session, objects: Sequence[Object], *, keep: Sequence[str]) -> list[Change]:
+async def standing(session: Session, objects: Sequence[Object], *, keep: Sequence[str] = ()) -> list[Change]:
     """Those of a manifest's objects that are there, in the order of deletion. keep: kinds that are left alone."""
-    kinds, found = Kinds(session), []
-    for obj in reversed(objects):
-        if obj["kind"] in keep:
-            continue
-        kind = await kinds.of(obj)
-        one = Change(kind, obj, None)
-        try:
-            live = await session.client.get(kind, obj["metadata"]["name"], one.namespace)
-        except ApiError as error:
-            if not error.not_found:
-                raise of(error, f"read {one.named}") from error
-            continue
-        except Unreachable as error:
-            raise of(error, f"read {one.named}") from error
-        found.append(Change(kind, obj, live))
-    return found
+    kinds = Kinds(session)
+    wanted = [obj for obj in reversed(objects) if obj["kind"] not in keep]
+    found = [await change.standing(session, await kinds.of(obj), obj) for obj in wanted]
+    return [one for one in found if one is not None]
 
 
 async def delete(session: Session, found: Sequence[Change]) -> None:
