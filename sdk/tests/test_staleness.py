@@ -8,12 +8,12 @@ import pytest
 
 from kubefoundry_sdk.provider.health.staleness import (
     THRESHOLD,
-    Silence,
     Verdict,
     acknowledged,
     judge,
     message,
 )
+from kubefoundry_sdk.runtime.wait import Wait
 
 DOWN = "Deployment widgets/widget-operator has no available replica"
 
@@ -34,7 +34,7 @@ class Watched:
     """An upstream object as the provider looks at it in the course of time."""
 
     def __init__(self, threshold: float = THRESHOLD) -> None:
-        self.silence, self.threshold = Silence(), threshold
+        self.silence, self.threshold = Wait(), threshold
         self.now = 1000.0
         self.stood = False
 

@@ -13,28 +13,22 @@ from kubefoundry_sdk.api import conditions, reasons
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.contract import Observation
 from kubefoundry_sdk.provider.health.staleness import acknowledged
+from kubefoundry_sdk.runtime.wait import Wait
 
 NOT_YET: Final = float("inf")
 
 
-class Acknowledgement:
-    """When an upstream object (by uid and generation) was first seen to be acknowledged."""
+def left(settling: Wait, live: Object, seen: Observation, settles: float, now: float) -> float:
+    """Seconds until what serves is the object as it is now: 0 when it is, `NOT_YET` until the operator has
+    acknowledged it, and while an earlier spec serves because an update goes on or has failed.
 
-    def __init__(self) -> None:
-        self._seen: tuple[str, int, float] | None = None
-
-    def left(self, live: Object, seen: Observation, settles: float, now: float) -> float:
-        """Seconds until what serves is the object as it is now: 0 when it is, `NOT_YET` until the operator has
-        acknowledged it, and while an earlier spec serves because an update goes on or has failed.
-
-        settles: how long after that the status may still tell of before. now: monotonic seconds.
-        """
-        if seen.updating or seen.update_failed or not acknowledged(live, serving=True):
-            return NOT_YET
-        mark = (live["metadata"]["uid"], live["metadata"]["generation"])
-        if self._seen is None or self._seen[:2] != mark:
-            self._seen = (*mark, now)
-        return max(0.0, settles - (now - self._seen[2]))
+    settling: of this object. settles: how long after that the status may still show what was before. now: monotonic
+    seconds.
+    """
+    if seen.updating or seen.update_failed or not acknowledged(live, serving=True):
+        return NOT_YET
+    meta = live["metadata"]
+    return max(0.0, settling.left([meta["uid"], str(meta["generation"])], settles, now))
 
 
 def generation_told(status: Mapping[str, Any], generation: int) -> int:

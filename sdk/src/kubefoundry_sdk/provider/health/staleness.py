@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.runtime.wait import Wait
 
 THRESHOLD: Final = 300.0
 """Seconds (contract §3)."""
@@ -58,23 +59,6 @@ def message(live: Object, threshold: float, down: str | None = None) -> str:
     )
 
 
-class Silence:
-    """Since when an upstream object (by uid and generation) has gone without an operator that looks after it."""
-
-    def __init__(self) -> None:
-        self._since: tuple[str, int, float] | None = None
-
-    def lasts(self, live: Object, now: float) -> float:
-        """Seconds."""
-        mark = (live["metadata"]["uid"], live["metadata"]["generation"])
-        if self._since is None or self._since[:2] != mark:
-            self._since = (*mark, now)
-        return now - self._since[2]
-
-    def over(self) -> None:
-        self._since = None
-
-
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """message: of a True `StaleStatus`, None where it is not stale. again: seconds until it may be, else None."""
@@ -84,10 +68,11 @@ class Verdict:
 
 
 def judge(
-    silence: Silence, live: Object, *, phase: str, stood: bool, down: str | None, threshold: float, now: float
+    silence: Wait, live: Object, *, phase: str, stood: bool, down: str | None, threshold: float, now: float
 ) -> Verdict:
     """Whether the status of an upstream object is stale.
 
+    silence: of this object.
     phase: what was observed; an upstream that says what is wrong is not silent, whatever generation it says it of.
     stood: whether `StaleStatus` stands already: a provider that has just started does not take it back for the time
         that it needs to see for itself.
@@ -98,7 +83,8 @@ def judge(
     if answered and not down:
         silence.over()
         return Verdict()
-    left = threshold - silence.lasts(live, now)
+    meta = live["metadata"]
+    left = silence.left([meta["uid"], str(meta["generation"])], threshold, now)
     if left > 0 and not stood:
         return Verdict(again=left)
     return Verdict(message(live, threshold, down))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kubefoundry_sdk.provider.health.acknowledgement import Acknowledgement
 from kubefoundry_sdk.provider.health.secret import AskedFor
-from kubefoundry_sdk.provider.health.staleness import Silence
 from kubefoundry_sdk.provider.reconcile.failures import Failures
 from kubefoundry_sdk.provider.write.apply import Refusal
 from kubefoundry_sdk.provider.write.drift import Repairs
@@ -33,5 +31,7 @@ class Memory:
     leaving: tuple[str, Record] | None = None
     """What was applied to an upstream object that is on its way out, and the uid of the ModelDeployment: the next one
     starts from that, so a new object alone brings no other default image."""
-    silence: Silence = field(default_factory=Silence)
-    acknowledgement: Acknowledgement = field(default_factory=Acknowledgement)
+    silence: Wait = field(default_factory=Wait)
+    """For an operator that looks after the upstream object, of that uid and generation."""
+    settling: Wait = field(default_factory=Wait)
+    """For an acknowledged change of that object to show in its status."""

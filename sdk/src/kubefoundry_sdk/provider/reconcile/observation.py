@@ -117,9 +117,8 @@ def _hold(context: Context, live: Object, upstream: Object, report: Report) -> f
     if told >= report.generation:
         return None
     now = asyncio.get_running_loop().time()
-    left = context.memory(key_of(live)).acknowledgement.left(
-        upstream, report.observation, context.provider.settles, now
-    )
+    settling = context.memory(key_of(live)).settling
+    left = acknowledgement.left(settling, upstream, report.observation, context.provider.settles, now)
     if not left:
         return None
     report.seen_generation = told
