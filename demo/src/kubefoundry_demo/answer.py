@@ -74,7 +74,8 @@ async def _changes(plane: ControlPlane, say: Say) -> None:
     url = f"/api/v1/namespaces/{NAMESPACE}/services/{SERVICE}:8000/proxy"
     async with Client(credentials.from_kubeconfig(str(plane.kubeconfig)), user_agent="demo") as client:
         print(
-            f"\n{load.CLIENTS} clients ask through the API server, without a pause, and count:\n", flush=True
+            f"\n{load.CLIENTS} clients ask through the API server, one question after another, and count:\n",
+            flush=True,
         )
         async with load.asking(client, url, NAME) as count:
 
