@@ -13,7 +13,7 @@ from kubefoundry_sdk.api.kinds import Kind
 from kubefoundry_sdk.cluster import client
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.credentials import Credentials
-from kubefoundry_sdk.cluster.errors import LONGEST, ApiError, Unreachable
+from kubefoundry_sdk.cluster.errors import LONGEST, ApiError, Fenced, Unreachable
 from support.wire import Asked, events, ok, refusal, wire
 
 MODELS = Kind("acme.io", "v1", "models", "Model")
@@ -224,3 +224,24 @@ async def test_a_number_that_json_has_none_for_is_a_refusal() -> None:
 
     assert raised.value.rejected
     assert made.asked == []
+
+
+async def test_the_fence_is_asked_again_when_the_connection_is_there() -> None:
+    """As often as there are connections and more: a refused write gives its own back."""
+    asked_for = 0
+
+    def fence() -> None:
+        nonlocal asked_for
+        asked_for += 1
+        if asked_for % 2 == 0:
+            raise Fenced("thawed too late")
+
+    async with wire(lambda asked: ok(MODEL)) as made:
+        fenced = made.client.behind(fence)
+        for _ in range(100):
+            with pytest.raises(Fenced):
+                await fenced.apply(MODELS, MODEL, manager="me")
+        await fenced.get(MODELS, "m", "n")
+
+    assert [asked.method for asked in made.asked] == ["GET"]
+    assert asked_for == 200

@@ -69,15 +69,16 @@ async def test_it_writes_nothing_of_what_it_had_decided(
 ) -> None:
     component = suite.components["dynamo"]
     assert component.process is not None
-    frozen, wrote = asyncio.Event(), []
+    frozen, thawed, wrote = asyncio.Event(), asyncio.Event(), []
 
     def rule(request: web.Request) -> Fault | None:
         assert component.process is not None
         if request.method == "GET" or "leases" in request.path:
             return None
-        if frozen.is_set():
+        if thawed.is_set():
+            # What arrives before may have been sent before it froze.
             wrote.append(f"{request.method} {request.path}")
-        elif request.path.endswith("/modeldeployments/m"):
+        elif not frozen.is_set() and request.path.endswith("/modeldeployments/m"):
             # Its finalizer: it wakes with the answer to this, and what comes next is the upstream object.
             component.process.send_signal(signal.SIGSTOP)
             frozen.set()
@@ -92,6 +93,7 @@ async def test_it_writes_nothing_of_what_it_had_decided(
     said = len(component.log.read_text())
     with another(suite, tmp_path):
         await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+        thawed.set()
         component.process.send_signal(signal.SIGCONT)
         # Its looks at the Lease go through the proxy, one every two seconds.
         async with asyncio.timeout(SECONDS):

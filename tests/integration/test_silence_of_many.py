@@ -132,6 +132,10 @@ async def test_they_are_reported_in_turn(
     print(
         f"{len(writes)} writes in {len(seconds)} s, {max(seconds.values())} in one at most; new: {looked_at:.3f} s"
     )
+    told_twice = {
+        name: n for name, n in Counter(entry["objectRef"]["name"] for entry in writes).items() if n > 1
+    }
+    assert told_twice == {}
     assert len(writes) == MANY + 1
     assert max(seconds) - min(seconds) >= IN_TURN - 2
     assert [entry["objectRef"]["name"] for entry in writes].index("new") < SOON

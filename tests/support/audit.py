@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import pytest
@@ -19,19 +20,28 @@ Found = TypeVar("Found")
 
 
 class AuditLog:
-    """What the components asked of the API server since this was made. Skips where the server is not ours."""
+    """What the components asked of the API server since this was made. Skips where the server is not ours.
+
+    A watch may show what a request did before the log has it, so the time of its arrival counts, by the API server's
+    clock, which is this machine's.
+    """
 
     def __init__(self, suite: Suite) -> None:
         if suite.plane.audit_log is None:
             pytest.skip("the audit log of a cluster that is not ours is out of reach")
         self._file = suite.plane.audit_log
         self._start = self._file.stat().st_size
+        self._since = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+    def _entries(self) -> Iterator[dict[str, Any]]:
+        entries = requests_by_user(self._file, self._start)
+        return (entry for entry in entries if entry["requestReceivedTimestamp"] >= self._since)
 
     def requests(self, component: str, namespace: str, resource: str) -> list[dict[str, Any]]:
         """Finished requests of a component (`provider-kaito`) about objects of that plural in the namespace."""
         return [
             entry
-            for entry in requests_by_user(self._file, self._start)
+            for entry in self._entries()
             if entry["stage"] == "ResponseComplete"
             and entry["user"]["username"] == f"{ACCOUNT}{component}"
             and entry.get("objectRef", {}).get("namespace") == namespace
@@ -53,7 +63,7 @@ class AuditLog:
         plural, _, subresource = resource.partition("/")
         return [
             entry
-            for entry in requests_by_user(self._file, self._start)
+            for entry in self._entries()
             if entry["stage"] == "ResponseComplete"
             and entry["verb"] in WRITES
             and entry["userAgent"].startswith("Python/")
@@ -67,7 +77,7 @@ class AuditLog:
         """Component and latest entry of each of our requests, about objects of the namespace where one is given."""
         latest = {
             entry["auditID"]: (entry["user"]["username"].removeprefix(ACCOUNT), entry)
-            for entry in requests_by_user(self._file, self._start)
+            for entry in self._entries()
             if entry["user"]["username"].startswith(ACCOUNT)
             and (namespace is None or entry.get("objectRef", {}).get("namespace") == namespace)
         }

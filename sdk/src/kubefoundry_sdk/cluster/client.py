@@ -280,10 +280,11 @@ class Client:
             data = _sent(body, f"{method} {url}")
         await self._rate.turn()
         changes = writes and method != "GET"
-        if self._fence and changes:
-            self._fence()
+        fence = self._fence if changes else None
+        if fence:
+            fence()
         with self._congestion.write(method, url) if self._congestion and changes else nullcontext():
-            return await self._transport.exchange(method, url, parameters, data, headers, most)
+            return await self._transport.exchange(method, url, parameters, data, headers, most, fence)
 
 
 def path(kind: Kind, namespace: str | None = None, name: str | None = None) -> str:

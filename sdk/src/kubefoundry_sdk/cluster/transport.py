@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -23,6 +24,28 @@ ERROR: Final = 2**20
 """Bytes of a refusal that are read."""
 
 
+_before_sending: ContextVar[Callable[[], None] | None] = ContextVar("before_sending", default=None)
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Asks once more when the connection is there: that may take seconds, and whoever is frozen meanwhile is late."""
+
+    async def connect(  # its timeout is aiohttp's signature
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[Any],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109
+    ) -> aiohttp.connector.Connection:
+        connection = await super().connect(req, traces, timeout)
+        if ask := _before_sending.get():
+            try:
+                ask()
+            except BaseException:
+                connection.release()
+                raise
+        return connection
+
+
 class Transport:
     """`open` before the first exchange, `close` after the last. Everything raises ApiError or Unreachable."""
 
@@ -34,7 +57,7 @@ class Transport:
 
     async def open(self) -> None:
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=self._credentials.tls or False, limit=64),
+            connector=_Connector(ssl=self._credentials.tls or False, limit=64),
             headers=self._headers(),
             proxy=self._credentials.proxy,
             timeout=aiohttp.ClientTimeout(total=DEADLINE, sock_connect=CONNECT),
@@ -52,10 +75,15 @@ class Transport:
         data: bytes | None,
         headers: Mapping[str, str],
         most: int,
+        before: Callable[[], None] | None = None,
     ) -> bytearray:
-        """The answer's body. Raises TooLong where it has more than `most` bytes."""
+        """The answer's body. Raises TooLong where it has more than `most` bytes.
+
+        before: called at the last moment before the request is sent; what it raises is raised, and nothing is sent.
+        """
         request = f"{method} {url}"
         options: dict[str, Any] = {"data": data, "headers": {**headers, **self._authorization()}}
+        asked = _before_sending.set(before)
         try:
             async with self._opened().request(method, self._url(url, parameters), **options) as response:
                 if response.status >= 400:
@@ -63,6 +91,8 @@ class Transport:
                 raw = await _read(response, most)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Unreachable(f"{request}: {error or type(error).__name__}") from error
+        finally:
+            _before_sending.reset(asked)
         if raw is None:
             raise TooLong(f"{request}: the response is longer than {most} bytes")
         return raw
