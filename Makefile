@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DIST ?= dist
 # A package is a folder with a pyproject.toml: nothing lists them a second time.
 PACKAGES := $(patsubst %/pyproject.toml,%,$(sort $(wildcard */pyproject.toml providers/*/pyproject.toml examples/*/pyproject.toml llamastack/*/pyproject.toml)))
 SOURCES := $(wildcard $(PACKAGES:%=%/src)) benchmarks examples/selector lint
@@ -15,7 +16,7 @@ export MYPYPATH := $(subst $(empty) ,:,$(wildcard $(PACKAGES:%=%/src)) tests)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-upstream test-pods llamastack-releases test-operators chaos test-go test-ray lint behaviours accept-llamastack mutations bench crds manifests docs lock clean engine-options
+.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-upstream test-pods llamastack-releases test-operators chaos test-go test-ray lint behaviours accept-llamastack mutations bench wheels crds manifests docs lock clean engine-options
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 26
@@ -103,6 +104,11 @@ mutations: setup ## breaks one rule after another in a copy, and demands that a 
 
 bench: setup ## measures, and writes docs/benchmarks.md
 	$(BIN)/python -m benchmarks
+
+wheels: setup ## dist/: our packages and all that they need, for `pip install --no-index --find-links`; DIST=another folder
+	rm -f "$(DIST)"/*.whl
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir "$(DIST)" $(PACKAGES:%=./%)
+	$(BIN)/python -m pip download --quiet --disable-pip-version-check --only-binary :all: --require-hashes --dest "$(DIST)" -r requirements/wheels.txt
 
 crds: setup ## writes crds/ from the typed models
 	$(BIN)/python -m kubefoundry_sdk.api.crd crds

@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from kubefoundry_sdk.provider.contract import Provider, Schema, UnsupportedSchema  # noqa: E402
 from kubefoundry_sdk.provider.reconcile.compatibility import check  # noqa: E402
 from kubefoundry_sdk.provider.watch.upstream import addressed, schema_digest  # noqa: E402
-from support.corpus import deployment  # noqa: E402
+from kubefoundry_sdk.testing.generated import deployment  # noqa: E402
 from support.fieldtable import Promise  # noqa: E402
 from support.upstream import PROVIDERS, SHARED, UpstreamCRD, oldest_first  # noqa: E402
 

@@ -16,7 +16,7 @@ from kubefoundry_sdk.api.validation import default
 from kubefoundry_sdk.provider.contract import Provider, Schema
 from kubefoundry_sdk.provider.reconcile.context import read
 from kubefoundry_sdk.provider.write import manifest
-from support.corpus import specs
+from kubefoundry_sdk.testing.generated import specs
 from support.deployments import DISAGGREGATED, GPU, model_deployment
 
 SCHEMAS: Final = {

@@ -11,9 +11,9 @@ from kubefoundry_cli.providers import installed
 from kubefoundry_cli.what_if import verdicts
 from kubefoundry_sdk.api.validation import default, validate
 from kubefoundry_sdk.provider.registration import registration
+from kubefoundry_sdk.testing.generated import specs
 from kubefoundry_selector.candidate import provider, request
 from kubefoundry_selector.select import select
-from support.corpus import specs
 from support.deployments import CPU, DISAGGREGATED, GPU, model_deployment
 from support.refused_specs import GONE, changed
 

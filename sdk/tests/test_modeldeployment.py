@@ -8,7 +8,7 @@ from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.api.providerconfig import ProviderConfigSpec, ProviderConfigStatus
 from kubefoundry_sdk.api.schema import structural
 from kubefoundry_sdk.api.status import ModelDeploymentStatus
-from support.corpus import specs
+from kubefoundry_sdk.testing.generated import specs
 from support.schema_values import values
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from kubefoundry_sdk.api import extent, validation
 from kubefoundry_sdk.api.rules import RULES
 from kubefoundry_sdk.api.validation import Problem
-from support.corpus import specs
+from kubefoundry_sdk.testing.generated import specs
 from support.refused_specs import AGGREGATED, DISAGGREGATED, REFUSED, Refused, changed
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

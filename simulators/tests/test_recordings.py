@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from kubefoundry_sdk.testing.structural import violations
 from kubefoundry_simulators import dynamo, kaito, kuberay
 from kubefoundry_simulators.dynamo_conversion import converted
 from kubefoundry_simulators.steps import FAIL_ANNOTATION, Object, Operator, Report, Rewrite
-from support.structural import violations
 from support.timelines import states
 from support.upstream import crds, requires_shared, schema
 

@@ -13,7 +13,7 @@ from kubefoundry_direct import provider as direct
 from kubefoundry_sdk.api import validation
 from kubefoundry_sdk.api.reasons import REASONS
 from kubefoundry_sdk.provider.reconcile.compatibility import check
-from support.corpus import deployment
+from kubefoundry_sdk.testing.generated import deployment
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

@@ -11,11 +11,11 @@ from hypothesis import given
 
 from kubefoundry_sdk.provider.contract import Schema, UnsupportedSchema
 from kubefoundry_sdk.provider.reconcile import compatibility
+from kubefoundry_sdk.testing.generated import deployment, specs
+from kubefoundry_sdk.testing.structural import violations
 from kubefoundry_selector.cel import compile
 from kubefoundry_widgets.provider import API_VERSION, probe, provider
-from support.corpus import deployment, specs
 from support.deployments import CPU, DISAGGREGATED, GPU
-from support.structural import violations
 
 ROOT = Path(__file__).resolve().parents[2]
 CRD: dict[str, Any] = yaml.safe_load((ROOT / "examples" / "provider" / "widgets.crd.yaml").read_text())

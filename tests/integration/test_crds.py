@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from kubefoundry_local.control_plane import ControlPlane
 from kubefoundry_sdk.api import crd, names, validation
 from kubefoundry_sdk.api.rules import RULES
+from kubefoundry_sdk.testing.generated import specs
 from support.admission import dry_runs
-from support.corpus import specs
 from support.deployments import model_deployment
 from support.refused_specs import AGGREGATED, DISAGGREGATED, REFUSED
 from support.schema_values import values

@@ -22,8 +22,8 @@ from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.provider.contract import Schema
 from kubefoundry_sdk.provider.reconcile.compatibility import check
 from kubefoundry_sdk.provider.write import drift, manifest
-from support.corpus import Spec, deployment, specs
-from support.corpus_fields import IMAGES
+from kubefoundry_sdk.testing.fields import IMAGES
+from kubefoundry_sdk.testing.generated import Spec, deployment, specs
 from support.pods import account
 
 pytestmark = pytest.mark.integration

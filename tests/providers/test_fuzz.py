@@ -25,7 +25,7 @@ from kubefoundry_sdk.api.status import ModelDeploymentStatus
 from kubefoundry_sdk.provider.contract import Observation, Provider, Schema
 from kubefoundry_sdk.provider.reconcile import compatibility
 from kubefoundry_sdk.provider.reconcile.report import Report
-from support.corpus import deployment
+from kubefoundry_sdk.testing.generated import deployment
 from support.nonsense import spoiled
 
 PROVIDERS: Mapping[str, Provider] = {

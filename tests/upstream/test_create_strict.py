@@ -29,10 +29,10 @@ from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.contract import Provider, Rendered, Schema
 from kubefoundry_sdk.provider.reconcile.compatibility import check
+from kubefoundry_sdk.testing.fields import IMAGES
+from kubefoundry_sdk.testing.generated import Spec, deployment, specs
 from kubefoundry_simulators.cluster import connect
 from kubefoundry_simulators.webhooks import Webhooks, serve
-from support.corpus import Spec, deployment, specs
-from support.corpus_fields import IMAGES
 from support.upstream import UpstreamCRD, crds, requires_shared
 from support.waiting import SECONDS, until
 

@@ -13,7 +13,7 @@ import pytest
 from kubefoundry_direct.engines.known import engine_of
 from kubefoundry_direct.settings import ON_NVIDIA
 from kubefoundry_sdk.api import engine_args
-from support.corpus import deployment
+from kubefoundry_sdk.testing.generated import deployment
 
 OPTIONS: Final = Path(__file__).parents[3] / "tests" / "engines"
 FILES: Final = {file.stem.partition("-")[0]: file for file in OPTIONS.glob("*.json")}

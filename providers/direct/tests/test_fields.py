@@ -12,8 +12,8 @@ from kubefoundry_direct.provider import provider
 from kubefoundry_direct.settings import Settings
 from kubefoundry_sdk.provider.contract import Schema
 from kubefoundry_sdk.provider.reconcile.compatibility import check
+from kubefoundry_sdk.testing.generated import deployment
 from support import fieldtable
-from support.corpus import deployment
 from support.fieldtable import Row, Sample
 
 Spec = dict[str, Any]

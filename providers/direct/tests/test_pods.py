@@ -10,7 +10,7 @@ from kubefoundry_direct.provider import provider
 from kubefoundry_direct.settings import Settings
 from kubefoundry_sdk.provider.contract import Rendered, Schema
 from kubefoundry_sdk.provider.reconcile.compatibility import check
-from support.corpus import deployment
+from kubefoundry_sdk.testing.generated import deployment
 
 SCHEMA = Schema("apps/v1")
 CPU: dict[str, Any] = {"model": {"id": "org/m"}, "engine": {"type": "llamacpp"}}

@@ -10,7 +10,7 @@ from kubefoundry_dynamo.render import render
 from kubefoundry_dynamo.settings import Settings
 from kubefoundry_dynamo.versions import Version
 from kubefoundry_sdk.provider.contract import Rendered, Schema
-from support.corpus import deployment
+from kubefoundry_sdk.testing.generated import deployment
 
 V0_4 = Schema("nvidia.com/v1alpha1")
 V0_7 = Schema("nvidia.com/v1alpha1", frozenset({"subComponentType", "globalDynamoNamespace"}))

@@ -6,7 +6,7 @@ from kubefoundry_dynamo.render import render
 from kubefoundry_dynamo.settings import Settings
 from kubefoundry_sdk.provider.contract import Schema
 from kubefoundry_sdk.provider.health.pod_causes import LAST_WORDS
-from support.corpus import deployment
+from kubefoundry_sdk.testing.generated import deployment
 
 V0_7 = Schema("nvidia.com/v1alpha1", frozenset({"subComponentType", "globalDynamoNamespace"}))
 V1_5 = Schema("nvidia.com/v1beta1", frozenset({"v1beta1", "runtimeVersionOverride"}))

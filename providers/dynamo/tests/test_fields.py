@@ -14,7 +14,7 @@ from kubefoundry_dynamo.render import render
 from kubefoundry_dynamo.settings import Settings
 from kubefoundry_dynamo.supports import supports
 from kubefoundry_sdk.provider.contract import Rendered, Schema
-from support.corpus import deployment
+from kubefoundry_sdk.testing.generated import deployment
 from support.fieldtable import Promise, Row, Sample, broken_promise, gaps, read
 
 V1ALPHA1 = Schema(

@@ -11,7 +11,7 @@ from kubefoundry_dynamo.provider import provider
 from kubefoundry_dynamo.settings import Settings
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.contract import Schema
-from support.corpus import deployment
+from kubefoundry_sdk.testing.generated import deployment
 
 IMAGE = "nvcr.io/nvidia/ai-dynamo/kubernetes-operator"
 

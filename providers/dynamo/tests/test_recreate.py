@@ -10,7 +10,7 @@ from kubefoundry_dynamo.recreate import recreate
 from kubefoundry_dynamo.render import render
 from kubefoundry_dynamo.settings import Settings
 from kubefoundry_sdk.provider.contract import Rendered, Schema
-from support.corpus import deployment
+from kubefoundry_sdk.testing.generated import deployment
 
 V1ALPHA1 = Schema("nvidia.com/v1alpha1", frozenset({"subComponentType", "globalDynamoNamespace", "gpuType"}))
 V1BETA1 = Schema("nvidia.com/v1beta1", frozenset({"v1beta1", "runtimeVersionOverride"}))

@@ -11,7 +11,7 @@ from kubefoundry_dynamo.render import render
 from kubefoundry_dynamo.settings import Settings
 from kubefoundry_sdk.provider.contract import Rendered, Schema
 from kubefoundry_sdk.provider.reconcile.overrides import unknown_keys, wrong_types
-from support.corpus import deployment
+from kubefoundry_sdk.testing.generated import deployment
 
 V1_0 = Schema("nvidia.com/v1alpha1", frozenset({"globalDynamoNamespace", "observedGeneration"}))
 

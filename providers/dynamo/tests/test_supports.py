@@ -10,7 +10,7 @@ from kubefoundry_dynamo.settings import Settings
 from kubefoundry_dynamo.supports import supports
 from kubefoundry_dynamo.versions import Version
 from kubefoundry_sdk.provider.contract import Schema
-from support.corpus import deployment
+from kubefoundry_sdk.testing.generated import deployment
 
 V1_0 = Schema("nvidia.com/v1alpha1", frozenset({"gpuType", "restart", "observedGeneration"}))
 V1_2 = Schema("nvidia.com/v1alpha1", V1_0.features | {"annotations", "v1beta1"})

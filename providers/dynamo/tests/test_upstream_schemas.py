@@ -14,8 +14,8 @@ from kubefoundry_dynamo.render import render
 from kubefoundry_dynamo.settings import Settings
 from kubefoundry_dynamo.supports import supports
 from kubefoundry_sdk.provider.contract import Schema
-from support.corpus import deployment, specs
-from support.structural import violations
+from kubefoundry_sdk.testing.generated import deployment, specs
+from kubefoundry_sdk.testing.structural import violations
 from support.upstream import UpstreamCRD, crds, requires_shared, schema, standin
 
 FRONTEND = st.fixed_dictionaries(

@@ -14,8 +14,8 @@ from kubefoundry_kaito.provider import provider
 from kubefoundry_kaito.settings import Settings
 from kubefoundry_sdk.provider.contract import Provider, Schema
 from kubefoundry_sdk.provider.reconcile.compatibility import check
+from kubefoundry_sdk.testing.generated import deployment
 from support import fieldtable
-from support.corpus import deployment
 from support.fieldtable import Promise, Row, Sample
 
 Spec = dict[str, Any]

@@ -11,7 +11,7 @@ from kubefoundry_kaito.recreate import recreate
 from kubefoundry_kaito.render import render
 from kubefoundry_kaito.settings import Settings
 from kubefoundry_sdk.provider.contract import Rendered, Schema
-from support.corpus import deployment
+from kubefoundry_sdk.testing.generated import deployment
 
 NEWEST = Schema("kaito.sh/v1beta1", frozenset({ENGINE_CONFIG, ACCESS_SECRET, ANY_MODEL}))
 PRESET: dict[str, Any] = {

@@ -12,7 +12,7 @@ from kubefoundry_kaito.render import render
 from kubefoundry_kaito.settings import Settings
 from kubefoundry_sdk.provider.contract import Rendered, Schema
 from kubefoundry_sdk.provider.health.pod_causes import LAST_WORDS
-from support.corpus import deployment
+from kubefoundry_sdk.testing.generated import deployment
 
 Spec = dict[str, Any]
 

@@ -12,9 +12,9 @@ from kubefoundry_kaito.provider import provider
 from kubefoundry_kaito.settings import Settings
 from kubefoundry_sdk.provider.contract import Provider, Schema
 from kubefoundry_sdk.provider.reconcile.compatibility import check
+from kubefoundry_sdk.testing.generated import Spec, deployment, specs
+from kubefoundry_sdk.testing.structural import violations
 from support import upstream
-from support.corpus import Spec, deployment, specs
-from support.structural import violations
 from support.upstream import UpstreamCRD
 
 PROVIDERS = {

@@ -11,7 +11,7 @@ from kubefoundry_kaito.render import render
 from kubefoundry_kaito.settings import Settings
 from kubefoundry_kaito.supports import supports
 from kubefoundry_sdk.provider.contract import Schema
-from support.corpus import deployment
+from kubefoundry_sdk.testing.generated import deployment
 
 TEMPLATE: dict[str, Any] = {
     "model": {"id": "org/m"},

@@ -13,7 +13,7 @@ from kubefoundry_kuberay.provider import provider
 from kubefoundry_kuberay.settings import Settings
 from kubefoundry_sdk.provider.contract import Rendered, Schema
 from kubefoundry_sdk.provider.reconcile.compatibility import check
-from support.corpus import deployment
+from kubefoundry_sdk.testing.generated import deployment
 from support.fieldtable import Promise, Row, Sample, broken_promise, gaps, read
 
 KUBERAY = provider(Settings())

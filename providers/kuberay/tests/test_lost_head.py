@@ -8,7 +8,7 @@ import pytest
 
 from kubefoundry_kuberay.observe import observe
 from kubefoundry_sdk.provider.contract import Observation
-from support.corpus import deployment
+from kubefoundry_sdk.testing.generated import deployment
 
 ASKED = deployment({"model": {"id": "org/m"}, "engine": {"type": "vllm"}, "resources": {"gpu": {"count": 1}}})
 

@@ -11,7 +11,7 @@ from kubefoundry_kuberay.provider import provider
 from kubefoundry_kuberay.settings import Settings
 from kubefoundry_sdk.provider.contract import Schema
 from kubefoundry_sdk.provider.health.pod_causes import LAST_WORDS
-from support.corpus import deployment
+from kubefoundry_sdk.testing.generated import deployment
 
 SCHEMA = Schema("ray.io/v1", frozenset({"suspend"}))
 IMAGE = "rayproject/ray-llm:2.56.0-py312-cu130"

@@ -8,7 +8,7 @@ import pytest
 
 from kubefoundry_kuberay.observe import observe
 from kubefoundry_sdk.provider.contract import Replicas
-from support.corpus import deployment
+from kubefoundry_sdk.testing.generated import deployment
 
 MODEL: dict[str, Any] = {"model": {"id": "org/m"}, "engine": {"type": "vllm"}}
 AGGREGATED = {**MODEL, "scaling": {"replicas": 3}, "resources": {"gpu": {"count": 1}}}

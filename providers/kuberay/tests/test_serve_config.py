@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubefoundry_kuberay.serve_config import serve_config
-from support.corpus import deployment
+from kubefoundry_sdk.testing.generated import deployment
 
 Spec = dict[str, Any]
 

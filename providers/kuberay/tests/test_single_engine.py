@@ -12,7 +12,7 @@ import pytest
 
 from kubefoundry_kuberay.observe import observe
 from kubefoundry_sdk.provider.contract import Observation
-from support.corpus import deployment
+from kubefoundry_sdk.testing.generated import deployment
 
 ENGINE, INGRESS = "LLMServer:m", "OpenAiIngress"
 

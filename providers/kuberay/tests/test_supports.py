@@ -10,7 +10,7 @@ from kubefoundry_kuberay.provider import provider
 from kubefoundry_kuberay.settings import Settings
 from kubefoundry_sdk.provider.contract import Schema
 from kubefoundry_sdk.provider.reconcile.compatibility import check
-from support.corpus import deployment
+from kubefoundry_sdk.testing.generated import deployment
 
 Spec = dict[str, Any]
 

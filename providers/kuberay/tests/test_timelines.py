@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubefoundry_kuberay.observe import observe
-from support.corpus import deployment
+from kubefoundry_sdk.testing.generated import deployment
 from support.timelines import states
 from support.upstream import requires_shared
 

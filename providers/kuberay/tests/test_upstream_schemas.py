@@ -13,9 +13,9 @@ from kubefoundry_kuberay.provider import provider
 from kubefoundry_kuberay.settings import Settings
 from kubefoundry_sdk.provider.contract import Schema
 from kubefoundry_sdk.provider.reconcile.compatibility import check
-from support.corpus import deployment, specs
-from support.corpus_fields import MODEL_IDS, SERVED_NAMES
-from support.structural import violations
+from kubefoundry_sdk.testing.fields import MODEL_IDS, SERVED_NAMES
+from kubefoundry_sdk.testing.generated import deployment, specs
+from kubefoundry_sdk.testing.structural import violations
 from support.upstream import UpstreamCRD, crds, requires_shared, schema, standin
 
 HEADS = st.fixed_dictionaries(

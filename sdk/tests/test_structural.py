@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.structural import violations
+from kubefoundry_sdk.testing.structural import violations
 from support.upstream import PROVIDERS, crds, requires_shared, schema
 
 QUANTITY = {

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.corpus import NEEDS_GPU, deployment, specs
+from kubefoundry_sdk.testing.generated import NEEDS_GPU, deployment, specs
 from support.fieldtable import FIELDS
 
 

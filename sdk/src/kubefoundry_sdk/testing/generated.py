@@ -14,7 +14,7 @@ from hypothesis.strategies import SearchStrategy
 
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider.contract import Deployment
-from support.corpus_fields import (
+from kubefoundry_sdk.testing.fields import (
     ANNOTATIONS,
     CPU,
     ENV,
