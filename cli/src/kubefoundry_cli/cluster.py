@@ -17,6 +17,7 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 if TYPE_CHECKING:
     from kubefoundry_sdk.cluster.client import Client
+    from kubefoundry_sdk.cluster.credentials import Credentials
 
 MANAGER = "kubefoundry-cli"
 """The field manager of what the commands write."""
@@ -99,14 +100,20 @@ def run(work: Coroutine[Any, Any, Result]) -> Result:
 async def session(target: Target) -> AsyncIterator[Session]:
     """A session with the cluster. Raises Failure where there is no usable kubeconfig."""
     # 0.2 s of imports that a command without a cluster does not need
-    from kubefoundry_sdk.cluster import credentials
     from kubefoundry_sdk.cluster.client import Client
+
+    who, namespace = identity(target)
+    async with Client(who, user_agent=MANAGER) as client:
+        yield Session(client, namespace)
+
+
+def identity(target: Target) -> tuple[Credentials, str]:
+    """Who we are to which server, and the namespace that is meant. Raises Failure."""
+    from kubefoundry_sdk.cluster import credentials
 
     try:
         who = credentials.from_kubeconfig(target.kubeconfig, target.context)
         namespace = target.namespace or credentials.context_namespace(target.kubeconfig, target.context)
     except credentials.NoCredentials as error:
         raise Failure(str(error), Exit.NO_CLUSTER) from error
-    who = replace(who, user=target.user, groups=target.groups)
-    async with Client(who, user_agent=MANAGER) as client:
-        yield Session(client, namespace)
+    return replace(who, user=target.user, groups=target.groups), namespace

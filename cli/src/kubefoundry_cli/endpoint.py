@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
 from kubefoundry_cli.cluster import Session
-from kubefoundry_cli.failure import Exit, Failure
+from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.model import endpoint, summary
-from kubefoundry_cli.output import clean
+from kubefoundry_cli.output import clean, say
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 
 async def proxy(session: Session, name: str) -> tuple[Object, str]:
@@ -30,3 +34,46 @@ def refused(error: ApiError, name: str) -> Failure:
             f"ModelDeployment '{name}' does not answer: {clean(error.message)}; kubefoundry status {name}"
         )
     return Failure(f"ModelDeployment '{name}' answered {error.code}: {clean(error.message)}")
+
+
+async def answer(
+    session: Session, name: str, messages: Sequence[Mapping[str, str]], most: int | None
+) -> AsyncIterator[str]:
+    """What the model says, piece by piece as it is made. most: tokens. Raises Failure."""
+    # pydantic and the models behind it, which most commands do not need
+    from kubefoundry_sdk.provider.health.models_endpoint import LIMIT
+
+    _, url = await proxy(session, name)
+    try:
+        listed = await session.client.read(f"{url}/v1/models", most=LIMIT)
+        body: dict[str, Any] = {"model": served(listed, name), "messages": [*messages], "stream": True}
+        if most is not None:
+            body["max_tokens"] = most
+        async for line in session.client.lines(f"{url}/v1/chat/completions", body):
+            yield _token(line)
+    except ApiError as error:
+        raise refused(error, name) from error
+    except Unreachable as error:
+        raise of(error, f"chat with '{name}'") from error
+
+
+def served(listed: Any, name: str) -> str:
+    """The id under which the endpoint serves the model. Raises Failure where it serves none."""
+    found = listed.get("data") if isinstance(listed, dict) else None
+    ids = [one.get("id") for one in found or () if isinstance(one, dict)]
+    if not ids or not isinstance(ids[0], str):
+        raise Failure(f"the endpoint of '{name}' lists no model; is it an OpenAI-compatible server?")
+    return ids[0]
+
+
+def _token(line: bytes) -> str:
+    """The text of one server-sent event, empty for one without any."""
+    text = line.decode(errors="replace").removeprefix("data:").strip()
+    if not line.startswith(b"data:") or text == "[DONE]":
+        return ""
+    try:
+        choice = json.loads(text)["choices"][0]
+        return str(choice.get("delta", {}).get("content") or "")
+    except (ValueError, LookupError, TypeError, AttributeError):
+        say(f"cannot read part of the answer: {text[:200]}")
+        return ""

@@ -25,6 +25,7 @@ COMMANDS: Final[dict[str, str]] = {
     "refresh": "Render a model again with the current defaults.",
     "controller": "Install, upgrade or remove core and selector.",
     "provider": "Install, list or remove providers.",
+    "start": "Serve a page with models and their reasons on this machine.",
     "doctor": "Check the installation: API, components, providers, models.",
     "completion": "Print the completion script for a shell.",
     "version": "Print the versions of this command and of the components in the cluster.",

@@ -25,12 +25,18 @@ def from_file(name: str, namespace: str = "default") -> Object:
     """The only ModelDeployment of a file of YAML documents; `-` reads standard input. Raises Failure."""
     try:
         text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
-        documents = [one for one in yaml.safe_load_all(text) if one]
     except (OSError, UnicodeDecodeError) as error:
         raise Failure(
             f"cannot read {name}: {getattr(error, 'strerror', None) or error}", Exit.USAGE
         ) from error
-    except (yaml.YAMLError, RecursionError) as error:
+    return from_text(text, name, namespace)
+
+
+def from_text(text: str, name: str, namespace: str = "default") -> Object:
+    """The only ModelDeployment of some YAML documents. name: how errors call them. Raises Failure."""
+    try:
+        documents = [one for one in yaml.safe_load_all(text) if one]
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         told = " ".join(str(error).split()) or "it is nested too deeply"
         raise Failure(f"cannot read {name}: it is not YAML: {told}", Exit.USAGE) from error
     found = [one for one in documents if isinstance(one, dict) and one.get("kind") == names.MODEL_DEPLOYMENT]

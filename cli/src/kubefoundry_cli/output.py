@@ -42,7 +42,12 @@ def data(value: Any, form: str) -> None:
 
 def documents(values: Iterable[Any]) -> None:
     """As YAML documents."""
-    print(yaml.dump_all(list(values), Dumper=_Readable, sort_keys=False, allow_unicode=True), end="")
+    print(as_yaml(values), end="")
+
+
+def as_yaml(values: Iterable[Any]) -> str:
+    """YAML documents that people can read."""
+    return str(yaml.dump_all(list(values), Dumper=_Readable, sort_keys=False, allow_unicode=True))
 
 
 class _Readable(yaml.SafeDumper):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.providers import installed
 from kubefoundry_sdk.api.kinds import PODS, Object
@@ -36,3 +38,20 @@ async def of_model(session: Session, obj: Object) -> list[Object]:
     except (ApiError, Unreachable) as error:
         raise NotToBeFound(str(error)) from error
     return sorted(found, key=lambda pod: str(pod["metadata"]["name"]))
+
+
+def containers_of(pods: Iterable[Object]) -> list[tuple[Object, str]]:
+    """Each pod with the name of each of its containers, those that run first before the others."""
+    return [
+        (pod, container["name"])
+        for pod in pods
+        for container in (*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"])
+    ]
+
+
+def log_path(pod: Object, container: str, parameters: str) -> str:
+    """Where the API server has the log. parameters: `tailLines=20&follow=true`."""
+    meta = pod["metadata"]
+    return (
+        f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/log?container={container}&{parameters}"
+    )

@@ -9,12 +9,13 @@ from typing import Any
 from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.provenance import Leaves, Origins, Path, differing, leaves, origins, text
 from kubefoundry_cli.spec_path import ABSENT
+from kubefoundry_sdk.api import managed_fields, names
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider.contract import Deployment, Provider, Rendered, Schema
 from kubefoundry_sdk.provider.reconcile import compatibility
 from kubefoundry_sdk.provider.reconcile.context import read
-from kubefoundry_sdk.provider.write import documents, manifest
+from kubefoundry_sdk.provider.write import documents, drift, manifest
 from kubefoundry_sdk.provider.write.plan import Plan, pinned, plan
 
 
@@ -77,6 +78,46 @@ def planned(
         change.path in old and change.path in new for change in changes
     )
     return Planned(todo, before, changes, unchanged, found.notes)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value of the upstream object. written: what was applied. live: what is there now, ABSENT for nothing.
+
+    fields: spec fields that it follows. writer: who has changed it since, None where nobody has.
+    """
+
+    path: str
+    fields: tuple[str, ...]
+    written: Any
+    live: Any
+    writer: str | None
+
+
+def values(provider: Provider, obj: Object, schema: Schema, live: Object) -> list[Value]:
+    """All values that were applied to the upstream object of a valid ModelDeployment."""
+    record = manifest.applied(live)
+    deployment = pinned(read(obj), record)
+    applied = record.manifest if record else manifest.content(provider.render(deployment, schema).main)
+    written = _values(provider, [{**applied, "kind": live["kind"]}])
+    there = _values(provider, [{**manifest.content(live), "kind": live["kind"]}])
+    source = origins(obj["spec"], lambda spec: _render_values(provider, deployment, schema, spec))
+    changed = drift.differences(applied, live, provider.ignored_differences)
+    found = []
+    for path, value in sorted(written.items()):
+        name = text(path[1:])
+        drifted = [one for one in changed if _within(name, one)]
+        by = managed_fields.writer(live, drifted, names.provider_manager(provider.name)) if drifted else None
+        found.append(
+            Value(
+                name,
+                tuple(source.follows.get(path, ())),
+                value,
+                there.get(path, ABSENT) if drifted else value,
+                (by or "an unknown field manager") if drifted else None,
+            )
+        )
+    return found
 
 
 def _fields(path: Path, sources: Sequence[Origins], edited: Sequence[str]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from kubefoundry_cli import cluster, output
-from kubefoundry_cli.cluster import MANAGER, Target
+from kubefoundry_cli.cluster import MANAGER, Session, Target
 from kubefoundry_cli.commands.wait import until
 from kubefoundry_cli.edit import YES, confirmed
 from kubefoundry_cli.failure import Exit, Failure, of
@@ -104,16 +104,22 @@ async def _create(obj: Object, waits: bool, yes: bool, target: Target) -> None:
             f"create ModelDeployment '{name}' in namespace {session.namespace} on {session.client.server}",
             yes,
         )
-        try:
-            await session.client.create(MODEL_DEPLOYMENTS, obj, manager=MANAGER)
-        except (ApiError, Unreachable) as error:
-            if isinstance(error, ApiError) and error.reason == "AlreadyExists":
-                raise Failure(
-                    f"ModelDeployment '{name}' already exists in namespace {session.namespace}; choose another "
-                    f"NAME, or see what an edit would change: kubefoundry plan {name} --set PATH=VALUE",
-                    Exit.NO,
-                ) from error
-            raise of(error, f"create ModelDeployment '{name}'") from error
+        await create(session, obj)
         say(f"ModelDeployment '{name}' created in namespace {session.namespace}; kubefoundry status {name}")
         if waits:
             await until(session, name, "ready", 600.0)
+
+
+async def create(session: Session, obj: Object) -> Object:
+    """Stores a new ModelDeployment. Raises Failure, also where one of that name is there."""
+    name, namespace = obj["metadata"]["name"], obj["metadata"]["namespace"]
+    try:
+        return await session.client.create(MODEL_DEPLOYMENTS, obj, manager=MANAGER)
+    except (ApiError, Unreachable) as error:
+        if isinstance(error, ApiError) and error.reason == "AlreadyExists":
+            raise Failure(
+                f"ModelDeployment '{name}' already exists in namespace {namespace}; choose another "
+                f"NAME, or see what an edit would change: kubefoundry plan {name} --set PATH=VALUE",
+                Exit.NO,
+            ) from error
+        raise of(error, f"create ModelDeployment '{name}'") from error

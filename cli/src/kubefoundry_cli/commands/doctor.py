@@ -40,7 +40,7 @@ def command(everywhere: bool, form: str, target: Target) -> None:
 
     Exit code 1 when something is wrong. What you may not read is marked with a question mark.
     """
-    found = cluster.run(_examine(everywhere, target))
+    found = cluster.run(_examined(everywhere, target))
     if form == "table":
         for finding in found:
             print(f"{SIGNS[finding.state]} {clean(finding.text)}")
@@ -50,25 +50,29 @@ def command(everywhere: bool, form: str, target: Target) -> None:
         raise SystemExit(Exit.NO)
 
 
-async def _examine(everywhere: bool, target: Target) -> list[Finding]:
+async def _examined(everywhere: bool, target: Target) -> list[Finding]:
     async with cluster.session(target) as session:
-        try:
-            server = await session.client.read("/version")
-        except (ApiError, Unreachable) as error:
-            raise of(error, "read the API server's version") from error
-        found = [Finding("good", f"Kubernetes {server.get('gitVersion')} at {session.client.server}")]
-        namespace = None if everywhere else session.namespace
-        try:
-            models, _ = await session.client.list(MODEL_DEPLOYMENTS, namespace)
-        except (ApiError, Unreachable) as error:
-            failure = of(error, "list ModelDeployments")
-            if failure.exit_code == Exit.NO_CLUSTER:
-                raise failure from error
-            models = []
-            found.append(Finding("unknown", failure.message))
-        found += await _listed(session, DEPLOYMENTS, names.SYSTEM_NAMESPACE, components)
-        found += await _listed(session, PROVIDER_CONFIGS, None, providers)
-        return [*found, *failing(models, namespace)]
+        return await examine(session, None if everywhere else session.namespace)
+
+
+async def examine(session: Session, namespace: str | None) -> list[Finding]:
+    """The installation, and the models of a namespace, of all where it is None. Raises Failure without a cluster."""
+    try:
+        server = await session.client.read("/version")
+    except (ApiError, Unreachable) as error:
+        raise of(error, "read the API server's version") from error
+    found = [Finding("good", f"Kubernetes {server.get('gitVersion')} at {session.client.server}")]
+    try:
+        models, _ = await session.client.list(MODEL_DEPLOYMENTS, namespace)
+    except (ApiError, Unreachable) as error:
+        failure = of(error, "list ModelDeployments")
+        if failure.exit_code == Exit.NO_CLUSTER:
+            raise failure from error
+        models = []
+        found.append(Finding("unknown", failure.message))
+    found += await _listed(session, DEPLOYMENTS, names.SYSTEM_NAMESPACE, components)
+    found += await _listed(session, PROVIDER_CONFIGS, None, providers)
+    return [*found, *failing(models, namespace)]
 
 
 async def _listed(

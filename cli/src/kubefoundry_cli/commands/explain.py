@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,9 @@ from kubefoundry_cli.output import clean
 from kubefoundry_cli.what_if import Verdict, verdicts
 from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+
+if TYPE_CHECKING:
+    from kubefoundry_selector.explain import ProviderVerdict, RuleVerdict
 
 
 @click.command()
@@ -94,19 +97,30 @@ def _show(explanation: Any, named: str | None, found: list[Verdict]) -> None:
     rows = []
     for provider in explanation.providers:
         for rule in provider.rules:
-            read = ", ".join(
-                f"{path.removeprefix('spec.')}={'absent' if value is None else value}"
-                for path, value in rule.values.items()
-                if not isinstance(value, dict)
-            )
-            result = rule.problem or rule.outcome
-            if provider.exclusions and rule.outcome == "matched":
-                result = f"matched, but {provider.provider} {provider.exclusions[0].text}"
+            result = result_of(rule, provider)
             mark = " ← decides" if rule.decided and not named else ""
-            rows.append((provider.provider, str(rule.priority), f"{result}{mark}", read, rule.condition))
+            rows.append(
+                (provider.provider, str(rule.priority), f"{result}{mark}", values_read(rule), rule.condition)
+            )
         if not provider.rules:
             rows.append((provider.provider, "-", "selected only by name", "", "(no rules)"))
     output.table(("PROVIDER", "PRIORITY", "RESULT", "READ", "RULE"), rows)
     print()
     for verdict in found:
         print(clean(verdict.text))
+
+
+def values_read(rule: RuleVerdict) -> str:
+    """`engine.type=vllm, image=absent`."""
+    return ", ".join(
+        f"{path.removeprefix('spec.')}={'absent' if value is None else value}"
+        for path, value in rule.values.items()
+        if not isinstance(value, dict)
+    )
+
+
+def result_of(rule: RuleVerdict, provider: ProviderVerdict) -> str:
+    """Whether the rule matched and, where that does not help its provider, why."""
+    if provider.exclusions and rule.outcome == "matched":
+        return f"matched, but {provider.provider} {provider.exclusions[0].text}"
+    return rule.problem or rule.outcome

@@ -26,7 +26,7 @@ def pause(name: str, target: Target) -> None:
     _write(
         name,
         target,
-        lambda obj: annotation(obj, names.PAUSED_ANNOTATION, "true"),
+        paused,
         "is paused: what runs keeps running, and edits have no effect until kubefoundry resume",
     )
 
@@ -36,7 +36,7 @@ def pause(name: str, target: Target) -> None:
 @cluster.options
 def resume(name: str, target: Target) -> None:
     """Reconcile a paused model again."""
-    _write(name, target, lambda obj: annotation(obj, names.PAUSED_ANNOTATION, None), "is resumed")
+    _write(name, target, resumed, "is resumed")
 
 
 @click.command()
@@ -48,7 +48,7 @@ def reselect(name: str, yes: bool, target: Target) -> None:
     _write(
         name,
         target,
-        lambda obj: annotation(obj, names.RESELECT_ANNOTATION, _now()),
+        reselected,
         "will have its provider selected again",
         ask="select its provider again; a different provider recreates the model",
         yes=yes,
@@ -64,7 +64,7 @@ def refresh(name: str, yes: bool, target: Target) -> None:
     _write(
         name,
         target,
-        lambda obj: annotation(obj, names.REFRESH_ANNOTATION, _now()),
+        refreshed,
         "will be rendered again",
         ask="render it again with the current defaults, which may restart its pods",
         yes=yes,
@@ -78,27 +78,47 @@ def refresh(name: str, yes: bool, target: Target) -> None:
 def scale(name: str, replicas: int, target: Target) -> None:
     """Set the number of REPLICAS of an aggregated model; 0 frees its GPUs."""
 
-    def change(obj: Object) -> Operations:
-        spec = default(obj["spec"])
-        if spec["serving"]["mode"] != "aggregated":
-            raise Failure(
-                f"ModelDeployment '{name}' is disaggregated: set spec.scaling.prefill.replicas and "
-                "spec.scaling.decode.replicas"
-            )
-        if spec["scaling"]["replicas"] == replicas:
-            return []
-        if "scaling" not in obj["spec"]:
-            return [{"op": "add", "path": "/spec/scaling", "value": {"replicas": replicas}}]
-        return [{"op": "add", "path": "/spec/scaling/replicas", "value": replicas}]
-
     _write(
-        name, target, change, f"scaled to {replicas} replicas; kubefoundry status {name} shows the progress"
+        name,
+        target,
+        lambda obj: scaled(obj, replicas),
+        f"scaled to {replicas} replicas; kubefoundry status {name} shows the progress",
     )
 
 
-def _now() -> str:
-    """Every other value than before is a request."""
-    return rfc3339(datetime.now(UTC))
+def paused(obj: Object) -> Operations:
+    """What runs keeps running, and edits have no effect."""
+    return annotation(obj, names.PAUSED_ANNOTATION, "true")
+
+
+def resumed(obj: Object) -> Operations:
+    """It is reconciled again."""
+    return annotation(obj, names.PAUSED_ANNOTATION, None)
+
+
+def reselected(obj: Object) -> Operations:
+    """Its provider is selected again: every other value than before is a request."""
+    return annotation(obj, names.RESELECT_ANNOTATION, rfc3339(datetime.now(UTC)))
+
+
+def refreshed(obj: Object) -> Operations:
+    """It is rendered again with the current defaults."""
+    return annotation(obj, names.REFRESH_ANNOTATION, rfc3339(datetime.now(UTC)))
+
+
+def scaled(obj: Object, replicas: int) -> Operations:
+    """Of an aggregated model. Raises Failure for another."""
+    spec = default(obj["spec"])
+    if spec["serving"]["mode"] != "aggregated":
+        raise Failure(
+            f"ModelDeployment '{obj['metadata']['name']}' is disaggregated: set spec.scaling.prefill.replicas and "
+            "spec.scaling.decode.replicas"
+        )
+    if spec["scaling"]["replicas"] == replicas:
+        return []
+    if "scaling" not in obj["spec"]:
+        return [{"op": "add", "path": "/spec/scaling", "value": {"replicas": replicas}}]
+    return [{"op": "add", "path": "/spec/scaling/replicas", "value": replicas}]
 
 
 def _write(

@@ -11,7 +11,7 @@ from kubefoundry_cli import cluster
 from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.failure import Failure, of
 from kubefoundry_cli.output import say
-from kubefoundry_cli.pods import NotToBeFound, of_model
+from kubefoundry_cli.pods import NotToBeFound, containers_of, log_path, of_model
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
@@ -43,11 +43,7 @@ async def _logs(name: str, follow: bool, previous: bool, tail: int, target: Targ
         if not pods:
             raise Failure(f"ModelDeployment '{name}' has no pods yet; kubefoundry status {name}")
         parameters = f"tailLines={tail}&follow={str(follow).lower()}&previous={str(previous).lower()}"
-        containers = [
-            (pod, container["name"])
-            for pod in pods
-            for container in (*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"])
-        ]
+        containers = containers_of(pods)
         one = len(containers) == 1
         reads = [_read(session, pod, container, parameters, one) for pod, container in containers]
         if follow:
@@ -59,7 +55,7 @@ async def _logs(name: str, follow: bool, previous: bool, tail: int, target: Targ
 
 async def _read(session: Session, pod: Object, container: str, parameters: str, one: bool) -> None:
     meta = pod["metadata"]
-    url = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/log?container={container}&{parameters}"
+    url = log_path(pod, container, parameters)
     before = "" if one else f"{meta['name']}/{container} "
     try:
         async for line in session.client.lines(url):

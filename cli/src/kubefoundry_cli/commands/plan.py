@@ -85,14 +85,14 @@ async def _plan(
         try:
             obj = await _asked_for(session, name, file)
             obj = valid(edited(obj, edits))
-            provider = named(_provider_of(obj, provider_name))
+            provider = named(provider_for(obj, provider_name))
             definitions = crds_in(crds)
             if provider.upstream.crd in definitions:
                 schema, notes = probed(provider, definitions[provider.upstream.crd]), list[str]()
             else:
                 schema, notes = await in_cluster(session.client, provider)
             kind = provider.upstream.served(schema.api_version)
-            live, helpers = await _live(session, kind, obj), await _helpers(session, provider, obj)
+            live, helpers = await live_of(session, kind, obj), await _helpers(session, provider, obj)
             planned = upstream.planned(provider, obj, schema, live, helpers)
             verdict = await _verdict(session, kind, planned, live, helpers) if server else None
         except (ApiError, Unreachable) as error:
@@ -122,7 +122,8 @@ async def _asked_for(session: Session, name: str | None, file: str | None) -> Ob
     return {**live, "spec": obj["spec"]}
 
 
-def _provider_of(obj: Object, asked: str | None) -> str:
+def provider_for(obj: Object, asked: str | None) -> str:
+    """The name of the provider that is asked for, named in the spec or selected. Raises Failure."""
     selected = ((obj.get("status") or {}).get("provider") or {}).get("name")
     found = asked or (obj["spec"].get("provider") or {}).get("name") or selected
     if not found:
@@ -132,8 +133,8 @@ def _provider_of(obj: Object, asked: str | None) -> str:
     return str(found)
 
 
-async def _live(session: Session, kind: Kind, obj: Object) -> Object | None:
-    """The upstream object that is this ModelDeployment's."""
+async def live_of(session: Session, kind: Kind, obj: Object) -> Object | None:
+    """The upstream object that is this ModelDeployment's, None where there is none. Raises Failure for another's."""
     meta = obj["metadata"]
     try:
         live = await session.client.get(kind, meta["name"], meta["namespace"])

@@ -56,7 +56,7 @@ async def _list(everywhere: bool, form: str, target: Target) -> None:
             "Create one: kubefoundry deploy MODEL, or kubectl apply -f FILE"
         )
     else:
-        output.table(*_rows(found, everywhere=everywhere, wide=form == "wide"))
+        output.table(*rows(found, everywhere=everywhere, wide=form == "wide"))
 
 
 async def _watch(name: str | None, everywhere: bool, wide: bool, target: Target) -> None:
@@ -66,7 +66,7 @@ async def _watch(name: str | None, everywhere: bool, wide: bool, target: Target)
     widths: list[int] = []
 
     def show(obj: Object, *, gone: bool = False) -> None:
-        head, [row] = _rows([obj], everywhere=everywhere, wide=wide)
+        head, [row] = rows([obj], everywhere=everywhere, wide=wide)
         key, stable = (obj["metadata"]["namespace"], obj["metadata"]["name"]), [*row]
         stable[head.index("AGE")] = ""
         if gone:
@@ -106,11 +106,12 @@ async def _watch(name: str | None, everywhere: bool, wide: bool, target: Target)
                 raise of(error, f"watch ModelDeployments in {namespace or 'all namespaces'}") from error
 
 
-def _rows(found: list[Object], *, everywhere: bool, wide: bool) -> tuple[list[str], list[list[str]]]:
+def rows(found: list[Object], *, everywhere: bool, wide: bool) -> tuple[list[str], list[list[str]]]:
+    """Head and cells of the list."""
     head = ["NAMESPACE"] if everywhere else []
     head += ["NAME", "PHASE", "READY", "PROVIDER", "REPLICAS", "ENDPOINT", "AGE"]
     head += ["MODEL", "ENGINE", "MESSAGE"] if wide else []
-    rows = []
+    made = []
     for obj in found:
         meta, spec, status = obj["metadata"], obj.get("spec") or {}, obj.get("status") or {}
         replicas = status.get("replicas") or {}
@@ -130,8 +131,8 @@ def _rows(found: list[Object], *, everywhere: bool, wide: bool) -> tuple[list[st
                 (spec.get("engine") or {}).get("type") or "-",
                 status.get("message") or "-",
             ]
-        rows.append(row)
-    return head, rows
+        made.append(row)
+    return head, made
 
 
 async def _one(name: str, form: str, target: Target) -> bool:
@@ -195,10 +196,10 @@ async def _pods(session: Session, obj: Object) -> None:
     if found:
         print("  Pods:")
     for pod in found:
-        print(clean(f"  · {pod['metadata']['name']}  {_pod(pod.get('status') or {})}"))
+        print(clean(f"  · {pod['metadata']['name']}  {pod_state(pod.get('status') or {})}"))
 
 
-def _pod(status: Mapping[str, Any]) -> str:
+def pod_state(status: Mapping[str, Any]) -> str:
     """`Pending  0/1 ready  ImagePullBackOff: …`."""
     states = status.get("containerStatuses") or []
     waiting = [(state.get("state") or {}).get("waiting") or {} for state in states]

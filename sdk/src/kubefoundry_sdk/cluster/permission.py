@@ -17,17 +17,28 @@ REVIEWS: Final = Kind(
 """Whoever is let in may create these (Kubernetes' ClusterRole `system:basic-user`)."""
 
 
-async def may(client: Client, verb: str, kind: Kind, name: str) -> bool:
-    """Whether the API server would let us do that to the objects of this name in every namespace.
+async def may(
+    client: Client, verb: str, kind: Kind, name: str = "", *, namespace: str = "", subresource: str = ""
+) -> bool:
+    """Whether the API server would let us do that to the objects of this name, to all where it is empty; in every
+    namespace where none is given.
 
     Raises ApiError or Unreachable.
     """
-    attributes = {"group": kind.group, "version": kind.version, "resource": kind.plural}
+    asked = {
+        "group": kind.group,
+        "version": kind.version,
+        "resource": kind.plural,
+        "verb": verb,
+        "name": name,
+        "namespace": namespace,
+        "subresource": subresource,
+    }
     body = {
         "apiVersion": REVIEWS.api_version,
         "kind": REVIEWS.kind,
         "metadata": {},
-        "spec": {"resourceAttributes": {**attributes, "verb": verb, "name": name}},
+        "spec": {"resourceAttributes": {key: value for key, value in asked.items() if value}},
     }
     answer = await client.ask(REVIEWS, body)
     return bool(answer["status"].get("allowed"))

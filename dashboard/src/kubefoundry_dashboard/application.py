@@ -1,0 +1,148 @@
+"""The web application: its routes, and the way each request takes to a page."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from aiohttp import web
+
+from kubefoundry_cli.cluster import MANAGER, Session
+from kubefoundry_cli.failure import Exit, Failure
+from kubefoundry_dashboard.access import Access, Viewer
+from kubefoundry_dashboard.rendering import environment
+from kubefoundry_dashboard.security import Handler, add_headers, asked_by_name, carries_token, same_origin
+from kubefoundry_sdk.cluster.client import Client
+
+log = logging.getLogger(__name__)
+
+ACCESS: Final = web.AppKey[Access]("access")
+NAMES: Final = web.AppKey[Collection[str]]("names")
+WRITES: Final = web.AppKey[bool]("writes")
+VIEWER: Final = web.RequestKey[Viewer]("viewer")
+
+OPEN: Final = ("/static/", "/healthz", "/sign-in")
+"""Paths that need no viewer: they tell nothing."""
+
+BODY: Final = 512 * 1024
+"""Bytes of a form: a spec has 128 KiB at most, and each of its characters may be escaped."""
+
+STATUS: Final = {
+    Exit.NO: 404,
+    Exit.USAGE: 400,
+    Exit.CHANGED: 409,
+    Exit.NO_CLUSTER: 503,
+    Exit.FORBIDDEN: 403,
+    Exit.TIMEOUT: 504,
+}
+"""HTTP status of a failure."""
+
+
+def make(access: Access, *, names: Collection[str] = (), writes: bool = False) -> web.Application:
+    """names: hosts under which the page is reached, besides this machine's own. writes: whether it may act."""
+    from kubefoundry_dashboard import doctor, live, models, one_model, providers, sign_in
+
+    app = web.Application(middlewares=[_guard, _explain], client_max_size=BODY)
+    app[ACCESS], app[NAMES], app[WRITES] = access, names, writes
+    app.on_response_prepare.append(add_headers)
+    for part in (models, one_model, providers, doctor, live, sign_in):
+        app.add_routes(part.routes)
+    app.router.add_static("/static", Path(__file__).with_name("static"))
+    app.router.add_get("/healthz", _alive)
+    return app
+
+
+async def _alive(_: web.Request) -> web.Response:
+    return web.Response(text="ok\n")
+
+
+def viewer_of(request: web.Request) -> Viewer:
+    """Whose request it is; of a path that is not OPEN."""
+    return request[VIEWER]
+
+
+@asynccontextmanager
+async def opened(request: web.Request, namespace: str | None = None) -> AsyncIterator[Session]:
+    """A session with the API server, with the viewer's rights, for the time of the request."""
+    viewer = viewer_of(request)
+    async with Client(viewer.credentials, user_agent=MANAGER) as client:
+        yield Session(client, namespace or viewer.namespace)
+
+
+def page(request: web.Request, template: str, *, status: int = 200, **values: Any) -> web.Response:
+    """A template with what every page shows."""
+    viewer = request.get(VIEWER)
+    text = (
+        environment()
+        .get_template(template)
+        .render(
+            path=request.path,
+            server=viewer.credentials.server if viewer else "",
+            csrf=viewer.csrf if viewer else "",
+            writes=request.app[WRITES],
+            **values,
+        )
+    )
+    return web.Response(text=text, content_type="text/html", status=status)
+
+
+def failed(request: web.Request, status: int, message: str, *, next_step: str = "") -> web.Response:
+    """A page that says what did not work and, where something helps, what."""
+    return page(request, "failure.html", status=status, code=status, message=message, next_step=next_step)
+
+
+@web.middleware
+async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Who may come in at all."""
+    if request.path == "/healthz":
+        return await handler(request)
+    if not asked_by_name(request, request.app[NAMES]):
+        return failed(
+            request,
+            421,
+            f"this page does not answer to the host name '{request.headers.get('Host', '')}'",
+            next_step="kubefoundry-dashboard --host-name NAME allows one",
+        )
+    if not same_origin(request):
+        return failed(request, 403, "the request comes from another site, so nothing was done")
+    access = request.app[ACCESS]
+    viewer = access.viewer(request)
+    if viewer is not None:
+        request[VIEWER] = viewer
+    elif not request.path.startswith(OPEN) and not (request.path == "/" and "code" in request.query):
+        return page(request, "sign_in.html", status=401, asks_for=access.asks_for, wrong="")
+    if (
+        request.method not in ("GET", "HEAD")
+        and viewer is not None
+        and not await carries_token(request, viewer)
+    ):
+        return failed(
+            request, 403, "the form is out of date, so nothing was done", next_step="Go back and reload."
+        )
+    return await handler(request)
+
+
+@web.middleware
+async def _explain(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """What a failure looks like."""
+    try:
+        return await handler(request)
+    except Failure as failure:
+        status = STATUS.get(Exit(failure.exit_code), 500)
+        return failed(request, status, failure.message)
+    except web.HTTPNotFound:
+        return failed(request, 404, f"there is no page {request.path}", next_step="The models are at /.")
+    except web.HTTPException as answer:
+        if answer.status < 400:
+            raise
+        return failed(request, answer.status, answer.reason)
+    except (ConnectionResetError, BrokenPipeError):
+        raise
+    except Exception as error:
+        log.exception("internal error for %s", request.path)
+        return failed(
+            request, 500, f"internal error: {type(error).__name__}", next_step="The log has the details."
+        )

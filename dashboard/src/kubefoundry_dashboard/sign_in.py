@@ -1,0 +1,72 @@
+"""Coming in: by the link that was printed, or with a token."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from kubefoundry_dashboard.access import Access
+from kubefoundry_dashboard.application import ACCESS, page
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.cluster.permission import may
+
+routes = web.RouteTableDef()
+
+
+def by_link(request: web.Request) -> web.Response:
+    """Takes the code of `/?code=…`."""
+    access = request.app[ACCESS]
+    session = access.enter(request.query["code"]) if access.asks_for == "link" else None
+    if session is None:
+        return page(
+            request, "sign_in.html", status=401, asks_for=access.asks_for, wrong="This link has been used."
+        )
+    return _welcome(request, access, session)
+
+
+@routes.post("/sign-in")
+async def with_token(request: web.Request) -> web.Response:
+    access = request.app[ACCESS]
+    given = str((await request.post()).get("token", ""))
+    session = access.enter(given) if access.asks_for == "token" else None
+    wrong = "That is not a token." if session is None else await _refusal(access, session)
+    if session is None or wrong:
+        return page(request, "sign_in.html", status=401, asks_for=access.asks_for, wrong=wrong)
+    return _welcome(request, access, session)
+
+
+@routes.post("/sign-out")
+async def sign_out(request: web.Request) -> web.Response:
+    access = request.app[ACCESS]
+    access.leave(request.cookies.get(access.cookie, ""))
+    answer = page(request, "sign_in.html", asks_for=access.asks_for, wrong="You are signed out.")
+    answer.del_cookie(access.cookie, secure=access.secure, httponly=True, samesite="Strict")
+    return answer
+
+
+async def _refusal(access: Access, session: str) -> str:
+    """Why the API server does not take the token; empty where it does."""
+    viewer = access.of_session(session)
+    if viewer is None:
+        return "That is not a token."
+    async with Client(viewer.credentials, user_agent="kubefoundry-dashboard") as client:
+        try:
+            await may(client, "list", MODEL_DEPLOYMENTS)
+        except ApiError as error:
+            access.leave(session)
+            return f"The API server does not accept this token ({error.code})."
+        except Unreachable as error:
+            access.leave(session)
+            return f"The API server does not answer: {error}"
+    return ""
+
+
+def _welcome(request: web.Request, access: Access, session: str) -> web.Response:
+    """Not a redirect: of one that another site's link began, the browser would not send a strict cookie."""
+    answer = page(request, "welcome.html")
+    answer.headers["Refresh"] = "0; url=/"
+    answer.set_cookie(
+        access.cookie, session, httponly=True, samesite="Strict", secure=access.secure, path="/"
+    )
+    return answer

@@ -1,0 +1,223 @@
+// Keeps the page up to date, and asks while a form is filled in. Whatever it puts into the page as HTML was written and
+// escaped by our own server; everything else is put in as text. Without it every page works after a reload.
+"use strict";
+(() => {
+  const $ = (selector, from = document) => from.querySelector(selector);
+  const csrf = () => $("meta[name=csrf]")?.content || "";
+  const AGAIN = [1000, 2000, 5000];
+  const SILENT = 30000;
+  let source = null, timer = 0, watchdog = 0, failures = 0, reading = false, again = false;
+
+  function trouble(text) {
+    const place = $("#trouble");
+    if (place.textContent !== text) place.textContent = text;
+    place.hidden = !text;
+    const link = $("#link");
+    if (link) { link.hidden = Boolean(text) || !source; link.textContent = "live"; }
+  }
+
+  function close() {
+    clearTimeout(timer);
+    clearTimeout(watchdog);
+    if (source) source.close();
+    source = null;
+  }
+
+  function retry(text) {
+    close();
+    trouble(text);
+    timer = setTimeout(refresh, AGAIN[Math.min(failures++, AGAIN.length - 1)]);
+  }
+
+  // Reads the page again and puts its changing part in place of the old one.
+  async function refresh() {
+    if (reading) { again = true; return; }
+    reading = true;
+    const address = location.href;
+    try {
+      const answer = await fetch(address, { headers: { Accept: "text/html" } });
+      if (answer.status === 401) { close(); trouble("You are signed out: open the link that kubefoundry start has printed, or sign in again."); return; }
+      const read = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const part = $("#live", read);
+      if (address === location.href && part) {
+        if (answer.status >= 500) { retry(part.textContent.replace("That did not work", "").split("All models")[0].trim()); return; }
+        put($("#live"), part);
+      }
+      failures = 0;
+      connect();
+    } catch {
+      retry("This page's server does not answer. What is shown is what it said last; kubefoundry start starts it again.");
+    } finally {
+      reading = false;
+      if (again) { again = false; refresh(); }
+    }
+  }
+
+  // Keeps the focus where the same link is still there, and what was opened open.
+  function put(old, part) {
+    const focused = document.activeElement;
+    const at = old.contains(focused) ? focused.getAttribute("href") : null;
+    const scrolled = [...old.querySelectorAll("pre")].map((one) => one.scrollTop);
+    const fresh = document.importNode(part, true);
+    old.querySelectorAll("details[open][id]").forEach((one) => fresh.querySelector(`#${one.id}`)?.setAttribute("open", ""));
+    old.replaceWith(fresh);
+    if (at) [...fresh.querySelectorAll("a")].find((one) => one.getAttribute("href") === at)?.focus();
+    fresh.querySelectorAll("pre").forEach((one, index) => { one.scrollTop = scrolled[index] || 0; });
+  }
+
+  function connect() {
+    const address = $("#live")?.dataset.stream;
+    if (!address || document.hidden) { close(); trouble(""); return; }
+    if (source && source.address === address) { trouble(""); return; }
+    close();
+    source = new EventSource(address);
+    source.address = address;
+    const alive = () => { clearTimeout(watchdog); watchdog = setTimeout(refreshNow, SILENT); };
+    source.onopen = () => { failures = 0; alive(); trouble(""); };
+    source.onerror = () => retry("The connection to this page's server is lost; trying again.");
+    source.addEventListener("beat", alive);
+    source.addEventListener("trouble", (event) => { alive(); const told = event.data; trouble(told); });
+    source.addEventListener("stale", () => { close(); refresh(); });
+    source.addEventListener("changed", () => { alive(); refresh(); });
+    source.addEventListener("row", (event) => { alive(); row(JSON.parse(event.data)); });
+    source.addEventListener("gone", (event) => { alive(); find(event.data)?.remove(); count(); });
+  }
+
+  function refreshNow() { close(); refresh(); }
+
+  const rows = () => $("#rows");
+  const find = (key) => [...(rows()?.children || [])].find((one) => one.dataset.key === key);
+
+  function row({ key, html }) {
+    if (!rows()) { refreshNow(); return; }
+    const made = document.createElement("template");
+    made.innerHTML = html;
+    const fresh = made.content.firstElementChild;
+    const old = find(key);
+    const focused = old?.contains(document.activeElement);
+    if (old) old.replaceWith(fresh);
+    else rows().insertBefore(fresh, [...rows().children].find((one) => before(key, one.dataset.key)) || null);
+    if (focused) $("a", fresh)?.focus();
+    fresh.classList.add("fresh");
+    setTimeout(() => fresh.classList.remove("fresh"), 1200);
+    count();
+  }
+
+  // By namespace, then by name, as the server sorts them.
+  function before(one, other) {
+    const [a, b] = [one.split("/"), other.split("/")];
+    return a[0] === b[0] ? a[1] < b[1] : a[0] < b[0];
+  }
+
+  function count() {
+    const phases = [...(rows()?.children || [])].map((one) => one.dataset.phase);
+    document.querySelectorAll("[data-count]").forEach((one) => {
+      const wanted = one.dataset.count;
+      one.textContent = String(wanted ? phases.filter((phase) => phase === wanted).length : phases.length);
+    });
+  }
+
+  const later = (work, milliseconds) => {
+    let waiting = 0;
+    return (...what) => { clearTimeout(waiting); waiting = setTimeout(() => work(...what), milliseconds); };
+  };
+
+  function filter(form) {
+    const look = () => {
+      const given = new URLSearchParams(new FormData(form));
+      [...given].forEach(([key, value]) => { if (!value) given.delete(key); });
+      history.replaceState(null, "", `${form.getAttribute("action")}${given.size ? `?${given}` : ""}`);
+      refreshNow();
+    };
+    form.addEventListener("input", later(look, 200));
+    form.addEventListener("submit", (event) => { event.preventDefault(); look(); });
+  }
+
+  // The form and its YAML say the same: whichever is written in, the server makes the other, and the verdicts.
+  function create(form) {
+    let asked = 0;
+    const ask = later(async (from) => {
+      const mine = ++asked;
+      const body = new URLSearchParams(new FormData(form));
+      body.set("from", from);
+      try {
+        const answer = await fetch(form.getAttribute("action"), { method: "POST", body });
+        if (mine !== asked) return;
+        const read = new DOMParser().parseFromString(await answer.text(), "text/html");
+        for (const id of ["verdict", "command", "problem", ...(from === "form" ? ["yaml"] : ["fields"])]) {
+          const [old, fresh] = [document.getElementById(id), read.getElementById(id)];
+          if (!old || !fresh) continue;
+          if (id === "yaml") old.value = fresh.value;
+          else old.replaceWith(document.importNode(fresh, true));
+        }
+        form.dataset.checked = String(mine);
+        trouble("");
+      } catch {
+        trouble("This page's server does not answer; kubefoundry start starts it again.");
+      }
+    }, 250);
+    form.addEventListener("input", (event) => ask(event.target.id === "yaml" ? "yaml" : "form"));
+  }
+
+  function logs(place) {
+    const box = $("#follow");
+    let stream = null;
+    box.closest("label").hidden = false;
+    box.addEventListener("change", () => {
+      if (stream) { stream.close(); stream = null; }
+      if (!box.checked) return;
+      stream = new EventSource(place.dataset.follow);
+      stream.onopen = () => { place.textContent = ""; };
+      stream.addEventListener("line", (event) => {
+        const below = place.scrollTop + place.clientHeight >= place.scrollHeight - 8;
+        place.append(`${event.data}\n`);
+        while (place.childNodes.length > 5000) place.firstChild.remove();
+        if (below) place.scrollTop = place.scrollHeight;
+      });
+      stream.addEventListener("stale", () => { stream.close(); box.checked = false; });
+    });
+    place.scrollTop = place.scrollHeight;
+  }
+
+  function chat(form) {
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      const field = form.elements.namedItem("question");
+      const question = field.value.trim();
+      if (!question) return;
+      const told = $("#told");
+      const asked = document.createElement("p");
+      asked.className = "question";
+      asked.textContent = question;
+      const answer = document.createElement("div");
+      answer.className = "answer";
+      told.append(asked, answer);
+      field.value = "";
+      const button = $("button", form);
+      button.disabled = true;
+      try {
+        const came = await fetch(`${form.getAttribute("action")}?stream=1`, {
+          method: "POST", body: new URLSearchParams({ question }), headers: { "X-csrf": csrf() },
+        });
+        const reader = came.body.pipeThrough(new TextDecoderStream()).getReader();
+        for (let piece = await reader.read(); !piece.done; piece = await reader.read()) answer.append(piece.value);
+      } catch {
+        answer.append(" — the answer broke off.");
+      } finally {
+        button.disabled = false;
+        field.focus();
+      }
+    });
+  }
+
+  if ($("#live")) {
+    connect();
+    // A browser keeps six connections to a server: a page that nobody looks at needs none.
+    document.addEventListener("visibilitychange", () => (document.hidden ? close() : refreshNow()));
+    addEventListener("pageshow", (event) => { if (event.persisted) refreshNow(); });
+  }
+  if ($("#filter")) filter($("#filter"));
+  if ($("#create")) create($("#create"));
+  if ($("#log")) logs($("#log"));
+  if ($("#chat")) chat($("#chat"));
+})();

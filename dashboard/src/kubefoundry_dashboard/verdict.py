@@ -1,0 +1,61 @@
+"""Which provider a ModelDeployment gets, and what each of the others says: `kubefoundry explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kubefoundry_cli.cluster import Session
+from kubefoundry_cli.failure import of
+from kubefoundry_cli.model import valid
+from kubefoundry_cli.providers import installed
+from kubefoundry_cli.upstream import problems
+from kubefoundry_cli.what_if import Verdict, verdicts
+from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS, Object
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_selector.candidate import provider, request
+from kubefoundry_selector.explain import Explanation, explain
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """named: by the spec. refusals: of the provider that runs it. others: every other one."""
+
+    explanation: Explanation
+    named: str | None
+    refusals: Sequence[str]
+    others: Sequence[Verdict]
+
+    @property
+    def provider(self) -> str | None:
+        return self.named or self.explanation.decision.provider
+
+
+async def registered(session: Session) -> list[Object]:
+    """InferenceProviderConfigs. Raises Failure."""
+    try:
+        configs, _ = await session.client.list(PROVIDER_CONFIGS)
+    except (ApiError, Unreachable) as error:
+        raise of(error, "list InferenceProviderConfigs") from error
+    return configs
+
+
+async def judged(session: Session, obj: Object) -> Judgement:
+    """With the providers of this cluster. Raises Failure, also for a spec that is not valid."""
+    return judge(obj, await registered(session))
+
+
+def judge(obj: Object, configs: Sequence[Object]) -> Judgement:
+    """With these providers. Raises Failure for a spec that is not valid."""
+    obj = valid(obj)
+    known, packages = [provider(config) for config in configs], installed()
+    explanation = explain(request(obj), known)
+    named = (obj["spec"].get("provider") or {}).get("name")
+    chosen = named or explanation.decision.provider
+    package = packages.get(chosen or "")
+    return Judgement(
+        explanation,
+        named,
+        problems(package, obj, None) if package else (),
+        verdicts(obj, known, packages, chosen=chosen),
+    )
