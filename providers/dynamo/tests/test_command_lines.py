@@ -112,7 +112,7 @@ def test_trtllm_keys_of_the_engine_configuration_are_typed_and_one_json() -> Non
 def test_args_are_sorted_entries_of_their_own() -> None:
     line = argv("vllm", args={"b": "x y; $(rm) 'q'", "a": "", "d": "false", "c": "true"})
 
-    assert line[-5:] == ["--a", "--b", "x y; $(rm) 'q'", "--c", "--no-d"]
+    assert line[-5:] == ["--a", "--b", "x y; $$(rm) 'q'", "--c", "--no-d"]
 
 
 @pytest.mark.parametrize("args", [{"max-model-len": "16"}, {"max_model_len": "16"}])

@@ -73,7 +73,7 @@ def test_storage_version_where_known(versions: list[tuple[str, bool, bool]], cho
 
 def test_unknown_versions_are_named() -> None:
     assert probe(crd_with(("v1", True, True))) == UnsupportedSchema(
-        ("nvidia.com/v1alpha1", "nvidia.com/v1beta1")
+        ("nvidia.com/v1beta1", "nvidia.com/v1alpha1")
     )
 
 

@@ -43,7 +43,7 @@ def crd(**versions: dict[str, Any]) -> dict[str, Any]:
         }
         for name, version in versions.items()
     ]
-    return {"spec": {"versions": listed}}
+    return {"spec": {"group": "kaito.sh", "versions": listed}}
 
 
 def written(document: dict[str, Any]) -> Schema | UnsupportedSchema:
@@ -67,7 +67,7 @@ def written(document: dict[str, Any]) -> Schema | UnsupportedSchema:
         ),
         pytest.param(
             crd(v2={"storage": True}),
-            UnsupportedSchema(("version v1beta1", "version v1alpha1")),
+            UnsupportedSchema(("kaito.sh/v1beta1", "kaito.sh/v1alpha1")),
             id="no known version",
         ),
         pytest.param(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from kubefoundry_sdk.api.kinds import Object
     from kubefoundry_sdk.api.modeldeployment import ComponentScaling, GpuSpec, ModelDeploymentSpec
+    from kubefoundry_sdk.provider.command_line import Derived, argv, contradictions, literal
     from kubefoundry_sdk.provider.contract import (
         Capabilities,
         Deployment,
@@ -37,15 +38,33 @@ if TYPE_CHECKING:
         UnsupportedSchema,
         UpstreamKind,
     )
+    from kubefoundry_sdk.provider.health.pod_causes import LAST_WORDS
+    from kubefoundry_sdk.provider.pod_resources import (
+        aggregated_resources,
+        container_resources,
+        secret_env_from,
+    )
+    from kubefoundry_sdk.provider.refused_fields import refused_fields
     from kubefoundry_sdk.provider.run import run
+    from kubefoundry_sdk.provider.upstream_fields import Fields, by_fields, declared
+    from kubefoundry_sdk.provider.upstream_status import (
+        UpstreamCondition,
+        count,
+        mapping,
+        text,
+        upstream_conditions,
+    )
     from kubefoundry_sdk.runtime.options import flag
 
 __all__ = [
+    "LAST_WORDS",
     "Capabilities",
     "ComponentScaling",
     "Deployment",
+    "Derived",
     "Document",
     "Endpoint",
+    "Fields",
     "GpuSpec",
     "ModelDeploymentSpec",
     "Object",
@@ -60,12 +79,43 @@ __all__ = [
     "Schema",
     "SelectionRule",
     "UnsupportedSchema",
+    "UpstreamCondition",
     "UpstreamKind",
+    "aggregated_resources",
+    "argv",
+    "by_fields",
+    "container_resources",
+    "contradictions",
+    "count",
+    "declared",
     "flag",
+    "literal",
+    "mapping",
+    "refused_fields",
     "run",
+    "secret_env_from",
+    "text",
+    "upstream_conditions",
 ]
 
 _ELSEWHERE: Final = {
+    "Derived": "kubefoundry_sdk.provider.command_line",
+    "Fields": "kubefoundry_sdk.provider.upstream_fields",
+    "LAST_WORDS": "kubefoundry_sdk.provider.health.pod_causes",
+    "UpstreamCondition": "kubefoundry_sdk.provider.upstream_status",
+    "aggregated_resources": "kubefoundry_sdk.provider.pod_resources",
+    "argv": "kubefoundry_sdk.provider.command_line",
+    "by_fields": "kubefoundry_sdk.provider.upstream_fields",
+    "container_resources": "kubefoundry_sdk.provider.pod_resources",
+    "contradictions": "kubefoundry_sdk.provider.command_line",
+    "count": "kubefoundry_sdk.provider.upstream_status",
+    "declared": "kubefoundry_sdk.provider.upstream_fields",
+    "literal": "kubefoundry_sdk.provider.command_line",
+    "mapping": "kubefoundry_sdk.provider.upstream_status",
+    "refused_fields": "kubefoundry_sdk.provider.refused_fields",
+    "secret_env_from": "kubefoundry_sdk.provider.pod_resources",
+    "text": "kubefoundry_sdk.provider.upstream_status",
+    "upstream_conditions": "kubefoundry_sdk.provider.upstream_status",
     "ComponentScaling": "kubefoundry_sdk.api.modeldeployment",
     "GpuSpec": "kubefoundry_sdk.api.modeldeployment",
     "ModelDeploymentSpec": "kubefoundry_sdk.api.modeldeployment",

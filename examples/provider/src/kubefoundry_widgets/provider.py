@@ -11,6 +11,7 @@ from kubefoundry_sdk import (
     Capabilities,
     Deployment,
     Endpoint,
+    Fields,
     ModelDeploymentSpec,
     Object,
     Observation,
@@ -23,12 +24,26 @@ from kubefoundry_sdk import (
     SelectionRule,
     UnsupportedSchema,
     UpstreamKind,
+    by_fields,
+    refused_fields,
     run,
 )
 
 NAME: Final = "widgets"
 API_VERSION: Final = "example.com/v1"
-NEEDED: Final = ("model", "servedName", "image", "replicas", "gpus", "flags", "env")
+NEEDED: Final = tuple(
+    f"spec.{name}" for name in ("model", "servedName", "image", "replicas", "gpus", "flags", "env")
+)
+
+NO_PLACE: Final = (
+    "resources.cpu",
+    "resources.memory",
+    "podTemplate.metadata.labels",
+    "podTemplate.metadata.annotations",
+    "secrets.huggingFaceToken",
+    "nodeSelector",
+    "tolerations",
+)
 
 STATES: Final[Mapping[str, tuple[ObservedPhase, ReadyReason]]] = {
     "": ("Pending", "Progressing"),
@@ -40,29 +55,14 @@ STATES: Final[Mapping[str, tuple[ObservedPhase, ReadyReason]]] = {
 
 def probe(crd: Object) -> Schema | UnsupportedSchema:
     """What the installed CRD can hold."""
-    for item in crd["spec"]["versions"]:
-        if item["name"] == "v1" and item["served"]:
-            fields = item["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
-            missing = tuple(f"spec.{name}" for name in NEEDED if name not in fields)
-            return UnsupportedSchema(missing) if missing else Schema(API_VERSION)
-    return UnsupportedSchema((API_VERSION,))
+    return by_fields({"v1": Fields(NEEDED)}, crd)
 
 
 def problems(spec: ModelDeploymentSpec, images: Mapping[str, str]) -> Iterator[str]:
     """What a Widget has no place for must be refused: a field is never silently dropped."""
     if not (spec.image or images.get(spec.engine.type or "")):
         yield f"Widgets has no default image for {spec.engine.type}: set image"
-    for field, value in (
-        ("resources.cpu", spec.resources.cpu),
-        ("resources.memory", spec.resources.memory),
-        ("podTemplate.metadata.labels", spec.pod_template.metadata.labels),
-        ("podTemplate.metadata.annotations", spec.pod_template.metadata.annotations),
-        ("secrets.huggingFaceToken", spec.secrets.hugging_face_token),
-        ("nodeSelector", spec.node_selector),
-        ("tolerations", spec.tolerations),
-    ):
-        if value:
-            yield f"Widgets has no place for {field}: remove it"
+    yield from refused_fields(spec, dict.fromkeys(NO_PLACE, "Widgets has no place for {field}: remove it"))
 
 
 def render(deployment: Deployment, images: Mapping[str, str]) -> Rendered:

@@ -6,12 +6,10 @@ the spec of before. Pods that are on their way out count nowhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from kubefoundry_direct.names import MODEL_LABEL, PORT, service
-from kubefoundry_sdk.api.fields import MAX_INT32
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.contract import (
     Deployment,
@@ -21,6 +19,7 @@ from kubefoundry_sdk.provider.contract import (
     ReadyReason,
     Replicas,
 )
+from kubefoundry_sdk.provider.upstream_status import UpstreamCondition, count, mapping, upstream_conditions
 
 LATE: Final = "ProgressDeadlineExceeded"
 """Reason of Progressing=False."""
@@ -63,21 +62,21 @@ def observe(deployment: Deployment, live: Object) -> Observation:
 
 def read(live: Object, asked: int) -> Status:
     """asked: the replicas of a Deployment that says nothing of them."""
-    meta, spec, status = (_mapping(live.get(name)) for name in ("metadata", "spec", "status"))
-    conditions = _conditions(status.get("conditions"))
-    failure = conditions.get("ReplicaFailure", {})
-    progress = conditions.get("Progressing", {})
+    meta, spec, status = (mapping(live.get(name)) for name in ("metadata", "spec", "status"))
+    conditions = upstream_conditions(status)
+    failure = conditions.get("ReplicaFailure", UpstreamCondition())
+    progress = conditions.get("Progressing", UpstreamCondition())
     seen = status.get("observedGeneration")
-    desired = _count(spec.get("replicas"))
+    desired = count(spec.get("replicas"))
     return Status(
         desired=asked if desired is None else desired,
-        replicas=_count(status.get("replicas")) or 0,
-        updated=_count(status.get("updatedReplicas")) or 0,
-        ready=_count(status.get("readyReplicas")) or 0,
-        available=_count(status.get("availableReplicas")) or 0,
-        refused=_said(failure) if failure.get("status") == "True" else "",
-        late=_said(progress) if progress.get("reason") == LATE else "",
-        unseen=not isinstance(seen, int) or seen < (_count(meta.get("generation")) or 0),
+        replicas=count(status.get("replicas")) or 0,
+        updated=count(status.get("updatedReplicas")) or 0,
+        ready=count(status.get("readyReplicas")) or 0,
+        available=count(status.get("availableReplicas")) or 0,
+        refused=_said(failure) if failure.status == "True" else "",
+        late=_said(progress) if progress.reason == LATE else "",
+        unseen=not isinstance(seen, int) or seen < (count(meta.get("generation")) or 0),
     )
 
 
@@ -114,25 +113,5 @@ def _pods(count: int) -> str:
     return f"{count} pod" + ("" if count == 1 else "s")
 
 
-def _conditions(value: Any) -> dict[str, Mapping[str, Any]]:
-    """Those that can be read, by type."""
-    return {
-        item["type"]: item
-        for item in (value if isinstance(value, list) else ())
-        if isinstance(item, Mapping) and isinstance(item.get("type"), str)
-    }
-
-
-def _said(condition: Mapping[str, Any]) -> str:
-    message = condition.get("message")
-    return message if isinstance(message, str) and message else "no reason told"
-
-
-def _count(value: Any) -> int | None:
-    return (
-        value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_INT32 else None
-    )
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+def _said(condition: UpstreamCondition) -> str:
+    return condition.message or "no reason told"

@@ -50,4 +50,4 @@ class Overrides(BaseModel):
 
 def overrides_of(spec: ModelDeploymentSpec) -> Overrides:
     """Raises pydantic's ValidationError for wrong types, which the runtime reports first."""
-    return Overrides.model_validate((spec.provider and spec.provider.overrides) or {})
+    return spec.overrides_as(Overrides)

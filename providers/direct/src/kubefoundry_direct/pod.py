@@ -13,9 +13,9 @@ from kubefoundry_direct.names import CONTAINER, MODEL_LABEL, OPTIONS_ANNOTATION,
 from kubefoundry_direct.overrides import Overrides, overrides_of
 from kubefoundry_direct.probes import probes
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider import pod_resources
 from kubefoundry_sdk.provider.contract import Deployment
 from kubefoundry_sdk.provider.health.pod_causes import LAST_WORDS
+from kubefoundry_sdk.provider.pod_resources import aggregated_resources, secret_env_from
 
 CACHE: Final = "/cache"
 
@@ -98,9 +98,9 @@ def _container(
     command = overrides.command or (engine.command if spec.model.source == "huggingface" else ())
     if command:
         container["command"] = list(command)
-    if spec.secrets.hugging_face_token:
-        container["envFrom"] = [{"secretRef": {"name": spec.secrets.hugging_face_token}}]
-    if resources := pod_resources.resources(spec):
+    if secret := secret_env_from(spec):
+        container["envFrom"] = secret
+    if resources := aggregated_resources(spec):
         container["resources"] = resources
     if overrides.drain_seconds:
         # It is out of the Service by now: what it does in this time are the requests that it has.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from kubefoundry_dynamo.engines import sglang, trtllm, vllm
@@ -12,6 +12,7 @@ from kubefoundry_dynamo.overrides import ROUTER_MODE_ENV, Overrides, overrides_o
 from kubefoundry_dynamo.versions import Runtime
 from kubefoundry_sdk import ComponentScaling, Deployment, GpuSpec, ModelDeploymentSpec
 from kubefoundry_sdk.api.fields import Quantity
+from kubefoundry_sdk.provider.pod_resources import secret_env_from
 
 FRONTEND: Final = "Frontend"
 """Service key or component name that makes the Service `<name>-frontend` (sources §2.4)."""
@@ -46,8 +47,8 @@ class Component:
     command: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
     env: tuple[dict[str, Any], ...] = ()
-    requests: Mapping[str, str] = field(default_factory=dict)
-    limits: Mapping[str, str] = field(default_factory=dict)
+    memory: Quantity | None = None
+    cpu: Quantity | None = None
     gpu: GpuSpec | None = None
 
 
@@ -60,7 +61,7 @@ class Graph:
     backend: str
     components: tuple[Component, ...]
     runtime: Runtime
-    secret: str | None
+    secret: tuple[dict[str, dict[str, str]], ...]
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     node_selector: Mapping[str, str]
@@ -103,7 +104,7 @@ def graph(deployment: Deployment, image: str, runtime: Runtime) -> Graph:
         backend=engine,
         components=(_frontend(spec, overrides_of(spec), image, mode), *workers),
         runtime=runtime,
-        secret=spec.secrets.hugging_face_token or None,
+        secret=tuple(secret_env_from(spec)),
         labels=spec.pod_template.metadata.labels,
         annotations=spec.pod_template.metadata.annotations,
         node_selector=spec.node_selector,
@@ -121,8 +122,8 @@ def _frontend(spec: ModelDeploymentSpec, overrides: Overrides, image: str, mode:
         replicas=overrides.frontend.replicas,
         image=image,
         env=tuple(spec.env) if as_stated else (*spec.env, {"name": ROUTER_MODE_ENV, "value": mode}),
-        requests={"cpu": str(resources.cpu), "memory": str(resources.memory)},
-        limits={"memory": str(resources.memory)},
+        memory=str(resources.memory),
+        cpu=str(resources.cpu),
     )
 
 
@@ -143,11 +144,11 @@ def _worker(
         command=() if own_command else ("python3", "-m", f"dynamo.{engine}"),
         args=tuple(ARGUMENTS[engine](spec, worker)),
         env=tuple(spec.env),
-        requests=_stated(cpu=pool.cpu, memory=pool.memory),
-        limits=_stated(memory=pool.memory),
+        memory=_text(pool.memory),
+        cpu=_text(pool.cpu),
         gpu=pool.gpu if pool.gpu.count else None,
     )
 
 
-def _stated(**quantities: Quantity | None) -> dict[str, str]:
-    return {name: str(quantity) for name, quantity in quantities.items() if quantity is not None}
+def _text(quantity: Quantity | None) -> str | None:
+    return None if quantity is None else str(quantity)

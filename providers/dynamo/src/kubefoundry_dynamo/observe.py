@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from kubefoundry_dynamo.graph import FRONTEND, Pool, pools
 from kubefoundry_sdk import Deployment, Endpoint, Object, Observation, ObservedPhase, ReadyReason, Replicas
-from kubefoundry_sdk.api.fields import MAX_INT32
+from kubefoundry_sdk.provider.upstream_status import UpstreamCondition, count, mapping, upstream_conditions
 
 PORT: Final = 8000
 STATES: Final = frozenset({"", "initializing", "pending", "successful", "failed"})
@@ -56,15 +56,15 @@ def observe(deployment: Deployment, live: Object) -> Observation:
 
 def workloads(live: Object) -> list[str]:
     """Names of the Deployments of its components (sources §2.4), but for what the operator appends."""
-    name, spec = _mapping(live.get("metadata")).get("name"), _mapping(live.get("spec"))
+    name, spec = mapping(live.get("metadata")).get("name"), mapping(live.get("spec"))
     listed = spec.get("components")
     components = [item for item in listed if isinstance(item, Mapping)] if isinstance(listed, list) else []
-    named = [*_mapping(spec.get("services")), *(component.get("name") for component in components)]
+    named = [*mapping(spec.get("services")), *(component.get("name") for component in components)]
     return [f"{name}-{component.lower()}" for component in named if isinstance(component, str)]
 
 
 def _phase(live: Object, status: Status, workers: Sequence[Pool]) -> tuple[ObservedPhase, ReadyReason, str]:
-    if _mapping(live.get("metadata")).get("deletionTimestamp"):
+    if mapping(live.get("metadata")).get("deletionTimestamp"):
         return "Deploying", "Progressing", "the DynamoGraphDeployment is being deleted"
     if status.state not in STATES:
         return (
@@ -83,7 +83,7 @@ def _phase(live: Object, status: Status, workers: Sequence[Pool]) -> tuple[Obser
 
 
 def _serves(status: Status, workers: Sequence[Pool]) -> bool:
-    """Whether every component that is to run has a ready pod; one without a count is as good as the state."""
+    """Whether every component that is to run has a ready pod; one without a pods is as good as the state."""
     needed = [FRONTEND, *(pool.name for pool in workers if pool.replicas)]
     return all(
         status.counts[name].ready > 0 if name in status.counts else _successful(status) for name in needed
@@ -91,10 +91,10 @@ def _serves(status: Status, workers: Sequence[Pool]) -> bool:
 
 
 def _gone(status: Status, workers: Sequence[Pool]) -> bool:
-    """Whether no worker has a pod any more; one without a count is as good as the state."""
+    """Whether no worker has a pod any more; one without a pods is as good as the state."""
     return all(
-        count.replicas == count.ready == 0
-        if (count := status.counts.get(pool.name)) is not None
+        pods.replicas == pods.ready == 0
+        if (pods := status.counts.get(pool.name)) is not None
         else _successful(status)
         for pool in workers
     )
@@ -105,15 +105,15 @@ def _successful(status: Status) -> bool:
 
 
 def _replicas(status: Status, workers: Sequence[Pool], *, serving: bool) -> Replicas:
-    """Sums over the workers; of one that the operator does not count, a serving graph has what was asked for.
+    """Sums over the workers; of one that the operator does not pods, a serving graph has what was asked for.
 
     Requests reach a worker only where the whole graph serves: through the frontend, and by prefill and decode both.
     """
     ready = available = 0
     for pool in workers:
-        if (count := status.counts.get(pool.name)) is not None:
-            ready += count.ready
-            available += count.available if serving else 0
+        if (pods := status.counts.get(pool.name)) is not None:
+            ready += pods.ready
+            available += pods.available if serving else 0
         elif serving:
             ready += pool.replicas
             available += pool.replicas
@@ -135,49 +135,29 @@ def _with_freshness(status: Status, message: str) -> str:
 
 def _read(live: Object) -> Status:
     """Never raises, whatever a newer operator writes."""
-    status = _mapping(live.get("status"))
-    conditions = status.get("conditions")
-    ready: Mapping[str, Any] = {}
-    for item in conditions if isinstance(conditions, list) else ():
-        if isinstance(item, Mapping) and item.get("type") == "Ready":
-            ready = item
+    status = mapping(live.get("status"))
+    ready = upstream_conditions(status).get("Ready", UpstreamCondition())
     state = status.get("state", "")
     # no operator's: it is shown, so nothing of its size or depth
     state = state if isinstance(state, str) else f"of type {type(state).__name__}"
-    reason = _text(ready.get("reason"))
-    words = _text(ready.get("message")) or reason or (f"state {state}" if state else "nothing reported yet")
-    seen, generation = status.get("observedGeneration"), _mapping(live.get("metadata")).get("generation")
+    words = ready.message or ready.reason or (f"state {state}" if state else "nothing reported yet")
+    seen, generation = status.get("observedGeneration"), mapping(live.get("metadata")).get("generation")
     stale = isinstance(seen, int) and isinstance(generation, int) and seen < generation
-    failed = not stale and (state == "failed" or reason == ROLLOUT_FAILED)
+    failed = not stale and (state == "failed" or ready.reason == ROLLOUT_FAILED)
     return Status(state, words, _counts(status), fresh=not stale, failed=failed)
 
 
 def _counts(status: Mapping[str, Any]) -> dict[str, Count]:
     """`services` (v1alpha1, from 0.8) or `components` (v1beta1) by the name that was rendered."""
-    stated = _mapping(status.get("services")) or _mapping(status.get("components"))
+    stated = mapping(status.get("services")) or mapping(status.get("components"))
     return {name: _count(value) for name, value in stated.items() if isinstance(value, Mapping)}
 
 
 def _count(value: Mapping[str, Any]) -> Count:
-    available = _number(value.get("availableReplicas"))
-    ready = _number(value.get("readyReplicas"))
+    available = count(value.get("availableReplicas"))
+    ready = count(value.get("readyReplicas"))
     return Count(
-        replicas=_number(value.get("replicas")) or 0,
+        replicas=count(value.get("replicas")) or 0,
         ready=(available if ready is None else ready) or 0,
         available=(ready if available is None else available) or 0,
     )
-
-
-def _number(value: Any) -> int | None:
-    """A count of pods; what is no number, or one that no count can be, is none."""
-    return (
-        value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_INT32 else None
-    )
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

@@ -43,8 +43,7 @@ class Overrides(StrictModel):
 
 def overrides_of(spec: ModelDeploymentSpec) -> Overrides:
     """Raises pydantic's ValidationError for wrong types."""
-    stated = spec.provider.overrides if spec.provider else None
-    return Overrides.model_validate(stated or {})
+    return spec.overrides_as(Overrides)
 
 
 def router_mode(spec: ModelDeploymentSpec) -> str | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
 
 from kubefoundry_sdk import Object, Schema, UnsupportedSchema, UpstreamKind
+from kubefoundry_sdk.provider.upstream_fields import Fields, by_fields, served_version
 
 UPSTREAM: Final = UpstreamKind("nvidia.com", "dynamographdeployments", "DynamoGraphDeployment")
 
@@ -53,39 +55,7 @@ OPTIONAL: Final[Mapping[str, Mapping[str, str]]] = {
 
 def probe(crd: Object) -> Schema | UnsupportedSchema:
     """The storage version where it is known here: another served one may lose data (contract §4.8)."""
-    served = {version["name"]: version for version in crd["spec"]["versions"] if version.get("served")}
-    stored = [name for name, version in served.items() if version.get("storage") and name in KNOWN]
-    chosen = next(iter([*stored, *(name for name in KNOWN if name in served)]), None)
-    if chosen is None:
-        return UnsupportedSchema(tuple(f"{UPSTREAM.group}/{name}" for name in reversed(KNOWN)))
-    schema = served[chosen].get("schema", {}).get("openAPIV3Schema", {})
-    missing = tuple(path for path in REQUIRED[chosen] if not _has(schema, path))
-    if missing:
-        return UnsupportedSchema(missing)
-    features = {name for name, path in OPTIONAL[chosen].items() if _has(schema, path)}
-    if "v1beta1" in served:
-        features.add("v1beta1")
-    return Schema(f"{UPSTREAM.group}/{chosen}", frozenset(features))
-
-
-def _has(schema: Mapping[str, Any], path: str) -> bool:
-    """Whether the schema declares `path`; `{}` stands for any key of a map, `[]` for any item of a list."""
-    for step in _steps(path):
-        found = (
-            schema.get(step)
-            if step in ("additionalProperties", "items")
-            else schema.get("properties", {}).get(step)
-        )
-        if not isinstance(found, Mapping):
-            return False
-        schema = found
-    return True
-
-
-def _steps(path: str) -> Iterator[str]:
-    for part in path.split("."):
-        yield part.rstrip("{}[]")
-        if part.endswith("{}"):
-            yield "additionalProperties"
-        elif part.endswith("[]"):
-            yield "items"
+    found = by_fields({name: Fields(REQUIRED[name], OPTIONAL[name]) for name in KNOWN}, crd)
+    if isinstance(found, Schema) and served_version(crd, {"v1beta1": None}) is not None:
+        return replace(found, features=found.features | {"v1beta1"})
+    return found

@@ -7,6 +7,7 @@ from typing import Any, Final
 from kubefoundry_dynamo.graph import Component, Graph
 from kubefoundry_sdk import Object, Schema
 from kubefoundry_sdk.provider.health.pod_causes import LAST_WORDS
+from kubefoundry_sdk.provider.pod_resources import container_resources
 
 NVIDIA_GPU: Final = "nvidia.com/gpu"
 """The resource that the CRD's `gpu` means where nothing else is said."""
@@ -34,11 +35,12 @@ def _service(graph: Graph, component: Component, schema: Schema) -> Object:
     if not graph.runtime.from_tag and "runtimeVersionOverride" in schema.features:
         service["runtimeVersionOverride"] = str(graph.runtime.version)
     metadata = _nonempty(labels=dict(graph.labels), annotations=dict(graph.annotations))
-    limits = {**component.limits, **_gpu_limits(component, schema)}
+    resources = container_resources(None, component.memory, component.cpu)
+    limits = {**resources.get("limits", {}), **_gpu_limits(component, schema)}
     return service | _nonempty(
-        envFromSecret=graph.secret,
+        envFromSecret=graph.secret and graph.secret[0]["secretRef"]["name"],
         envs=list(component.env),
-        resources=_nonempty(requests=dict(component.requests), limits=limits),
+        resources=_nonempty(requests=resources.get("requests"), limits=limits),
         extraPodMetadata=metadata,
     )
 

@@ -7,6 +7,7 @@ from typing import Any
 from kubefoundry_dynamo.graph import Component, Graph
 from kubefoundry_sdk import Object, Schema
 from kubefoundry_sdk.provider.health.pod_causes import LAST_WORDS
+from kubefoundry_sdk.provider.pod_resources import container_resources
 
 
 def spec_of(graph: Graph, schema: Schema) -> Object:
@@ -32,16 +33,13 @@ def _component(graph: Graph, component: Component, schema: Schema) -> Object:
 
 
 def _main_container(graph: Graph, component: Component) -> Object:
-    limits = dict(component.limits)
-    if component.gpu is not None:
-        limits[component.gpu.type] = str(component.gpu.count)
-    secret = [{"secretRef": {"name": graph.secret}}] if graph.secret else []
+    resources = container_resources(component.gpu, component.memory, component.cpu)
     return {"name": "main", "image": component.image, **LAST_WORDS} | _nonempty(
         command=list(component.command),
         args=list(component.args),
         env=list(component.env),
-        envFrom=secret,
-        resources=_nonempty(requests=dict(component.requests), limits=limits),
+        envFrom=list(graph.secret),
+        resources=resources,
     )
 
 

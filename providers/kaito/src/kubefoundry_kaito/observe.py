@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kubefoundry_kaito.conditions import Reported, by_type
 from kubefoundry_sdk import Deployment, Endpoint, Object, Observation, ObservedPhase, ReadyReason, Replicas
+from kubefoundry_sdk.provider.upstream_status import UpstreamCondition, mapping, upstream_conditions
 
 SERVICE_PORT: Final = 80
 
@@ -45,9 +45,8 @@ def observe(deployment: Deployment, workspace: Object) -> Observation:
 
     A template edit is never rolled out by KAITO and never reported, so `update_failed` is never set.
     """
-    status = workspace.get("status")
-    status = status if isinstance(status, Mapping) else {}
-    conditions = by_type(status)
+    status = mapping(workspace.get("status"))
+    conditions = upstream_conditions(status)
     state = _state(status)
     inference = conditions.get("InferenceReady")
     if _deleting(workspace):
@@ -74,11 +73,10 @@ def _state(status: Mapping[str, Any]) -> str | None:
 
 
 def _deleting(workspace: Object) -> bool:
-    metadata = workspace.get("metadata")
-    return isinstance(metadata, Mapping) and bool(metadata.get("deletionTimestamp"))
+    return bool(mapping(workspace.get("metadata")).get("deletionTimestamp"))
 
 
-def _while_running(inference: Reported, conditions: Mapping[str, Reported]) -> str:
+def _while_running(inference: UpstreamCondition, conditions: Mapping[str, UpstreamCondition]) -> str:
     """The workload's own words, and what is amiss beside it."""
     amiss = {
         (condition.reason, condition.message): condition.words()
@@ -88,7 +86,7 @@ def _while_running(inference: Reported, conditions: Mapping[str, Reported]) -> s
     return "; ".join([inference.message or inference.words(), *amiss.values()])
 
 
-def _waiting_for(conditions: Mapping[str, Reported], state: str | None) -> str:
+def _waiting_for(conditions: Mapping[str, UpstreamCondition], state: str | None) -> str:
     open_ = [
         condition for name in STAGES if (condition := conditions.get(name)) and condition.status != "True"
     ]

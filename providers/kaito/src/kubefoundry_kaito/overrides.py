@@ -30,5 +30,4 @@ class Overrides(ApiModel):
 
 
 def overrides_of(spec: ModelDeploymentSpec) -> Overrides:
-    """The typed overrides. Raises pydantic's ValidationError for wrong types, which the runtime reports first."""
-    return Overrides.model_validate((spec.provider.overrides if spec.provider else None) or {})
+    return spec.overrides_as(Overrides)

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from dataclasses import replace
+from typing import Final
 
 from kubefoundry_sdk import Object, Schema, UnsupportedSchema, UpstreamKind
+from kubefoundry_sdk.provider.upstream_fields import (
+    Fields,
+    by_fields,
+    declared,
+    served_version,
+    version_schema,
+)
 
 WORKSPACES: Final = UpstreamKind(group="kaito.sh", plural="workspaces", kind="Workspace")
 
@@ -33,12 +40,16 @@ INSTANCE_TYPE_DEFAULT: Final = "resource.instanceType default"
 """The CRD fills in a GPU instance type (v1beta1 up to 0.7, every v1alpha1); existing nodes are taken by name."""
 
 
-LOST: Final = (
-    (ENGINE_CONFIG, "vllm without image"),
-    (ACCESS_SECRET, "secrets.huggingFaceToken without image"),
-    (ANY_MODEL, "models without a built-in preset where image is left out"),
+FIELDS: Final = Fields(
+    needed=REQUIRED,
+    optional={path: path for path in (ENGINE_CONFIG, ACCESS_SECRET, ANY_MODEL)},
+    lost={
+        ENGINE_CONFIG: "vllm without image",
+        ACCESS_SECRET: "secrets.huggingFaceToken without image",
+        ANY_MODEL: "models without a built-in preset where image is left out",
+    },
 )
-"""What a ModelDeployment cannot ask for while the CRD lacks that feature (`supports`)."""
+"""lost: what a ModelDeployment cannot ask for while the CRD lacks that feature (`supports`)."""
 
 BY_NAME: Final = "existing nodes by nodeSelector"
 """Lost while the CRD fills in an instance type: existing nodes are then taken by name."""
@@ -46,29 +57,10 @@ BY_NAME: Final = "existing nodes by nodeSelector"
 
 def probe(crd: Object) -> Schema | UnsupportedSchema:
     """How to write Workspaces with this CRD: the storage version where it is known (contract §4.8)."""
-    version = _version(crd)
-    if version is None:
-        return UnsupportedSchema(tuple(f"version {name}" for name in KNOWN_VERSIONS))
-    root = version["schema"]["openAPIV3Schema"]
-    missing = tuple(path for path in REQUIRED if _field(root, path) is None)
-    if missing:
-        return UnsupportedSchema(missing)
-    features = {path for path in (ENGINE_CONFIG, ACCESS_SECRET, ANY_MODEL) if _field(root, path) is not None}
-    lost = [words for feature, words in LOST if feature not in features]
-    if "default" in (_field(root, "resource.instanceType") or {}):
-        features.add(INSTANCE_TYPE_DEFAULT)
-        lost.append(BY_NAME)
-    return Schema(f"{WORKSPACES.group}/{version['name']}", frozenset(features), tuple(lost))
-
-
-def _version(crd: Object) -> Mapping[str, Any] | None:
-    served = {item["name"]: item for item in crd["spec"]["versions"] if item.get("served")}
-    known = [served[name] for name in KNOWN_VERSIONS if name in served]
-    return next((item for item in known if item.get("storage")), known[0] if known else None)
-
-
-def _field(root: Mapping[str, Any], path: str) -> Mapping[str, Any] | None:
-    found: Mapping[str, Any] | None = root
-    for name in path.split("."):
-        found = (found or {}).get("properties", {}).get(name)
+    found = by_fields(dict.fromkeys(KNOWN_VERSIONS, FIELDS), crd)
+    version = served_version(crd, dict.fromkeys(KNOWN_VERSIONS))
+    if isinstance(found, UnsupportedSchema) or version is None:
+        return found
+    if "default" in (declared(version_schema(version), "resource.instanceType") or {}):
+        return replace(found, features=found.features | {INSTANCE_TYPE_DEFAULT}, lost=(*found.lost, BY_NAME))
     return found

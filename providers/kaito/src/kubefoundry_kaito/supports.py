@@ -14,6 +14,7 @@ from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider import pod_labels
 from kubefoundry_sdk.provider.command_line import contradictions, is_switch
 from kubefoundry_sdk.provider.contract import Deployment, Schema
+from kubefoundry_sdk.provider.refused_fields import refused_fields
 
 LONGEST_NAME: Final = 52
 """The StatefulSet's revision is a label of its pods, `<name>-<10 characters>`, and must fit 63 (KAITO 0.12, seen:
@@ -23,6 +24,16 @@ OWN_LABELS: Final = ("kaito.sh/",)
 """What KAITO's Service finds the pod by."""
 
 NVIDIA_GPU: Final = "nvidia.com/gpu"
+
+OF_PODS: Final = (
+    "resources.memory",
+    "resources.cpu",
+    "env",
+    "podTemplate.metadata.labels",
+    "podTemplate.metadata.annotations",
+    "tolerations",
+)
+"""Fields of pods, which a preset makes by itself."""
 
 
 def supports(deployment: Deployment, schema: Schema | None, settings: Settings) -> list[str]:
@@ -75,16 +86,9 @@ def _preset(spec: ModelDeploymentSpec) -> Iterator[str]:
             f"KAITO presets run on {NVIDIA_GPU} only, not {spec.resources.gpu.type}: "
             "remove resources.gpu.type, or set image"
         )
-    for field, value in (
-        ("resources.memory", spec.resources.memory),
-        ("resources.cpu", spec.resources.cpu),
-        ("env", spec.env),
-        ("podTemplate.metadata.labels", spec.pod_template.metadata.labels),
-        ("podTemplate.metadata.annotations", spec.pod_template.metadata.annotations),
-        ("tolerations", spec.tolerations),
-    ):
-        if value not in (None, [], {}):
-            yield f"KAITO presets have no place for {field}: remove it, or set image"
+    yield from refused_fields(
+        spec, dict.fromkeys(OF_PODS, "KAITO presets have no place for {field}: remove it, or set image")
+    )
     yield from contradictions(vllm.derived(spec), spec.engine.args)
     for flag, value in sorted(spec.engine.args.items()):
         if is_switch(value):

@@ -8,9 +8,9 @@ from kubefoundry_kaito import llamacpp, vllm
 from kubefoundry_kaito.overrides import overrides_of
 from kubefoundry_sdk.api import engine_args
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider import pod_resources
 from kubefoundry_sdk.provider.command_line import argv
 from kubefoundry_sdk.provider.health.pod_causes import LAST_WORDS
+from kubefoundry_sdk.provider.pod_resources import aggregated_resources, secret_env_from
 
 CONTAINER: Final = "model"
 
@@ -56,13 +56,13 @@ def _container(spec: ModelDeploymentSpec, image: str) -> dict[str, Any]:
         "ports": [{"containerPort": vllm.PORT}],
         "readinessProbe": _readiness(spec),
     }
-    resources = pod_resources.resources(spec)
+    resources = aggregated_resources(spec)
     if resources:
         container["resources"] = resources
     if spec.env:
         container["env"] = [dict(variable) for variable in spec.env]
-    if spec.secrets.hugging_face_token:
-        container["envFrom"] = [{"secretRef": {"name": spec.secrets.hugging_face_token}}]
+    if secret := secret_env_from(spec):
+        container["envFrom"] = secret
     if _needs_shared_memory(spec):
         container["volumeMounts"] = [{"name": SHARED_MEMORY, "mountPath": "/dev/shm"}]
     return container

@@ -14,10 +14,11 @@ from typing import Any, Final
 
 from kubefoundry_kuberay.overrides import Head
 from kubefoundry_kuberay.roles import Role, roles
-from kubefoundry_sdk import ModelDeploymentSpec
+from kubefoundry_sdk import GpuSpec, ModelDeploymentSpec
 from kubefoundry_sdk.api import quantity
 from kubefoundry_sdk.api.names import PREFIX
 from kubefoundry_sdk.provider.health.pod_causes import LAST_WORDS
+from kubefoundry_sdk.provider.pod_resources import Resources, container_resources, secret_env_from
 
 MAX_WORKERS: Final = 1000
 """Most workers of a group: constant, because KubeRay does not pass a change of it on either."""
@@ -88,23 +89,16 @@ def _worker_start_params(role: Role) -> dict[str, str]:
     return params
 
 
-def _worker_resources(role: Role) -> dict[str, Any]:
-    """Memory is request and limit, CPU a request, GPUs a limit (contract §2)."""
-    requests: dict[str, Any] = {}
-    limits: dict[str, Any] = {role.gpu_type: str(role.gpus)}
-    if role.cpu is not None:
-        requests["cpu"] = role.cpu
-    if role.memory is not None:
-        requests["memory"] = limits["memory"] = role.memory
-    return {"requests": requests, "limits": limits} if requests else {"limits": limits}
+def _worker_resources(role: Role) -> Resources:
+    return container_resources(GpuSpec(count=role.gpus, type=role.gpu_type), role.memory, role.cpu)
 
 
 def _pod_template(spec: ModelDeploymentSpec, container: dict[str, Any]) -> dict[str, Any]:
     """Head and workers alike: the head builds the application, the workers run it."""
     if spec.env:
         container["env"] = spec.env
-    if spec.secrets.hugging_face_token:
-        container["envFrom"] = [{"secretRef": {"name": spec.secrets.hugging_face_token}}]
+    if secret := secret_env_from(spec):
+        container["envFrom"] = secret
     pod: dict[str, Any] = {"containers": [{**container, **LAST_WORDS}]}
     annotations = dict(spec.pod_template.metadata.annotations)
     if spec.node_selector:

@@ -34,4 +34,4 @@ class Overrides(_Strict):
 
 def overrides_of(spec: ModelDeploymentSpec) -> Overrides:
     """Raises pydantic's ValidationError for wrong types."""
-    return Overrides.model_validate((spec.provider and spec.provider.overrides) or {})
+    return spec.overrides_as(Overrides)

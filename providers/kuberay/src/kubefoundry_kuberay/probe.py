@@ -6,11 +6,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from kubefoundry_sdk import Object, Schema, UnsupportedSchema
-
-API_VERSION: Final = "ray.io/v1"
+from kubefoundry_sdk.provider.upstream_fields import Fields, by_fields
 
 SUSPEND: Final = "suspend"
 """Feature: `spec.suspend`, from KubeRay 1.7 on."""
@@ -33,23 +32,9 @@ NEEDED: Final = (
 """Fields that every render writes; list items are passed over."""
 
 
+FIELDS: Final = Fields(NEEDED, optional={SUSPEND: "spec.suspend"}, lost={SUSPEND: TO_ZERO})
+
+
 def probe(crd: Object) -> Schema | UnsupportedSchema:
     """The schema of the served version `v1`, or what it lacks."""
-    for version in crd["spec"]["versions"]:
-        if version["name"] == "v1" and version.get("served"):
-            schema = version.get("schema", {}).get("openAPIV3Schema", {})
-            missing = tuple(path for path in NEEDED if not _has(schema, path))
-            if missing:
-                return UnsupportedSchema(missing)
-            if _has(schema, "spec.suspend"):
-                return Schema(API_VERSION, frozenset({SUSPEND}))
-            return Schema(API_VERSION, lost=(TO_ZERO,))
-    return UnsupportedSchema((API_VERSION,))
-
-
-def _has(schema: dict[str, Any], path: str) -> bool:
-    for step in path.split("."):
-        schema = schema.get("items", schema).get("properties", {}).get(step)
-        if schema is None:
-            return False
-    return True
+    return by_fields({"v1": FIELDS}, crd)

@@ -10,8 +10,14 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from kubefoundry_sdk import Object
-from kubefoundry_sdk.api.fields import MAX_INT32
 from kubefoundry_sdk.api.names import provider_manager
+from kubefoundry_sdk.provider.upstream_status import (
+    UpstreamCondition,
+    count,
+    mapping,
+    text,
+    upstream_conditions,
+)
 
 MANAGER: Final = provider_manager("kuberay")
 
@@ -51,15 +57,6 @@ KNOWN_READY: Final = frozenset(
 """Reasons of condition Ready."""
 
 
-class Condition(NamedTuple):
-    """since: when its status became what it is, as Kubernetes writes times."""
-
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-    since: str = ""
-
-
 class Application(NamedTuple):
     """A Serve application. words: its own message, then those of its deployments. deployments: their statuses."""
 
@@ -87,34 +84,34 @@ class Status:
     active: tuple[Application, ...]
     pending: tuple[Application, ...]
     upgrading: bool
-    head: Condition
+    head: UpstreamCondition
     written: str
-    conditions: Mapping[str, Condition]
+    conditions: Mapping[str, UpstreamCondition]
 
-    def condition(self, type_: str) -> Condition:
-        return self.conditions.get(type_, Condition())
+    def condition(self, type_: str) -> UpstreamCondition:
+        return self.conditions.get(type_, UpstreamCondition())
 
 
 def read(live: Object) -> Status:
-    meta = _mapping(live.get("metadata"))
-    status = _mapping(live.get("status"))
-    active = _mapping(status.get("activeServiceStatus"))
-    pending = _mapping(status.get("pendingServiceStatus"))
-    cluster = _mapping(active.get("rayClusterStatus"))
-    workers = _count(cluster.get("readyWorkerReplicas"))
+    meta = mapping(live.get("metadata"))
+    status = mapping(live.get("status"))
+    active = mapping(status.get("activeServiceStatus"))
+    pending = mapping(status.get("pendingServiceStatus"))
+    cluster = mapping(active.get("rayClusterStatus"))
+    workers = count(cluster.get("readyWorkerReplicas"))
     return Status(
         deleting="deletionTimestamp" in meta,
         empty=not status,
         unseen=status.get("observedGeneration") != meta.get("generation"),
-        service=_text(status.get("serviceStatus")),
-        endpoints=_count(status.get("numServeEndpoints")) or 0,
-        workers=_count(cluster.get("availableWorkerReplicas")) if workers is None else workers,
+        service=text(status.get("serviceStatus")),
+        endpoints=count(status.get("numServeEndpoints")) or 0,
+        workers=count(cluster.get("availableWorkerReplicas")) if workers is None else workers,
         active=_applications(active),
         pending=_applications(pending),
-        upgrading=bool(_text(pending.get("rayClusterName"))),
-        head=_conditions(cluster.get("conditions")).get("HeadPodReady", Condition()),
+        upgrading=bool(text(pending.get("rayClusterName"))),
+        head=upstream_conditions(cluster).get("HeadPodReady", UpstreamCondition()),
         written=_written(meta.get("managedFields")),
-        conditions=_conditions(status.get("conditions")),
+        conditions=upstream_conditions(status),
     )
 
 
@@ -124,16 +121,16 @@ def must_recreate(live: Object) -> bool:
 
 def clusters(live: Object) -> list[str]:
     """Names of the RayClusters that serve, or are to serve, the RayService."""
-    status = _mapping(live.get("status"))
+    status = mapping(live.get("status"))
     named = [
-        _text(_mapping(status.get(f"{which}ServiceStatus")).get("rayClusterName"))
+        text(mapping(status.get(f"{which}ServiceStatus")).get("rayClusterName"))
         for which in ("active", "pending")
     ]
     return [name for name in dict.fromkeys(named) if name]
 
 
 def _applications(cluster: Mapping[str, Any]) -> tuple[Application, ...]:
-    stated = _mapping(cluster.get("applicationStatuses"))
+    stated = mapping(cluster.get("applicationStatuses"))
     return tuple(
         _application(str(name), value) for name, value in stated.items() if isinstance(value, Mapping)
     )
@@ -142,50 +139,23 @@ def _applications(cluster: Mapping[str, Any]) -> tuple[Application, ...]:
 def _application(name: str, value: Mapping[str, Any]) -> Application:
     """Serve's own message of a failed application only names its deployments: theirs say why."""
     deployments = {
-        str(deployment): _mapping(told)
-        for deployment, told in _mapping(value.get("serveDeploymentStatuses")).items()
+        str(deployment): mapping(told)
+        for deployment, told in mapping(value.get("serveDeploymentStatuses")).items()
     }
-    said = [_text(value.get("message")), *(_text(told.get("message")) for told in deployments.values())]
+    said = [text(value.get("message")), *(text(told.get("message")) for told in deployments.values())]
     return Application(
         name,
-        _text(value.get("status")),
+        text(value.get("status")),
         "; ".join(dict.fromkeys(text for text in said if text)).replace(".; ", ". "),
-        {deployment: _text(told.get("status")) for deployment, told in deployments.items()},
+        {deployment: text(told.get("status")) for deployment, told in deployments.items()},
     )
-
-
-def _conditions(stated: Any) -> dict[str, Condition]:
-    found = {}
-    for item in stated if isinstance(stated, list) else ():
-        if isinstance(item, Mapping):
-            found[_text(item.get("type"))] = Condition(
-                _text(item.get("status")),
-                _text(item.get("reason")),
-                _text(item.get("message")),
-                _text(item.get("lastTransitionTime")),
-            )
-    return found
 
 
 def _written(managed: Any) -> str:
     """When something of ours was applied last; empty where that is not told."""
     times = [
-        _text(entry.get("time"))
+        text(entry.get("time"))
         for entry in (managed if isinstance(managed, list) else ())
         if isinstance(entry, Mapping) and entry.get("manager") == MANAGER
     ]
     return max(times, default="")
-
-
-def _count(value: Any) -> int | None:
-    return (
-        value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_INT32 else None
-    )
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

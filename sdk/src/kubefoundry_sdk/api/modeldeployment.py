@@ -6,9 +6,9 @@ Reading ignores unknown fields, because the API server prunes or keeps them by t
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
 from kubefoundry_sdk.api import engine_args, formats
 from kubefoundry_sdk.api.fields import ALWAYS_THERE, MAX_INT32, Count, ItemsLike
@@ -20,6 +20,8 @@ Engine = Literal["vllm", "sglang", "trtllm", "llamacpp"]
 ServingMode = Literal["aggregated", "disaggregated"]
 Source = Literal["huggingface", "custom"]
 Phase = Literal["Pending", "Deploying", "Running", "Failed", "Terminating"]
+
+Form = TypeVar("Form", bound=BaseModel)
 
 LabelValue = Annotated[str, Field(max_length=63, pattern=formats.LABEL_VALUE)]
 
@@ -218,6 +220,13 @@ class ModelDeploymentSpec(ApiModel):
         Field(max_length=64, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
     ] = Field(default_factory=list)
     """Node taints that the engine's pods tolerate."""
+
+    def overrides_as(self, form: type[Form]) -> Form:
+        """`provider.overrides` in the provider's typed form, its defaults where the spec states none.
+
+        Raises pydantic's ValidationError for wrong types, which the runtime reports before it calls a provider.
+        """
+        return form.model_validate((self.provider and self.provider.overrides) or {})
 
     @property
     def gpu_count(self) -> int:

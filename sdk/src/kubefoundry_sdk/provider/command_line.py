@@ -1,7 +1,11 @@
-"""An engine's command line: options derived from fields of the spec, and `engine.args` beside them."""
+"""An engine's command line: options derived from fields of the spec, and `engine.args` beside them.
+
+Every entry is literal. No shell reads it, and what the kubelet would replace is escaped (`literal`).
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -20,16 +24,26 @@ class Derived:
 
 
 def argv(derived: Iterable[Derived], args: Mapping[str, str]) -> list[str]:
-    """One command line of both, as separate entries; what `args` repeats is in it once (contract §2).
+    """`args` of a container from both, as separate entries; what `args` repeats is in it once (contract §2).
 
-    args: as `engine_args.told` leaves them.
+    args: `spec.engine.args`, for an engine without `--no-` flags as `engine_args.told` leaves them.
     """
     derived = list(derived)
     taken = {option.flag for option in derived}
-    return [
+    entries = [
         *(entry for option in derived for entry in _derived(option)),
         *(entry for flag in sorted(args) if _name(flag) not in taken for entry in _stated(flag, args[flag])),
     ]
+    return [literal(entry) for entry in entries]
+
+
+def literal(entry: str) -> str:
+    """An entry of a container's `command` or `args` that arrives as it is.
+
+    The kubelet replaces `$(NAME)` and makes `$$` a `$` (Kubernetes, third_party/forked/golang/expansion): a dollar
+    before a dollar or an opening parenthesis is doubled. Text that reaches no `command` or `args` needs none of it.
+    """
+    return re.sub(r"\$(?=[$(])", "$$", entry)
 
 
 def contradictions(derived: Iterable[Derived], args: Mapping[str, str]) -> list[str]:

@@ -1,18 +1,39 @@
-"""Resources of the container that serves an aggregated model (contract §2)."""
+"""Resources and Secrets of the container that serves a model (contract §2)."""
 
 from __future__ import annotations
 
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.api.fields import Quantity
+from kubefoundry_sdk.api.modeldeployment import GpuSpec, ModelDeploymentSpec
+
+Resources = dict[str, dict[str, Quantity]]
 
 
-def resources(spec: ModelDeploymentSpec) -> dict[str, dict[str, str]]:
-    """memory is request and limit, cpu a request, GPUs a limit; without what the spec does not state."""
-    requests: dict[str, str] = {}
-    limits: dict[str, str] = {}
-    if spec.resources.memory is not None:
-        requests["memory"] = limits["memory"] = str(spec.resources.memory)
-    if spec.resources.cpu is not None:
-        requests["cpu"] = str(spec.resources.cpu)
-    if spec.resources.gpu and spec.gpu_count:
-        limits[spec.resources.gpu.type] = str(spec.gpu_count)
+def container_resources(
+    gpu: GpuSpec | None = None, memory: Quantity | None = None, cpu: Quantity | None = None
+) -> Resources:
+    """`resources` of a container: memory is request and limit, cpu a request, GPUs a limit; without what is None."""
+    requests: dict[str, Quantity] = {}
+    limits: dict[str, Quantity] = {}
+    if memory is not None:
+        requests["memory"] = limits["memory"] = memory
+    if cpu is not None:
+        requests["cpu"] = cpu
+    if gpu and gpu.count:
+        limits[gpu.type] = str(gpu.count)
     return {name: values for name, values in (("requests", requests), ("limits", limits)) if values}
+
+
+def aggregated_resources(spec: ModelDeploymentSpec) -> Resources:
+    """Those of an aggregated model; empty where the spec states none."""
+    stated = spec.resources
+    return container_resources(stated.gpu, _text(stated.memory), _text(stated.cpu))
+
+
+def secret_env_from(spec: ModelDeploymentSpec) -> list[dict[str, dict[str, str]]]:
+    """`envFrom` of a container: the Secret of `secrets.huggingFaceToken` by its name; empty where none is stated."""
+    name = spec.secrets.hugging_face_token
+    return [{"secretRef": {"name": name}}] if name else []
+
+
+def _text(quantity: Quantity | None) -> str | None:
+    return None if quantity is None else str(quantity)

@@ -9,6 +9,7 @@ from typing import Literal
 from kubefoundry_dynamo.versions import Version
 from kubefoundry_sdk import ModelDeploymentSpec
 from kubefoundry_sdk.api import engine_args
+from kubefoundry_sdk.provider.command_line import Derived, argv
 
 Role = Literal["worker", "prefill", "decode"]
 
@@ -45,24 +46,14 @@ def tensor_parallelism(spec: ModelDeploymentSpec, worker: Worker, flag: str) -> 
 
 
 def command_line(derived: Flags, args: Mapping[str, str]) -> list[str]:
-    """argv of the derived flags and then, sorted, of `engine.args`; an arg takes the place of the same flag.
-
-    Of an arg `""` and `"true"` give the bare flag, `"false"` gives `--no-FLAG`, anything else `--FLAG value`
-    (contract §2).
-    """
+    """The derived flags and then, sorted, `engine.args`; an arg takes the place of the same flag."""
     repeated = {_canonical(name) for name in args}
-    argv: list[str] = []
-    for name, value in derived.items():
-        if name not in repeated:
-            argv += [f"--{name}"] if value is None else [f"--{name}", value]
-    for name, text in sorted(args.items()):
-        if text in ("", "true"):
-            argv.append(f"--{name}")
-        elif text == "false":
-            argv.append(f"--no-{name}")
-        else:
-            argv += [f"--{name}", text]
-    return argv
+    kept = [
+        Derived(name, "true" if value is None else value, "", switch=value is None)
+        for name, value in derived.items()
+        if name not in repeated
+    ]
+    return argv(kept, args)
 
 
 def states_any(args: Mapping[str, str], names: Iterable[str]) -> bool:

@@ -1,0 +1,56 @@
+"""A status is read without trust in its form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubefoundry_sdk import UpstreamCondition, count, mapping, text, upstream_conditions
+
+ANYTHING: Any = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["conditions", "type", "status", "reason"]), inner, max_size=4)
+    ),
+    max_leaves=15,
+)
+
+
+@given(ANYTHING)
+def test_nothing_crashes_it(status: Any) -> None:
+    for name, found in upstream_conditions(status).items():
+        assert found.type == name
+        assert all(isinstance(part, str) for part in found)
+
+
+def test_a_condition_is_read_by_type() -> None:
+    ready = {
+        "type": "Ready",
+        "status": "False",
+        "reason": "Pulling",
+        "message": "50 %",
+        "lastTransitionTime": "t",
+    }
+
+    found = upstream_conditions({"conditions": [ready, {"type": 3}, "x", {"type": "Odd", "status": True}]})
+
+    assert found == {
+        "Ready": UpstreamCondition("Ready", "False", "Pulling", "50 %", "t"),
+        "Odd": UpstreamCondition("Odd"),
+    }
+    assert found["Ready"].words() == "Ready is False (Pulling): 50 %"
+
+
+@pytest.mark.parametrize(
+    ("value", "read"), [(3, 3), (0, 0), (-1, None), (True, None), ("3", None), (2**31, None), (1.0, None)]
+)
+def test_a_count_is_one_that_pods_can_have(value: object, read: int | None) -> None:
+    assert count(value) == read
+
+
+def test_what_is_of_another_type_is_absent() -> None:
+    assert (mapping([1]), mapping({"a": 1}), text(1), text("a")) == ({}, {"a": 1}, "", "a")
