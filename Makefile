@@ -119,6 +119,7 @@ manifests: setup ## writes manifests/install.yaml from its parts
 
 docs: setup ## writes docs/crd-reference.md from crds/, docs/compatibility.md and docs/behaviours.md from providers, ../shared and tests
 	$(BIN)/python docs/reference.py
+	$(BIN)/python docs/rules.py
 	$(BIN)/python docs/compatibility.py
 	$(BIN)/python docs/llamastack/errors.py
 	PYTHONPATH=tests $(BIN)/python -m behaviours.document

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubefoundry_conformance.fields import FIELDS
 from kubefoundry_sdk.testing.generated import NEEDS_GPU, deployment, specs
-from support.fieldtable import FIELDS
 
 
 @settings(max_examples=200)

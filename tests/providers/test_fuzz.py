@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubefoundry_conformance.nonsense import spoiled
 from kubefoundry_direct.provider import provider as direct
 from kubefoundry_direct.settings import Settings as DirectSettings
 from kubefoundry_dynamo.provider import provider as dynamo
@@ -26,7 +27,6 @@ from kubefoundry_sdk.provider.contract import Observation, Provider, Schema
 from kubefoundry_sdk.provider.reconcile import compatibility
 from kubefoundry_sdk.provider.reconcile.report import Report
 from kubefoundry_sdk.testing.generated import deployment
-from support.nonsense import spoiled
 
 PROVIDERS: Mapping[str, Provider] = {
     "kaito": kaito(KaitoSettings()),

@@ -18,32 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
-from pydantic import BaseModel
-
-from kubefoundry_sdk.api.modeldeployment import ApiModel, ModelDeploymentSpec
+from kubefoundry_conformance.fields import FIELDS
 from kubefoundry_sdk.provider.contract import Provider, Rendered
 from support.paths import values_at
 
 HEADER: Final = ("Field", "Variant", "Class", "Detail")
 
 FieldClass = Literal["honoured", "refused", "meaningless"]
-
-
-def _leaves(model: type[BaseModel], prefix: str = "") -> list[str]:
-    found = []
-    for name, field in model.model_fields.items():
-        path = f"{prefix}{field.alias or name}"
-        nested = [kind for kind in (field.annotation, *get_args(field.annotation)) if _is_part(kind)]
-        found += _leaves(nested[0], f"{path}.") if nested else [path]
-    return found
-
-
-def _is_part(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, ApiModel)
-
-
-FIELDS: Final[tuple[str, ...]] = tuple(_leaves(ModelDeploymentSpec))
-"""Every leaf field of a ModelDeployment's spec (contract §2), as `scaling.prefill.gpu.count`; from its types."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from kubefoundry_conformance.fields import FIELDS
 from kubefoundry_sdk.provider.contract import Rendered
-from support.fieldtable import FIELDS, Row, Sample, broken_promise, gaps, read
+from support.fieldtable import Row, Sample, broken_promise, gaps, read
 from support.paths import values_at
 
 TABLE = """

@@ -62,6 +62,8 @@ def problems(spec: ModelDeploymentSpec, images: Mapping[str, str]) -> Iterator[s
     """What a Widget has no place for must be refused: a field is never silently dropped."""
     if not (spec.image or images.get(spec.engine.type or "")):
         yield f"Widgets has no default image for {spec.engine.type}: set image"
+    if spec.resources.gpu and spec.resources.gpu.type != "nvidia.com/gpu":
+        yield f"Widgets has no place for resources.gpu.type {spec.resources.gpu.type}: only nvidia.com/gpu"
     yield from refused_fields(spec, dict.fromkeys(NO_PLACE, "Widgets has no place for {field}: remove it"))
 
 
@@ -101,6 +103,8 @@ def observe(deployment: Deployment, widget: Object) -> Observation:
     phase, reason = STATES.get(state, ("Deploying", "Unknown"))
     if deployment.spec.scaling.replicas == 0 and ready == 0:
         phase, reason = "Pending", "ScaledToZero"
+    elif phase == "Running" and ready == 0:
+        phase, reason = "Deploying", "Progressing"
     return Observation(
         phase=phase,
         reason=reason,
@@ -132,6 +136,11 @@ def provider(images: Mapping[str, str]) -> Provider:
 
 def build(arguments: argparse.Namespace) -> Provider:
     return provider(arguments.default_images)
+
+
+def with_defaults() -> Provider:
+    """As it is when no flag is set: what the command line and the conformance kit look at."""
+    return provider({})
 
 
 def main() -> int:

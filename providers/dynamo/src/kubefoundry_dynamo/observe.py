@@ -79,7 +79,8 @@ def _phase(live: Object, status: Status, workers: Sequence[Pool]) -> tuple[Obser
         return "Running", "DeploymentReady", _running_message(status, workers)
     if status.failed:
         return "Failed", "Failed", status.words
-    return "Deploying", "Progressing", _with_freshness(status, status.words)
+    phase: ObservedPhase = "Deploying" if live.get("status") else "Pending"
+    return phase, "Progressing", _with_freshness(status, status.words)
 
 
 def _serves(status: Status, workers: Sequence[Pool]) -> bool:

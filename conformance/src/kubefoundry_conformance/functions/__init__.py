@@ -1,0 +1,1 @@
+"""Checks of a provider's pure functions: no process, no API server."""

@@ -1,0 +1,261 @@
+"""REN: what `render` makes of the specs that are taken."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from kubefoundry_conformance.check import Check, Finding, Skipped, search
+from kubefoundry_conformance.functions.kubelet import expanded
+from kubefoundry_conformance.functions.subject import Functions, Spec, deployment
+from kubefoundry_conformance.functions.supporting import generated
+from kubefoundry_sdk.provider.contract import Rendered
+from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk.provider.write.plan import pinned
+from kubefoundry_sdk.testing.fields import ARG_NAMES
+from kubefoundry_sdk.testing.structural import violations
+
+VARIABLE: Final = "KUBEFOUNDRY_PROBE"
+LITERAL: Final = f"$({VARIABLE}) `id`; $HOME 'x'"
+"""A value of an engine argument that a shell and the kubelet would both change."""
+
+SECRET: Final = "probe-token"
+
+
+def fits_the_crd(subject: Functions) -> Iterator[Finding]:
+    structure = subject.structure() if subject.crd is not None else None
+
+    def look(spec: Spec) -> Iterator[Finding]:
+        asked = deployment(spec)
+        if not subject.takes(asked):
+            return
+        rendered = subject.render(asked)
+        try:
+            json.dumps([rendered.main, *rendered.helpers], allow_nan=False)
+        except (TypeError, ValueError) as error:
+            yield Finding(f"{error}, rendered of {spec}", "JSON")
+        if structure is None:
+            return
+        main = manifest.dress(rendered.main, asked, subject.provider.name)
+        for problem in violations(structure, main):
+            yield Finding(
+                f"{problem}, rendered of {spec}", "an object that the CRD takes, unknown fields forbidden"
+            )
+
+    for spec in subject.bases():
+        yield from look(spec)
+    yield from search(generated(subject), look, subject.examples)
+
+
+def own_objects(subject: Functions) -> Iterator[Finding]:
+    provider = subject.provider
+    for spec in subject.bases():
+        asked, other = deployment(spec, "one"), deployment(spec, "two")
+        rendered = subject.render(asked)
+        main, meta = rendered.main, rendered.main["metadata"]
+        wanted = (subject.schema.api_version, provider.upstream.kind, asked.name)
+        if (seen := (main.get("apiVersion"), main.get("kind"), meta.get("name"))) != wanted:
+            yield Finding(f"the main object is {seen}", f"{wanted}")
+        for obj in (main, *rendered.helpers):
+            if (namespace := obj["metadata"].get("namespace", asked.namespace)) != asked.namespace:
+                yield Finding(
+                    f"{obj['kind']} in namespace {namespace}", f"that of the deployment, {asked.namespace}"
+                )
+        for obj in rendered.helpers:
+            if obj["kind"] not in provider.helper_kinds:
+                yield Finding(
+                    f"a helper of kind {obj['kind']}", f"one of helper_kinds {provider.helper_kinds}"
+                )
+        if shared := _names(rendered) & _names(subject.render(other)):
+            yield Finding(
+                f"{sorted(shared)} for two deployments 'one' and 'two'", "names of each deployment's own"
+            )
+
+
+def _names(rendered: Rendered) -> set[tuple[str, str]]:
+    return {(obj["kind"], obj["metadata"]["name"]) for obj in (rendered.main, *rendered.helpers)}
+
+
+def deterministic(subject: Functions) -> Iterator[Finding]:
+    def look(spec: Spec) -> Iterator[Finding]:
+        asked = deployment(spec)
+        if not subject.takes(asked):
+            return
+        before = copy.deepcopy(asked)
+        first, second = subject.render(asked), subject.render(deployment(_reversed(spec)))
+        if asked != before:
+            yield Finding(f"render changes the deployment that it gets, of {spec}", "its input as it was")
+        if (first.main, first.helpers, first.image) != (second.main, second.helpers, second.image):
+            yield Finding(
+                f"two renders of {spec} differ", "the same objects, in whatever order fields are given"
+            )
+
+    for spec in subject.bases():
+        yield from look(spec)
+    yield from search(generated(subject), look, subject.examples // 3)
+
+
+def _reversed(value: Any) -> Any:
+    """The same JSON with the keys of maps in the other order."""
+    if isinstance(value, dict):
+        return {key: _reversed(value[key]) for key in reversed(value)}
+    return [_reversed(item) for item in value] if isinstance(value, list) else copy.deepcopy(value)
+
+
+def literal_arguments(subject: Functions) -> Iterator[Finding]:
+    looked = False
+    for base in subject.bases():
+        engine = base["engine"]["type"]
+        for name in ARG_NAMES[engine]:
+            args = {**(base["engine"].get("args") or {}), name: LITERAL}
+            asked = deployment(
+                {
+                    **base,
+                    "engine": {**base["engine"], "args": args},
+                    "env": [{"name": VARIABLE, "value": "expanded"}],
+                }
+            )
+            if not subject.takes(asked):
+                continue
+            for container in containers(subject.render(asked)):
+                argv = [
+                    str(part) for part in (*(container.get("command") or ()), *(container.get("args") or ()))
+                ]
+                if not any(VARIABLE in part for part in argv):
+                    continue
+                looked = True
+                got = [expanded(part, {VARIABLE: "expanded"}) for part in argv]
+                if not _arrives(got):
+                    yield Finding(
+                        f"engine.args.{name}: {LITERAL!r} becomes {got}",
+                        "the value as it is: `$(` written as `$$(`, and quoted where a shell reads it",
+                    )
+    if not looked:
+        raise Skipped("no engine argument is part of a container's command or args")
+
+
+def _arrives(argv: list[str]) -> bool:
+    """Also inside another text: some engines take their options as JSON."""
+    told = shlex.quote(LITERAL) if _shell(argv) else LITERAL
+    return any(told in part for part in argv)
+
+
+def _shell(argv: list[str]) -> bool:
+    return argv[0].rpartition("/")[2] in ("sh", "bash", "ash", "dash") and any(
+        part.startswith("-") and part.endswith("c") for part in argv[1:3]
+    )
+
+
+def last_words(subject: Functions) -> Iterator[Finding]:
+    looked = False
+    for spec in subject.bases():
+        for container in containers(subject.render(deployment(spec))):
+            looked = True
+            if (policy := container.get("terminationMessagePolicy")) != "FallbackToLogsOnError":
+                yield Finding(
+                    f"container {container.get('name')} has terminationMessagePolicy {policy}, of {spec}",
+                    "FallbackToLogsOnError: the last line of a crash's log is reported",
+                )
+    if not looked:
+        raise Skipped("no container is rendered")
+
+
+def containers(value: Any) -> Iterator[Mapping[str, Any]]:
+    """What is in a list `containers` or `initContainers`, or is a `mainContainer`, anywhere in what is rendered."""
+    if isinstance(value, Rendered):
+        yield from containers([value.main, *value.helpers])
+    elif isinstance(value, Mapping):
+        for key, child in value.items():
+            if key in ("containers", "initContainers") and isinstance(child, list):
+                yield from (item for item in child if isinstance(item, Mapping))
+            elif key == "mainContainer" and isinstance(child, Mapping):
+                yield child
+            yield from containers(child)
+    elif isinstance(value, list):
+        for item in value:
+            yield from containers(item)
+
+
+def secrets_by_name(subject: Functions) -> Iterator[Finding]:
+    for base in subject.bases():
+        asked = deployment({**base, "secrets": {"huggingFaceToken": SECRET}})
+        if not subject.takes(asked):
+            continue
+        rendered = subject.render(asked)
+        for obj in (rendered.main, *rendered.helpers):
+            if obj["kind"] == "Secret":
+                yield Finding(
+                    f"a Secret {obj['metadata']['name']} is rendered", "the user's Secret by its name"
+                )
+            for value in _environment(obj):
+                if value == SECRET:
+                    yield Finding(
+                        f"a variable has the value {SECRET}, the Secret's name", "secretRef or secretKeyRef"
+                    )
+
+
+def _environment(value: Any) -> Iterator[Any]:
+    """Plain values of `env` lists."""
+    if isinstance(value, Mapping):
+        for key, child in value.items():
+            if key in ("env", "envs") and isinstance(child, list):
+                yield from (item.get("value") for item in child if isinstance(item, Mapping))
+            yield from _environment(child)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _environment(item)
+
+
+def default_image_kept(subject: Functions) -> Iterator[Finding]:
+    looked = False
+    for base in subject.bases():
+        if base.get("image"):
+            continue
+        asked = deployment(base)
+        rendered = subject.render(asked)
+        images = set(_images(rendered.main))
+        if not images:
+            continue
+        looked = True
+        if rendered.image is None or rendered.image not in images:
+            yield Finding(
+                f"Rendered.image is {rendered.image}, while what is rendered has {sorted(images)}",
+                "the default image that serves: the next release's would replace it otherwise",
+            )
+            continue
+        record = manifest.Record(rendered.main, {}, "", rendered.image)
+        again = subject.render(pinned(asked, record))
+        if (again.main, again.helpers) != (rendered.main, rendered.helpers):
+            yield Finding(
+                f"with image {rendered.image} stated, something else is rendered than with the same one as default",
+                "the same objects",
+            )
+    if not looked:
+        raise Skipped(
+            "no default image is rendered: every spec that is taken names one, or the upstream chooses it"
+        )
+
+
+def _images(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for key, child in value.items():
+            if key == "image" and isinstance(child, str):
+                yield child
+            yield from _images(child)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _images(item)
+
+
+CHECKS: Final = (
+    Check("REN-1", "generated specs against the CRD, unknown fields forbidden", fits_the_crd),
+    Check("REN-2", "kinds, names and namespaces of two deployments", own_objects),
+    Check("REN-3", "the same spec twice, its keys in another order", deterministic),
+    Check("REN-4", "an engine argument that a shell and the kubelet would change", literal_arguments),
+    Check("REN-5", "every container of every spec", last_words),
+    Check("REN-6", "a Hugging Face Secret", secrets_by_name),
+    Check("REN-7", "default images, told and stated", default_image_kept),
+)

@@ -1,0 +1,82 @@
+"""`kubefoundry-conformance`: exit code 0 where every check passed, 1 where one failed, 2 where it cannot run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from kubefoundry_conformance import cases, report
+from kubefoundry_conformance.cases import Unusable
+from kubefoundry_conformance.catalogue import FUNCTIONS
+from kubefoundry_conformance.check import Result, run
+from kubefoundry_conformance.functions.subject import EXAMPLES, Functions, loaded
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        subject, results = options.check(options)
+    except Unusable as error:
+        print(f"kubefoundry-conformance: {error}", file=sys.stderr)
+        return 2
+    print(report.document(options.output, subject, results))
+    if options.junit:
+        options.junit.write_text(report.as_junit(subject, results), encoding="utf-8")
+    if options.json:
+        options.json.write_text(report.as_json(subject, results), encoding="utf-8")
+    if options.badge:
+        print(report.badge(results))
+    return 0 if report.conformant(results) else 1
+
+
+def provider(options: argparse.Namespace) -> tuple[str, list[Result]]:
+    """Checks a provider. Raises Unusable."""
+    return functions(options)
+
+
+def functions(options: argparse.Namespace) -> tuple[str, list[Result]]:
+    """Checks a provider's functions. Raises Unusable."""
+    if not options.functions:
+        raise Unusable("say where the provider is: --functions MODULE:FUNCTION")
+    made = loaded(options.functions)
+    crd = None
+    if made.upstream.schema is None:
+        if options.crd is None:
+            raise Unusable(f"give the upstream CRD {made.upstream.crd}: --crd FILE")
+        crd = cases.crd_in(options.crd, made.upstream.crd)
+    return made.name, check_functions(Functions(made, crd, cases.read(options.cases), options.examples))
+
+
+def check_functions(subject: Functions) -> list[Result]:
+    """All checks of functions. Raises Unusable where `probe` does not support the CRD."""
+    _ = subject.schema
+    return [run(check, subject, "functions") for check in FUNCTIONS]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="kubefoundry-conformance", description=__doc__)
+    subjects = parser.add_subparsers(required=True, metavar="SUBJECT")
+    of_provider = subjects.add_parser("provider", help="check a provider")
+    of_provider.set_defaults(check=provider)
+    of_provider.add_argument(
+        "--functions",
+        metavar="MODULE:FUNCTION",
+        help="checks the four functions: what returns the Provider when called without arguments, or the name of an "
+        "installed one",
+    )
+    of_provider.add_argument("--crd", type=Path, help="file with the upstream CRD")
+    of_provider.add_argument("--cases", type=Path, required=True, help="file with specs and statuses")
+    of_provider.add_argument("--examples", type=int, default=EXAMPLES, help="generated values for each check")
+    for subject in (of_provider,):
+        subject.add_argument("--output", choices=("table", "json", "junit"), default="table")
+        subject.add_argument("--json", type=Path, metavar="FILE", help="writes the report as JSON, too")
+        subject.add_argument("--junit", type=Path, metavar="FILE", help="writes the report as JUnit XML, too")
+        subject.add_argument("--badge", action="store_true", help="prints a line of Markdown for a README")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""What came of the checks: for people, for programs and for CI."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final
+
+from kubefoundry_conformance.check import Result
+from kubefoundry_conformance.rules import CONTRACT, RULES
+
+MARKS: Final = {"passed": "ok", "failed": "FAIL", "skipped": "-"}
+_NO_XML: Final = re.compile("[^\t\n\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+COLOURS: Final = {True: "brightgreen", False: "red"}
+
+
+def link(rule: str) -> str:
+    """Where the contract says it."""
+    return f"{CONTRACT.partition('#')[0]}#{rule.lower()}"
+
+
+def table(results: Sequence[Result]) -> str:
+    """A line a check; what a failed one saw and expected below it."""
+    wide = max((len(result.title) for result in results), default=0)
+    lines = []
+    for result in results:
+        why = f"  {result.seen}" if result.outcome == "skipped" else ""
+        lines.append(f"{MARKS[result.outcome]:4}  {result.rule:6}  {result.title:{wide}}{why}".rstrip())
+        if result.outcome == "failed":
+            lines += [
+                f"      seen:     {result.seen}",
+                f"      expected: {result.expected}",
+                f"      rule:     {RULES[result.rule].text} ({link(result.rule)})",
+            ]
+    return "\n".join([*lines, summary(results)])
+
+
+def summary(results: Sequence[Result]) -> str:
+    """One line."""
+    counts = Counter(result.outcome for result in results)
+    failed = sorted({result.rule for result in results if result.outcome == "failed"})
+    broken = f" ({', '.join(failed)})" if failed else ""
+    return f"{counts['passed']} passed, {counts['failed']} failed{broken}, {counts['skipped']} not checked"
+
+
+def as_json(subject: str, results: Sequence[Result]) -> str:
+    """All of it as one JSON object."""
+    return json.dumps(
+        {
+            "subject": subject,
+            "conformant": conformant(results),
+            "summary": summary(results),
+            "results": [
+                {
+                    "id": result.rule,
+                    "rule": RULES[result.rule].text,
+                    "check": result.title,
+                    "mode": result.mode,
+                    "outcome": result.outcome,
+                    "seen": result.seen,
+                    "expected": result.expected,
+                    "seconds": round(result.seconds, 3),
+                    "link": link(result.rule),
+                }
+                for result in results
+            ],
+        },
+        indent=2,
+        ensure_ascii=False,
+    )
+
+
+def as_junit(subject: str, results: Sequence[Result]) -> str:
+    """As CI systems read it: a test case a check."""
+    counts = Counter(result.outcome for result in results)
+    suite = ET.Element(
+        "testsuite",
+        name=f"kubefoundry-conformance {subject}",
+        tests=str(len(results)),
+        failures=str(counts["failed"]),
+        skipped=str(counts["skipped"]),
+    )
+    for result in results:
+        case = ET.SubElement(
+            suite,
+            "testcase",
+            classname=f"{result.mode}.{result.rule.partition('-')[0]}",
+            name=f"{result.rule} {result.title}",
+            time=f"{result.seconds:.3f}",
+        )
+        if result.outcome == "failed":
+            failure = ET.SubElement(case, "failure", message=_printable(result.seen))
+            failure.text = _printable(
+                f"seen: {result.seen}\nexpected: {result.expected}\n{link(result.rule)}"
+            )
+        elif result.outcome == "skipped":
+            ET.SubElement(case, "skipped", message=_printable(result.seen))
+    return ET.tostring(suite, encoding="unicode", xml_declaration=True)
+
+
+def badge(results: Sequence[Result]) -> str:
+    """A line of Markdown."""
+    counts = Counter(result.outcome for result in results)
+    good = conformant(results)
+    said = f"{counts['passed']}%20checks" if good else f"{counts['failed']}%20failed"
+    return f"![KubeFoundry conformance](https://img.shields.io/badge/KubeFoundry_conformance-{said}-{COLOURS[good]})"
+
+
+def conformant(results: Sequence[Result]) -> bool:
+    """Whether something was checked, and nothing failed."""
+    return any(result.outcome == "passed" for result in results) and not any(
+        result.outcome == "failed" for result in results
+    )
+
+
+def _printable(text: str) -> str:
+    """Without what XML has no place for."""
+    return "".join(
+        char if char in "\t\n" or " " <= char <= "\ud7ff" or "\ue000" <= char <= "\ufffd" else "?"
+        for char in text
+    )
+
+
+def document(form: str, subject: str, results: Sequence[Result]) -> str:
+    """In the form that the command line names."""
+    forms: dict[str, Any] = {"json": as_json, "junit": as_junit}
+    return str(forms[form](subject, results)) if form in forms else table(results)

@@ -1,0 +1,59 @@
+"""What the API server would keep of a value, by a structural schema: nobody ever reads the rest."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+Schema = dict[str, Any]
+_TYPES: Final[dict[str, tuple[type, ...]]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+}
+
+
+def storable(value: Any, schema: Schema) -> Any:
+    """The parts of a value that fit; None where nothing does."""
+    if not _fits(value, schema):
+        return None
+    if isinstance(value, dict):
+        return _fields(value, schema)
+    if isinstance(value, list):
+        items = [storable(item, schema.get("items", {})) for item in value]
+        return [item for item in items if item is not None]
+    return value
+
+
+def _fields(value: dict[str, Any], schema: Schema) -> Any:
+    if schema.get("x-kubernetes-preserve-unknown-fields"):
+        return value
+    known, others = schema.get("properties", {}), schema.get("additionalProperties")
+    parts = {
+        name: storable(child, known.get(name) or others or {})
+        for name, child in value.items()
+        if name in known or isinstance(others, dict)
+    }
+    kept = {name: child for name, child in parts.items() if child is not None}
+    return kept if all(name in kept for name in schema.get("required", ())) else None
+
+
+def _fits(value: Any, schema: Schema) -> bool:
+    if value is None or (isinstance(value, float) and value != value):
+        return False
+    if schema.get("x-kubernetes-int-or-string"):
+        return isinstance(value, int | str) and not isinstance(value, bool)
+    wanted = schema.get("type")
+    if wanted is not None and not (
+        isinstance(value, _TYPES[wanted]) and (wanted == "boolean" or not isinstance(value, bool))
+    ):
+        return False
+    if "enum" in schema and value not in schema["enum"]:
+        return False
+    if isinstance(value, int) and not isinstance(value, bool):
+        width = {"int32": 31, "int64": 63}.get(schema.get("format", ""), 63)
+        least, most = schema.get("minimum", -(2**63)), schema.get("maximum", 2**63 - 1)
+        return bool(max(least, -(2**width)) <= value <= min(most, 2**width - 1))
+    return True

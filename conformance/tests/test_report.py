@@ -1,0 +1,66 @@
+"""What came of the checks, as people, programs and CI read it."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from kubefoundry_conformance import report
+from kubefoundry_conformance.check import Check, Finding, Outcome, Result, Skipped, run
+
+PASSED = Result("REN-3", "twice", "functions", "passed")
+FAILED = Result("REN-1", "specs", "functions", "failed", "a \x00 field", "none")
+SKIPPED = Result("OBS-5", "update", "functions", "skipped", "no case")
+
+
+def test_a_table_says_what_was_seen_and_where_the_rule_is() -> None:
+    said = report.table([PASSED, FAILED, SKIPPED])
+
+    assert "seen:     a \x00 field" in said
+    assert "docs/contract.md#ren-1" in said
+    assert said.endswith("1 passed, 1 failed (REN-1), 1 not checked")
+
+
+def test_json_has_every_result() -> None:
+    told = json.loads(report.as_json("widgets", [PASSED, FAILED]))
+
+    assert (told["subject"], told["conformant"]) == ("widgets", False)
+    assert [(one["id"], one["outcome"], one["seen"]) for one in told["results"]] == [
+        ("REN-3", "passed", ""),
+        ("REN-1", "failed", "a \x00 field"),
+    ]
+
+
+def test_junit_can_be_read_whatever_was_seen() -> None:
+    suite = ET.fromstring(report.as_junit("widgets", [PASSED, FAILED, SKIPPED]))
+
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("3", "1", "1")
+    [failure] = suite.iter("failure")
+    assert failure.get("message") == "a ? field"
+
+
+@pytest.mark.parametrize(
+    ("results", "conformant"),
+    [([PASSED], True), ([PASSED, SKIPPED], True), ([PASSED, FAILED], False), ([SKIPPED], False), ([], False)],
+)
+def test_nothing_checked_is_not_conformant(results: list[Result], conformant: bool) -> None:
+    assert report.conformant(results) is conformant
+    assert ("brightgreen" in report.badge(results)) is conformant
+
+
+@pytest.mark.parametrize(
+    ("found", "outcome"), [([], "passed"), ([Finding("a", "b"), Finding("c", "d")], "failed")]
+)
+def test_the_first_finding_is_reported(found: list[Finding], outcome: Outcome) -> None:
+    result = run(Check("REN-1", "x", lambda subject: found), None, "functions")
+
+    assert (result.outcome, result.seen) == (outcome, "a" if found else "")
+
+
+def test_what_has_nothing_to_look_at_says_why() -> None:
+    def nothing(subject: None) -> list[Finding]:
+        raise Skipped("no cases")
+
+    assert run(Check("REN-1", "x", nothing), None, "functions").seen == "no cases"

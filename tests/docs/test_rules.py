@@ -1,0 +1,27 @@
+"""The rules in docs/contract.md and docs/conformance-checks.md are those of the conformance kit."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+from kubefoundry_conformance.catalogue import CHECKS
+from kubefoundry_conformance.rules import GROUPS, RULES
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGES = runpy.run_path(str(DOCS / "rules.py"))
+
+
+def test_the_contract_has_todays_rules() -> None:
+    text = (DOCS / "contract.md").read_text(encoding="utf-8")
+
+    assert PAGES["contract"](text) == text, "make docs"
+
+
+def test_the_page_has_todays_checks() -> None:
+    assert (DOCS / "conformance-checks.md").read_text(encoding="utf-8") == PAGES["checks"](), "make docs"
+
+
+def test_every_check_is_of_a_rule() -> None:
+    assert {check.rule for checks in CHECKS.values() for check in checks} <= set(RULES)
+    assert {id.partition("-")[0] for id in RULES} == set(GROUPS)
