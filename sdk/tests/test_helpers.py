@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from kubefoundry_sdk.api.kinds import HELPER_KINDS
 from kubefoundry_sdk.provider.contract import Deployment, Provider, Rendered, Schema
-from kubefoundry_sdk.provider.write.helpers import KINDS, Helpers
+from kubefoundry_sdk.provider.write.helpers import Helpers
 from kubefoundry_sdk.runtime.store import Store
 from support.plans import changed, deployment, planned, provider
 
@@ -69,7 +70,7 @@ def test_each_kind_has_a_store_of_its_own() -> None:
     assert known.live(service) is not None
     assert known.live({**service, "kind": "ConfigMap"}) is None
     assert known.live({**service, "kind": "PersistentVolumeClaim"}) is None
-    assert [kind for kind, _ in known] == [KINDS["ConfigMap"], KINDS["Service"]]
+    assert [kind for kind, _ in known] == [HELPER_KINDS["ConfigMap"], HELPER_KINDS["Service"]]
 
 
 def test_what_was_listed_has_a_kind() -> None:

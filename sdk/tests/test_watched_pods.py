@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubefoundry_sdk.provider.contract import Pods
-from kubefoundry_sdk.provider.watch.pods import PodWatch
+from kubefoundry_sdk.provider.watch.pods import PodWatch, selector
 from kubefoundry_sdk.runtime.store import Key
 
 LABEL = "example.com/cluster"
@@ -110,3 +110,30 @@ async def test_without_the_permission_no_pod_is_asked_until_they_are_listed_agai
     watch.replace([pod("a", "c1", BAD)], "9")
     assert names(watch, engine("c1")) == ["a"]
     await watch.first_look()
+
+
+def test_with_an_owner_check_a_strangers_pod_does_not_count(told: list[Key]) -> None:
+    source = Pods(LABEL, lambda live: ["c1"], makers=lambda live: ["m-main"], owned=True)
+    watch = PodWatch(source, told.append)
+    watch.replace([], "1")
+    for name, reference in (
+        ("own", {"kind": "StatefulSet", "name": "m-main", "controller": True}),
+        ("of-a-deployment", {"kind": "ReplicaSet", "name": "m-main-7d4b9c", "controller": True}),
+        ("not-controlled", {"kind": "StatefulSet", "name": "m-main"}),
+        ("of-another", {"kind": "StatefulSet", "name": "other", "controller": True}),
+        ("like-a-replica-set", {"kind": "StatefulSet", "name": "m-main-7d4b9c", "controller": True}),
+    ):
+        made = pod(name, "c1", BAD)
+        made["metadata"]["ownerReferences"] = [reference]
+        watch.put(made)
+    watch.put(pod("nobodys", "c1", BAD))
+
+    assert names(watch, engine()) == ["of-a-deployment", "own"]
+
+
+def test_further_labels_are_selected_by() -> None:
+    source = Pods(
+        "app.kubernetes.io/name", lambda live: [], also={"app.kubernetes.io/part-of": "acme", "x": ""}
+    )
+
+    assert selector(source) == "app.kubernetes.io/name,app.kubernetes.io/part-of=acme,x="

@@ -19,7 +19,7 @@ from support.events import until_told
 from support.proxy import Fault, Proxy, behind
 from support.suites import running_suite
 from support.waiting import message, phase, reason, until_deployment
-from support.widgets import SPEC, install_faulty, says
+from support.widgets import SPEC, WIDGETS, install_faulty, says
 
 pytestmark = pytest.mark.integration
 
@@ -171,6 +171,34 @@ async def test_a_status_that_the_provider_cannot_read(suite: Suite, api: Client,
     await says(api, namespace, state="Broken")
     failed = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Failed")
     assert find(failed["status"]["conditions"], "StaleStatus") is None
+
+
+async def test_an_answer_that_cannot_be_stored(suite: Suite, api: Client, namespace: str) -> None:
+    before = await served(api, namespace)
+
+    await says(api, namespace, state="Impossible")
+
+    told = await until_deployment(
+        api, "m", namespace, lambda obj: reason(obj, "StaleStatus") == "ProviderError"
+    )
+    assert "observe returned phase Running with 0 ready replicas" in message(told, "StaleStatus")
+    assert told["status"]["replicas"] == before["status"]["replicas"]
+    assert "0 ready replicas" in await until_told(api, namespace, "ProviderError")
+
+
+async def test_an_object_that_is_not_the_deployments_is_not_written(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    await created(api, namespace, {**SPEC, "env": [{"name": "FAULT", "value": "name"}]})
+
+    told = await until_deployment(
+        api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ProviderError"
+    )
+    assert "Provider widgets has an error: render returned an upstream object of the name" in message(
+        told, "ResourceCreated"
+    )
+    assert "'somebody-elses', not m" in await until_told(api, namespace, "ProviderError")
+    assert (await api.list(WIDGETS, namespace=namespace))[0] == []
 
 
 async def test_a_user_who_applies_under_the_providers_name(suite: Suite, api: Client, namespace: str) -> None:

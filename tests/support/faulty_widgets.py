@@ -1,6 +1,7 @@
 """The example's provider with errors of its own, where a ModelDeployment or a Widget asks for them. Run as a program.
 
-A ModelDeployment's env FAULT names the function that raises, a Widget's `status.state` may be `Unreadable`.
+A ModelDeployment's env FAULT names the function that raises, or `name` for a Widget of another name; a Widget's
+`status.state` may be `Unreadable`, or `Impossible`: then what is observed cannot be stored.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import replace
 
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider import run
-from kubefoundry_sdk.provider.contract import Deployment, Observation, Provider, Rendered, Schema
+from kubefoundry_sdk.provider.contract import Deployment, Observation, Provider, Rendered, Replicas, Schema
 from kubefoundry_widgets.provider import NAME, provider
 
 
@@ -25,12 +26,18 @@ def build(options: Namespace) -> Provider:
 
     def render(deployment: Deployment, schema: Schema) -> Rendered:
         fail(deployment, "render")
-        return sound.render(deployment, schema)
+        rendered = sound.render(deployment, schema)
+        if {"name": "FAULT", "value": "name"} in deployment.spec.env:
+            rendered.main["metadata"] = {"name": "somebody-elses"}
+        return rendered
 
     def observe(deployment: Deployment, live: Object) -> Observation:
         if (live.get("status") or {}).get("state") == "Unreadable":
             raise KeyError("the part that nobody has ever seen")
-        return sound.observe(deployment, live)
+        seen = sound.observe(deployment, live)
+        if (live.get("status") or {}).get("state") == "Impossible":
+            return replace(seen, phase="Running", reason="DeploymentReady", replicas=Replicas(1, 0, 0))
+        return seen
 
     return replace(sound, supports=supports, render=render, observe=observe)
 

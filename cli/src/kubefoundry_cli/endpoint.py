@@ -22,6 +22,11 @@ async def proxy(session: Session, name: str) -> tuple[Object, str]:
         raise Failure(
             f"ModelDeployment '{name}' has no endpoint yet ({summary(obj)}); kubefoundry wait {name}"
         )
+    if "://" in where:
+        raise Failure(
+            f"ModelDeployment '{name}' answers at {clean(where)}, which the API server cannot reach for you: "
+            "ask it there"
+        )
     return obj, f"/api/v1/namespaces/{obj['metadata']['namespace']}/services/{where}/proxy"
 
 

@@ -81,8 +81,10 @@ def valid(obj: Object) -> Object:
 
 
 def endpoint(status: Mapping[str, Any]) -> str | None:
-    """`service:port` where the model answers, None while it does not."""
+    """`service:port` or the URL where the model answers, None while it does not."""
     found = status.get("endpoint") or {}
+    if found.get("url"):
+        return str(found["url"])
     return f"{found['service']}:{found['port']}" if found.get("service") and found.get("port") else None
 
 

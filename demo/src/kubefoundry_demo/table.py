@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from kubefoundry_cli import model
 from kubefoundry_sdk.api.kinds import Object
 
 COLORS: Final = {"Running": "green", "Deploying": "cyan", "Pending": "yellow", "Failed": "red"}
@@ -36,13 +37,13 @@ class Row:
 def row(deployment: Object) -> Row:
     """Its columns; `-` for what the status does not say yet."""
     status = deployment.get("status") or {}
-    replicas, endpoint = status.get("replicas") or {}, status.get("endpoint") or {}
+    replicas = status.get("replicas") or {}
     return Row(
         name=deployment["metadata"]["name"],
         provider=(status.get("provider") or {}).get("name") or "-",
         phase=status.get("phase") or "-",
         ready=f"{replicas.get('ready', 0)}/{replicas['desired']}" if "desired" in replicas else "-",
-        endpoint=f"{endpoint['service']}:{endpoint['port']}" if endpoint else "-",
+        endpoint=model.endpoint(status) or "-",
         message=status.get("message") or "",
     )
 

@@ -84,6 +84,8 @@ def _look(
         said = f": {status['message']}" if status.get("message") else ""
         return "NotReady", f"ModelDeployment '{name}' is not ready{said}", None
     endpoint = status.get("endpoint") or {}
+    if endpoint.get("url"):
+        return "Resolved", "", f"{endpoint['url'].rstrip('/')}/v1"
     if not (endpoint.get("service") and endpoint.get("port")):
         return "NoEndpoint", f"ModelDeployment '{name}' is ready but publishes no endpoint", None
     return "Resolved", "", f"http://{endpoint['service']}.{namespace}.svc:{endpoint['port']}/v1"

@@ -15,12 +15,12 @@ from kubefoundry_cli.provenance import text
 from kubefoundry_cli.providers import crds_in, in_cluster, named, probed
 from kubefoundry_cli.spec_path import ABSENT
 from kubefoundry_cli.upstream import Change, Planned
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.api.kinds import HELPER_KINDS, MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.contract import Provider, Schema
 from kubefoundry_sdk.provider.reconcile import dry_run
 from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.provider.write.helpers import KINDS, marked, whole
+from kubefoundry_sdk.provider.write.helpers import marked, whole
 
 FROM_NOWHERE = "the provider's own"
 
@@ -154,7 +154,7 @@ async def live_of(session: Session, kind: Kind, obj: Object) -> Object | None:
 async def _helpers(session: Session, provider: Provider, obj: Object) -> list[Object]:
     meta, known = obj["metadata"], []
     for name in provider.helper_kinds:
-        kind = KINDS[name]
+        kind = HELPER_KINDS[name]
         found, _ = await session.client.list(
             kind, meta["namespace"], selector=manifest.selector(provider.name)
         )

@@ -10,6 +10,10 @@ from typing import Final
 QUANTITY: Final = r"^([0-9]+\.?[0-9]*|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$"
 """A Kubernetes quantity without a sign; exponents of three digits and more are refused."""
 
+ENDPOINT_URL: Final = (
+    r"^https?://[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?(/[A-Za-z0-9._~%/-]*)?$"
+)
+"""No user, query or fragment: `/v1/…` is appended."""
 DNS_LABEL: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 """RFC 1123 label, 63 characters at most: names of providers and engines."""
 

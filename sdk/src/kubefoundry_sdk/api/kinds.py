@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -48,6 +49,8 @@ NAMESPACES: Final = Kind("", "v1", "namespaces", "Namespace", namespaced=False)
 PODS: Final = Kind("", "v1", "pods", "Pod")
 SERVICES: Final = Kind("", "v1", "services", "Service", built_in=True)
 CLAIMS: Final = Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", built_in=True)
+HELPER_KINDS: Final[Mapping[str, Kind]] = {kind.kind: kind for kind in (CONFIG_MAPS, SERVICES, CLAIMS)}
+"""Kinds of objects that a provider may render beside its own."""
 SECRETS: Final = Kind("", "v1", "secrets", "Secret")
 CORE_EVENTS: Final = Kind("", "v1", "events", "Event")
 EVENTS: Final = Kind("events.k8s.io", "v1", "events", "Event")

@@ -85,6 +85,10 @@ class EndpointStatus(ApiModel):
     port: Annotated[int, Field(ge=1, le=65535)] | None = None
     """Port of the Service."""
 
+    url: Annotated[str, Field(max_length=2048, pattern=formats.ENDPOINT_URL)] | None = None
+    """Base of the API's paths (/v1/…) where that is no plain http at the Service: another scheme or path, or a
+    gateway of another namespace, for which service and port are absent."""
+
 
 class ModelDeploymentStatus(ApiModel):
     """The observed state of a ModelDeployment."""

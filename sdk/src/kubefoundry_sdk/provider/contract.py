@@ -107,7 +107,8 @@ class Deployment:
 class Rendered:
     """What a deployment is upstream.
 
-    main: the object of the upstream kind. helpers: objects that must exist first, of the provider's `helper_kinds`.
+    main: the object of the upstream kind. helpers: objects that must exist first, of the provider's `helper_kinds`;
+        the name of each begins with the deployment's, or with its first 40 characters.
     Both carry apiVersion, kind, metadata.name (labels and annotations where the upstream needs some) and their
     content; namespace, owner, KubeFoundry's labels and annotations are the runtime's to add.
     notes: what the user should know of this rendering, a sentence each; shown in `ProviderCompatible`.
@@ -132,10 +133,16 @@ class Replicas:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """The Service (same namespace) and port where the OpenAI-compatible API answers once it is ready."""
+    """Where the OpenAI-compatible API answers once it is ready: the Service (same namespace) and its port.
 
-    service: str
-    port: int
+    url: what `/v1/…` is appended to where that is no plain http at the Service: `https://gateway.infra/models/m`.
+        With it service and port may be left out: for a gateway of another namespace. Only a Service can be verified
+        (`--verify-endpoint`).
+    """
+
+    service: str = ""
+    port: int = 0
+    url: str = ""
 
 
 ObservedPhase = Literal["Pending", "Deploying", "Running", "Failed"]
@@ -196,12 +203,16 @@ class Pods:
     makers: an upstream object -> names of what creates its pods: StatefulSets, Deployments, RayClusters.
     creation_events: a field selector of the Events that tell of pods which could not be created; without it that is
         not looked at.
+    also: labels that the pods have, too, where the key of `label` is anybody's (`app.kubernetes.io/name`).
+    owned: whether only pods count whose controller is one of `makers`, or a ReplicaSet of one.
     """
 
     label: str
     values: Callable[[Object], Sequence[str]]
     makers: Callable[[Object], Sequence[str]] = lambda upstream: ()
     creation_events: str | None = None
+    also: Mapping[str, str] = field(default_factory=dict)
+    owned: bool = False
 
 
 HelperKind = Literal["ConfigMap", "Service", "PersistentVolumeClaim"]

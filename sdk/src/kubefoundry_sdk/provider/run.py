@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.api.kinds import HELPER_KINDS, MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.health import completion
@@ -25,7 +25,7 @@ from kubefoundry_sdk.provider.watch.pods import PodWatch
 from kubefoundry_sdk.provider.watch.upstream import Upstream
 from kubefoundry_sdk.provider.watch.upstream_operator import OperatorWatch
 from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.provider.write.helpers import KINDS, Helpers
+from kubefoundry_sdk.provider.write.helpers import Helpers
 from kubefoundry_sdk.runtime import options, process
 from kubefoundry_sdk.runtime.paced_queue import PacedQueue
 from kubefoundry_sdk.runtime.process import Process
@@ -146,7 +146,7 @@ def set_up(running: Process, provider: Provider) -> None:
     helpers = Helpers(
         {
             kind: running.watch(
-                KINDS[kind],
+                HELPER_KINDS[kind],
                 selector=manifest.selector(provider.name),
                 managers=frozenset({manager}),
                 index=manifest.owner_uid,

@@ -99,6 +99,13 @@ class Verification:
     def verdict(self, deployment: Deployment, upstream: Object, endpoint: Endpoint) -> str | None:
         """Why the endpoint that the upstream calls ready is not verified, or None where it is."""
         key = (deployment.namespace, deployment.name)
+        if endpoint.url:
+            # An upstream's status may name any address there is: it is not for this process to ask it.
+            self.forget(key)
+            return (
+                f"its endpoint {shortened(endpoint.url)} is no Service of its namespace and cannot be verified: "
+                f"remove the annotation {names.VERIFY_ENDPOINT_ANNOTATION}, or the flag --verify-endpoint"
+            )
         meta = upstream["metadata"]
         asked = deployment.annotations.get(names.VERIFY_ENDPOINT_ANNOTATION)
         claim = Claim(

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.provider import answers
 from kubefoundry_sdk.provider.contract import Deployment, Provider, Schema
 from kubefoundry_sdk.provider.reconcile import overrides
 
@@ -32,7 +33,7 @@ def check(provider: Provider, deployment: Deployment, schema: Schema | None) -> 
     warning = _unknown(provider, overrides.unknown_keys(provider.overrides, given))
     problems = capability_problems(provider, deployment.spec)
     if not problems and not wrong:
-        problems = list(provider.supports(deployment, schema))
+        problems = answers.supports(provider, deployment, schema)
     return Compatibility((*problems, *wrong), bool(wrong) and not problems, warning)
 
 

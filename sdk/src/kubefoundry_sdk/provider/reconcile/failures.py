@@ -15,6 +15,7 @@ from typing import Final
 from kubefoundry_sdk.api import names, reasons
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.provider.answers import Fault
 from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.reconcile.report import Report, Stop
 from kubefoundry_sdk.runtime.logs import described
@@ -91,6 +92,11 @@ def mark(deployment: Object, upstream: Object | None, digest: str | None, own: s
 
 def stop(provider: Provider, error: Exception) -> Stop:
     """The condition that tells it."""
+    if isinstance(error, Fault):
+        message = (
+            f"Provider {provider.name} has an error: {error}; report it to its authors, its log has more"
+        )
+        return Stop(reasons.RESOURCE_CREATED, "ProviderError", message, failed=True)
     if not isinstance(error, ApiError):
         message = f"Provider {provider.name} failed with an internal error: {described(error)}; see its log"
         return Stop(reasons.RESOURCE_CREATED, "ProviderError", message, failed=True)

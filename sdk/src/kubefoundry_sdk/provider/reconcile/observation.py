@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from kubefoundry_sdk.api import conditions, reasons
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider import answers
 from kubefoundry_sdk.provider.contract import Deployment, Endpoint, Observation, Replicas
 from kubefoundry_sdk.provider.health import acknowledgement, pod_causes, staleness
 from kubefoundry_sdk.provider.reconcile.context import Context, read
@@ -44,13 +45,15 @@ def _not_read(context: Context, live: Object, report: Report, fault: str) -> Non
     message = f"Provider {context.provider.name} cannot read the status of {named}: {fault}"
     phase: Any = before.get("phase")
     ready = conditions.find(before.get("conditions"), reasons.READY) or {}
-    stands = phase in ("Pending", "Failed") or (phase == "Running" and "service" in endpoint)
+    stands = phase in ("Pending", "Failed") or (
+        phase == "Running" and ("service" in endpoint or "url" in endpoint)
+    )
     report.observation = Observation(
         phase=phase if stands else "Deploying",
         reason=ready.get("reason", "Unknown") if stands else "Unknown",
         message=f"{message}; showing the last status that was read" if stands else message,
         replicas=Replicas(*(counts.get(name, 0) for name in ("desired", "ready", "available"))),
-        endpoint=Endpoint(endpoint.get("service", ""), endpoint.get("port", 0)),
+        endpoint=Endpoint(endpoint.get("service", ""), endpoint.get("port", 0), endpoint.get("url", "")),
     )
     report.stale, report.stale_reason = message, "ProviderError"
 
@@ -66,7 +69,7 @@ def _observe(context: Context, live: Object, report: Report) -> float | None:
     if deployment is None:
         return None
     report.live = upstream
-    seen = report.observation = context.provider.observe(deployment, upstream)
+    seen = report.observation = answers.observe(context.provider, deployment, upstream)
     due = None
     if upstream["metadata"].get("deletionTimestamp"):
         # it serves to its end

@@ -15,6 +15,7 @@ from kubefoundry_sdk.api import conditions, names, reasons
 from kubefoundry_sdk.api.handover import holders
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.provider import answers
 from kubefoundry_sdk.provider.contract import UnsupportedSchema
 from kubefoundry_sdk.provider.reconcile import (
     compatibility,
@@ -202,7 +203,7 @@ async def _write(context: Context, live: Object, report: Report) -> float | None
         return None
 
     # 9. Render.
-    rendered = context.provider.render(deployment, known)
+    rendered = answers.render(context.provider, deployment, known)
     report.notes.extend(rendered.notes)
 
     # 10. Whose object is it that is there?

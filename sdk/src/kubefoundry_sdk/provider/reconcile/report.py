@@ -82,7 +82,8 @@ class Report:
                 status["selector"] = self.observation.selector
             if phase == "Running":
                 endpoint = self.observation.endpoint
-                status["endpoint"] = {"service": endpoint.service, "port": endpoint.port}
+                told = {"service": endpoint.service, "port": endpoint.port, "url": endpoint.url}
+                status["endpoint"] = {name: value for name, value in told.items() if value}
             elif self.endpoint is not None:
                 status["endpoint"] = dict(self.endpoint)
         return status

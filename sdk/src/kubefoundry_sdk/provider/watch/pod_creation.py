@@ -13,14 +13,12 @@ from kubefoundry_sdk.api.kinds import CORE_EVENTS, Object
 from kubefoundry_sdk.cluster.skipped import skipped
 from kubefoundry_sdk.provider.contract import Pods
 from kubefoundry_sdk.provider.health.pod_causes import Cause, last_line
+from kubefoundry_sdk.provider.makers import maker_names
 from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.store import Key, key_of
 
 FAILED: Final = "Failed"
 """Beginning of the reasons: `FailedCreate` of Kubernetes' controllers, `FailedToCreateWorkerPod` of KubeRay."""
-
-GENERATED: Final = 2
-"""Parts that are generated at the end of a ReplicaSet's name, at most: its own, and one of the Deployment's maker."""
 
 
 class CreationWatch:
@@ -123,10 +121,7 @@ def trim(event: Object) -> Object:
 def _names(event: Object) -> list[str]:
     """What an upstream object may call the maker: its name, of a ReplicaSet also without the generated parts."""
     kind, name = event["involvedObject"]["kind"], event["involvedObject"]["name"]
-    parts = name.split("-")
-    fewest = max(1, len(parts) - GENERATED) if kind == "ReplicaSet" else len(parts)
-    namespace = event["metadata"]["namespace"]
-    return [f"{namespace}/{'-'.join(parts[:count])}" for count in range(len(parts), fewest - 1, -1)]
+    return [f"{event['metadata']['namespace']}/{maker}" for maker in maker_names(kind, name)]
 
 
 def _answered(event: Object, pods: list[str]) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from kubefoundry_sdk.api.kinds import PODS, Object
 from kubefoundry_sdk.provider.contract import Pods
 from kubefoundry_sdk.provider.health.pod_causes import last_line
+from kubefoundry_sdk.provider.makers import maker_names
 from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.store import Key, Store
 
@@ -38,7 +39,7 @@ class PodWatch:
     async def run(self, process: Process) -> None:
         """Follows the pods until cancelled, or waits for the permission to."""
         await process.follow(
-            PODS, self, selector={"labelSelector": self._source.label}, refused=self._refused
+            PODS, self, selector={"labelSelector": selector(self._source)}, refused=self._refused
         )
 
     async def first_look(self) -> None:
@@ -61,6 +62,7 @@ class PodWatch:
             for value in self._source.values(upstream)
             for pod in self._store.indexed(f"{meta['namespace']}/{value}")
             if pod["metadata"]["creationTimestamp"] >= meta["creationTimestamp"]
+            and (not self._source.owned or made_by(pod, self._source.makers(upstream)))
         ]
 
     def upstream_changed(self, key: Key, upstream: Object | None) -> None:
@@ -104,6 +106,17 @@ class PodWatch:
         return f"{pod['metadata']['namespace']}/{pod['metadata']['labels'][self._source.label]}"
 
 
+def selector(source: Pods) -> str:
+    """The label selector of the pods of all upstream objects."""
+    return ",".join([source.label, *(f"{key}={value}" for key, value in source.also.items())])
+
+
+def made_by(pod: Object, makers: Sequence[str]) -> bool:
+    """Whether the pod's controller is one of them, or a ReplicaSet of one."""
+    controller = pod["metadata"].get("controller") or {}
+    return any(name in makers for name in maker_names(controller.get("kind", ""), controller.get("name", "")))
+
+
 def trim(pod: Object, label: str) -> Object:
     """What `pods.cause` reads, and nothing of a pod without trouble but whose it is."""
     meta = pod["metadata"]
@@ -124,9 +137,18 @@ def trim(pod: Object, label: str) -> Object:
         "metadata": {
             **{name: meta[name] for name in kept if name in meta},
             "labels": {label: meta["labels"][label]},
+            **_controller(meta),
         },
         "status": {name: value for name, value in told.items() if value},
     }
+
+
+def _controller(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """What made the pod, without its uid: names are what an upstream object tells."""
+    for reference in meta.get("ownerReferences") or ():
+        if reference.get("controller"):
+            return {"controller": {name: reference.get(name) for name in ("kind", "name")}}
+    return {}
 
 
 def _troubled(container: Mapping[str, Any]) -> bool:

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
-from kubefoundry_sdk.api.kinds import CLAIMS, CONFIG_MAPS, SERVICES, Kind, Object
+from kubefoundry_sdk.api.kinds import HELPER_KINDS, Kind, Object
 from kubefoundry_sdk.runtime.store import Store, key_of
-
-KINDS: Final[Mapping[str, Kind]] = {kind.kind: kind for kind in (CONFIG_MAPS, SERVICES, CLAIMS)}
 
 Mark = tuple[str, str]
 """Kind and name: what tells the helpers of one ModelDeployment apart."""
@@ -29,7 +26,7 @@ def marked(objects: Iterable[Object]) -> dict[Mark, Object]:
 
 def kind_of(helper: Object) -> Kind:
     """Raises KeyError for an object of a kind that no helper has."""
-    return KINDS[helper["kind"]]
+    return HELPER_KINDS[helper["kind"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +48,10 @@ class Helpers:
         """The one of that kind and name that is there."""
         store = self.stores.get(helper["kind"])
         found = store.get(key_of(helper)) if store is not None else None
-        return whole(KINDS[helper["kind"]], found) if found is not None else None
+        return whole(HELPER_KINDS[helper["kind"]], found) if found is not None else None
 
     def __iter__(self) -> Iterator[tuple[Kind, Store]]:
-        return ((KINDS[name], store) for name, store in self.stores.items())
+        return ((HELPER_KINDS[name], store) for name, store in self.stores.items())
 
 
 def whole(kind: Kind, obj: Object) -> Object:

@@ -11,6 +11,7 @@ from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.equality import same
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.provider import answers
 from kubefoundry_sdk.provider.contract import Deployment, Document, Provider, Rendered, Schema
 from kubefoundry_sdk.provider.write import (
     content_names,
@@ -156,7 +157,9 @@ def _base(
     before = replace(deployment, spec=spec if spec.image else _with_image(spec, record.image))
     if same(record.spec, deployment.raw_spec) and before.spec.image == deployment.spec.image:
         return rendered
-    return None if provider.supports(before, schema) else provider.render(before, schema)
+    if answers.supports(provider, before, schema):
+        return None
+    return answers.render(provider, before, schema)
 
 
 def _with_image(spec: ModelDeploymentSpec, image: str | None) -> ModelDeploymentSpec:

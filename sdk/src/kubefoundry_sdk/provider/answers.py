@@ -1,0 +1,172 @@
+"""The answers of a provider's functions, judged before anything is written: an error in them is the provider's.
+
+What passes can be stored by the API server and concerns this ModelDeployment alone. The runtime reports a `Fault` as
+`ProviderError`, names the provider in it, and tries again with back-off (contract §4).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, TypeVar, get_args
+
+from kubefoundry_sdk.api import formats
+from kubefoundry_sdk.api.fields import MAX_INT32
+from kubefoundry_sdk.api.kinds import HELPER_KINDS, Object
+from kubefoundry_sdk.provider.contract import (
+    Deployment,
+    Endpoint,
+    Observation,
+    ObservedPhase,
+    Provider,
+    ReadyReason,
+    Rendered,
+    Replicas,
+    Schema,
+)
+
+OWN: Final = 40
+"""Characters of a ModelDeployment's name that the name of a helper begins with: a longer one may be shortened."""
+
+LONGEST_SELECTOR: Final = 1024
+_LABEL: Final = re.compile(formats.DNS_LABEL)
+_URL: Final = re.compile(formats.ENDPOINT_URL)
+_REASONS: Final = frozenset(get_args(ReadyReason)) - {"EndpointUnverified"}
+
+Answer = TypeVar("Answer")
+
+
+class Fault(Exception):
+    """What a provider's function answered, and why that cannot be."""
+
+
+def supports(provider: Provider, deployment: Deployment, schema: Schema | None) -> list[str]:
+    """The provider's problems with a deployment. Raises Fault, and whatever the function raises."""
+    found: Any = _asked("supports", lambda: provider.supports(deployment, schema))
+    if isinstance(found, str | bytes | Mapping) or not hasattr(found, "__iter__"):
+        raise Fault(f"supports returned {_shown(found)}, not a list of sentences")
+    problems = list(found)
+    if wrong := [item for item in problems if not (isinstance(item, str) and item.strip())]:
+        raise Fault(f"supports returned {_shown(wrong[0])} as a problem, which is no sentence")
+    return problems
+
+
+def render(provider: Provider, deployment: Deployment, schema: Schema) -> Rendered:
+    """What a deployment is upstream. Raises Fault, and whatever the function raises."""
+    rendered: Any = _asked("render", lambda: provider.render(deployment, schema))
+    if not isinstance(rendered, Rendered):
+        raise Fault(f"render returned {_shown(rendered)}, not a Rendered")
+    for problem in _of_render(provider, deployment, schema, rendered):
+        raise Fault(f"render returned {problem}")
+    return rendered
+
+
+def observe(provider: Provider, deployment: Deployment, upstream: Object) -> Observation:
+    """The upstream object's state. Raises Fault, and whatever the function raises."""
+    seen: Any = _asked("observe", lambda: provider.observe(deployment, upstream))
+    if not isinstance(seen, Observation):
+        raise Fault(f"observe returned {_shown(seen)}, not an Observation")
+    for problem in _of_observation(seen):
+        raise Fault(f"observe returned {problem}")
+    return seen
+
+
+def _asked(function: str, call: Callable[[], Answer]) -> Answer:
+    try:
+        return call()
+    except SystemExit as error:
+        raise Fault(f"{function} wanted to end the process") from error
+
+
+def _of_render(
+    provider: Provider, deployment: Deployment, schema: Schema, rendered: Rendered
+) -> Iterator[str]:
+    main, kind = rendered.main, provider.upstream.kind
+    yield from _of_object(main, "the upstream object", deployment)
+    if (main["apiVersion"], main["kind"]) != (schema.api_version, kind):
+        told = f"{_shown(main['apiVersion'])} {_shown(main['kind'])}"
+        yield f"the upstream object as {told}, not {schema.api_version} {kind}"
+    if main["metadata"]["name"] != deployment.name:
+        yield f"an upstream object of the name {_shown(main['metadata']['name'])}, not {deployment.name}"
+    names = set()
+    for helper in rendered.helpers:
+        yield from _of_object(helper, "a helper", deployment)
+        known = HELPER_KINDS.get(helper["kind"]) if helper["kind"] in provider.helper_kinds else None
+        named = f"{_shown(helper['kind'])} {_shown(helper['metadata']['name'])}"
+        if known is None or helper["apiVersion"] != known.api_version:
+            yield f"helper {named} of {_shown(helper['apiVersion'])}, which is not among its helper_kinds"
+        if not str(helper["metadata"]["name"]).startswith(deployment.name[:OWN]):
+            yield f"helper {named}, whose name does not begin with {deployment.name[:OWN]}"
+        if named in names:
+            yield f"helper {named} twice"
+        names.add(named)
+    if wrong := [note for note in rendered.notes if not isinstance(note, str)]:
+        yield f"{_shown(wrong[0])} as a note, which is no sentence"
+    if not isinstance(rendered.image, str | None):
+        yield f"{_shown(rendered.image)} as the image"
+
+
+def _of_object(obj: Any, what: str, deployment: Deployment) -> Iterator[str]:
+    """So much of it that the rest can be read; the next problem is asked for only where there is none."""
+    try:
+        json.dumps(obj, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        yield f"{what} that is no JSON: {error}"
+    if not isinstance(obj, dict) or not all(isinstance(obj.get(key), str) for key in ("apiVersion", "kind")):
+        yield f"{what} without apiVersion or kind"
+    meta = obj.get("metadata")
+    if not isinstance(meta, dict) or not isinstance(meta.get("name"), str) or not meta["name"]:
+        yield f"{what} without metadata.name"
+    if meta.get("namespace", deployment.namespace) != deployment.namespace:
+        yield f"{what} in namespace {_shown(meta['namespace'])}, not {deployment.namespace}"
+    for field in ("labels", "annotations"):
+        stated = meta.get(field, {})
+        if not isinstance(stated, dict) or not all(isinstance(text, str) for text in stated.values()):
+            yield f"{what} whose {field} are not all texts"
+    if extra := sorted(set(meta) - {"name", "namespace", "labels", "annotations"}):
+        yield f"{what} with metadata.{extra[0]}, which is the runtime's to set"
+
+
+def _of_observation(seen: Observation) -> Iterator[str]:
+    if not isinstance(seen.phase, str) or seen.phase not in get_args(ObservedPhase):
+        yield f"phase {_shown(seen.phase)}, which is not one of {', '.join(get_args(ObservedPhase))}"
+    if not isinstance(seen.reason, str) or seen.reason not in _REASONS:
+        yield f"reason {_shown(seen.reason)}, which is not one of {', '.join(sorted(_REASONS))}"
+    if (seen.phase == "Running") != (seen.reason == "DeploymentReady"):
+        yield f"phase {seen.phase} with reason {seen.reason}"
+    if not isinstance(seen.message, str):
+        yield f"{_shown(seen.message)} as the message, which is no text"
+    counts: Any = seen.replicas
+    if not isinstance(counts, Replicas):
+        yield f"{_shown(counts)}, not Replicas"
+    for name in ("desired", "ready", "available"):
+        value = getattr(counts, name)
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_INT32:
+            yield f"{_shown(value)} {name} replicas"
+    if not isinstance(seen.selector, str) or len(seen.selector) > LONGEST_SELECTOR:
+        yield f"{_shown(seen.selector)} as the selector, which is no text of {LONGEST_SELECTOR} characters at most"
+    if seen.phase == "Running":
+        if counts.ready == 0:
+            yield "phase Running with 0 ready replicas"
+        yield from _of_endpoint(seen.endpoint)
+
+
+def _of_endpoint(endpoint: Any) -> Iterator[str]:
+    if not isinstance(endpoint, Endpoint):
+        yield f"{_shown(endpoint)}, not an Endpoint"
+    if not isinstance(endpoint.url, str) or (endpoint.url and not _URL.fullmatch(endpoint.url)):
+        yield f"URL {_shown(endpoint.url)}, which is not http(s)://HOST[:PORT][/PATH]"
+    if endpoint.url and (endpoint.service, endpoint.port) == ("", 0):
+        return
+    service, port = endpoint.service, endpoint.port
+    if not isinstance(service, str) or len(service) > 63 or not _LABEL.fullmatch(service):
+        yield f"service {_shown(service)}, which is no name of a Service"
+    if not isinstance(port, int) or isinstance(port, bool) or not 1 <= port <= 65535:
+        yield f"port {_shown(port)}, which is not 1 to 65535"
+
+
+def _shown(value: object) -> str:
+    """Not more of it than a message needs."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:79]}…"
