@@ -12,6 +12,7 @@ from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.credentials import Credentials
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.write import apply
+from kubefoundry_sdk.runtime.server_side_apply import NameTaken
 from kubefoundry_sdk.runtime.store import Store
 from support.wire import Asked, ok, refusal, wire
 
@@ -53,7 +54,7 @@ async def put_back(store: Store) -> None:
 
 
 async def test_another_ones_object_that_came_meanwhile_is_not_written() -> None:
-    with pytest.raises(apply.NameTaken, match="Engine 'm'"):
+    with pytest.raises(NameTaken, match="Engine 'm'"):
         await put_back(standing())
 
 
@@ -94,7 +95,7 @@ async def test_another_ones_config_map_is_named(dry_run: bool) -> None:
         return ok(foreign) if asked.method == "GET" else refusal(409, "Conflict")
 
     async with wire(answer) as made:
-        with pytest.raises(apply.NameTaken, match="ConfigMap 'm'"):
+        with pytest.raises(NameTaken, match="ConfigMap 'm'"):
             await stored(made.client, dry_run)
 
 

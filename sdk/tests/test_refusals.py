@@ -6,8 +6,8 @@ import pytest
 
 from kubefoundry_sdk.api.kinds import Kind
 from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.provider.write import apply
-from kubefoundry_sdk.provider.write.apply import refusal
+from kubefoundry_sdk.provider.write.apply import ORIGIN
+from kubefoundry_sdk.runtime.refusals import PERMISSION, RETRY, Refusal, Refused, refused
 
 MODELS = Kind("acme.io", "v1", "models", "Model")
 FORBIDDEN = 'models.acme.io "m" is forbidden: '
@@ -71,17 +71,18 @@ FORBIDDEN = 'models.acme.io "m" is forbidden: '
     ],
 )
 def test_the_servers_words_and_what_to_do(code: int, words: str, remedy: str) -> None:
-    assert (
-        refusal(MODELS, "m", ApiError(code, "Whatever", words)) == f"Model 'm' was refused: {words}; {remedy}"
-    )
+    told = refused(MODELS, "m", ApiError(code, "Whatever", words), ORIGIN)
+
+    assert str(told) == f"Model 'm' was refused: {words}; {remedy}"
+    assert told.retry == (PERMISSION if remedy.startswith("grant") else RETRY)
 
 
 def test_a_missing_permission_is_tried_again_soon_and_other_refusals_later() -> None:
-    missing, invalid = apply.Refusal(), apply.Refusal()
-    missing.remember("d", 100.0, apply.Refused("no permission", apply.PERMISSION))
-    invalid.remember("d", 100.0, apply.Refused("invalid"))
+    missing, invalid = Refusal(), Refusal()
+    missing.remember("d", 100.0, Refused("no permission", PERMISSION))
+    invalid.remember("d", 100.0, Refused("invalid"))
 
     assert missing.standing("d", 104.0) == ("no permission", 1.0)
     assert missing.standing("d", 105.0) is None
-    assert invalid.standing("d", 105.0) == ("invalid", apply.RETRY - 5)
+    assert invalid.standing("d", 105.0) == ("invalid", RETRY - 5)
     assert invalid.standing("another", 105.0) is None

@@ -16,6 +16,7 @@ from kubefoundry_llamastack import (
     workload,
 )
 from kubefoundry_llamastack.dependencies import Source
+from kubefoundry_llamastack.memory import Memories
 from kubefoundry_llamastack.model_deployments import Resolved
 from kubefoundry_llamastack.ownership import ownership
 from kubefoundry_llamastack.render import ca_bundle
@@ -27,9 +28,8 @@ from kubefoundry_llamastack.tool_config_maps import Tool
 from kubefoundry_llamastack.workload import Before, Workload
 from kubefoundry_llamastack.write import Conflict, Writer
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Kind, Object
-from kubefoundry_sdk.provider.write.apply import Refused
-from kubefoundry_sdk.provider.write.drift import Repairs
-from kubefoundry_sdk.runtime.store import Key
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.runtime.refusals import Refused
 
 Event = tuple[Literal["Normal", "Warning"], str, str]
 
@@ -54,23 +54,20 @@ class Children:
     """Writes the children of CRs, one turn at a time for each."""
 
     def __init__(
-        self, writer: Writer, known: Stores, settings: Settings, tool: Tool, now: Callable[[], float]
+        self,
+        client: Client,
+        known: Stores,
+        settings: Settings,
+        tool: Tool,
+        memory: Memories,
+        now: Callable[[], float],
     ) -> None:
-        self._writer = writer
+        self._writer = Writer(client, memory)
         self._known = known
         self._settings = settings
         self._tool = tool
         self._now = now
-        self._bundles: dict[Key, tuple[str, str]] = {}
-        """Text of the certificates of a CR, and the digest of what they were read from."""
-        self._repairs: dict[Key, Repairs] = {}
-        self._applied: dict[Key, str] = {}
-        """Digest of the Deployment that was applied last, by CR."""
-
-    def forget(self, key: Key) -> None:
-        self._bundles.pop(key, None)
-        self._applied.pop(key, None)
-        self._repairs.pop(key, None)
+        self._memory = memory
 
     async def write(self, cr: Distribution, raw_spec: Object) -> Outcome:
         """Brings the children to what the CR asks for, as far as that goes. Raises ApiError for what passes."""
@@ -181,7 +178,7 @@ class Children:
         outcome: Outcome,
     ) -> None:
         store, kind = self._known.deployments, names.DEPLOYMENTS
-        key = (cr.namespace, cr.name)
+        memory = self._memory((cr.namespace, cr.name))
         if decided.adopt and live is not None:
             live = await self._writer.take_over(kind, store, live, cr, adoption(cr, live))
             outcome.events.append(
@@ -191,9 +188,8 @@ class Children:
             return
         digest = workload.digest(json.dumps(decided.body, sort_keys=True))
         # The same again: somebody has changed what stood.
-        drift = live is not None and self._applied.get(key) == digest
-        repairs = self._repairs.setdefault(key, Repairs())
-        if drift and (wait := repairs.wait(self._now())):
+        drift = live is not None and memory.applied == digest
+        if drift and (wait := memory.repairs.wait(self._now())):
             # Somebody else keeps writing: another try at every event would be a loop.
             outcome.again(wait)
             return
@@ -202,9 +198,9 @@ class Children:
         except (Conflict, Refused) as error:
             self._stopped(kind, error, outcome)
             return
-        self._applied[key] = digest
+        memory.applied = digest
         if drift:
-            repairs.note(self._now())
+            memory.repairs.note(self._now())
         if decided.template_changed:
             for _, item in cr.spec.providers():
                 note = f"Injecting provider {item.provider_id} from image {item.image}"
@@ -247,12 +243,12 @@ class Children:
             return None
         if source is None:
             return None
-        key = (cr.namespace, cr.name)
-        known = self._bundles.get(key)
+        memory = self._memory((cr.namespace, cr.name))
+        known = memory.bundle
         if known is None or known[0] != source.digest:
             known = (source.digest, await self._read(cr, source, outcome))
             if not any(item.reason == "ConfigMapInvalid" for item in outcome.obstacles):
-                self._bundles[key] = known
+                memory.bundle = known
         return known[1] or None
 
     async def _read(self, cr: Distribution, source: Source, outcome: Outcome) -> str:

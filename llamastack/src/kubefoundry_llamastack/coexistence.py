@@ -6,17 +6,15 @@ that it has gone: the user says so with a new value of the refresh annotation (d
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from kubefoundry_llamastack import ownership, reasons
 from kubefoundry_llamastack.dependencies import lost_fields
+from kubefoundry_llamastack.memory import Memory
 from kubefoundry_llamastack.names import MANAGER
 from kubefoundry_llamastack.render.request import Distribution
 from kubefoundry_llamastack.report import Obstacle
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.managed_fields import owned
-from kubefoundry_sdk.runtime.store import Key
 
 RUNNING = (
     "the existing llama-stack operator still writes to Deployment '{name}'; nothing is changed until it is gone: "
@@ -30,26 +28,21 @@ OLD_CRD = (
 )
 
 
-@dataclass(slots=True)
-class Coexistence:
-    """At which value of the refresh annotation the existing operator was found, by CR."""
-
-    _found: dict[Key, str] = field(default_factory=dict)
-
-    def stops(self, cr: Distribution, live: Object | None, definition: Object | None) -> Obstacle | None:
-        """Why nothing may be written for the CR now."""
-        if lost_fields(definition):
-            return Obstacle(reasons.SOLE_OPERATOR, "OldCRDInstalled", OLD_CRD)
-        key, refresh = (cr.namespace, cr.name), cr.annotations.get(names.REFRESH_ANNOTATION, "")
-        if live is None or not returned(live, cr.name):
-            self.forget(key)
-            return None
-        if self._found.setdefault(key, refresh) != refresh:
-            return None
-        return Obstacle(reasons.SOLE_OPERATOR, "OldOperatorRunning", RUNNING.format(name=cr.name))
-
-    def forget(self, key: Key) -> None:
-        self._found.pop(key, None)
+def stops(
+    cr: Distribution, live: Object | None, definition: Object | None, memory: Memory
+) -> Obstacle | None:
+    """Why nothing may be written for the CR now. live: its Deployment; definition: the CRD."""
+    if lost_fields(definition):
+        return Obstacle(reasons.SOLE_OPERATOR, "OldCRDInstalled", OLD_CRD)
+    if live is None or not returned(live, cr.name):
+        memory.other_operator = None
+        return None
+    refresh = cr.annotations.get(names.REFRESH_ANNOTATION, "")
+    if memory.other_operator is None:
+        memory.other_operator = refresh
+    if memory.other_operator != refresh:
+        return None
+    return Obstacle(reasons.SOLE_OPERATOR, "OldOperatorRunning", RUNNING.format(name=cr.name))
 
 
 def returned(live: Object, cr_name: str) -> bool:

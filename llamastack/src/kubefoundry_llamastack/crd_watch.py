@@ -1,28 +1,25 @@
-"""A kind that may come and go: its CRD is watched by name, and its objects while it is installed."""
+"""A kind of another project or release: whether it is installed, and its objects while it is."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
-from kubefoundry_sdk.api.kinds import CRDS, Kind, Object
+from kubefoundry_sdk.api.kinds import Kind, Object
+from kubefoundry_sdk.runtime.crd_watch import CrdWatch
 from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.store import Store
 
 
-class Followed:
-    """The sink of the CRD's watch. `changed` is called when the CRD has come, changed or gone, and when the objects
-    are all known. objects: whether those are followed, too."""
+class Followed(CrdWatch):
+    """`changed` is called when the CRD has come, changed or gone, and when the objects are all known.
+
+    objects: whether those are followed, too.
+    """
 
     def __init__(self, process: Process, kind: Kind, changed: Callable[[], None], *, objects: bool) -> None:
-        self._process = process
+        super().__init__(process, kind.crd, Store(), changed)
         self._kind = kind
-        self._changed = changed
         self._follows = objects
-        self._tasks: list[asyncio.Task[None] | None] = []
-        self.objects = Store()
-        self.listed = False
-        """Whether the CRD was looked for at least once."""
         self.definition: Object | None = None
         """The CRD, None while it is not installed."""
         self._forbidden = False
@@ -39,50 +36,15 @@ class Followed:
         """Whether the objects are known: the kind is installed, and we may read it."""
         return self.definition is not None and self.objects.synced.is_set()
 
-    async def run(self) -> None:
-        """Watches the CRD until cancelled."""
-        selector = {"fieldSelector": f"metadata.name={self._kind.crd}"}
-        await self._process.follow(CRDS, self, selector=selector)
-
-    def replace(self, objects: Iterable[Object], resource_version: str, *, rewound: bool = False) -> None:
-        self.listed = True
-        self._set(next(iter(objects), None))
-
-    def put(self, obj: Object) -> None:
-        # One that is being deleted takes its objects with it and no new ones.
-        self._set(None if obj["metadata"].get("deletionTimestamp") else obj)
-
-    def remove(self, obj: Object) -> None:
-        self._set(None)
-
-    def _set(self, definition: Object | None) -> None:
+    def defined(self, crd: Object | None) -> None:
         there = self.definition is not None
-        self.definition = definition
-        if self._follows and there != (definition is not None):
-            self._follow()
+        self.definition = crd
+        if self._follows and there != (crd is not None):
+            self.follow_objects(None if crd is None else self._kind, refused=self._refused)
         self._changed()
-
-    def _follow(self) -> None:
-        for task in self._tasks:
-            if task:
-                task.cancel()
-        self._tasks.clear()
-        self.objects.clear()
-        if self.definition is not None:
-            self._tasks = [
-                self._process.background(
-                    f"watch of {self._kind.plural}",
-                    lambda: self._process.follow(self._kind, self.objects, refused=self._refused),
-                ),
-                self._process.background(f"first listing of {self._kind.plural}", self._tell_when_synced),
-            ]
 
     def _refused(self) -> None:
         """Without permission the kind is as good as not installed."""
         self._forbidden = True
         self.objects.clear()
-        self._changed()
-
-    async def _tell_when_synced(self) -> None:
-        await self.objects.synced.wait()
         self._changed()

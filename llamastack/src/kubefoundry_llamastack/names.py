@@ -4,26 +4,28 @@ from __future__ import annotations
 
 from typing import Final
 
+from kubefoundry_sdk.api.kinds import CLAIMS as CLAIMS
+from kubefoundry_sdk.api.kinds import DEPLOYMENTS as DEPLOYMENTS
+from kubefoundry_sdk.api.kinds import NAMESPACES as NAMESPACES
+from kubefoundry_sdk.api.kinds import PODS as PODS
+from kubefoundry_sdk.api.kinds import SERVICES as SERVICES
 from kubefoundry_sdk.api.kinds import Kind
 from kubefoundry_sdk.api.names import GROUP
 
 LLSD: Final = Kind("llamastack.io", "v1alpha1", "llamastackdistributions", "LlamaStackDistribution")
 
-DEPLOYMENTS: Final = Kind("apps", "v1", "deployments", "Deployment")
-REPLICA_SETS: Final = Kind("apps", "v1", "replicasets", "ReplicaSet")
-PODS: Final = Kind("", "v1", "pods", "Pod")
-SERVICES: Final = Kind("", "v1", "services", "Service")
-SERVICE_ACCOUNTS: Final = Kind("", "v1", "serviceaccounts", "ServiceAccount")
-CLAIMS: Final = Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
-NAMESPACES: Final = Kind("", "v1", "namespaces", "Namespace", namespaced=False)
-ROLE_BINDINGS: Final = Kind("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
-CLUSTER_ROLES: Final = Kind(
-    "rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False
+_RBAC: Final = "rbac.authorization.k8s.io"
+_NETWORK: Final = "networking.k8s.io"
+REPLICA_SETS: Final = Kind("apps", "v1", "replicasets", "ReplicaSet", built_in=True)
+SERVICE_ACCOUNTS: Final = Kind("", "v1", "serviceaccounts", "ServiceAccount", built_in=True)
+ROLE_BINDINGS: Final = Kind(_RBAC, "v1", "rolebindings", "RoleBinding", built_in=True)
+CLUSTER_ROLES: Final = Kind(_RBAC, "v1", "clusterroles", "ClusterRole", namespaced=False, built_in=True)
+NETWORK_POLICIES: Final = Kind(_NETWORK, "v1", "networkpolicies", "NetworkPolicy", built_in=True)
+INGRESSES: Final = Kind(_NETWORK, "v1", "ingresses", "Ingress", built_in=True)
+AUTOSCALERS: Final = Kind(
+    "autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", built_in=True
 )
-NETWORK_POLICIES: Final = Kind("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
-INGRESSES: Final = Kind("networking.k8s.io", "v1", "ingresses", "Ingress")
-AUTOSCALERS: Final = Kind("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
-DISRUPTION_BUDGETS: Final = Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
+DISRUPTION_BUDGETS: Final = Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", built_in=True)
 
 MANAGER: Final = "kubefoundry-llamastack"
 

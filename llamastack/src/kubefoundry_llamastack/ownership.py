@@ -119,8 +119,8 @@ def _stands(wanted: Any, live: Any, name: str) -> bool:
 
 def _same_amount(one: Any, other: Any) -> bool:
     try:
-        return quantity.parse(one) == quantity.parse(other)
-    except (ValueError, TypeError):
+        return quantity.same(one, other)
+    except ValueError:
         return False
 
 

@@ -7,6 +7,7 @@ keeps the Deployment from being written ends no turn: the status is always told.
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,10 +15,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from kubefoundry_llamastack import checks, names, reasons, report
+from kubefoundry_llamastack import checks, coexistence, names, reasons, report
 from kubefoundry_llamastack.api.spec import Spec
 from kubefoundry_llamastack.children import Children
-from kubefoundry_llamastack.coexistence import Coexistence
+from kubefoundry_llamastack.memory import Memory
 from kubefoundry_llamastack.names import DEPLOYMENTS, LLSD, MANAGER
 from kubefoundry_llamastack.observe import pods as observed
 from kubefoundry_llamastack.observe.deployments import counts
@@ -27,7 +28,6 @@ from kubefoundry_llamastack.render.request import Distribution, Settings
 from kubefoundry_llamastack.report import Answer, Obstacle, Seen
 from kubefoundry_llamastack.stores import Stores
 from kubefoundry_llamastack.tool_config_maps import Tool
-from kubefoundry_llamastack.write import Writer
 from kubefoundry_sdk.api import extent, managed_fields
 from kubefoundry_sdk.api import names as shared
 from kubefoundry_sdk.api.conditions import rfc3339
@@ -52,17 +52,18 @@ class Operator:
     answer: Callable[[Key], Answer | None]
     now: Callable[[], float] = time.monotonic
     children: Children = field(init=False)
-    coexistence: Coexistence = field(default_factory=Coexistence)
+    memories: dict[Key, Memory] = field(default_factory=lambda: defaultdict(Memory))
 
     def __post_init__(self) -> None:
-        self.children = Children(Writer(self.client), self.known, self.settings, self.tool, self.now)
+        self.children = Children(
+            self.client, self.known, self.settings, self.tool, self.memories.__getitem__, self.now
+        )
 
     async def reconcile(self, key: Key) -> float | None:
         """Seconds after which another turn is wanted, None for the next event."""
         live = self.known.distributions.get(key)
         if live is None:
-            self.children.forget(key)
-            self.coexistence.forget(key)
+            self.memories.pop(key, None)
             return None
         if not (self.known.model_deployments.settled and self.known.definition.settled):
             return None
@@ -86,7 +87,8 @@ class Operator:
         except ValidationError as error:
             await self._refuse(key, live, invalid(error))
             return None
-        if stopped := self.coexistence.stops(cr, self._deployment(cr), self.known.definition.definition):
+        definition = self.known.definition.definition
+        if stopped := coexistence.stops(cr, self._deployment(cr), definition, self.memories[key]):
             await self._hands_off(live, stopped)
             return None
         return await self._turn(cr, live)

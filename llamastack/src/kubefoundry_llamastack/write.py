@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from kubefoundry_llamastack import ownership
+from kubefoundry_llamastack.memory import Memories
 from kubefoundry_llamastack.names import MANAGER
 from kubefoundry_llamastack.render.request import Distribution
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.provider.write.apply import ABSENT, RETRY, Refusal, Refused
+from kubefoundry_sdk.runtime import server_side_apply
+from kubefoundry_sdk.runtime.refusals import Origin, Refused
+from kubefoundry_sdk.runtime.server_side_apply import NameTaken
 from kubefoundry_sdk.runtime.store import Key, Store, key_of
 
-REMEDIES: Final = (
-    ("admission webhook", "change the LlamaStackDistribution or contact the owner of that policy"),
-    ("AdmissionPolicy", "change the LlamaStackDistribution or contact the owner of that policy"),
-    ("exceeded quota", "request less or have the quota raised"),
-    ("being terminated", "the namespace is being deleted"),
-    (" cannot ", "grant the ServiceAccount kubefoundry-llamastack that permission"),
-)
-"""What the words of a 403 tell, in this order: a policy may say anything in its own."""
+ORIGIN: Final = Origin("LlamaStackDistribution", "the ServiceAccount kubefoundry-llamastack")
 
 
 class Conflict(Exception):
@@ -32,10 +27,10 @@ class Conflict(Exception):
 
 @dataclass(slots=True)
 class Writer:
-    """How children are written. `refusals`: what was refused is not tried again at every event."""
+    """How children are written."""
 
     client: Client
-    refusals: dict[Key, Refusal] = field(default_factory=dict)
+    memory: Memories
 
     async def apply(self, kind: Kind, store: Store, wanted: Object, cr: Distribution, now: float) -> bool:
         """Makes the object so, unless it is; whether something was written.
@@ -75,39 +70,34 @@ class Writer:
         exact: bool = False,
     ) -> None:
         """Applies the object. exact: only to that very version of the live one. Raises as `apply`."""
-        mark = (f"{kind.plural}/{wanted['metadata']['namespace']}", wanted["metadata"]["name"])
+        refusal = self.memory((cr.namespace, cr.name)).refusals[kind.plural, wanted["metadata"]["name"]]
         digest = hashlib.sha256(json.dumps(wanted, sort_keys=True).encode()).hexdigest()
-        before = self.refusals.get(mark)
-        if before and (standing := before.standing(digest, now)):
+        if standing := refusal.standing(digest, now):
             raise Refused(*standing)
         if live is not None:
             live = await self.take_over(kind, store, live, cr)
-        meta = dict(wanted["metadata"])
-        if live is None:
-            # Without it an apply would merge into another's object that has come meanwhile.
-            meta["resourceVersion"] = ABSENT
-        else:
-            meta["uid"] = live["metadata"]["uid"]
-            if exact:
-                meta["resourceVersion"] = live["metadata"]["resourceVersion"]
         try:
-            answer = await self.client.apply(
-                kind, {**wanted, "metadata": meta}, manager=MANAGER, force=live is not None
-            )
-        except ApiError as error:
-            if live is None and error.conflict:
-                # It may be ours, and have lost the label that we watch by.
-                found = await self.client.get(kind, meta["name"], meta["namespace"])
-                if ownership.ownership(found, cr.uid) == "ours":
-                    await self.put(kind, store, wanted, found, cr, now)
-                    return
-                raise Conflict(_taken(kind, meta["name"])) from error
-            if error.rejected:
-                refused = Refused(refusal(kind, wanted["metadata"]["name"], error), RETRY)
-                self.refusals.setdefault(mark, Refusal()).remember(digest, now, refused)
-                raise refused from error
+            if live is None:
+                answer = await server_side_apply.create(
+                    self.client, kind, wanted, manager=MANAGER, origin=ORIGIN
+                )
+            else:
+                body = server_side_apply.pinned(wanted, live, exact=exact)
+                answer = await server_side_apply.update(
+                    self.client, kind, body, manager=MANAGER, origin=ORIGIN
+                )
+        except NameTaken as error:
+            # It may be ours, and have lost the label that we watch by.
+            namespace, name = key_of(wanted)
+            found = await self.client.get(kind, name, namespace)
+            if ownership.ownership(found, cr.uid) != "ours":
+                raise Conflict(_taken(kind, name)) from error
+            await self.put(kind, store, wanted, found, cr, now)
+            return
+        except Refused as refused:
+            refusal.remember(digest, now, refused)
             raise
-        self.refusals.pop(mark, None)
+        refusal.over()
         store.put(answer)
 
     async def take_over(
@@ -144,11 +134,7 @@ class Writer:
             or ownership.ownership(live, cr.uid) != "ours"
         ):
             return False
-        try:
-            await self.client.delete(kind, key[1], key[0], uid=live["metadata"]["uid"])
-        except ApiError as error:
-            if not error.not_found:
-                raise
+        await server_side_apply.delete(self.client, kind, live)
         return True
 
 
@@ -157,14 +143,3 @@ def _taken(kind: Kind, name: str) -> str:
         f"{kind.kind} '{name}' exists already and belongs to somebody else; "
         "delete it or rename the LlamaStackDistribution"
     )
-
-
-def refusal(kind: Kind, name: str, error: ApiError) -> str:
-    """What was refused, in the server's own words, and what to do."""
-    remedy = "change the LlamaStackDistribution accordingly"
-    if error.code == 403:
-        remedy = next(
-            (todo for mark, todo in REMEDIES if mark in error.message),
-            "change the LlamaStackDistribution or contact the cluster's administrator",
-        )
-    return f"{kind.kind} '{name}' was refused: {error.message}; {remedy}"

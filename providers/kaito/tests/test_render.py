@@ -10,8 +10,8 @@ import yaml
 from kubefoundry_kaito.probe import ACCESS_SECRET, ANY_MODEL, ENGINE_CONFIG
 from kubefoundry_kaito.render import render
 from kubefoundry_kaito.settings import Settings
+from kubefoundry_sdk.api.pod_status import LAST_WORDS
 from kubefoundry_sdk.provider.contract import Rendered, Schema
-from kubefoundry_sdk.provider.health.pod_causes import LAST_WORDS
 from kubefoundry_sdk.testing.generated import deployment
 
 Spec = dict[str, Any]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from kubefoundry_sdk.api.kinds import Object
     from kubefoundry_sdk.api.modeldeployment import ComponentScaling, GpuSpec, ModelDeploymentSpec
+    from kubefoundry_sdk.api.pod_status import LAST_WORDS
     from kubefoundry_sdk.provider.command_line import Derived, argv, contradictions, literal
     from kubefoundry_sdk.provider.contract import (
         Capabilities,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
         UnsupportedSchema,
         UpstreamKind,
     )
-    from kubefoundry_sdk.provider.health.pod_causes import LAST_WORDS
     from kubefoundry_sdk.provider.pod_resources import (
         aggregated_resources,
         container_resources,
@@ -101,7 +101,7 @@ __all__ = [
 _ELSEWHERE: Final = {
     "Derived": "kubefoundry_sdk.provider.command_line",
     "Fields": "kubefoundry_sdk.provider.upstream_fields",
-    "LAST_WORDS": "kubefoundry_sdk.provider.health.pod_causes",
+    "LAST_WORDS": "kubefoundry_sdk.api.pod_status",
     "UpstreamCondition": "kubefoundry_sdk.provider.upstream_status",
     "aggregated_resources": "kubefoundry_sdk.provider.pod_resources",
     "argv": "kubefoundry_sdk.provider.command_line",

@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kubefoundry_llamastack.api.status import ProviderPhase
+from kubefoundry_sdk.api import pod_status
 from kubefoundry_sdk.api.foreign_json import Unreadable, decode
 
-PULL: Final = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
-CONFIG: Final = frozenset(
-    {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError"}
-)
 LIMIT: Final = 4096
 """Bytes of a message that are passed on: what a container may leave (pitfall 1)."""
 
@@ -34,12 +31,8 @@ class Said:
 
 def status_of(pod: Mapping[str, Any], container: str) -> Mapping[str, Any] | None:
     """The container's status, init containers included; None where the pod has none yet."""
-    status = pod.get("status") or {}
-    for item in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
-        if item.get("name") == container:
-            found: Mapping[str, Any] = item
-            return found
-    return None
+    found = pod_status.containers(pod.get("status") or {})
+    return next((item for item in found if item.get("name") == container), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,27 +55,26 @@ def read(status: Mapping[str, Any] | None, place: Place) -> Said:
     """
     if status is None:
         return Said("Pending", message="Waiting for the container to start")
-    state = status.get("state") or {}
     image_id = str(status.get("imageID") or "")
-    last = (status.get("lastState") or {}).get("terminated") or {}
-    if (waiting := state.get("waiting")) is not None:
-        reason, text = str(waiting.get("reason") or ""), str(waiting.get("message") or "")
-        if reason in PULL:
+    end = pod_status.ended(status)
+    if (waiting := pod_status.waiting(status)) is not None:
+        reason, text = waiting
+        if reason in pod_status.PULL:
             told = _pull(place.what, place.image, reason, text)
             return Said("Failed", "ImagePullFailed", told, image_id=image_id)
-        if reason in CONFIG:
+        if reason in pod_status.CONFIGURATION:
             return Said("Failed", "ContainerConfigInvalid", _config(reason, text), image_id=image_id)
-        if _failed(last, place):
-            return _ended(last, place, image_id)
+        if _failed(end, place):
+            return _ended(end, place, image_id)
         return Said("Pending", message=reason or "Waiting for the container to start", image_id=image_id)
-    if state.get("running") is not None:
-        if _failed(last, place) and not status.get("ready"):
-            return _ended(last, place, image_id)
+    if pod_status.running(status) is not None:
+        if _failed(end, place) and not status.get("ready"):
+            return _ended(end, place, image_id)
         return Said("Installing", message="Running", image_id=image_id)
-    if ended := state.get("terminated"):
-        if _failed(ended, place):
-            return _ended(ended, place, image_id)
-        facts = _facts(str(ended.get("message") or ""))
+    if pod_status.mapping(status.get("state")).get("terminated"):
+        if _failed(end, place):
+            return _ended(end, place, image_id)
+        facts = _facts(str(end.get("message") or ""))
         return Said(
             "Ready",
             message=facts.get("warnings", ""),
@@ -107,7 +99,7 @@ def _ended(ended: Mapping[str, Any], place: Place, image_id: str) -> Said:
     hint = _hint(text, code)
     if place.confidential and not own:
         text = ""
-    if reason == "OOMKilled":
+    if reason == pod_status.OUT_OF_MEMORY:
         words = (
             "The container was killed because it used more memory than its limit.\n"
             "Resolution: Raise the memory limit (containerSpec.resources of the server; --init-resources of the "

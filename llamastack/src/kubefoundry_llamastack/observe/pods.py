@@ -15,6 +15,7 @@ from kubefoundry_llamastack.names import EXTRACT, INSTALL, MERGE
 from kubefoundry_llamastack.observe import containers
 from kubefoundry_llamastack.observe.containers import Place, Said
 from kubefoundry_llamastack.render.request import Distribution
+from kubefoundry_sdk.api import pod_status
 from kubefoundry_sdk.api.kinds import Object
 
 REVISION: Final = "deployment.kubernetes.io/revision"
@@ -197,10 +198,10 @@ def gone(status: Mapping[str, Any]) -> str:
 
 def unschedulable(status: Mapping[str, Any]) -> str:
     """Why no node takes the pod; empty where one does."""
-    for item in status.get("conditions") or ():
-        if item.get("type") == "PodScheduled" and item.get("status") == "False":
-            return (
-                f"No node takes the pod: {item.get('message') or item.get('reason')}\n"
-                "Resolution: Add a node with room, or ask for less under containerSpec.resources."
-            )
+    if (found := pod_status.unscheduled(status)) is not None:
+        reason, message = found
+        return (
+            f"No node takes the pod: {message or reason}\n"
+            "Resolution: Add a node with room, or ask for less under containerSpec.resources."
+        )
     return ""

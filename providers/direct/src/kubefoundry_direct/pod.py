@@ -13,8 +13,8 @@ from kubefoundry_direct.names import CONTAINER, MODEL_LABEL, OPTIONS_ANNOTATION,
 from kubefoundry_direct.overrides import Overrides, overrides_of
 from kubefoundry_direct.probes import probes
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.api.pod_status import LAST_WORDS
 from kubefoundry_sdk.provider.contract import Deployment
-from kubefoundry_sdk.provider.health.pod_causes import LAST_WORDS
 from kubefoundry_sdk.provider.pod_resources import aggregated_resources, secret_env_from
 
 CACHE: Final = "/cache"

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from kubefoundry_dynamo.graph import Component, Graph
 from kubefoundry_sdk import Object, Schema
-from kubefoundry_sdk.provider.health.pod_causes import LAST_WORDS
+from kubefoundry_sdk.api.pod_status import LAST_WORDS
 from kubefoundry_sdk.provider.pod_resources import container_resources
 
 NVIDIA_GPU: Final = "nvidia.com/gpu"

@@ -8,8 +8,8 @@ from kubefoundry_kaito import llamacpp, vllm
 from kubefoundry_kaito.overrides import overrides_of
 from kubefoundry_sdk.api import engine_args
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.api.pod_status import LAST_WORDS
 from kubefoundry_sdk.provider.command_line import argv
-from kubefoundry_sdk.provider.health.pod_causes import LAST_WORDS
 from kubefoundry_sdk.provider.pod_resources import aggregated_resources, secret_env_from
 
 CONTAINER: Final = "model"

@@ -17,7 +17,7 @@ from kubefoundry_kuberay.roles import Role, roles
 from kubefoundry_sdk import GpuSpec, ModelDeploymentSpec
 from kubefoundry_sdk.api import quantity
 from kubefoundry_sdk.api.names import PREFIX
-from kubefoundry_sdk.provider.health.pod_causes import LAST_WORDS
+from kubefoundry_sdk.api.pod_status import LAST_WORDS
 from kubefoundry_sdk.provider.pod_resources import Resources, container_resources, secret_env_from
 
 MAX_WORKERS: Final = 1000

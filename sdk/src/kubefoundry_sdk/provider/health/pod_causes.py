@@ -1,8 +1,7 @@
 """What the pods of an upstream object tell about why it does not serve: from pods to one cause, purely.
 
 Contract §3, pod causes: image pull, crash loop, out of memory and bad container configuration make a deployment
-Failed where nothing serves; a pod that cannot be scheduled is reported only. Reasons are those that kubelet
-(`pkg/kubelet/images`, `pkg/kubelet/container`) and scheduler write, Kubernetes 1.26 to 1.36.
+Failed where nothing serves; a pod that cannot be scheduled is reported only.
 """
 
 from __future__ import annotations
@@ -12,35 +11,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from kubefoundry_sdk.api import pod_status
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.pod_status import last_line
 from kubefoundry_sdk.provider.contract import Observation
-
-PULL: Final = frozenset(
-    {
-        "ErrImagePull",
-        "ImagePullBackOff",
-        "InvalidImageName",
-        "ErrImageNeverPull",
-        "ImageInspectError",
-        "RegistryUnavailable",
-        "SignatureValidationFailed",
-    }
-)
-CONFIGURATION: Final = frozenset(
-    {
-        "CreateContainerConfigError",
-        "CreateContainerError",
-        "RunContainerError",
-        "PreCreateHookError",
-        "PreStartHookError",
-        "PostStartHookError",
-    }
-)
-CRASH_LOOP: Final = "CrashLoopBackOff"
-OUT_OF_MEMORY: Final = "OOMKilled"
-
-LAST_WORDS: Final = {"terminationMessagePolicy": "FallbackToLogsOnError"}
-"""For containers that a provider renders: what it logged last before it failed is then in the pod's status."""
 
 PATIENCE: Final = timedelta(seconds=60)
 """A container that crashed has recovered once it has lived this much longer than twice its last life."""
@@ -87,66 +61,53 @@ def explain(seen: Observation, why: Cause, title: str) -> Observation:
 
 
 def _causes(pod: Object, now: datetime) -> Iterator[Cause]:
-    status = _mapping(pod.get("status"))
-    name = pod["metadata"]["name"]
-    for item in _items(status.get("conditions")):
-        if (item.get("type"), item.get("status"), item.get("reason")) == (
-            "PodScheduled",
-            "False",
-            "Unschedulable",
-        ):
-            yield Cause(
-                f"pod {name} cannot be scheduled: {item.get('message') or 'no node fits'}; "
-                "free or add nodes that have what it asks for",
-                failed=False,
-                rank=5,
-            )
-    for field in ("initContainerStatuses", "containerStatuses"):
-        for container in _items(status.get(field)):
-            if (found := _container(pod, container, now)) is not None:
-                yield found
+    status = pod_status.mapping(pod.get("status"))
+    reason, why = pod_status.unscheduled(status) or ("", "")
+    if reason == "Unschedulable":
+        yield Cause(
+            f"pod {pod['metadata']['name']} cannot be scheduled: {why or 'no node fits'}; "
+            "free or add nodes that have what it asks for",
+            failed=False,
+            rank=5,
+        )
+    for container in pod_status.containers(status):
+        if (found := _container(pod, container, now)) is not None:
+            yield found
 
 
 def _container(pod: Object, container: Mapping[str, Any], now: datetime) -> Cause | None:
-    state = _mapping(container.get("state"))
-    waiting = _mapping(state.get("waiting"))
-    reason, said = waiting.get("reason"), str(waiting.get("message") or "")
+    reason, said = pod_status.waiting(container) or ("", "")
     where = f"container {container.get('name')} of pod {pod['metadata']['name']}"
-    if reason in PULL:
+    if reason in pod_status.PULL:
         return Cause(
             f"image {container.get('image')} of {where} cannot be pulled{_pull_error(said)}; "
             "correct the image, or give the nodes access to its registry",
             failed=True,
             rank=2,
         )
-    if reason in CONFIGURATION:
+    if reason in pod_status.CONFIGURATION:
         return Cause(
             f"{where} cannot be started: {last_line(said) or reason}; create what it misses, or correct the spec",
             failed=True,
             rank=1,
         )
-    end = _mapping(state.get("terminated")) or _mapping(
-        _mapping(container.get("lastState")).get("terminated")
-    )
-    if not end.get("exitCode"):
-        return None
-    return _crash(pod, container, where, end, now)
+    end = pod_status.ended(container)
+    return _crash(pod, container, where, end, now) if end.get("exitCode") else None
 
 
 def _crash(
     pod: Object, container: Mapping[str, Any], where: str, end: Mapping[str, Any], now: datetime
 ) -> Cause | None:
     """Of a container that has ended badly and is not ready. One that has run longer than before has recovered."""
-    state = _mapping(container.get("state"))
-    until = _recovered(_mapping(state.get("running")), end) if "running" in state else None
+    running = pod_status.running(container)
+    until = None if running is None else _recovered(running, end)
     if until is not None and until <= now:
         return None
-    memory = end.get("reason") == OUT_OF_MEMORY
+    memory = end.get("reason") == pod_status.OUT_OF_MEMORY
     restarts = int(container.get("restartCount") or 0)
     # Kubernetes starts it again at once the first time: no loop yet.
-    loop = (
-        _mapping(state.get("waiting")).get("reason") == CRASH_LOOP or restarts + ("running" not in state) > 1
-    )
+    looping = (pod_status.waiting(container) or ("", ""))[0] == pod_status.CRASH_LOOP
+    loop = looping or restarts + (running is None) > 1
     if memory:
         return Cause(
             f"{where} was killed because it ran out of memory, {_times(restarts)}; raise its memory, "
@@ -177,14 +138,6 @@ def _recovered(running: Mapping[str, Any], end: Mapping[str, Any]) -> datetime |
     return started + 2 * max(died - born, timedelta()) + PATIENCE
 
 
-def last_line(text: str) -> str:
-    """The last line with something on it, where a program that fails says why; at most 300 characters of it."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if not lines:
-        return ""
-    return lines[-1] if len(lines[-1]) <= 300 else f"{lines[-1][:299]}…"
-
-
 def _pull_error(said: str) -> str:
     """What the registry answered. While it waits, kubelet repeats it only from 1.31 on, behind `ErrImagePull: `."""
     _, found, repeated = said.partition("ErrImagePull: ")
@@ -204,11 +157,3 @@ def _time(value: Any) -> datetime | None:
         return datetime.fromisoformat(value)
     except (TypeError, ValueError):
         return None
-
-
-def _items(value: Any) -> list[Mapping[str, Any]]:
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

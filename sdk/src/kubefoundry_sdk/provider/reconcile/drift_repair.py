@@ -7,9 +7,10 @@ import asyncio
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.report import Report
-from kubefoundry_sdk.provider.write import apply, drift
+from kubefoundry_sdk.provider.write import apply
 from kubefoundry_sdk.provider.write.helpers import kind_of
 from kubefoundry_sdk.provider.write.plan import Plan
+from kubefoundry_sdk.runtime import repairs
 from kubefoundry_sdk.runtime.store import key_of
 
 SHOWN = 5
@@ -21,7 +22,7 @@ async def put_back(
 ) -> float | None:
     """Applies again what the plan corrects, with an Event that names fields and manager.
 
-    After `drift.LIMIT` times it says so, once, and changes nothing; seconds until the next try then, else None.
+    After `repairs.LIMIT` times it says so, once, and changes nothing; seconds until the next try then, else None.
     Raises as `apply.write`.
     """
     done = context.memory(key_of(deployment)).repairs
@@ -45,9 +46,9 @@ async def put_back(
 
 def _left_alone(todo: Plan) -> str:
     changed = " and ".join(_fields(obj, paths) for obj, paths in todo.repairs)
-    minutes = f"{drift.WINDOW / 60:.0f} minutes"
+    minutes = f"{repairs.WINDOW / 60:.0f} minutes"
     return (
-        f"Someone keeps changing {changed}: put back {drift.LIMIT} times in {minutes}, now left alone until "
+        f"Someone keeps changing {changed}: put back {repairs.LIMIT} times in {minutes}, now left alone until "
         f"{minutes} have passed; the Events DriftDetected name who does it"
     )
 

@@ -19,6 +19,8 @@ from kubefoundry_sdk.provider.reconcile.report import Stop
 from kubefoundry_sdk.provider.write import apply, manifest
 from kubefoundry_sdk.provider.write.helpers import Mark, kind_of, mark
 from kubefoundry_sdk.provider.write.plan import Plan
+from kubefoundry_sdk.runtime.refusals import Refused
+from kubefoundry_sdk.runtime.server_side_apply import NameTaken
 from kubefoundry_sdk.runtime.store import Key
 
 LARGEST: Final = 192 * 1024
@@ -77,12 +79,12 @@ async def trial(
                 await apply.try_new(client, kind, obj, manager=manager)
             else:
                 await apply.try_apply(client, addressed, obj, manager=manager, exists=known)
-        except apply.Refused as refused:
+        except Refused as refused:
             problem = str(refused)
             if obj is todo.main and (absent := _asked_for(missing, problem)) is not None:
                 untried = f"{named} {verb}, but not before {absent}, and without it admission says: {problem}"
             break
-        except apply.NameTaken as taken:
+        except NameTaken as taken:
             problem = f"{taken} exists and was not created for this ModelDeployment"
             break
     message = untried or problem or (f"{named} {verb}" if todo.changed else f"{named} would not change")

@@ -12,6 +12,8 @@ from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.write import apply, manifest
 from kubefoundry_sdk.provider.write.helpers import Helpers, kind_of
+from kubefoundry_sdk.runtime.refusals import Refused
+from kubefoundry_sdk.runtime.server_side_apply import delete
 from kubefoundry_sdk.runtime.store import Store
 
 log = logging.getLogger(__name__)
@@ -36,7 +38,7 @@ async def own(
     """Makes finalizer and dry-run result what the provider owns of the ModelDeployment itself; no request if they
     are.
 
-    By server-side apply, guarded by the uid: a ModelDeployment recreated is another object. Raises apply.Refused
+    By server-side apply, guarded by the uid: a ModelDeployment recreated is another object. Raises Refused
     where somebody else uses our field manager.
     """
     meta = deployment["metadata"]
@@ -49,7 +51,7 @@ async def own(
     fields = managed_fields.owned(deployment, manager) or {}
     if theirs := sorted(set(fields) - {"f:metadata"}):
         # Our apply states none of it, so it would take it away.
-        raise apply.Refused(
+        raise Refused(
             f"Field manager {manager} is the provider's own, and somebody has applied "
             f"{', '.join(name.removeprefix('f:') for name in theirs)} under it: apply under another name, and take "
             f"its entry off metadata.managedFields"
@@ -76,7 +78,7 @@ async def restore(client: Client, store: Store, deployment: Object, provider: st
     annotations = deployment["metadata"].get("annotations") or {}
     ours = owns_result(deployment, provider)
     result = annotations.get(names.DRY_RUN_RESULT_ANNOTATION) if ours else None
-    with suppress(apply.Refused):
+    with suppress(Refused):
         # Step 12 tells it.
         await own(client, store, deployment, provider, hold=True, dry_run_result=result)
 
@@ -143,5 +145,5 @@ async def clean_up(
         if goes(obj):
             left.append(f"{obj['kind']} {meta['namespace']}/{obj['metadata']['name']}")
             if not obj["metadata"].get("deletionTimestamp"):
-                await apply.remove(client, kind_of(obj), obj)
+                await delete(client, kind_of(obj), obj)
     return left

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 from kubefoundry_sdk.provider.health.secret import AskedFor
 from kubefoundry_sdk.provider.reconcile.failures import Failures
-from kubefoundry_sdk.provider.write.apply import Refusal
-from kubefoundry_sdk.provider.write.drift import Repairs
 from kubefoundry_sdk.provider.write.manifest import Record
 from kubefoundry_sdk.provider.write.version_drift import LastLook
+from kubefoundry_sdk.runtime.refusals import Refusal
+from kubefoundry_sdk.runtime.repairs import Repairs
 from kubefoundry_sdk.runtime.wait import Wait
 
 

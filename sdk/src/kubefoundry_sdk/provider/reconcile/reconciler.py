@@ -39,6 +39,8 @@ from kubefoundry_sdk.provider.write import apply, foreign_values, manifest, vers
 from kubefoundry_sdk.provider.write.helpers import marked
 from kubefoundry_sdk.provider.write.plan import pinned, plan
 from kubefoundry_sdk.runtime import metrics, status
+from kubefoundry_sdk.runtime.refusals import RETRY, Refused
+from kubefoundry_sdk.runtime.server_side_apply import NameTaken
 from kubefoundry_sdk.runtime.store import Key, key_of
 
 log = logging.getLogger(__name__)
@@ -276,13 +278,13 @@ async def _write(context: Context, live: Object, report: Report) -> float | None
         ):
             log.info("created %s %s/%s", kind.kind, deployment.namespace, deployment.name)
         await apply.prune(context.client, context.helpers, deployment.uid, todo.helpers)
-    except apply.Refused as refused:
+    except Refused as refused:
         refused.retry = context.upstream.worth_another_try(refused.retry)
         memory.refusal.remember(digest, loop.time(), refused)
         report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyRejected", str(refused), failed=True)
         return refused.retry
-    except apply.NameTaken as taken:
+    except NameTaken as taken:
         report.stop = preconditions.name_conflict(str(taken))
-        return apply.RETRY
+        return RETRY
     memory.refusal.over()
     return None

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from kubefoundry_sdk.api.kinds import PODS, Object
+from kubefoundry_sdk.api.pod_status import last_line
 from kubefoundry_sdk.provider.contract import Pods
-from kubefoundry_sdk.provider.health.pod_causes import last_line
 from kubefoundry_sdk.provider.makers import maker_names
 from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.store import Key, Store

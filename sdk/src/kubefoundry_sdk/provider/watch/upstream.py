@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import logging
@@ -11,10 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from kubefoundry_sdk.api.kinds import CRDS, Kind, Object
+from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.provider.contract import Provider, Schema, UnsupportedSchema
 from kubefoundry_sdk.provider.watch.operator_settings import OperatorSettings
 from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk.runtime.crd_watch import CrdWatch
 from kubefoundry_sdk.runtime.logs import described
 from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.store import Store
@@ -27,8 +27,8 @@ AGAIN: Final = 3.0
 change before the API server, or the one of several that we asked, had taken it up itself."""
 
 
-class Upstream:
-    """The sink of the CRD's watch. `changed` is called whenever what can be done upstream has changed."""
+class Upstream(CrdWatch):
+    """`changed` is called whenever what can be done upstream has changed."""
 
     def __init__(
         self,
@@ -38,14 +38,11 @@ class Upstream:
         changed: Callable[[], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._process = process
+        super().__init__(process, provider.upstream.crd, Store(managers=frozenset({manager})), changed)
         self._provider = provider
-        self._changed = changed
-        self._tasks: list[asyncio.Task[None] | None] = []
         self._probed: Schema | UnsupportedSchema | None = None
         self._clock = clock
         self._taken = clock()
-        self.objects = Store(managers=frozenset({manager}))
         told = provider.operator if provider.operator and provider.operator.read else None
         self.settings = OperatorSettings(told, self._settings_changed) if told else None
         self.version: str | None = None
@@ -54,8 +51,6 @@ class Upstream:
         """Of that version's schema; reported, never decided on (contract §4.8)."""
         self.converts = False
         """Whether a webhook converts between the versions; else they differ in nothing but their names."""
-        self.listed = False
-        """Whether the CRD was looked for at least once."""
 
     @property
     def schema(self) -> Schema | UnsupportedSchema | None:
@@ -80,37 +75,29 @@ class Upstream:
         return min(otherwise, AGAIN) if self._clock() - self._taken < TAKEN_UP else otherwise
 
     async def run(self) -> None:
-        """Watches the CRD by name: no listing of all CRDs of a cluster (contract §6).
-
-        A kind of Kubernetes has none: it is there, and stays.
-        """
+        """Watches the CRD until cancelled. A kind of Kubernetes has none: it is there, and stays."""
         upstream = self._provider.upstream
         if upstream.schema is not None:
             self.listed = True
             self._take(upstream.schema, upstream.version, None)
             return
-        selector = {"fieldSelector": f"metadata.name={self._provider.upstream.crd}"}
-        await self._process.follow(CRDS, self, selector=selector)
+        await super().run()
 
     def replace(self, objects: Iterable[Object], resource_version: str, *, rewound: bool = False) -> None:
         first = not self.listed
-        self.listed = True
-        if (definition := next(iter(objects), None)) is not None:
-            self.put(definition)
-        else:
-            self._gone()
+        super().replace(objects, resource_version, rewound=rewound)
         if first and self._probed is None:
             self._changed()
 
-    def put(self, obj: Object) -> None:
-        if obj["metadata"].get("deletionTimestamp"):
-            # It takes its objects with it and no new ones.
-            self._gone()
+    def defined(self, crd: Object | None) -> None:
+        if crd is None:
+            if self._probed is not None:
+                self._take(None, None, None)
             return
-        probed = self._probe(obj)
-        version = addressed(obj, probed, self.version)
-        digest = schema_digest(obj, version)
-        self.converts = (obj["spec"].get("conversion") or {}).get("strategy") == "Webhook"
+        probed = self._probe(crd)
+        version = addressed(crd, probed, self.version)
+        digest = schema_digest(crd, version)
+        self.converts = (crd["spec"].get("conversion") or {}).get("strategy") == "Webhook"
         if (probed, version, digest) != (self._probed, self.version, self.digest):
             self._take(probed, version, digest)
 
@@ -120,13 +107,6 @@ class Upstream:
         except Exception as error:
             log.exception("CRD %s cannot be probed", self._provider.upstream.crd)
             return UnsupportedSchema((f"a schema that can be read ({described(error)})",))
-
-    def remove(self, obj: Object) -> None:
-        self._gone()
-
-    def _gone(self) -> None:
-        if self._probed is not None:
-            self._take(None, None, None)
 
     def _take(
         self, probed: Schema | UnsupportedSchema | None, version: str | None, digest: str | None
@@ -145,27 +125,8 @@ class Upstream:
     def _follow(self) -> None:
         """Starts, ends or moves the watch of the objects to the version that is used now."""
         kind = self.kind
-        # The watch is itself the task that is cancelled: inside another, it could store an event after the clearing.
-        for task in self._tasks:
-            if task:
-                task.cancel()
-        self._tasks.clear()
-        self.objects.clear()
-        if kind:
-            self._tasks = [
-                self._process.background(
-                    f"watch of {kind.plural}",
-                    lambda: self._process.follow(kind, self.objects, selector=self._selector(kind)),
-                ),
-                self._process.background(f"first listing of {kind.plural}", self._tell_when_synced),
-            ]
-
-    def _selector(self, kind: Kind) -> Mapping[str, str] | None:
-        return manifest.selector(self._provider.name) if kind.built_in else None
-
-    async def _tell_when_synced(self) -> None:
-        await self.objects.synced.wait()
-        self._changed()
+        selector = manifest.selector(self._provider.name) if kind and kind.built_in else None
+        self.follow_objects(kind, selector=selector)
 
 
 def addressed(crd: Object, probed: Schema | UnsupportedSchema, before: str | None) -> str | None:

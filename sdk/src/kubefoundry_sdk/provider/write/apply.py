@@ -1,10 +1,10 @@
-"""Writing upstream objects: server-side apply, and what its refusals mean to the user (contract §4.14, errors)."""
+"""Writing upstream objects: in which order, and what is tried first (contract §4.14)."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Final
 
 from kubefoundry_sdk.api import managed_fields, names
 from kubefoundry_sdk.api.kinds import Kind, Object
@@ -13,66 +13,12 @@ from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.write import manifest
 from kubefoundry_sdk.provider.write.helpers import Helpers, kind_of, mark, marked
 from kubefoundry_sdk.provider.write.plan import Plan
-from kubefoundry_sdk.runtime.store import Key, Store
+from kubefoundry_sdk.runtime import server_side_apply
+from kubefoundry_sdk.runtime.refusals import Origin, Refused, refused
+from kubefoundry_sdk.runtime.server_side_apply import NameTaken, delete
+from kubefoundry_sdk.runtime.store import Store, key_of
 
-PERMISSION: Final = 5.0
-"""The same for a permission that is missing: it comes by itself when an API server that has just started has read
-its roles, and when an administrator grants it."""
-
-RETRY: Final = 300.0
-"""Seconds after which a refused manifest is tried again though nothing has changed (contract §4, errors)."""
-
-ABSENT: Final = "1"
-"""A resource version that no object has: an apply with it creates, and conflicts with whatever is there already
-(seen on Kubernetes 1.36; without it an apply merges into another's object where no field of both differs)."""
-
-_POLICY: Final = "change the ModelDeployment or contact the owner of that policy"
-_GRANT: Final = "grant the provider's ServiceAccount that permission"
-_FORBIDDEN: Final = (
-    ("admission webhook", _POLICY),
-    ("AdmissionPolicy", _POLICY),
-    ("exceeded quota", "request less or have the quota raised"),
-    ("being terminated", "the namespace is being deleted"),
-    (" cannot ", _GRANT),
-)
-"""What the words of a 403 tell, in this order: a policy may say anything in its own."""
-
-
-class Refused(Exception):
-    """The API server, its admission or its quota refused an object of ours; the text is for the user.
-
-    retry: seconds after which it is worth another try though nothing has changed.
-    """
-
-    def __init__(self, message: str, retry: float = RETRY) -> None:
-        super().__init__(message)
-        self.retry = retry
-
-
-class NameTaken(Exception):
-    """An object of that name exists that is not ours. Of a kind that is followed by labels no event reports it."""
-
-
-class Refusal:
-    """Which manifest of an object was refused last, when and why: the same is not tried at every event."""
-
-    def __init__(self) -> None:
-        self._last: tuple[str, float, str] | None = None
-        """Digest, moment from which another try is worth it, and text."""
-
-    def standing(self, digest: str, now: float) -> tuple[str, float] | None:
-        """The refusal of this very manifest and the seconds until it is worth another try."""
-        last = self._last
-        if last is None or last[0] != digest or now >= last[1]:
-            return None
-        return last[2], last[1] - now
-
-    def remember(self, digest: str, now: float, refused: Refused) -> None:
-        self._last = (digest, now + refused.retry, str(refused))
-
-    def over(self) -> None:
-        """Nothing is refused any more."""
-        self._last = None
+ORIGIN: Final = Origin("ModelDeployment", "the provider's ServiceAccount")
 
 
 def digest(objects: list[Object]) -> str:
@@ -90,7 +36,7 @@ async def write(
     fresh ones are made, it is tried by a dry run, and only then those change that it uses; a refusal leaves nothing
     changed. Raises Refused, NameTaken, or ApiError for what passes by itself.
     """
-    exists = store.get(_key(todo.main)) is not None
+    exists = store.get(key_of(todo.main)) is not None
     main_too = todo.main in todo.changed
     helpers = [obj for obj in todo.changed if obj is not todo.main]
     fresh = [obj for obj in helpers if obj in todo.fresh]
@@ -130,7 +76,7 @@ async def discard(client: Client, known: Helpers, todo: Plan) -> None:
     """Deletes the fresh helpers of a plan that was refused."""
     for obj in todo.fresh:
         if (live := known.live(obj)) is not None:
-            await remove(client, kind_of(obj), live)
+            await delete(client, kind_of(obj), live)
 
 
 async def put_back(client: Client, kind: Kind, store: Store, obj: Object, *, manager: str) -> None:
@@ -151,7 +97,8 @@ async def last_writer(client: Client, kind: Kind, live: Object, paths: Sequence[
 
 async def try_apply(client: Client, kind: Kind, obj: Object, *, manager: str, exists: bool) -> None:
     """An apply that stores nothing. Raises Refused, NameTaken, or ApiError for what passes by itself."""
-    await _apply(client, kind, obj, manager=manager, exists=exists, dry_run=True)
+    write_it = server_side_apply.update if exists else server_side_apply.create
+    await write_it(client, kind, obj, manager=manager, origin=ORIGIN, dry_run=True)
 
 
 async def try_new(client: Client, kind: Kind, main: Object, *, manager: str) -> None:
@@ -165,7 +112,7 @@ async def try_new(client: Client, kind: Kind, main: Object, *, manager: str) -> 
         await client.create(kind, probe, manager=manager, dry_run=True)
     except ApiError as error:
         if error.rejected:
-            raise Refused(refusal(kind, main["metadata"]["name"], error)) from error
+            raise refused(kind, main["metadata"]["name"], error, ORIGIN) from error
         raise
 
 
@@ -174,28 +121,13 @@ async def prune(client: Client, known: Helpers, uid: str, keep: list[Object]) ->
     kept = marked(keep)
     for obj in known.of(uid):
         if mark(obj) not in kept and not obj["metadata"].get("deletionTimestamp"):
-            await remove(client, kind_of(obj), obj)
+            await delete(client, kind_of(obj), obj)
 
 
 async def remove_main(client: Client, kind: Kind, obj: Object) -> None:
-    """As `remove`. What Kubernetes makes of an object of its own goes first: nothing else waits for the pods, and
+    """As `delete`. What Kubernetes makes of an object of its own goes first: nothing else waits for the pods, and
     GPUs and a cache volume are free only when they are gone."""
-    await remove(client, kind, obj, "Foreground" if kind.built_in else "Background")
-
-
-async def remove(
-    client: Client, kind: Kind, obj: Object, propagation: Literal["Background", "Foreground"] = "Background"
-) -> None:
-    """Deletes that very object; one that is gone already, or whose kind is, counts as deleted."""
-    meta = obj["metadata"]
-    try:
-        await client.delete(
-            kind, meta["name"], meta.get("namespace"), uid=meta["uid"], propagation=propagation
-        )
-    except ApiError as error:
-        # A conflict: another object of that name is there now, so ours is gone.
-        if not (error.not_found or error.conflict):
-            raise
+    await delete(client, kind, obj, "Foreground" if kind.built_in else "Background")
 
 
 async def _store(client: Client, kind: Kind, store: Store, obj: Object, *, manager: str) -> None:
@@ -204,12 +136,12 @@ async def _store(client: Client, kind: Kind, store: Store, obj: Object, *, manag
     Whose that one is, is asked here and not only before the turn's first request: another's may have come meanwhile.
     And it is that one as we know it: who has slept through a change decides again (a conflict).
     """
-    namespace, name = _key(obj)
+    namespace, name = key_of(obj)
     owner = manifest.owner_uid(obj) or ""
     live = store.get((namespace, name))
     if live is None:
         try:
-            store.put(await _apply(client, kind, obj, manager=manager, exists=False))
+            store.put(await server_side_apply.create(client, kind, obj, manager=manager, origin=ORIGIN))
             return
         except NameTaken:
             # It may be ours, and have lost the labels that we watch by.
@@ -218,49 +150,5 @@ async def _store(client: Client, kind: Kind, store: Store, obj: Object, *, manag
                 raise
     elif not manifest.made_for(live, owner):
         raise NameTaken(f"{kind.kind} '{name}'")
-    known = {name: live["metadata"][name] for name in ("uid", "resourceVersion")}
-    body = {**obj, "metadata": {**obj["metadata"], **known}}
-    store.put(await _apply(client, kind, body, manager=manager, exists=True))
-
-
-async def _apply(
-    client: Client, kind: Kind, obj: Object, *, manager: str, exists: bool, dry_run: bool = False
-) -> Object:
-    """Force only where the object is known to be ours: upstream operators take fields over (sources §3.6)."""
-    body = obj if exists else {**obj, "metadata": {**obj["metadata"], "resourceVersion": ABSENT}}
-    try:
-        return await client.apply(kind, body, manager=manager, force=exists, dry_run=dry_run)
-    except ApiError as error:
-        if error.conflict and not exists and kind.built_in and await _stands(client, kind, obj):
-            raise NameTaken(f"{kind.kind} '{obj['metadata']['name']}'") from error
-        if error.rejected:
-            text = refusal(kind, obj["metadata"]["name"], error)
-            raise Refused(text, PERMISSION if text.endswith(_GRANT) else RETRY) from error
-        raise
-
-
-def refusal(kind: Kind, name: str, error: ApiError) -> str:
-    """What was refused, in the server's own words, and what to do (contract §4: 403 told apart)."""
-    remedy = "change the ModelDeployment accordingly"
-    if error.code == 403:
-        remedy = next(
-            (todo for mark, todo in _FORBIDDEN if mark in error.message),
-            "change the ModelDeployment or contact the cluster's administrator",
-        )
-    return f"{kind.kind} '{name}' was refused: {error.message}; {remedy}"
-
-
-def _key(obj: Object) -> Key:
-    return obj["metadata"]["namespace"], obj["metadata"]["name"]
-
-
-async def _stands(client: Client, kind: Kind, obj: Object) -> bool:
-    """Whether there is an object of that name. A conflict may be a ResourceQuota's as well, and that passes."""
-    namespace, name = _key(obj)
-    try:
-        await client.get_metadata(kind, name, namespace)
-    except ApiError as error:
-        if error.not_found:
-            return False
-        raise
-    return True
+    body = server_side_apply.pinned(obj, live, exact=True)
+    store.put(await server_side_apply.update(client, kind, body, manager=manager, origin=ORIGIN))

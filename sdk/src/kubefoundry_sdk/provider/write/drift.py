@@ -14,10 +14,6 @@ from kubefoundry_sdk.api.equality import same
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.managed_fields import pattern
 
-LIMIT: Final = 5
-WINDOW: Final = 600.0
-"""Corrections of one object within so many seconds, after which the provider backs off: somebody keeps writing."""
-
 _AMOUNT: Final = re.compile(r"\.resources\.(requests|limits)\.|\.(sizeLimit|divisor)$")
 """Paths at which Kubernetes writes an amount in a form of its own: `1024Mi` as `1Gi`."""
 
@@ -104,18 +100,3 @@ def told_apart(items: Any, name: str) -> bool:
 
 def _objects(items: list[Any]) -> bool:
     return any(isinstance(item, dict) for item in items)
-
-
-class Repairs:
-    """When an object was put back: tells when to stop doing it at once."""
-
-    def __init__(self) -> None:
-        self._times: list[float] = []
-
-    def wait(self, now: float) -> float:
-        """Seconds until the object may be put back again; 0 for now."""
-        self._times = [time for time in self._times if now - time < WINDOW]
-        return WINDOW - (now - self._times[0]) if len(self._times) >= LIMIT else 0.0
-
-    def note(self, now: float) -> None:
-        self._times.append(now)

@@ -1,0 +1,34 @@
+"""What the operator remembers of one LlamaStackDistribution from one turn to the next."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kubefoundry_sdk.runtime.refusals import Refusal
+from kubefoundry_sdk.runtime.repairs import Repairs
+from kubefoundry_sdk.runtime.store import Key
+
+Child = tuple[str, str]
+"""Plural of the kind, and name."""
+
+
+@dataclass(slots=True)
+class Memory:
+    """Dropped as a whole with the LlamaStackDistribution. A restart loses it: it spares requests, and times what
+    lasts."""
+
+    refusals: dict[Child, Refusal] = field(default_factory=lambda: defaultdict(Refusal))
+    """What was refused is not tried again at every event."""
+    repairs: Repairs = field(default_factory=Repairs)
+    bundle: tuple[str, str] | None = None
+    """Digest of what the certificates were read from, and their text."""
+    applied: str | None = None
+    """Digest of the Deployment that was applied last."""
+    other_operator: str | None = None
+    """Value of the refresh annotation at which the existing operator was found at work."""
+
+
+Memories = Callable[[Key], Memory]
+"""The memory of the LlamaStackDistribution of that namespace and name."""

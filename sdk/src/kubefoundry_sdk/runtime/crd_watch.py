@@ -1,0 +1,75 @@
+"""A kind that may come and go: its CRD is watched by name, and its objects while they can be there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+
+from kubefoundry_sdk.api.kinds import CRDS, Kind, Object
+from kubefoundry_sdk.runtime.process import Process
+from kubefoundry_sdk.runtime.store import Store
+
+
+class CrdWatch:
+    """The sink of the watch of the CRD of that name. `changed` is called when the objects are all known.
+
+    A subclass has `defined`: it is called with the CRD as it is now, None when it is gone or about to go.
+    """
+
+    def __init__(self, process: Process, crd: str, objects: Store, changed: Callable[[], None]) -> None:
+        self._process = process
+        self._crd = crd
+        self._changed = changed
+        self._tasks: list[asyncio.Task[None] | None] = []
+        self.objects = objects
+        self.listed = False
+        """Whether the CRD was looked for at least once."""
+
+    async def run(self) -> None:
+        """Watches the CRD until cancelled. By name: no listing of all CRDs of a cluster (contract §6)."""
+        await self._process.follow(CRDS, self, selector={"fieldSelector": f"metadata.name={self._crd}"})
+
+    def defined(self, crd: Object | None) -> None:
+        raise NotImplementedError
+
+    def replace(self, objects: Iterable[Object], resource_version: str, *, rewound: bool = False) -> None:
+        found = next(iter(objects), None)
+        self.listed = True
+        if found is not None:
+            self.put(found)
+        else:
+            self.defined(None)
+
+    def put(self, obj: Object) -> None:
+        # One that is being deleted takes its objects with it and no new ones.
+        self.defined(None if obj["metadata"].get("deletionTimestamp") else obj)
+
+    def remove(self, obj: Object) -> None:
+        self.defined(None)
+
+    def follow_objects(
+        self,
+        kind: Kind | None,
+        *,
+        selector: Mapping[str, str] | None = None,
+        refused: Callable[[], None] | None = None,
+    ) -> None:
+        """Starts, moves or (None) ends the watch of the objects. refused: see `Process.follow`."""
+        # The watch is itself the task that is cancelled: inside another, it could store an event after the clearing.
+        for task in self._tasks:
+            if task:
+                task.cancel()
+        self._tasks.clear()
+        self.objects.clear()
+        if kind is not None:
+            self._tasks = [
+                self._process.background(
+                    f"watch of {kind.plural}",
+                    lambda: self._process.follow(kind, self.objects, selector=selector, refused=refused),
+                ),
+                self._process.background(f"first listing of {kind.plural}", self._tell_when_synced),
+            ]
+
+    async def _tell_when_synced(self) -> None:
+        await self.objects.synced.wait()
+        self._changed()

@@ -1,0 +1,82 @@
+"""What the API server's refusals mean to the user, and when the same is worth another try (contract §4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from kubefoundry_sdk.api.kinds import Kind
+from kubefoundry_sdk.cluster.errors import ApiError
+
+PERMISSION: Final = 5.0
+"""Seconds after which a write without permission is tried again: the permission comes by itself when an API server
+that has just started has read its roles, and when an administrator grants it."""
+
+RETRY: Final = 300.0
+"""Seconds after which any other refused manifest is tried again though nothing has changed (contract §4, errors)."""
+
+
+class Refused(Exception):
+    """The API server, its admission or its quota refused an object of ours; the text is for the user.
+
+    retry: seconds after which it is worth another try though nothing has changed.
+    """
+
+    def __init__(self, message: str, retry: float = RETRY) -> None:
+        super().__init__(message)
+        self.retry = retry
+
+
+class Refusal:
+    """Which manifest of an object was refused last, when and why: the same is not tried at every event."""
+
+    def __init__(self) -> None:
+        self._last: tuple[str, float, str] | None = None
+        """Digest, moment from which another try is worth it, and text."""
+
+    def standing(self, digest: str, now: float) -> tuple[str, float] | None:
+        """The refusal of this very manifest and the seconds until it is worth another try."""
+        last = self._last
+        if last is None or last[0] != digest or now >= last[1]:
+            return None
+        return last[2], last[1] - now
+
+    def remember(self, digest: str, now: float, refused: Refused) -> None:
+        self._last = (digest, now + refused.retry, str(refused))
+
+    def over(self) -> None:
+        """Nothing is refused any more."""
+        self._last = None
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where an object comes from: the kind of the resource that a user changes to have another one, and how a message
+    calls the ServiceAccount that writes it."""
+
+    kind: str
+    account: str
+
+
+def refused(kind: Kind, name: str, error: ApiError, origin: Origin) -> Refused:
+    """What was refused, in the server's own words, and what to do (contract §4: 403 told apart)."""
+    remedy, retry = f"change the {origin.kind} accordingly", RETRY
+    if error.code == 403:
+        remedy, retry = _forbidden(error.message, origin)
+    return Refused(f"{kind.kind} '{name}' was refused: {error.message}; {remedy}", retry)
+
+
+def _forbidden(message: str, origin: Origin) -> tuple[str, float]:
+    """By the words of a 403, in this order: a policy may say anything in its own."""
+    policy = f"change the {origin.kind} or contact the owner of that policy"
+    known = (
+        ("admission webhook", policy, RETRY),
+        ("AdmissionPolicy", policy, RETRY),
+        ("exceeded quota", "request less or have the quota raised", RETRY),
+        ("being terminated", "the namespace is being deleted", RETRY),
+        (" cannot ", f"grant {origin.account} that permission", PERMISSION),
+    )
+    for words, remedy, retry in known:
+        if words in message:
+            return remedy, retry
+    return f"change the {origin.kind} or contact the cluster's administrator", RETRY

@@ -1,0 +1,24 @@
+"""How often an object of ours is put back before its controller leaves it to whoever keeps changing it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+LIMIT: Final = 5
+WINDOW: Final = 600.0
+"""Repairs of one object within so many seconds, after which its controller backs off: somebody keeps writing."""
+
+
+class Repairs:
+    """When an object was put back: tells when to stop doing it at once."""
+
+    def __init__(self) -> None:
+        self._times: list[float] = []
+
+    def wait(self, now: float) -> float:
+        """Seconds until the object may be put back again; 0 for now."""
+        self._times = [time for time in self._times if now - time < WINDOW]
+        return WINDOW - (now - self._times[0]) if len(self._times) >= LIMIT else 0.0
+
+    def note(self, now: float) -> None:
+        self._times.append(now)

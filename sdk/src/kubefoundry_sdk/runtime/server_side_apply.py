@@ -1,0 +1,85 @@
+"""Objects of ours: made, changed and deleted by server-side apply, and never those of others."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from kubefoundry_sdk.api.kinds import Kind, Object
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.runtime.refusals import Origin, refused
+from kubefoundry_sdk.runtime.store import key_of
+
+ABSENT: Final = "1"
+"""A resource version that no object has: an apply with it creates, and conflicts with whatever is there already
+(seen on Kubernetes 1.36; without it an apply merges into another's object where no field of both differs)."""
+
+
+class NameTaken(Exception):
+    """An object of that name exists that is not ours. Of a kind that is followed by labels no event reports it."""
+
+
+async def create(
+    client: Client, kind: Kind, obj: Object, *, manager: str, origin: Origin, dry_run: bool = False
+) -> Object:
+    """Applies the object as a new one; the object as it is then.
+
+    Raises Refused, NameTaken for a built-in kind (it may be ours, and have lost the labels that we watch by), or
+    ApiError for what passes by itself.
+    """
+    body = {**obj, "metadata": {**obj["metadata"], "resourceVersion": ABSENT}}
+    try:
+        return await client.apply(kind, body, manager=manager, force=False, dry_run=dry_run)
+    except ApiError as error:
+        if error.conflict and kind.built_in and await _stands(client, kind, obj):
+            raise NameTaken(f"{kind.kind} '{obj['metadata']['name']}'") from error
+        if error.rejected:
+            raise refused(kind, obj["metadata"]["name"], error, origin) from error
+        raise
+
+
+async def update(
+    client: Client, kind: Kind, obj: Object, *, manager: str, origin: Origin, dry_run: bool = False
+) -> Object:
+    """Applies the object to one that is ours, and takes back fields that others took over (sources §3.6); the object
+    as it is then. Raises Refused, or ApiError for what passes by itself."""
+    try:
+        return await client.apply(kind, obj, manager=manager, force=True, dry_run=dry_run)
+    except ApiError as error:
+        if error.rejected:
+            raise refused(kind, obj["metadata"]["name"], error, origin) from error
+        raise
+
+
+def pinned(obj: Object, live: Object, *, exact: bool) -> Object:
+    """The object, to be applied to that live one and no other of its name. exact: only as we know it: who has slept
+    through a change decides again (a conflict)."""
+    names = ("uid", "resourceVersion") if exact else ("uid",)
+    return {**obj, "metadata": {**obj["metadata"], **{name: live["metadata"][name] for name in names}}}
+
+
+async def delete(
+    client: Client, kind: Kind, obj: Object, propagation: Literal["Background", "Foreground"] = "Background"
+) -> None:
+    """Deletes that very object; one that is gone already, or whose kind is, counts as deleted."""
+    namespace, name = key_of(obj)
+    try:
+        await client.delete(
+            kind, name, namespace or None, uid=obj["metadata"]["uid"], propagation=propagation
+        )
+    except ApiError as error:
+        # A conflict: another object of that name is there now, so ours is gone.
+        if not (error.not_found or error.conflict):
+            raise
+
+
+async def _stands(client: Client, kind: Kind, obj: Object) -> bool:
+    """Whether there is an object of that name. A conflict may be a ResourceQuota's as well, and that passes."""
+    namespace, name = key_of(obj)
+    try:
+        await client.get_metadata(kind, name, namespace)
+    except ApiError as error:
+        if error.not_found:
+            return False
+        raise
+    return True
