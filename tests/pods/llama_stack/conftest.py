@@ -34,7 +34,25 @@ def chain(tmp_path_factory: pytest.TempPathFactory, tool: Path, base: Image) -> 
 
 
 @pytest.fixture(scope="session")
-def examples(node: Node, base: Image, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The node has the distribution's image and those of the providers of examples/llamastack."""
-    for image in (base, *provider.examples(tmp_path_factory.mktemp("examples"))):
+def example_images(tmp_path_factory: pytest.TempPathFactory) -> list[Image]:
+    """Those of the providers of examples/llamastack."""
+    return provider.examples(tmp_path_factory.mktemp("examples"))
+
+
+@pytest.fixture(scope="session")
+def examples(node: Node, base: Image, example_images: list[Image]) -> None:
+    """The node has the distribution's image and those of the examples."""
+    for image in (base, *example_images):
         node.add(image)
+
+
+@pytest.fixture(scope="session")
+def opponents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[provider.Files, list[Path]]]:
+    """Sources and wheels of two providers, `left` and `right`, that need other versions of one package."""
+    sources = [
+        provider.scaffolded("inference", "acme-left", ["acme-common==1.0"]),
+        provider.scaffolded("inference", "acme-right", ["acme-common==2.0"]),
+    ]
+    libraries = [provider.library("acme-common", version) for version in ("1.0", "2.0")]
+    made = provider.wheels([*sources, *libraries], tmp_path_factory.mktemp("opponents"))
+    return {"left": (sources[0], [made[0], made[2]]), "right": (sources[1], [made[1], made[3]])}

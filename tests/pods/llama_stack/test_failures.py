@@ -18,7 +18,7 @@ from kubefoundry_nodes.kubelet.runner import Node
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.client import Client
 from pods.images import distribution, provider
-from pods.llama_stack.distributions import STARTED, entry, stack
+from pods.llama_stack.distributions import STARTED, entry, stack, transitions
 from support.llamastack import reason, told, until_status
 from support.provider_images import shared_object, wheel
 
@@ -42,6 +42,9 @@ class Case:
     def cr(self, name: str, namespace: str) -> Object:
         entries = [entry(image, reference(image)) for image in self.images]
         return stack(name, namespace, externalProviders={self.section: entries}, **self.server)
+
+
+Sources = dict[str, tuple[provider.Files, list[Path]]]
 
 
 def reference(image: str) -> str:
@@ -126,10 +129,14 @@ MARKS = {
 
 @pytest.fixture(scope="module")
 def failing(
-    suite: Suite, node: Node, examples: None, tmp_path_factory: pytest.TempPathFactory
+    suite: Suite,
+    node: Node,
+    examples: None,
+    opponents: Sources,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[str]:
     """The namespace in which all of them have been created."""
-    for image in broken(tmp_path_factory.mktemp("broken")):
+    for image in broken(tmp_path_factory.mktemp("broken"), opponents):
         node.add(image)
     namespace = f"failing-{uuid.uuid4().hex[:8]}"
     suite.plane.kubectl("create", "namespace", namespace)
@@ -139,6 +146,17 @@ def failing(
     suite.plane.kubectl("delete", "namespace", namespace, "--wait=false")
 
 
+async def until_told(api: Client, name: str, namespace: str, case: Case) -> Object:
+    """The CR's status as soon as it has the reason that is expected."""
+    return await until_status(
+        api,
+        name,
+        namespace,
+        lambda status: reason(status, "ExternalProvidersReady") == case.reason,
+        seconds=STARTED,
+    )
+
+
 @pytest.mark.accept("FR-015", "FR-029", "FR-030", "SC-002", "SC-009", "NFR-003")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.accept(*ids)) for name, ids in MARKS.items()]
@@ -146,13 +164,7 @@ def failing(
 async def test_the_status_tells_what_failed_and_what_to_do(api: Client, failing: str, name: str) -> None:
     case = CASES[name]
 
-    status = await until_status(
-        api,
-        name,
-        failing,
-        lambda status: reason(status, "ExternalProvidersReady") == case.reason,
-        seconds=STARTED,
-    )
+    status = await until_told(api, name, failing, case)
 
     message = told(status, "ExternalProvidersReady")["message"]
     for word in (*case.words, "Container: ", "Resolution: "):
@@ -164,17 +176,24 @@ async def test_the_status_tells_what_failed_and_what_to_do(api: Client, failing:
         assert row["message"] == message
 
 
-def broken(work: Path) -> Iterator[Image]:
+@pytest.mark.accept("HP-5")
+async def test_a_minute_of_it_shows_no_change(api: Client, failing: str) -> None:
+    for name, case in CASES.items():
+        await until_told(api, name, failing, case)
+
+    seen = await transitions(api, failing)
+
+    assert set(seen) == set(CASES)
+    assert {name: one for name, one in seen.items() if len(one) > 1} == {}
+
+
+def broken(work: Path, opponents: Sources) -> Iterator[Image]:
     """The images of the table."""
     late = provider.scaffolded("inference", "acme-late")
     late["src/acme_late/provider.py"] = "import not_there\n" + late["src/acme_late/provider.py"]
     sources = {
         "echo": provider.example("acme-echo"),
         "late": late,
-        "left": provider.scaffolded("inference", "acme-left", ["acme-common==1.0"]),
-        "right": provider.scaffolded("inference", "acme-right", ["acme-common==2.0"]),
-        "common-1": provider.library("acme-common", "1.0"),
-        "common-2": provider.library("acme-common", "2.0"),
     }
     built = dict(zip(sources, provider.wheels(list(sources.values()), work), strict=True))
     native = wheel(work / "native", "acme-native", files={"native/core.so": shared_object(OTHER_NUMBER)})
@@ -189,8 +208,7 @@ def broken(work: Path) -> Iterator[Image]:
         ("other-platform", spec, [built["echo"], tagged]),
         ("other-processor", spec, [built["echo"], native]),
         ("late", late["lls-provider-spec.yaml"], [built["late"]]),
-        ("left", sources["left"]["lls-provider-spec.yaml"], [built["left"], built["common-1"]]),
-        ("right", sources["right"]["lls-provider-spec.yaml"], [built["right"], built["common-2"]]),
+        *((name, files["lls-provider-spec.yaml"], wheels) for name, (files, wheels) in opponents.items()),
     ):
         yield provider.image(reference(name), work / "images" / name, text, wheels)
     yield distribution.bare()

@@ -7,29 +7,25 @@ import base64
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
-from kubefoundry_llamastack.names import LLSD
 from kubefoundry_local.suite import Suite
 from kubefoundry_nodes.kubelet import chroot
+from kubefoundry_nodes.kubelet.image import Image
 from kubefoundry_nodes.kubelet.runner import Node
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.client import Client
 from llamastack_providers import layout
 from pods.images import provider
 from pods.llama_stack.chain import Chain
-from pods.llama_stack.distributions import STARTED, entry, stack
+from pods.llama_stack.distributions import STARTED, entry, stack, transitions
 from support.llamastack import reason, told, until_status
 
 pytestmark = pytest.mark.integration
 
 SECRET = f"Tr0ub4dor&3-{uuid.uuid4().hex}"
-WATCHED = 45
-"""Seconds in which a container that fails is started about five times (back-off of this node: 1 s to 10 s)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,28 +131,12 @@ async def test_the_provider_is_named(api: Client, hostile: str, name: str) -> No
 
 @pytest.mark.accept("HP-5")
 async def test_the_status_of_those_that_fail_again_and_again_holds_still(api: Client, hostile: str) -> None:
-    """Every status that a watch would show, for as long as several restarts take."""
     for name in CASES:
         await until_refused(api, name, hostile)
-    items, version = await api.list(LLSD, hostile)
-    seen = {item["metadata"]["name"]: [shown(item)] for item in items}
-    async for event in api.watch(
-        LLSD, hostile, resource_version=version, seconds=WATCHED, silence=2 * WATCHED
-    ):
-        if (
-            event["type"] != "BOOKMARK"
-            and shown(event["object"]) != seen[event["object"]["metadata"]["name"]][-1]
-        ):
-            seen[event["object"]["metadata"]["name"]].append(shown(event["object"]))
 
-    print({name: len(one) - 1 for name, one in seen.items()}, f"transitions in {WATCHED} s")
+    seen = await transitions(api, hostile)
+
     assert {name: one for name, one in seen.items() if len(one) > 1} == {}
-
-
-def shown(obj: Object) -> tuple[Any, ...]:
-    """What a user sees of a CR's state."""
-    status = obj.get("status") or {}
-    return status.get("phase"), reason(status, "ExternalProvidersReady"), reason(status, "DeploymentReady")
 
 
 @pytest.mark.accept("HP-6")
@@ -174,10 +154,10 @@ async def test_the_secret_is_in_no_object(api: Client, suite: Suite, hostile: st
 
 @pytest.mark.accept("HP-7")
 def test_a_run_that_was_killed_as_another_user_is_stepped_around(
-    chain: Callable[[], Chain], tmp_path: Path
+    chain: Callable[[], Chain], example_images: list[Image]
 ) -> None:
     """As a kubelet kills it: what pip has made of it is another user's, for nobody else to read or remove."""
-    [image, _] = provider.examples(tmp_path)
+    [image, _] = example_images
     pod = chain()
     left = f"{layout.EXTERNAL_PROVIDERS}/.staging-killed/tmp/pip-unpack"
     command = ["sh", "-c", f"umask 077; mkdir -p {left} && touch {left}/half"]

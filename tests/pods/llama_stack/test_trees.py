@@ -16,30 +16,21 @@ from pods.llama_stack.chain import Chain
 
 pytestmark = pytest.mark.integration
 
-Files = dict[str, str]
-
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Files, list[Path]]]:
+def built(
+    opponents: dict[str, tuple[provider.Files, list[Path]]], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, tuple[provider.Files, list[Path]]]:
     """Sources and wheels of providers: two that need other versions of one package, two of one namespace package."""
-    work = tmp_path_factory.mktemp("built")
-    providers = {
-        "left": provider.scaffolded("inference", "acme-left", ["acme-common==1.0"]),
-        "right": provider.scaffolded("inference", "acme-right", ["acme-common==2.0"]),
+    names = {f"my-org-{letter}": f"my_org.{letter}" for letter in "ab"}
+    sources = [
+        provider.in_namespace_package(provider.scaffolded("inference", name), name, package)
+        for name, package in names.items()
+    ]
+    made = provider.wheels(sources, tmp_path_factory.mktemp("built"))
+    return opponents | {
+        name: (files, [wheel]) for name, files, wheel in zip(names, sources, made, strict=True)
     }
-    for letter in "ab":
-        name = f"my-org-{letter}"
-        files = provider.scaffolded("inference", name)
-        providers[name] = provider.in_namespace_package(files, name, f"my_org.{letter}")
-    libraries = {
-        "left": provider.library("acme-common", "1.0"),
-        "right": provider.library("acme-common", "2.0"),
-    }
-    made = provider.wheels([*providers.values(), *libraries.values()], work)
-    found = {name: (files, [made.pop(0)]) for name, files in providers.items()}
-    for name in libraries:
-        found[name][1].append(made.pop(0))
-    return found
 
 
 def image(name: str, folder: Path, built: Any) -> Image:
