@@ -154,7 +154,7 @@ def _all(subject: Functions) -> Iterator[tuple[Object, Observation, str]]:
     for case in _cases(subject):
         _, live, seen = _seen(subject, case)
         yield live, seen, f"case {case.name}"
-        for seed in range(max(1, subject.examples // len(subject.cases.statuses))):
+        for seed in range(max(8, subject.examples // len(subject.cases.statuses))):
             asked = deployment(subject.cases.of(case))
             live = subject.live(asked, None, case.generation, **case.object)
             live["status"] = _odd_status(subject, case, seed)

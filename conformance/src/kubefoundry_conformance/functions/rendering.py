@@ -257,5 +257,5 @@ CHECKS: Final = (
     Check("REN-4", "an engine argument that a shell and the kubelet would change", literal_arguments),
     Check("REN-5", "every container of every spec", last_words),
     Check("REN-6", "a Hugging Face Secret", secrets_by_name),
-    Check("REN-7", "default images, told and stated", default_image_kept),
+    Check("REN-7", "default images, left out and stated", default_image_kept),
 )

@@ -69,7 +69,7 @@ def honoured_or_refused(subject: Functions) -> Iterator[Finding]:
                 continue
             for value in _values(field, base):
                 changed = _with(base, field, value)
-                if _says_nothing(base, changed):
+                if _says_nothing(base, changed) or (field.endswith("gpu.type") and not _gpus(base, field)):
                     continue
                 asked = deployment(changed)
                 if not subject.takes(asked):
@@ -95,6 +95,14 @@ def _says_nothing(base: Spec, changed: Spec) -> bool:
     if validation.default(changed) == validation.default(base) or validation.validate(changed):
         return True
     return len(validation.warnings(changed)) > len(validation.warnings(base))
+
+
+def _gpus(base: Spec, field: str) -> int:
+    """The count beside a `gpu.type`."""
+    part: Any = base
+    for name in field.split(".")[:-1]:
+        part = (part or {}).get(name)
+    return int((part or {}).get("count", 0))
 
 
 def any_spec(subject: Functions) -> Iterator[Finding]:

@@ -68,12 +68,14 @@ def read(live: Object, asked: int) -> Status:
     progress = conditions.get("Progressing", UpstreamCondition())
     seen = status.get("observedGeneration")
     desired = count(spec.get("replicas"))
+    available = count(status.get("availableReplicas")) or 0
     return Status(
         desired=asked if desired is None else desired,
         replicas=count(status.get("replicas")) or 0,
         updated=count(status.get("updatedReplicas")) or 0,
-        ready=count(status.get("readyReplicas")) or 0,
-        available=count(status.get("availableReplicas")) or 0,
+        # an available replica is a ready one, even where somebody else writes the status
+        ready=max(count(status.get("readyReplicas")) or 0, available),
+        available=available,
         refused=_said(failure) if failure.status == "True" else "",
         late=_said(progress) if progress.reason == LATE else "",
         unseen=not isinstance(seen, int) or seen < (count(meta.get("generation")) or 0),

@@ -1,0 +1,108 @@
+"""`kubefoundry-conformance provider` on ours, on the example, and on what it cannot use."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kubefoundry_conformance.main import main
+
+ROOT = Path(__file__).resolve().parents[2]
+WIDGETS = "kubefoundry_widgets.provider:with_defaults"
+OURS = {
+    **{
+        name: (name, f"simulators/crds/{name}.yaml", f"providers/{name}/cases.yaml")
+        for name in ("kaito", "dynamo")
+    },
+    "kuberay": ("kuberay", "simulators/crds/kuberay.yaml", "providers/kuberay/cases.yaml"),
+    "direct": ("direct", None, "providers/direct/cases.yaml"),
+    "widgets": (WIDGETS, "examples/provider/widgets.crd.yaml", "examples/provider/cases.yaml"),
+}
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_ours_pass(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    functions, crd, cases = OURS[name]
+    written = tmp_path / "report.json"
+    arguments = [
+        "--functions",
+        functions,
+        "--cases",
+        str(ROOT / cases),
+        "--json",
+        str(written),
+        "--examples",
+        "60",
+    ]
+
+    code = main(["provider", *arguments, *(["--crd", str(ROOT / crd)] if crd else [])])
+
+    assert code == 0, capsys.readouterr().out
+    told = json.loads(written.read_text(encoding="utf-8"))
+    assert (told["subject"], told["conformant"]) == (name, True)
+    assert sum(result["outcome"] == "passed" for result in told["results"]) >= 18
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--cases", "x.yaml"], "say where the provider is"),
+        (["--cases", "x.yaml", "--functions", "nowhere:at_all"], "no provider at nowhere:at_all"),
+        (["--cases", "x.yaml", "--functions", "json:dumps"], "no provider at json:dumps"),
+        (["--cases", "x.yaml", "--functions", WIDGETS], "give the upstream CRD widgets.example.com"),
+        (["--cases", "x.yaml", "--functions", WIDGETS, "--crd", "gone.yaml"], "cannot read gone.yaml"),
+        (["--cases", "gone.yaml", "--functions", "direct"], "cannot read gone.yaml"),
+        (
+            ["--cases", "empty.yaml", "--functions", "direct"],
+            "empty.yaml: the file: Input should be a valid dict",
+        ),
+        (["--cases", "invalid.yaml", "--functions", "direct"], "invalid.yaml: specs.gpu: spec.engine.type"),
+        (["--cases", "unknown.yaml", "--functions", "direct"], "unknown.yaml: statsues: Extra inputs"),
+    ],
+)
+def test_what_cannot_be_used_is_one_line(
+    arguments: list[str],
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.yaml").touch()
+    (tmp_path / "invalid.yaml").write_text("specs: {gpu: {model: {id: org/m}}}")
+    (tmp_path / "unknown.yaml").write_text("specs: {gpu: {}}\nstatsues: []")
+
+    code = main(["provider", *arguments])
+
+    error = capsys.readouterr().err
+    assert (code, error.count("\n")) == (2, 1)
+    assert said in error
+
+
+def test_a_wrong_one_fails(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    cases = tmp_path / "cases.yaml"
+    text = (ROOT / "examples/provider/cases.yaml").read_text(encoding="utf-8")
+    cases.write_text(text.replace("phase: Failed, reason: Failed", "phase: Running, reason: DeploymentReady"))
+    crd = str(ROOT / "examples/provider/widgets.crd.yaml")
+
+    code = main(
+        [
+            "provider",
+            "--functions",
+            WIDGETS,
+            "--crd",
+            crd,
+            "--cases",
+            str(cases),
+            "--examples",
+            "5",
+            "--badge",
+        ]
+    )
+
+    said = capsys.readouterr().out
+    assert code == 1
+    assert "seen:     broken: Failed/Failed" in said
+    assert "1%20failed-red" in said
