@@ -81,7 +81,8 @@ def row_of(cells: Sequence[str], widths: Sequence[int]) -> None:
 
 def clean(text: object) -> str:
     """One line without control characters: what a tenant wrote must not move another's cursor."""
-    return "".join(char if char.isprintable() else " " for char in str(text))
+    line = str(text)
+    return line if line.isprintable() else "".join(char if char.isprintable() else " " for char in line)
 
 
 def since(stamp: str | None) -> float | None:

@@ -43,12 +43,22 @@ STATUS: Final = {
 
 def make(access: Access, *, names: Collection[str] = (), writes: bool = False) -> web.Application:
     """names: hosts under which the page is reached, besides this machine's own. writes: whether it may act."""
-    from kubefoundry_dashboard import doctor, live, models, one_model, providers, sign_in
+    from kubefoundry_dashboard import (
+        actions,
+        create,
+        doctor,
+        live,
+        models,
+        one_model,
+        providers,
+        sign_in,
+        talk,
+    )
 
     app = web.Application(middlewares=[_guard, _explain], client_max_size=BODY)
     app[ACCESS], app[NAMES], app[WRITES] = access, names, writes
     app.on_response_prepare.append(add_headers)
-    for part in (models, one_model, providers, doctor, live, sign_in):
+    for part in (models, one_model, providers, create, doctor, live, talk, actions, sign_in):
         app.add_routes(part.routes)
     app.router.add_static("/static", Path(__file__).with_name("static"))
     app.router.add_get("/healthz", _alive)

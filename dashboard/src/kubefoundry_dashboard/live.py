@@ -124,7 +124,7 @@ async def _answer(client: Client) -> None:
 async def models(request: web.Request) -> web.StreamResponse:
     wanted = Filter.of(request.query)
     since = request.headers.get("Last-Event-ID") or request.query.get("since", "")
-    template = environment().get_template("row.html")
+    line = environment().get_template("parts.html").module.line  # type: ignore[attr-defined]
 
     async def messages(client: Client) -> AsyncIterator[Message]:
         async for kind, found in _watched(client, wanted.namespace or None, since, None):
@@ -138,7 +138,7 @@ async def models(request: web.Request) -> web.StreamResponse:
                 if kind == "DELETED" or not wanted.takes(row):
                     yield "gone", key, mark
                 else:
-                    yield "row", json.dumps({"key": key, "html": template.render(row=row)}), mark
+                    yield "row", json.dumps({"key": key, "html": line(row)}), mark
 
     async with opened(request) as session:
         return await stream(request, messages(session.client))

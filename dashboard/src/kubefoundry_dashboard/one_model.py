@@ -19,6 +19,7 @@ from kubefoundry_cli.model import valid
 from kubefoundry_cli.output import since
 from kubefoundry_cli.pods import NotToBeFound, of_model
 from kubefoundry_cli.providers import in_cluster, named
+from kubefoundry_dashboard.actions import offered
 from kubefoundry_dashboard.application import opened, page
 from kubefoundry_dashboard.live import NAME
 from kubefoundry_dashboard.models import cells
@@ -77,6 +78,7 @@ async def status(request: web.Request) -> web.Response:
     async with opened(request, request.match_info["namespace"]) as session:
         obj = await read(session, request)
         pods, no_pods = await _pods(session, obj)
+        allowed = await offered(request, session, obj)
     return shown(
         request,
         "status.html",
@@ -84,6 +86,7 @@ async def status(request: web.Request) -> web.Response:
         pods=[(pod, pod_state(pod.get("status") or {})) for pod in pods],
         no_pods=no_pods,
         steps=steps(obj, pods),
+        offered=allowed,
     )
 
 

@@ -42,6 +42,8 @@
       if (address === location.href && part) {
         if (answer.status >= 500) { retry(part.textContent.replace("That did not work", "").split("All models")[0].trim()); return; }
         put($("#live"), part);
+        const [acts, fresh] = [$("#actions"), $("#actions", read)];
+        if (acts && fresh && !acts.contains(document.activeElement)) acts.replaceWith(document.importNode(fresh, true));
       }
       failures = 0;
       connect();

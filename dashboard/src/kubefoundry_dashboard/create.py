@@ -1,0 +1,142 @@
+"""A new model: a form and its YAML that say the same, and what each provider says to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from aiohttp import web
+
+from kubefoundry_cli.cluster import Session
+from kubefoundry_cli.commands import deploy
+from kubefoundry_cli.failure import Exit, Failure
+from kubefoundry_cli.model import completed, valid
+from kubefoundry_cli.output import as_yaml
+from kubefoundry_dashboard.application import WRITES, opened, page
+from kubefoundry_dashboard.form import missing, plain_yaml, sections, spec_of
+from kubefoundry_dashboard.verdict import Judgement, judged
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.cluster.permission import may
+
+routes = web.RouteTableDef()
+
+WHERE: Final = "the YAML"
+
+
+@dataclass(slots=True)
+class Draft:
+    """A ModelDeployment that does not exist yet. problem: why it could not be read, or is not valid."""
+
+    name: str
+    namespace: str
+    spec: Object = field(default_factory=dict)
+    text: str = ""
+    problem: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Besides name and namespace, as the YAML has it."""
+
+    @property
+    def obj(self) -> Object:
+        return {
+            "apiVersion": names.API_VERSION,
+            "kind": names.MODEL_DEPLOYMENT,
+            "metadata": {"name": self.name, "namespace": self.namespace, **self.metadata},
+            "spec": self.spec,
+        }
+
+    @property
+    def command(self) -> str:
+        """What creates it in a terminal."""
+        return f"kubectl apply -f - <<'EOF'\n{self.text.rstrip()}\nEOF"
+
+
+def from_form(filled: Mapping[str, str], namespace: str) -> Draft:
+    """A form's; its name comes from the model's where none is given."""
+    draft = Draft(filled.get("name", "").strip(), filled.get("namespace", "").strip() or namespace)
+    try:
+        draft.spec = spec_of(filled)
+    except Failure as failure:
+        draft.problem = failure.message
+    model = str((draft.spec.get("model") or {}).get("id") or "")
+    draft.name = draft.name or (deploy.name_of(model) if model else "")
+    draft.text = as_yaml([draft.obj])
+    return draft
+
+
+def from_yaml(text: str, namespace: str) -> Draft:
+    """The YAML's, as it is written."""
+    draft = Draft("", namespace, text=text)
+    try:
+        read = plain_yaml(text, WHERE)
+        if not isinstance(read, dict) or read.get("kind") != names.MODEL_DEPLOYMENT:
+            raise Failure(f"{WHERE} is not one ModelDeployment", Exit.USAGE)
+        obj = completed(read, WHERE, namespace)
+    except Failure as failure:
+        draft.problem = failure.message
+        return draft
+    draft.name, draft.namespace = obj["metadata"]["name"], str(obj["metadata"]["namespace"])
+    draft.metadata = {
+        key: read["metadata"][key] for key in read["metadata"] if key not in ("name", "namespace")
+    }
+    if isinstance(obj["spec"], dict):
+        draft.spec = obj["spec"]
+    else:
+        draft.problem = f"{WHERE}: spec is not an object"
+    return draft
+
+
+@routes.get("/create")
+async def show(request: web.Request) -> web.Response:
+    async with opened(request) as session:
+        draft = from_form(request.query, session.namespace)
+        return await _shown(request, session, draft)
+
+
+@routes.post("/create")
+async def check(request: web.Request) -> web.Response:
+    """Looks at what is written, and with `do=create` creates it."""
+    filled = {key: value for key, value in (await request.post()).items() if isinstance(value, str)}
+    async with opened(request) as session:
+        text = filled.get("yaml", "").replace("\r\n", "\n")
+        creates = filled.get("do") == "create"
+        wants_form = filled.get("from", "form") == "form" and not creates
+        draft = from_form(filled, session.namespace) if wants_form else from_yaml(text, session.namespace)
+        if not creates:
+            return await _shown(request, session, draft)
+        if not request.app[WRITES]:
+            raise Failure("this page is read-only: start it with --allow-writes", Exit.FORBIDDEN)
+        if draft.problem:
+            return await _shown(request, session, draft, status=400)
+        try:
+            valid(draft.obj)
+            await deploy.create(Session(session.client, draft.namespace), draft.obj)
+        except Failure as failure:
+            draft.problem = failure.message
+            return await _shown(request, session, draft, status=409 if failure.exit_code == Exit.NO else 403)
+    raise web.HTTPSeeOther(f"/models/{draft.namespace}/{draft.name}")
+
+
+async def _shown(request: web.Request, session: Session, draft: Draft, *, status: int = 200) -> web.Response:
+    verdict: Judgement | None = None
+    if not draft.problem and not missing(draft.spec):
+        try:
+            verdict = await judged(session, completed(draft.obj, WHERE))
+        except Failure as failure:
+            draft.problem = failure.message
+    values: dict[str, Any] = {"draft": draft, "sections": sections(draft.spec), "verdict": verdict}
+    return page(
+        request, "create.html", status=status, may_create=await _may(request, session, draft), **values
+    )
+
+
+async def _may(request: web.Request, session: Session, draft: Draft) -> bool:
+    """Whether the viewer may create it there, where the page may act at all."""
+    if not request.app[WRITES]:
+        return False
+    try:
+        return await may(session.client, "create", MODEL_DEPLOYMENTS, namespace=draft.namespace)
+    except (ApiError, Unreachable):
+        return False

@@ -1,0 +1,136 @@
+"""What a model's pods write, and what the model answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Final
+
+from aiohttp import web
+
+from kubefoundry_cli.cluster import Session
+from kubefoundry_cli.endpoint import answer
+from kubefoundry_cli.failure import Exit, Failure
+from kubefoundry_cli.output import clean
+from kubefoundry_cli.pods import NotToBeFound, containers_of, log_path, of_model
+from kubefoundry_dashboard.application import opened
+from kubefoundry_dashboard.live import Message, stream
+from kubefoundry_dashboard.one_model import PATH, read, shown
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+
+routes = web.RouteTableDef()
+
+LINES: Final = 200
+"""Lines of each container that are shown at first."""
+
+CONTAINERS: Final = 20
+"""Containers of which the logs are shown: of a browser's page."""
+
+QUESTION: Final = 20_000
+"""Characters of a question."""
+
+
+@routes.get(f"{PATH}/logs")
+async def logs(request: web.Request) -> web.Response:
+    previous = request.query.get("previous") == "1"
+    async with opened(request, request.match_info["namespace"]) as session:
+        obj = await read(session, request)
+        problem, lines = "", list[str]()
+        try:
+            found = containers_of(await of_model(session, obj))
+            parts = await asyncio.gather(
+                *(_tail(session, pod, name, previous, len(found) > 1) for pod, name in found[:CONTAINERS])
+            )
+            lines = [line for part in parts for line in part]
+            if not found:
+                problem = "No pods yet, so there is nothing to read."
+        except NotToBeFound as error:
+            problem = f"The pods cannot be found: {error}"
+    return shown(request, "logs.html", obj, live=False, problem=problem, lines=lines, previous=previous)
+
+
+async def _tail(session: Session, pod: Object, container: str, previous: bool, several: bool) -> list[str]:
+    path = log_path(pod, container, f"tailLines={LINES}&previous={str(previous).lower()}")
+    return [line async for line in _lines(session, pod, container, path, several)]
+
+
+async def _lines(
+    session: Session, pod: Object, container: str, path: str, several: bool
+) -> AsyncIterator[str]:
+    """Lines of a log, after the container's name where there are several; a refusal is a line, too."""
+    who = f"{pod['metadata']['name']}/{container}"
+    try:
+        async for line in session.client.lines(path):
+            yield f"{f'{who}  ' if several else ''}{clean(line.decode(errors='replace').rstrip())}"
+    except ApiError as error:
+        yield f"{who}: {clean(error.message)}"
+    except Unreachable as error:
+        yield f"{who}: {clean(error)}"
+
+
+@routes.get(f"{PATH}/logs/follow")
+async def follow(request: web.Request) -> web.StreamResponse:
+    async with opened(request, request.match_info["namespace"]) as session:
+        obj = await read(session, request)
+        try:
+            found = containers_of(await of_model(session, obj))[:CONTAINERS]
+        except NotToBeFound:
+            found = []
+        queue: asyncio.Queue[str] = asyncio.Queue(1000)
+
+        async def pump(pod: Object, container: str) -> None:
+            path = log_path(pod, container, f"tailLines={LINES}&follow=true")
+            async for line in _lines(session, pod, container, path, len(found) > 1):
+                await queue.put(line)
+
+        async def messages() -> AsyncIterator[Message]:
+            tasks = [asyncio.create_task(pump(pod, name)) for pod, name in found]
+            try:
+                while not all(task.done() for task in tasks) or not queue.empty():
+                    try:
+                        yield "line", await asyncio.wait_for(queue.get(), 1.0), ""
+                    except TimeoutError:
+                        continue
+                yield "stale", "", ""
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+        return await stream(request, messages())
+
+
+@routes.get(f"{PATH}/chat")
+async def chat(request: web.Request) -> web.Response:
+    async with opened(request, request.match_info["namespace"]) as session:
+        obj = await read(session, request)
+    return shown(request, "chat.html", obj, live=False, question="", told="", problem="")
+
+
+@routes.post(f"{PATH}/chat")
+async def ask(request: web.Request) -> web.StreamResponse:
+    """The answer as it is made, with `stream=1`; else a page that has it."""
+    question = str((await request.post()).get("question", "")).strip()
+    if not question or len(question) > QUESTION:
+        raise Failure(f"a question has 1 to {QUESTION} characters", Exit.USAGE)
+    async with opened(request, request.match_info["namespace"]) as session:
+        obj = await read(session, request)
+        pieces = answer(session, obj["metadata"]["name"], [{"role": "user", "content": question}], None)
+        if "stream" not in request.query:
+            told, problem = "", ""
+            try:
+                told = "".join([piece async for piece in pieces])
+            except Failure as failure:
+                problem = failure.message
+            return shown(request, "chat.html", obj, live=False, question=question, told=told, problem=problem)
+        response = web.StreamResponse(headers={"Content-Type": "text/plain; charset=utf-8"})
+        await response.prepare(request)
+        try:
+            async for piece in pieces:
+                await response.write(piece.encode())
+        except Failure as failure:
+            await response.write(failure.message.encode())
+        except (ConnectionResetError, BrokenPipeError):
+            pass
+        return response

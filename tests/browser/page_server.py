@@ -1,0 +1,145 @@
+"""The page's server in a process of its own, and browsers that are signed in to it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import Browser, Page
+
+from kubefoundry_local.control_plane import ControlPlane
+from kubefoundry_local.ports import free_port
+from support.waiting import SECONDS
+
+
+@dataclass(slots=True)
+class PageServer:
+    """link: lets one browser in."""
+
+    process: asyncio.subprocess.Process
+    link: str
+
+    @property
+    def base(self) -> str:
+        return self.link.split("/?")[0]
+
+    @property
+    def port(self) -> int:
+        return int(self.base.rsplit(":", 1)[1])
+
+    def cpu(self) -> float:
+        """Seconds of CPU that it has used."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    async def kill(self) -> None:
+        """SIGKILL: a crash."""
+        self.process.send_signal(signal.SIGKILL)
+        await self.process.wait()
+
+
+@asynccontextmanager
+async def page_server(
+    plane: ControlPlane, namespace: str, *flags: str, port: int = 0
+) -> AsyncIterator[PageServer]:
+    """`kubefoundry start` as administrator."""
+    process = await _started(
+        [
+            "kubefoundry",
+            "start",
+            "--kubeconfig",
+            str(plane.kubeconfig),
+            "-n",
+            namespace,
+            "--port",
+            str(port),
+            *flags,
+        ]
+    )
+    assert process.stdout is not None
+    try:
+        line = await asyncio.wait_for(process.stdout.readline(), SECONDS)
+        yield PageServer(process, line.decode().strip())
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            await process.wait()
+
+
+@asynccontextmanager
+async def page_in_cluster(environment: Mapping[str, str], *flags: str) -> AsyncIterator[str]:
+    """The program of the Deployment; its address."""
+    port = free_port()
+    process = await _started(
+        ["kubefoundry-dashboard", "--address", "127.0.0.1", "--port", str(port), *flags], environment
+    )
+    try:
+        async with asyncio.timeout(SECONDS):
+            while process.returncode is None:
+                try:
+                    _, writer = await asyncio.open_connection("127.0.0.1", port)
+                    writer.close()
+                    break
+                except OSError:
+                    await asyncio.sleep(0.05)
+        yield f"http://localhost:{port}"
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            await process.wait()
+
+
+async def _started(
+    command: Sequence[str], environment: Mapping[str, str] | None = None
+) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        Path(sys.executable).with_name(command[0]),
+        *command[1:],
+        env=environment,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+    )
+
+
+@dataclass(slots=True)
+class Tab:
+    """A page in a browser. wrong: what the browser complained about, of the Content-Security-Policy or a script."""
+
+    page: Page
+    wrong: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.wrong.append(f"a dialog: {dialog.message}"))
+        self.page.on("console", lambda told: self._told(told.text))
+
+    def _told(self, text: str) -> None:
+        if "Content Security Policy" in text or "Content-Security-Policy" in text:
+            self.wrong.append(text)
+
+
+@asynccontextmanager
+async def tab(browser: Browser, server: PageServer | None = None, **how: Any) -> AsyncIterator[Tab]:
+    """A browser of its own, signed in where a server is given, whose link is used up by it."""
+    context = await browser.new_context(**how)
+    context.set_default_timeout(SECONDS * 1000)
+    try:
+        made = Tab(await context.new_page())
+        if server is not None:
+            await made.page.goto(server.link)
+            await (
+                made.page.get_by_role("link", name="To the models")
+                .or_(made.page.get_by_role("heading", name="Models"))
+                .first.wait_for()
+            )
+            await made.page.goto(server.base)
+        yield made
+    finally:
+        await context.close()
