@@ -55,7 +55,7 @@ def make(access: Access, *, names: Collection[str] = (), writes: bool = False) -
         talk,
     )
 
-    app = web.Application(middlewares=[_guard, _explain], client_max_size=BODY)
+    app = web.Application(middlewares=[_explain, _guard], client_max_size=BODY)
     app[ACCESS], app[NAMES], app[WRITES] = access, names, writes
     app.on_response_prepare.append(add_headers)
     for part in (models, one_model, providers, create, doctor, live, talk, actions, sign_in):
