@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 DIST ?= dist
 # A package is a folder with a pyproject.toml: nothing lists them a second time.
 PACKAGES := $(patsubst %/pyproject.toml,%,$(sort $(wildcard */pyproject.toml providers/*/pyproject.toml examples/*/pyproject.toml llamastack/*/pyproject.toml)))
-SOURCES := $(wildcard $(PACKAGES:%=%/src)) benchmarks examples/selector lint
+SOURCES := $(wildcard $(PACKAGES:%=%/src)) benchmarks examples/selector examples/kopf-provider lint
 TESTS := tests $(wildcard $(PACKAGES:%=%/tests))
 empty :=
 export MYPYPATH := $(subst $(empty) ,:,$(wildcard $(PACKAGES:%=%/src)) tests)

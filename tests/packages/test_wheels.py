@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+import yaml
 
 pytestmark = pytest.mark.integration
 
@@ -97,3 +100,82 @@ def test_the_command_line_finds_the_providers(wheels: Path, tmp_path: Path) -> N
     told = run(python, "-c", "from kubefoundry_cli.providers import installed; print(sorted(installed()))")
 
     assert told.strip() == "['direct', 'dynamo', 'kaito', 'kuberay']"
+
+
+@pytest.fixture(scope="module")
+def vendor(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a vendor has after `provider new`: an environment, and the package in a folder of its own."""
+    folder = tmp_path_factory.mktemp("vendor")
+    python = environment(folder, wheels, "kubefoundry-cli", "kubefoundry-sdk[testing]")
+    command = [str(python.with_name("kubefoundry")), "provider", "new", "acme-llm", "--group", "acme.io"]
+    told = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    assert "wrote " in told.stderr
+    install = [
+        str(Path(sys.executable).with_name("uv")),
+        "--quiet",
+        "--no-config",
+        "--offline",
+        "pip",
+        "install",
+    ]
+    where = ["--python", str(python), "--no-index", "--find-links", str(wheels)]
+    subprocess.run([*install, *where, f"{folder / PACKAGE}[test]"], check=True, cwd=folder)
+    return folder
+
+
+PACKAGE: Final = "kubefoundry-provider-acme-llm"
+
+
+def test_a_new_provider_passes_its_tests_at_once(vendor: Path) -> None:
+    python = vendor / "venv" / "bin" / "python"
+
+    told = run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(vendor / PACKAGE / "tests"))
+
+    assert "100%" in told
+    assert "--leader-elect" in run(python, str(python.with_name(PACKAGE)), "--help")
+
+
+def test_its_manifest_is_made_from_it(vendor: Path) -> None:
+    python = vendor / "venv" / "bin" / "python"
+    command = [
+        str(python.with_name("kubefoundry")),
+        "provider",
+        "manifest",
+        "acme-llm",
+        "--image",
+        "r.io/x:1",
+    ]
+
+    made = list(yaml.safe_load_all(run(python, *command)))
+
+    stored = list(yaml.safe_load_all((vendor / PACKAGE / "manifest.yaml").read_text()))
+    assert [one for one in made if one["kind"] != "Deployment"] == [
+        one for one in stored if one["kind"] != "Deployment"
+    ]
+    [deployment] = [one for one in made if one["kind"] == "Deployment"]
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "r.io/x:1"
+
+
+def test_nothing_of_the_example_is_left_in_it(vendor: Path) -> None:
+    for file in (vendor / PACKAGE).rglob("*"):
+        assert "widget" not in str(file.relative_to(vendor)).lower()
+        if file.is_file() and file.suffix != ".pyc" and "build" not in file.parts:
+            assert not re.search(r"widget|example\.com", file.read_text(), re.I), file
+
+
+def test_its_image_is_built_from_the_wheels_alone(vendor: Path, wheels: Path, tmp_path: Path) -> None:
+    recipe = (vendor / PACKAGE / "Dockerfile").read_text()
+    context = tmp_path / "context"
+    for source, target in re.findall(r"^COPY (?!--from)(\S+) (\S+)$", recipe, re.M):
+        origin = wheels if source == "dist/" else vendor / PACKAGE / source
+        copied = context / target.strip("/")
+        copied.parent.mkdir(parents=True, exist_ok=True)
+        (shutil.copytree if origin.is_dir() else shutil.copy)(origin, copied)
+    [command] = re.findall(r"^RUN (.*)$", recipe.replace("\\\n", " "), re.M)
+    for path in ("/dist", "/src", "/opt/provider"):
+        command = re.sub(rf"(?<=\s){path}\b", str(context) + path, command)
+
+    subprocess.run(["sh", "-ec", command], check=True, cwd=tmp_path)
+
+    assert (context / "opt" / "provider" / "bin" / PACKAGE).exists()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -24,20 +22,12 @@ SPEC: Final[dict[str, Any]] = {**GPU, "image": "example.com/vllm:1"}
 """What a Widget can do."""
 
 
-def manifest_of_the_guide() -> list[dict[str, Any]]:
-    """What the command in docs/writing-a-provider.md makes of a manifest of ours."""
-    guide = (ROOT / "docs" / "writing-a-provider.md").read_text()
-    [command] = re.findall(r"^sed (?:.*\\\n)*.* > .*$", guide, flags=re.M)
-    made = subprocess.run(
-        ["sh", "-ec", command.rpartition(" > ")[0]], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    return [document for document in yaml.safe_load_all(made.stdout) if document]
-
-
 def install(suite: Suite) -> Component:
     """The CRD, and the provider as the guide says; not started."""
     install_crd(suite, yaml.safe_load((EXAMPLES / "provider" / "widgets.crd.yaml").read_text()))
-    return suite.install("widgets", documents=manifest_of_the_guide())
+    return suite.install(
+        "widgets", documents=list(yaml.safe_load_all((EXAMPLES / "provider" / "manifest.yaml").read_text()))
+    )
 
 
 def install_faulty(suite: Suite) -> None:

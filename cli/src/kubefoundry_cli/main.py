@@ -24,7 +24,7 @@ COMMANDS: Final[dict[str, str]] = {
     "reselect": "Select a model's provider again.",
     "refresh": "Render a model again with the current defaults.",
     "controller": "Install, upgrade or remove core and selector.",
-    "provider": "Install, list or remove providers.",
+    "provider": "Install, list, remove or write providers.",
     "start": "Serve a page with models and their reasons on this machine.",
     "doctor": "Check the installation: API, components, providers, models.",
     "completion": "Print the completion script for a shell.",

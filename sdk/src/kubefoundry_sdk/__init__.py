@@ -39,11 +39,14 @@ if TYPE_CHECKING:
         UnsupportedSchema,
         UpstreamKind,
     )
+    from kubefoundry_sdk.provider.embedding import Settings, connect, serve
+    from kubefoundry_sdk.provider.installation import manifest
     from kubefoundry_sdk.provider.pod_resources import (
         aggregated_resources,
         container_resources,
         secret_env_from,
     )
+    from kubefoundry_sdk.provider.reconcile.compatibility import supports
     from kubefoundry_sdk.provider.refused_fields import refused_fields
     from kubefoundry_sdk.provider.run import run
     from kubefoundry_sdk.provider.upstream_fields import Fields, by_fields, declared
@@ -78,27 +81,37 @@ __all__ = [
     "Replicas",
     "Schema",
     "SelectionRule",
+    "Settings",
     "UnsupportedSchema",
     "UpstreamCondition",
     "UpstreamKind",
     "aggregated_resources",
     "argv",
     "by_fields",
+    "connect",
     "container_resources",
     "contradictions",
     "count",
     "declared",
     "flag",
     "literal",
+    "manifest",
     "mapping",
     "refused_fields",
     "run",
     "secret_env_from",
+    "serve",
+    "supports",
     "text",
     "upstream_conditions",
 ]
 
 _ELSEWHERE: Final = {
+    "Settings": "kubefoundry_sdk.provider.embedding",
+    "connect": "kubefoundry_sdk.provider.embedding",
+    "serve": "kubefoundry_sdk.provider.embedding",
+    "supports": "kubefoundry_sdk.provider.reconcile.compatibility",
+    "manifest": "kubefoundry_sdk.provider.installation",
     "Derived": "kubefoundry_sdk.provider.command_line",
     "Fields": "kubefoundry_sdk.provider.upstream_fields",
     "LAST_WORDS": "kubefoundry_sdk.api.pod_status",

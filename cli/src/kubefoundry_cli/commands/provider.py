@@ -1,4 +1,4 @@
-"""`kubefoundry provider list|install|upgrade|uninstall`: what models can run on."""
+"""`kubefoundry provider list|install|upgrade|uninstall|new|manifest`: what models can run on."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from kubefoundry_cli.install import bundle, change, origin, run
 from kubefoundry_cli.install.options import FORCE, REGISTRY, WAIT, dry_run
 from kubefoundry_cli.install.rights import rights
 from kubefoundry_cli.model import provider_of
+from kubefoundry_cli.new.commands import manifest, new
 from kubefoundry_cli.output import age, say
 from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
@@ -21,7 +22,7 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 @click.group()
 def command() -> None:
-    """Install, list or remove providers."""
+    """Install, list, remove or write providers."""
 
 
 @command.command("list", short_help="List providers.")
@@ -98,6 +99,8 @@ def install(
 
 
 command.add_command(install, "upgrade")
+command.add_command(new)
+command.add_command(manifest)
 
 
 @command.command(short_help="Remove a provider; refuses while models run on it.")

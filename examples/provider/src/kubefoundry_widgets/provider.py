@@ -25,8 +25,11 @@ from kubefoundry_sdk import (
     UnsupportedSchema,
     UpstreamKind,
     by_fields,
+    count,
+    mapping,
     refused_fields,
     run,
+    text,
 )
 
 NAME: Final = "widgets"
@@ -98,9 +101,11 @@ def render(deployment: Deployment, images: Mapping[str, str]) -> Rendered:
 
 def observe(deployment: Deployment, widget: Object) -> Observation:
     """The Widget's status in KubeFoundry's terms; a state that nobody knows yet must not be a crash."""
-    status = widget.get("status") or {}
-    state, ready = status.get("state", ""), status.get("ready", 0)
+    status = mapping(widget.get("status"))
+    state, ready = text(status.get("state")), count(status.get("ready")) or 0
     phase, reason = STATES.get(state, ("Deploying", "Unknown"))
+    if phase == "Running" and ready == 0:
+        phase, reason = "Deploying", "Progressing"
     if deployment.spec.scaling.replicas == 0 and ready == 0:
         phase, reason = "Pending", "ScaledToZero"
     elif phase == "Running" and ready == 0:
@@ -108,7 +113,7 @@ def observe(deployment: Deployment, widget: Object) -> Observation:
     return Observation(
         phase=phase,
         reason=reason,
-        message=status.get("message") or f"Widget is {state or 'not taken up yet'}",
+        message=text(status.get("message")) or f"Widget is {state or 'not taken up yet'}",
         replicas=Replicas(deployment.spec.scaling.replicas, ready, ready),
         endpoint=Endpoint(deployment.name, 8000),
     )

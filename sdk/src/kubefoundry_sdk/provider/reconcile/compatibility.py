@@ -37,6 +37,12 @@ def check(provider: Provider, deployment: Deployment, schema: Schema | None) -> 
     return Compatibility((*problems, *wrong), bool(wrong) and not problems, warning)
 
 
+def supports(provider: Provider, deployment: Deployment, schema: Schema | None) -> list[str]:
+    """All that stands against a deployment, as `ProviderCompatible` says it: what the runtime checks itself
+    (capabilities, types of overrides), and the provider's own `supports`."""
+    return list(check(provider, deployment, schema).problems)
+
+
 def capability_problems(provider: Provider, spec: ModelDeploymentSpec) -> list[str]:
     """What the provider's capabilities rule out (contract §2)."""
     can = provider.capabilities

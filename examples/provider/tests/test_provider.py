@@ -1,26 +1,28 @@
-"""The example provider's four functions, as docs/writing-a-provider.md has them."""
+"""The provider's four functions, without a cluster."""
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 
-from kubefoundry_sdk.provider.contract import Schema, UnsupportedSchema
-from kubefoundry_sdk.provider.reconcile import compatibility
-from kubefoundry_sdk.testing.generated import deployment, specs
-from kubefoundry_sdk.testing.structural import violations
-from kubefoundry_selector.cel import compile
-from kubefoundry_widgets.provider import API_VERSION, probe, provider
-from support.deployments import CPU, DISAGGREGATED, GPU
+from kubefoundry_sdk import Schema, UnsupportedSchema, manifest, supports
+from kubefoundry_sdk.testing import deployment, specs, violations
+from kubefoundry_widgets.provider import probe, provider
 
-ROOT = Path(__file__).resolve().parents[2]
-CRD: dict[str, Any] = yaml.safe_load((ROOT / "examples" / "provider" / "widgets.crd.yaml").read_text())
-SCHEMA = Schema(API_VERSION)
+HERE = Path(__file__).resolve().parents[1]
+CRD: dict[str, Any] = yaml.safe_load((HERE / "widgets.crd.yaml").read_text())
+SCHEMA = Schema("example.com/v1")
 WIDGETS = provider({"vllm": "example.com/vllm:1"})
+GPU: dict[str, Any] = {
+    "model": {"id": "org/model"},
+    "engine": {"type": "vllm"},
+    "resources": {"gpu": {"count": 1}},
+}
 
 
 def test_its_crd_is_supported() -> None:
@@ -28,7 +30,7 @@ def test_its_crd_is_supported() -> None:
 
 
 def test_a_crd_without_a_needed_field_is_not() -> None:
-    crd = yaml.safe_load(yaml.safe_dump(CRD))
+    crd = copy.deepcopy(CRD)
     del crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["env"]
 
     assert probe(crd) == UnsupportedSchema(("spec.env",))
@@ -37,8 +39,14 @@ def test_a_crd_without_a_needed_field_is_not() -> None:
 @pytest.mark.parametrize(
     ("spec", "problem"),
     [
-        pytest.param(CPU, "Widgets does not support llamacpp engine", id="engine"),
-        pytest.param(DISAGGREGATED, "Widgets does not support disaggregated mode", id="mode"),
+        pytest.param(
+            {**GPU, "engine": {"type": "llamacpp"}}, "Widgets does not support llamacpp engine", id="engine"
+        ),
+        pytest.param(
+            {"engine": {"type": "vllm"}, "serving": {"mode": "disaggregated"}},
+            "Widgets does not support disaggregated mode",
+            id="mode",
+        ),
         pytest.param(
             {**GPU, "nodeSelector": {"zone": "a"}},
             "Widgets has no place for nodeSelector: remove it",
@@ -47,19 +55,20 @@ def test_a_crd_without_a_needed_field_is_not() -> None:
     ],
 )
 def test_what_it_refuses(spec: dict[str, Any], problem: str) -> None:
-    assert problem in compatibility.check(WIDGETS, deployment(spec), SCHEMA).problems
+    assert problem in supports(WIDGETS, deployment(spec), SCHEMA)
 
 
+@settings(deadline=None)
 @given(spec=specs(engines=["vllm"], modes=["aggregated"], provider=None))
 def test_what_it_takes_fits_the_crd(spec: dict[str, Any]) -> None:
     model = deployment(spec)
-    if compatibility.check(WIDGETS, model, SCHEMA).problems:
+    if supports(WIDGETS, model, SCHEMA):
         return
 
-    widget = WIDGETS.render(model, SCHEMA).main
+    made = WIDGETS.render(model, SCHEMA).main
 
     schema = CRD["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    assert violations(schema, widget) == []
+    assert violations(schema, made) == []
 
 
 @pytest.mark.parametrize(
@@ -68,8 +77,10 @@ def test_what_it_takes_fits_the_crd(spec: dict[str, Any]) -> None:
         (None, 1, "Pending", "Progressing"),
         ({"state": "Starting"}, 1, "Deploying", "Progressing"),
         ({"state": "Serving", "ready": 1}, 1, "Running", "DeploymentReady"),
+        ({"state": "Serving", "ready": 0}, 1, "Deploying", "Progressing"),
         ({"state": "Broken"}, 1, "Failed", "Failed"),
         ({"state": "Dancing"}, 1, "Deploying", "Unknown"),
+        ({"state": ["Serving"], "ready": "many"}, 1, "Pending", "Progressing"),
         ({"state": "Serving", "ready": 0}, 0, "Pending", "ScaledToZero"),
     ],
 )
@@ -81,6 +92,14 @@ def test_what_it_sees(status: dict[str, Any] | None, replicas: int, phase: str, 
     assert (seen.phase, seen.reason) == (phase, reason)
 
 
-def test_its_selection_rules_can_be_read() -> None:
-    for rule in WIDGETS.selection_rules:
-        compile(rule.condition)
+def test_the_manifest_is_the_one_of_this_provider() -> None:
+    stored = [one for one in yaml.safe_load_all((HERE / "manifest.yaml").read_text()) if one]
+    [image] = [
+        one["spec"]["template"]["spec"]["containers"][0]["image"]
+        for one in stored
+        if one["kind"] == "Deployment"
+    ]
+
+    assert stored == manifest(WIDGETS, image), (
+        "kubefoundry provider manifest widgets --image … > manifest.yaml"
+    )

@@ -1,0 +1,49 @@
+"""`kubefoundry provider new|manifest`: for whoever writes a provider."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+
+from kubefoundry_cli import providers
+from kubefoundry_cli.new import template
+from kubefoundry_cli.output import say
+
+
+@click.command(short_help="Write a new provider's package: code, tests, manifest, image recipe.")
+@click.argument("name")
+@click.option(
+    "--folder", type=click.Path(path_type=Path), help="Where to; default: kubefoundry-provider-NAME."
+)
+@click.option("--group", default="example.com", show_default=True, help="API group of the upstream kind.")
+def new(name: str, folder: Path | None, group: str) -> None:
+    """Write the package of provider NAME, whose tests pass as they are. Then put the upstream's CRD into it."""
+    target = folder or Path(f"kubefoundry-provider-{name}")
+    made = template.files(name, group)
+    template.write(target, made)
+    lines = sum(text.count("\n") for path, text in made.items() if path.endswith(".py"))
+    say(
+        f"wrote {len(made)} files to {target} ({lines} lines of Python); {target}/README.md says what to do next"
+    )
+
+
+@click.command(short_help="Print the manifest that installs a provider whose package is installed here.")
+@click.argument("name")
+@click.option("--image", required=True, help="Image with the console script kubefoundry-provider-NAME.")
+@click.option("--namespace", default="kubefoundry-system", show_default=True)
+def manifest(name: str, image: str, namespace: str) -> None:
+    """Print account, rights and Deployment of provider NAME, made from what its package describes."""
+    from kubefoundry_sdk.provider.installation import manifest as made
+
+    objects = made(providers.named(name), image, namespace=namespace)
+    click.echo(yaml.safe_dump_all(_plain(objects), sort_keys=False), nl=False)
+
+
+def _plain(value: Any) -> Any:
+    """Without shared parts, which YAML would write as anchors."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list) else value

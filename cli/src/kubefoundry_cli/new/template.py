@@ -1,0 +1,85 @@
+"""A new provider's package: that of examples/provider with other names. It is a complete one, and it is tested."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from kubefoundry_cli.failure import Exit, Failure
+
+HERE: Final = Path(__file__).parent
+NAME: Final = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?")
+"""What a provider's name can be: part of the name of a Python package, of a kind and of a ServiceAccount."""
+
+KEPT: Final = (
+    "pyproject.toml",
+    "README.md",
+    "Dockerfile",
+    "manifest.yaml",
+    "widgets.crd.yaml",
+    "src",
+    "tests",
+)
+
+
+def files(name: str, group: str) -> dict[str, str]:
+    """Path and text of each file of provider `name`, whose upstream kind is of the API group `group`.
+
+    Raises Failure for a name or group that cannot be one.
+    """
+    if not NAME.fullmatch(name):
+        raise Failure(
+            f"'{name}' cannot be a provider's name: use at most 40 lower-case letters, digits and inner dashes, "
+            "a letter first",
+            Exit.USAGE,
+        )
+    if not re.fullmatch(r"[a-z0-9]([a-z0-9.-]{0,98}[a-z0-9])?", group) or "." not in group:
+        raise Failure(
+            f"'{group}' cannot be an API group: it is a domain, like serving.example.com", Exit.USAGE
+        )
+    kind = "".join(part.capitalize() for part in name.split("-"))
+    words = {
+        "kubefoundry_widgets": f"kubefoundry_{name.replace('-', '_')}",
+        "WIDGETS": "PROVIDER",
+        "Widgets": kind,
+        "widgets": name,
+        "Widget": kind,
+        "widget": kind.lower(),
+        "example.com": group,
+    }
+    pattern = re.compile("|".join(words))
+
+    def renamed(text: str) -> str:
+        return pattern.sub(lambda found: words[found[0]], text)
+
+    return {renamed(path): renamed(text) for path, text in _template()}
+
+
+def write(folder: Path, made: dict[str, str]) -> None:
+    """Raises Failure where the folder has something in it, or cannot be written."""
+    try:
+        if folder.exists() and any(folder.iterdir()):
+            raise Failure(f"{folder} is not empty: name a folder that does not exist", Exit.USAGE)
+        for path, text in made.items():
+            file = folder / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Failure(f"cannot write {folder}: {error}") from error
+
+
+def _template() -> Iterator[tuple[str, str]]:
+    root = _root()
+    for top in KEPT:
+        found = [root / top] if (root / top).is_file() else sorted((root / top).rglob("*.*"))
+        for file in found:
+            if file.is_file() and file.suffix != ".pyc":
+                yield str(file.relative_to(root)), file.read_text(encoding="utf-8")
+
+
+def _root() -> Path:
+    """In a wheel the files are beside this module; in a checkout they are those of the example."""
+    packed = HERE / "provider"
+    return packed if packed.is_dir() else HERE.parents[3] / "examples" / "provider"
