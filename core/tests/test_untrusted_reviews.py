@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -28,6 +29,7 @@ from kubefoundry_core.admission.reading import MOST, Judge, answered
 from kubefoundry_core.certificates import Material, renewed
 from kubefoundry_sdk.api.extent import DEPTH
 from kubefoundry_sdk.runtime.listening import bind
+from support.waiting import SECONDS
 
 JUDGES: dict[str, Judge] = {
     "/mutate": modeldeployments.mutate,
@@ -170,11 +172,15 @@ def material() -> Material:
 
 @asynccontextmanager
 async def listening(
-    served: Material, *, patience: float = 60.0, context: ssl.SSLContext | None = None
+    served: Material,
+    *,
+    patience: float = 60.0,
+    context: ssl.SSLContext | None = None,
+    registered: Callable[[], dict[str, Any]] = dict,
 ) -> AsyncIterator[tuple[str, ssl.SSLContext, int]]:
     """URL, what a client has to trust, and port."""
     bound = bind(0)
-    listener = Listener(application(dict, patience=patience), bound, context)
+    listener = Listener(application(registered, patience=patience), bound, context)
     closing = asyncio.create_task(listener.closed_at_end())
     try:
         await listener.present(served)
@@ -247,21 +253,37 @@ async def test_a_body_that_does_not_come_makes_room_for_the_next() -> None:
             assert (await answer.json())["response"]["allowed"] is False
 
 
-async def test_the_loop_goes_on_while_large_reviews_are_judged() -> None:
-    arduous = review(overridden(f"[{'[],' * (MOST - 100)}{'0,' * 1_000_000}0]"))
-    async with listening(material()) as (url, trust, _), aiohttp.ClientSession() as session:
+class Withheld(dict[str, Any]):
+    """Registrations whose reader waits until `given` is set."""
 
-        async def allowed(path: str, body: bytes) -> bool:
-            async with session.post(f"{url}{path}", data=body, ssl=trust) as answer:
+    def __init__(self) -> None:
+        self.asked, self.given = threading.Event(), threading.Event()
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.asked.set()
+        self.given.wait(SECONDS)
+        return default
+
+
+async def test_the_loop_goes_on_while_large_reviews_are_judged() -> None:
+    registrations = Withheld()
+    async with (
+        listening(material(), registered=lambda: registrations) as (url, trust, _),
+        aiohttp.ClientSession() as session,
+    ):
+
+        async def allowed(body: bytes) -> bool:
+            async with session.post(f"{url}/validate", data=body, ssl=trust) as answer:
                 return bool((await answer.json())["response"]["allowed"])
 
-        slow = [asyncio.create_task(allowed("/mutate", arduous)) for _ in range(3)]
-        quick = asyncio.create_task(allowed("/validate", review("{}")))
-        done, _ = await asyncio.wait([*slow, quick], return_when=asyncio.FIRST_COMPLETED)
+        slow = asyncio.create_task(allowed(large(overridden("0"))))
+        assert await asyncio.to_thread(registrations.asked.wait, SECONDS)
+        quick = await allowed(review(GOOD))
 
-        assert done == {quick}
-        assert not quick.result()
-        assert await asyncio.gather(*slow) == [True, True, True]
+        assert quick
+        assert not slow.done()
+        registrations.given.set()
+        assert await slow
 
 
 def authority() -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
