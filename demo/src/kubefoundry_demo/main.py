@@ -6,6 +6,7 @@ run, the one that answers is left out.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import shlex
@@ -43,6 +44,10 @@ with their own permissions, and SIMULATED upstream operators: they report what
 the real ones were seen to report, but no pod of theirs runs.
 """
 
+DESCRIPTION: Final = """\
+A real Kubernetes API server and all of KubeFoundry on this machine, until Ctrl-C; with CI=true it ends by itself and
+leaves nothing. As root it also runs a model that answers."""
+
 LEFT_OUT: Final = "Left out: the model that answers, because {reason}.\n"
 
 NEXT: Final = """
@@ -67,6 +72,8 @@ ANSWERING: Final = f"""
   kubectl scale md {answer.NAME} -n {examples.NAMESPACE} --replicas=3
   kubectl proxy --port=8001 &
   curl localhost:8001/api/v1/namespaces/{examples.NAMESPACE}/services/{answer.SERVICE}:8000/proxy/v1/models
+
+Only {answer.NAME} answers: the systems of the others are simulated, and no other model is on this machine.
 """
 
 AT_WORK: Final = 15.0
@@ -84,6 +91,7 @@ def main() -> None:
         if len(sys.argv) == 3:
             run(float(sys.argv[1]), int(sys.argv[2]))
         else:
+            argparse.ArgumentParser(prog="kubefoundry-demo", description=DESCRIPTION).parse_args()
             begin()
     except (CannotRun, OSError, RuntimeError, subprocess.SubprocessError) as error:
         sys.exit(f"kubefoundry-demo: {error}")
@@ -108,7 +116,10 @@ def _missing(say: answer.Say) -> str:
         return f"{reason}: run `make demo` as root on Linux"
     build()
     try:
-        with _at_work(say, "a Debian root and llama-server for the pods: minutes the first time, then kept"):
+        with _at_work(
+            say,
+            "a small Debian system and llama.cpp's server: 2 minutes the first time",
+        ):
             environment.layer(image.LOCK, image.HOME)
     except (RuntimeError, subprocess.CalledProcessError):
         return "its packages could not be installed, see above: try again with a network"
@@ -177,7 +188,7 @@ def _at_work(say: answer.Say, text: str) -> Iterator[None]:
 
     def tell() -> None:
         while not done.wait(AT_WORK):
-            say("  still at it")
+            say("  still working")
 
     say(text)
     thread = threading.Thread(target=tell, daemon=True)
