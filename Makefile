@@ -16,7 +16,7 @@ export MYPYPATH := $(subst $(empty) ,:,$(wildcard $(PACKAGES:%=%/src)) tests)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-upstream test-pods llamastack-releases test-operators chaos test-go test-ray lint behaviours accept-llamastack mutations bench wheels crds manifests docs lock clean engine-options
+.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-upstream test-pods llamastack-releases test-operators chaos test-go test-ray lint behaviours accept-llamastack conformance mutations bench wheels crds manifests docs lock clean engine-options
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 26
@@ -97,6 +97,16 @@ engine-options: setup ## the options of vLLM and SGLang, read from their wheels 
 accept-llamastack: setup ## each point of llamastack/acceptance.txt has a test that ran and passed; root
 	@devcluster/build > /dev/null
 	PYTHONPATH=tests $(BIN)/python -m acceptance
+
+conformance: setup ## the conformance kit on our providers and our selector, functions and processes
+	@devcluster/build > /dev/null
+	@failed=0; for name in $(notdir $(wildcard providers/*)); do \
+	  crd=simulators/crds/$$name.yaml; [ -f $$crd ] || crd=; \
+	  echo "provider $$name"; \
+	  $(BIN)/kubefoundry-conformance provider --functions $$name --manifest manifests/providers/$$name.yaml \
+	    $${crd:+--crd $$crd} --cases providers/$$name/cases.yaml || failed=1; \
+	done; echo selector; \
+	$(BIN)/kubefoundry-conformance selector --manifest manifests/selector.yaml || failed=1; exit $$failed
 
 mutations: setup ## breaks one rule after another in a copy, and demands that a test sees it
 	@devcluster/build > /dev/null

@@ -48,7 +48,7 @@ def test_ours_pass(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--cases", "x.yaml"], "say where the provider is"),
+        (["--cases", "x.yaml"], "say what to check"),
         (["--cases", "x.yaml", "--functions", "nowhere:at_all"], "no provider at nowhere:at_all"),
         (["--cases", "x.yaml", "--functions", "json:dumps"], "no provider at json:dumps"),
         (["--cases", "x.yaml", "--functions", WIDGETS], "give the upstream CRD widgets.example.com"),

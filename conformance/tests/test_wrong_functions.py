@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from kubefoundry_conformance.catalogue import FUNCTIONS
+from kubefoundry_conformance.functions.checks import FUNCTIONS
 from kubefoundry_conformance.functions.subject import Functions
 from kubefoundry_conformance.main import check_functions
 from kubefoundry_sdk import (

@@ -93,14 +93,19 @@ def document_of(file: Path) -> Any:
         raise Unusable(f"cannot read {file}: {' '.join(str(error).split())}") from error
 
 
-def crd_in(file: Path, name: str) -> Any:
-    """The CustomResourceDefinition of that name among a file's documents. Raises Unusable."""
+def documents_of(file: Path) -> list[dict[str, Any]]:
+    """The YAML documents of a file. Raises Unusable."""
     try:
         documents = list(yaml.safe_load_all(file.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise Unusable(f"cannot read {file}: {' '.join(str(error).split())}") from error
-    for document in documents:
-        if isinstance(document, dict) and (document.get("metadata") or {}).get("name") == name:
+    return [document for document in documents if isinstance(document, dict)]
+
+
+def crd_in(file: Path, name: str) -> Any:
+    """The CustomResourceDefinition of that name among a file's documents. Raises Unusable."""
+    for document in documents_of(file):
+        if (document.get("metadata") or {}).get("name") == name:
             return document
     raise Unusable(
         f"{file} holds no CustomResourceDefinition {name}: give the one that the provider writes to"

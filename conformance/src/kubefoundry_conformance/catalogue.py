@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kubefoundry_conformance.check import Check
-from kubefoundry_conformance.functions import observing, probing, rendering, supporting
+from kubefoundry_conformance.cluster.checks import PROVIDER, SELECTOR
+from kubefoundry_conformance.functions.checks import FUNCTIONS
 
-FUNCTIONS: Final = (*probing.CHECKS, *supporting.CHECKS, *rendering.CHECKS, *observing.CHECKS)
-
-CHECKS: Final[Mapping[str, Sequence[Check[Any]]]] = {"functions": FUNCTIONS}
+CHECKS: Final[Mapping[str, Sequence[Check[Any]]]] = {
+    "functions": FUNCTIONS,
+    "control plane": PROVIDER,
+    "selector": SELECTOR,
+}

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from kubefoundry_conformance import cases, report
 from kubefoundry_conformance.cases import Unusable
-from kubefoundry_conformance.catalogue import FUNCTIONS
 from kubefoundry_conformance.check import Result, run
+from kubefoundry_conformance.functions.checks import FUNCTIONS
 from kubefoundry_conformance.functions.subject import EXAMPLES, Functions, loaded
 
 
@@ -34,13 +35,53 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def provider(options: argparse.Namespace) -> tuple[str, list[Result]]:
     """Checks a provider. Raises Unusable."""
-    return functions(options)
+    if not (options.functions or options.manifest):
+        raise Unusable("say what to check: --functions MODULE:FUNCTION, --manifest FILE, or both")
+    name, results = "", list[Result]()
+    if options.functions:
+        name, results = functions(options)
+    if options.manifest:
+        name, found = process(options)
+        results += found
+    return name, results
+
+
+def process(options: argparse.Namespace) -> tuple[str, list[Result]]:
+    """Checks a provider's process on a control plane of its own. Raises Unusable."""
+    try:
+        from kubefoundry_conformance.cluster import run_local
+    except ImportError as error:
+        raise Unusable(
+            f"--manifest needs a checkout of KubeFoundry, for its control plane: {error}"
+        ) from error
+    if options.crd is None and not options.functions:
+        raise Unusable("give the upstream CRD: --crd FILE (with --functions a kind of Kubernetes needs none)")
+    upstream = loaded(options.functions).upstream if options.functions else None
+    return run_local.check_process(
+        cases.documents_of(options.manifest),
+        cases.documents_of(options.crd) if options.crd else [],
+        upstream,
+        cases.read(options.cases),
+        shlex.split(options.command),
+    )
+
+
+def selector(options: argparse.Namespace) -> tuple[str, list[Result]]:
+    """Checks a selector's process on a control plane of its own. Raises Unusable."""
+    try:
+        from kubefoundry_conformance.cluster import run_local
+    except ImportError as error:
+        raise Unusable(f"a checkout of KubeFoundry is needed, for its control plane: {error}") from error
+    providers = options.providers.split(",")
+    if len(set(providers)) < 2:
+        raise Unusable("name two providers that the selector may choose: --providers A,B")
+    return run_local.check_selector(
+        cases.documents_of(options.manifest), shlex.split(options.command), providers
+    )
 
 
 def functions(options: argparse.Namespace) -> tuple[str, list[Result]]:
     """Checks a provider's functions. Raises Unusable."""
-    if not options.functions:
-        raise Unusable("say where the provider is: --functions MODULE:FUNCTION")
     made = loaded(options.functions)
     crd = None
     if made.upstream.schema is None:
@@ -67,10 +108,31 @@ def _parser() -> argparse.ArgumentParser:
         help="checks the four functions: what returns the Provider when called without arguments, or the name of an "
         "installed one",
     )
+    of_provider.add_argument(
+        "--manifest",
+        type=Path,
+        help="checks the process: the manifest that installs it. Starts a control plane and core; needs a checkout",
+    )
+    of_provider.add_argument(
+        "--command", default="", help="starts the process, in place of the manifest's command"
+    )
     of_provider.add_argument("--crd", type=Path, help="file with the upstream CRD")
     of_provider.add_argument("--cases", type=Path, required=True, help="file with specs and statuses")
     of_provider.add_argument("--examples", type=int, default=EXAMPLES, help="generated values for each check")
-    for subject in (of_provider,):
+    of_selector = subjects.add_parser("selector", help="check a selector")
+    of_selector.set_defaults(check=selector)
+    of_selector.add_argument(
+        "--manifest", type=Path, required=True, help="the manifest that installs it; needs a checkout"
+    )
+    of_selector.add_argument(
+        "--command", default="", help="starts the process, in place of the manifest's command"
+    )
+    of_selector.add_argument(
+        "--providers",
+        default="alpha,beta",
+        help="names of two providers that it may choose, for vLLM on a GPU",
+    )
+    for subject in (of_provider, of_selector):
         subject.add_argument("--output", choices=("table", "json", "junit"), default="table")
         subject.add_argument("--json", type=Path, metavar="FILE", help="writes the report as JSON, too")
         subject.add_argument("--junit", type=Path, metavar="FILE", help="writes the report as JUnit XML, too")

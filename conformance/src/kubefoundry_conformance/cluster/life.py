@@ -1,0 +1,278 @@
+"""WRI, OBS, STA: what is written upstream, and what the status says."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+from typing import Any, Final
+
+from kubefoundry_conformance.check import Finding, Skipped
+from kubefoundry_conformance.cluster.rig import QUIET, NotSeen, Rig, condition, of_rig, phase
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import EVENTS, MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.api.managed_fields import managers
+from kubefoundry_sdk.api.reasons import READY, RESOURCE_CREATED
+from kubefoundry_sdk.cluster.errors import ApiError
+
+PAUSED: Final = "reconciliation paused"
+MOST: Final = 5
+"""Repairs in ten minutes (contract §4)."""
+
+
+async def dressed(rig: Rig) -> Finding | None:
+    namespace = await rig.namespace()
+    made = await rig.create(namespace)
+    meta, uid = (await rig.upstream(namespace))["metadata"], made["metadata"]["uid"]
+    owners = [one for one in meta.get("ownerReferences") or () if one.get("uid") == uid]
+    if not owners or not (owners[0].get("controller") and owners[0].get("blockOwnerDeletion")):
+        return Finding(f"ownerReferences {meta.get('ownerReferences')}", f"controller and owner {uid}")
+    wanted = {names.MANAGED_BY_LABEL: names.MANAGED_BY, f"{names.PREFIX}provider": rig.provider}
+    if not wanted.items() <= (meta.get("labels") or {}).items():
+        return Finding(f"labels {meta.get('labels')}", f"{wanted}")
+    if (meta.get("annotations") or {}).get(names.OWNER_UID_ANNOTATION) != uid:
+        return Finding(f"no annotation {names.OWNER_UID_ANNOTATION}", uid)
+    return None
+
+
+async def finalizer_first(rig: Rig) -> Finding | None:
+    namespace = await rig.namespace()
+    await rig.create(namespace)
+    await rig.upstream(namespace)
+    for entry in rig.writes(namespace):
+        about = entry["objectRef"]
+        if about["resource"] == rig.kind.plural:
+            return Finding(
+                f"the first write is {entry['verb']} {about['resource']}", f"finalizer {rig.finalizer}"
+            )
+        if about["resource"] == names.MODEL_DEPLOYMENTS and not about.get("subresource"):
+            live = await rig.deployment(namespace)
+            if rig.finalizer not in (live["metadata"].get("finalizers") or ()):
+                return Finding(f"finalizers {live['metadata'].get('finalizers')}", rig.finalizer)
+            return None
+    return Finding("no write of a finalizer", rig.finalizer)
+
+
+async def foreign(rig: Rig) -> Finding | None:
+    first, namespace = await rig.namespace(), await rig.namespace()
+    await rig.create(first)
+    template = await rig.upstream(first)
+    theirs = {
+        "apiVersion": rig.kind.api_version,
+        "kind": rig.kind.kind,
+        "metadata": {"name": "m", "namespace": namespace},
+        "spec": copy.deepcopy(template["spec"]),
+    }
+    made = await rig.api.create(rig.kind, theirs, manager="somebody")
+    await rig.create(namespace)
+    await rig.deployment(
+        namespace, lambda obj: condition(obj, RESOURCE_CREATED).get("reason") == "NameConflict"
+    )
+    live = await rig.api.get(rig.kind, "m", namespace)
+    if live["spec"] != made["spec"] or rig.manager in managers(live):
+        return Finding("the object of somebody else was changed", "it is left as it is")
+    return None
+
+
+def _texts(value: Any, path: str = "/spec") -> Iterator[tuple[str, Any]]:
+    """JSON pointers of texts and numbers."""
+    if isinstance(value, dict):
+        for key, child in value.items():
+            yield from _texts(child, f"{path}/{key.replace('~', '~0').replace('/', '~1')}")
+    elif isinstance(value, list):
+        for index, child in enumerate(value):
+            yield from _texts(child, f"{path}/{index}")
+    elif isinstance(value, str) and value:
+        yield path, f"{value}-edited"
+
+
+def _at(obj: Object, pointer: str) -> Any:
+    part: Any = obj
+    for name in pointer.split("/")[1:]:
+        name = name.replace("~1", "/").replace("~0", "~")
+        part = part[int(name)] if isinstance(part, list) else part.get(name)
+    return part
+
+
+async def drift(rig: Rig) -> Finding | None:
+    namespace = await rig.namespace()
+    await rig.create(namespace)
+    await rig.deployment(namespace, lambda obj: condition(obj, RESOURCE_CREATED).get("status") == "True")
+    live = await rig.upstream(namespace)
+    for pointer, value in _texts(live["spec"]):
+        edit = partial(_edit, rig, namespace, pointer, value)
+        try:
+            await edit()
+        except ApiError:
+            continue
+        return await _bounded(rig, namespace, pointer, _at(live, pointer), edit)
+    raise Skipped("no text in the upstream object's spec can be changed")
+
+
+async def _edit(rig: Rig, namespace: str, pointer: str, value: Any) -> None:
+    change = [{"op": "replace", "path": pointer, "value": value}]
+    await rig.api.json_patch(rig.kind, "m", namespace, change, manager="somebody")
+
+
+async def _bounded(
+    rig: Rig, namespace: str, pointer: str, good: Any, edit: Callable[[], Awaitable[None]]
+) -> Finding | None:
+    """The value was edited once; it is put back MOST times, and then no more."""
+    for _ in range(MOST):
+        await rig.upstream(namespace, lambda obj: _at(obj, pointer) == good)
+        await edit()
+    try:
+        await rig.until(
+            rig.kind, "m", namespace, lambda obj: obj is not None and _at(obj, pointer) == good, seconds=QUIET
+        )
+    except NotSeen:
+        return None
+    return Finding(f"{pointer} was put back {MOST + 1} times at once", f"{MOST} times in ten minutes at most")
+
+
+async def paused(rig: Rig) -> Finding | None:
+    namespace, later = await rig.namespace(), await rig.namespace()
+    await rig.create(namespace, annotations={names.PAUSED_ANNOTATION: "true"})
+    await rig.deployment(namespace, lambda obj: ((obj.get("status") or {}).get("message")) == PAUSED)
+    await rig.create(later)
+    await rig.upstream(later)
+    there, _ = await rig.api.list(rig.kind, namespace)
+    if there:
+        return Finding(f"{rig.kind.kind} {there[0]['metadata']['name']} was made", "nothing")
+    await rig.annotate(namespace, names.PAUSED_ANNOTATION, None)
+    await rig.upstream(namespace)
+    return None
+
+
+async def dry_run(rig: Rig) -> Finding | None:
+    namespace = await rig.namespace()
+    await rig.create(namespace, annotations={names.DRY_RUN_ANNOTATION: "true"})
+
+    def answered(obj: Object) -> str | None:
+        return (obj["metadata"].get("annotations") or {}).get(names.DRY_RUN_RESULT_ANNOTATION)
+
+    live = await rig.deployment(namespace, answered)
+    try:
+        result = json.loads(answered(live) or "")
+        complete = {"accepted", "message"} <= result.keys()
+    except ValueError:
+        complete = False
+    if not complete:
+        return Finding(f"dry-run-result {answered(live)!r}", "JSON with accepted, message and objects")
+    await rig.deployment(namespace, lambda obj: condition(obj, RESOURCE_CREATED).get("reason") == "DryRun")
+    there, _ = await rig.api.list(rig.kind, namespace)
+    if there or live["metadata"].get("finalizers"):
+        return Finding(
+            f"{len(there)} objects, finalizers {live['metadata'].get('finalizers')}", "nothing is stored"
+        )
+    return None
+
+
+async def endpoint(rig: Rig) -> Finding | None:
+    namespace = await rig.namespace()
+    await rig.create(namespace)
+    await rig.upstream(namespace)
+    waiting = await rig.deployment(namespace, phase)
+    if waiting["status"].get("endpoint"):
+        return Finding(f"endpoint {waiting['status']['endpoint']} while {phase(waiting)}", "none")
+    await rig.play(namespace, rig.case("Running"))
+    await rig.deployment(namespace, lambda obj: phase(obj) == "Running" and obj["status"].get("endpoint"))
+    await rig.play(namespace, rig.case("Failed"))
+    failed = await rig.deployment(namespace, lambda obj: phase(obj) == "Failed")
+    if failed["status"].get("endpoint"):
+        return Finding(f"endpoint {failed['status']['endpoint']} while Failed", "none")
+    return None
+
+
+async def own_manager(rig: Rig) -> Finding | None:
+    namespace = await rig.namespace()
+    live = await rig.running(namespace)
+    found = managers(live, "status")
+    expected = {names.CORE_MANAGER, rig.manager}
+    if rig.manager not in found or found - expected:
+        return Finding(f"the status was applied by {sorted(found)}", f"{sorted(expected)}")
+    return None
+
+
+async def at_rest(rig: Rig) -> Finding | None:
+    namespace = await rig.namespace()
+    await rig.running(namespace)
+    before = len(rig.writes(namespace))
+    for number in range(3):
+        await rig.annotate(namespace, "example.com/touched", str(number))
+    await rig.running(await rig.namespace())
+    written = [
+        f"{entry['verb']} {entry['requestURI'].partition('?')[0]}"
+        for entry in rig.writes(namespace)[before:]
+        if entry["objectRef"]["resource"] != "events"
+    ]
+    if written:
+        return Finding(f"{written[0]} though nothing has changed", "no write")
+    return None
+
+
+async def transition_times(rig: Rig) -> Finding | None:
+    namespace = await rig.namespace()
+    await rig.create(namespace)
+    await rig.upstream(namespace)
+    first = condition(await rig.deployment(namespace, lambda obj: condition(obj, RESOURCE_CREATED)), READY)
+    # A second is the unit: a time that is taken again shows only in the next one.
+    try:
+        await rig.until(rig.kind, "m", namespace, lambda obj: False, seconds=1.1)
+    except NotSeen:
+        await rig.play(namespace, rig.case("Deploying"))
+    second = condition(await rig.deployment(namespace, lambda obj: phase(obj) == "Deploying"), READY)
+    if first["status"] == second["status"] and first["lastTransitionTime"] != second["lastTransitionTime"]:
+        return Finding("Ready stayed False and has another lastTransitionTime", first["lastTransitionTime"])
+    return None
+
+
+async def one_event(rig: Rig) -> Finding | None:
+    namespace = await rig.namespace()
+    await rig.running(namespace)
+    await rig.running(await rig.namespace())
+    items, _ = await rig.api.list(EVENTS, namespace)
+    about = [item for item in items if item["regarding"]["kind"] == names.MODEL_DEPLOYMENT]
+    ready = [item for item in about if item["reason"] == "DeploymentReady"]
+    if len(ready) != 1 or ready[0].get("series"):
+        return Finding(f"{len(ready)} Events DeploymentReady of {[item['reason'] for item in about]}", "one")
+    return None
+
+
+async def killed(rig: Rig) -> Finding | None:
+    for writes in (1, 2, 3):
+        namespace = await rig.namespace()
+        await rig.create(namespace)
+        await rig.deployment(namespace, lambda obj: True)
+        for _ in range(400):
+            if len(rig.writes(namespace)) >= writes:
+                break
+            await rig.api.get(MODEL_DEPLOYMENTS, "m", namespace)
+        rig.subject.kill()
+        rig.subject.start()
+        rig.subject.wait_ready()
+        await rig.deployment(namespace, lambda obj: condition(obj, RESOURCE_CREATED).get("status") == "True")
+        live = await rig.deployment(namespace)
+        if rig.finalizer not in (live["metadata"].get("finalizers") or ()):
+            return Finding(f"no finalizer after a kill after write {writes}", rig.finalizer)
+        await rig.delete(namespace)
+        await rig.until(MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
+        await rig.until(rig.kind, "m", namespace, lambda obj: obj is None)
+    return None
+
+
+CHECKS: Final = (
+    of_rig("WRI-1", "a ModelDeployment's upstream object", dressed, "the object"),
+    of_rig("WRI-3", "the first write for a ModelDeployment", finalizer_first, "the object"),
+    of_rig("WRI-2", "an object of that name that somebody else made", foreign, "NameConflict"),
+    of_rig("WRI-6", "an edit of the upstream object, six times", drift, "the value is put back"),
+    of_rig("WRI-7", "a ModelDeployment that is paused", paused, f"message {PAUSED!r}"),
+    of_rig("WRI-8", "a dry run", dry_run, "dry-run-result and ResourceCreated=DryRun"),
+    of_rig("OBS-6", "waiting, running, failed", endpoint, "an endpoint only while Running"),
+    of_rig("STA-1", "who owns the status", own_manager, "Running"),
+    of_rig("STA-2", "three changes that change nothing", at_rest, "Running"),
+    of_rig("STA-4", "a condition whose message changes", transition_times, "Deploying"),
+    of_rig("STA-5", "Events of a model that gets ready", one_event, "Running"),
+    of_rig("PRO-5", "SIGKILL after the first, second and third write", killed, "the work is continued"),
+)

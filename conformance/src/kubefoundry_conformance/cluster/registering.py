@@ -1,0 +1,143 @@
+"""REG and PRO: the registration, and the process itself."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import urllib.request
+from typing import Any, Final
+
+from kubefoundry_conformance.check import Finding, Skipped
+from kubefoundry_conformance.cluster.rig import TIMEOUT, Rig, condition, of_rig
+from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS, Object
+from kubefoundry_sdk.api.reasons import UPSTREAM_READY
+
+END: Final = 5.0
+"""Seconds from SIGTERM (contract §6)."""
+
+RULES: Final = [{"condition": "metadata.name == 'nobody'", "priority": 7}]
+
+
+async def without_the_crd(rig: Rig) -> Finding | None:
+    if rig.crd is None:
+        raise Skipped("the upstream kind is part of Kubernetes")
+    config = await rig.registered(lambda obj: condition(obj, UPSTREAM_READY))
+    said = condition(config, UPSTREAM_READY)
+    if said["status"] == "True" or rig.kind.crd not in f"{said['reason']} {said['message']}":
+        return Finding(
+            f"UpstreamReady={said['status']} {said['message']!r}", f"False, and the name {rig.kind.crd}"
+        )
+    return None
+
+
+async def ready_follows(rig: Rig) -> Finding | None:
+    def ready(obj: Object | None) -> Any:
+        return ((obj or {}).get("status") or {}).get("ready")
+
+    if rig.crd is not None:
+        config = await rig.registered(lambda obj: "ready" in (obj.get("status") or {}))
+        if ready(config):
+            return Finding("status.ready is true without the CRD", "false")
+    await rig.install_crd()
+    await rig.registered(ready)
+    return None
+
+
+async def heartbeats(rig: Rig) -> Finding | None:
+    def beat(obj: Object | None) -> Any:
+        return ((obj or {}).get("status") or {}).get("lastHeartbeat")
+
+    first = beat(await rig.registered(beat))
+    second = beat(await rig.registered(lambda obj: beat(obj) != first))
+    third_after = time.monotonic()
+    await rig.registered(lambda obj: beat(obj) not in (first, second))
+    took = time.monotonic() - third_after
+    if took > TIMEOUT / 2:
+        return Finding(f"{took:.1f} s between two heartbeats", f"{TIMEOUT / 3} s")
+    return None
+
+
+async def administrators_rules(rig: Rig) -> Finding | None:
+    live = await rig.registered()
+    stated = live["spec"]["capabilities"]
+    other = {**stated, "cpuSupport": not stated.get("cpuSupport", False)}
+    body = {
+        "apiVersion": live["apiVersion"],
+        "kind": live["kind"],
+        "metadata": {"name": rig.provider},
+        "spec": {
+            "capabilities": other,
+            "selectionRules": RULES,
+        },
+    }
+    rig.subject.stop()
+    await rig.api.apply(PROVIDER_CONFIGS, body, manager="administrator")
+    rig.subject.start()
+    await asyncio.to_thread(rig.subject.wait_ready)
+    after = await rig.registered(lambda obj: obj["spec"]["capabilities"] == stated)
+    if after["spec"].get("selectionRules") != RULES:
+        return Finding(
+            f"selectionRules are {after['spec'].get('selectionRules')}", f"the administrator's, {RULES}"
+        )
+    return None
+
+
+async def ports(rig: Rig) -> Finding | None:
+    def read(port: int, path: str) -> str:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+            return str(answer.read().decode())
+
+    try:
+        await asyncio.to_thread(read, rig.subject.health_port, "/readyz")
+        metrics = await asyncio.to_thread(read, rig.subject.metrics_port, "/metrics")
+    except OSError as error:
+        return Finding(
+            f"{error}", "/readyz and /metrics at KUBEFOUNDRY_HEALTH_PORT and KUBEFOUNDRY_METRICS_PORT"
+        )
+    if "kubefoundry_" not in metrics:
+        return Finding("no metric kubefoundry_… in /metrics", "the metrics of contract §6")
+    return None
+
+
+async def ends(rig: Rig) -> Finding | None:
+    began = time.monotonic()
+    code = await asyncio.to_thread(rig.subject.stop)
+    took = time.monotonic() - began
+    rig.subject.start()
+    await asyncio.to_thread(rig.subject.wait_ready)
+    if took > END or code != 0:
+        return Finding(f"exit code {code} after {took:.1f} s", f"0 within {END:.0f} s of SIGTERM")
+    return None
+
+
+async def permitted(rig: Rig) -> Finding | None:
+    refused = {
+        f"{entry['verb']} {entry['requestURI'].partition('?')[0]}"
+        for entry in rig.requests()
+        if entry["responseStatus"]["code"] == 403
+        and entry.get("annotations", {}).get("authorization.k8s.io/decision") == "forbid"
+    }
+    if refused:
+        return Finding(
+            f"403 for {', '.join(sorted(refused))}", "the manifest permits what the subject asks for"
+        )
+    return None
+
+
+REGISTRATION: Final = (
+    of_rig("REG-4", "the registration without the CRD", without_the_crd, "a reason"),
+    of_rig("REG-3", "the CRD comes", ready_follows, "status.ready true"),
+    of_rig("REG-2", "three heartbeats", heartbeats, "a heartbeat"),
+    of_rig(
+        "REG-1",
+        "rules and capabilities changed by an administrator",
+        administrators_rules,
+        "capabilities are put back, rules stay",
+    ),
+)
+PROCESS: Final = (
+    of_rig("PRO-1", "/readyz and /metrics", ports, "both answer"),
+    of_rig("PRO-2", "SIGTERM", ends, "an end"),
+)
+LAST: Final = (of_rig("PRO-3", "the audit log of all checks", permitted, "no 403"),)
+"""Of all that the subject was refused since it started."""

@@ -1,0 +1,44 @@
+"""A selector that chooses `alpha`, whatever happens: it breaks SEL-4 to SEL-8. Run as a program."""
+
+from __future__ import annotations
+
+import sys
+
+from kubefoundry_sdk import Object
+from kubefoundry_sdk.api.conditions import condition, is_true
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk.api.names import SELECTOR_LEASE, SELECTOR_MANAGER
+from kubefoundry_sdk.api.reasons import PROVIDER_SELECTED, VALIDATED
+from kubefoundry_sdk.runtime import options, process, status
+from kubefoundry_sdk.runtime.store import Key
+
+PROGRAM = "kubefoundry-selector"
+
+
+def selection(spec: Object, generation: int) -> Object:
+    if (spec.get("provider") or {}).get("name"):
+        return {}
+    said = condition(PROVIDER_SELECTED, True, "AutoSelected", "Chose alpha", generation=generation)
+    return {"provider": {"name": "alpha", "selectedReason": "always alpha"}, "conditions": [said]}
+
+
+def set_up(running: process.Process) -> None:
+    deployments = running.watch(MODEL_DEPLOYMENTS, managers=frozenset({SELECTOR_MANAGER}))
+
+    async def select(key: Key) -> None:
+        if (live := deployments.get(key)) is None:
+            return
+        generation = live["metadata"]["generation"]
+        if is_true((live.get("status") or {}).get("conditions"), VALIDATED, generation=generation):
+            fields = selection(live["spec"], generation)
+            where = (running.client, deployments, MODEL_DEPLOYMENTS)
+            await status.write(*where, live, fields, manager=SELECTOR_MANAGER)
+
+    queue = running.queue("selector", select, of=deployments)
+    deployments.subscribe(lambda key, obj: queue.add(key))
+    running.always_hold(SELECTOR_LEASE)
+
+
+if __name__ == "__main__":
+    parser = options.parser(PROGRAM, "Chooses alpha.")
+    sys.exit(process.run(PROGRAM, parser.parse_args(), set_up))
