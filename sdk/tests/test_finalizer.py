@@ -13,6 +13,7 @@ from kubefoundry_sdk.provider.reconcile import finalizer
 from kubefoundry_sdk.provider.write.helpers import Helpers
 from kubefoundry_sdk.runtime import options
 from kubefoundry_sdk.runtime.store import Store
+from support.wire import ok, wire
 
 MODELS = Kind("acme.io", "v1", "models", "Model")
 NOBODY = Client(Credentials("", None, lambda: None), user_agent="t")
@@ -66,6 +67,25 @@ async def test_what_is_waited_for(
     objects.replace([live] if live else [], "9")
 
     assert await finalizer.clean_up(NOBODY, deployment(*finalizers), MODELS, objects, Helpers()) == left
+
+
+@pytest.mark.parametrize(
+    ("manager", "preconditions"),
+    [
+        pytest.param(None, {"uid": "x", "resourceVersion": "7"}, id="deleted: it may have been let go since"),
+        pytest.param("acme-provider", {"uid": "x"}, id="another provider's now: whatever has changed"),
+    ],
+)
+async def test_what_is_deleted_is_what_is_known(manager: str | None, preconditions: dict[str, str]) -> None:
+    objects = Store()
+    applied = [{"manager": "acme-provider", "operation": "Apply"}]
+    objects.replace([model("u", managedFields=applied)], "9")
+
+    async with wire(lambda asked: ok()) as made:
+        await finalizer.clean_up(made.client, deployment(), MODELS, objects, Helpers(), manager)
+
+    [asked] = made.asked
+    assert asked.body["preconditions"] == preconditions
 
 
 @pytest.mark.parametrize(("said", "seconds"), [(None, 300.0), ("2", 2.0), ("0.5", 0.5), ("0", 0.0)])

@@ -40,17 +40,22 @@ def annotation(obj: Object, key: str, value: str | None) -> Operations:
     return [{"op": "add", "path": pointer, "value": value}]
 
 
-async def write(session: Session, obj: Object, operations: Operations, doing: str) -> Object:
-    """Applies the operations to that very state of the object. Raises Failure."""
+def guarded(obj: Object) -> Operations:
+    """JSON patch operations that let a patch through to that very state of the object alone."""
     meta = obj["metadata"]
-    unchanged = [
+    return [
         {"op": "test", "path": "/metadata/uid", "value": meta["uid"]},
         # the API server compares it with the stored object: another one is a conflict
         {"op": "replace", "path": "/metadata/resourceVersion", "value": meta["resourceVersion"]},
     ]
+
+
+async def write(session: Session, obj: Object, operations: Operations, doing: str) -> Object:
+    """Applies the operations to that very state of the object. Raises Failure."""
+    meta = obj["metadata"]
     try:
         return await session.client.json_patch(
-            MODEL_DEPLOYMENTS, meta["name"], meta["namespace"], [*unchanged, *operations], manager=MANAGER
+            MODEL_DEPLOYMENTS, meta["name"], meta["namespace"], [*guarded(obj), *operations], manager=MANAGER
         )
     except (ApiError, Unreachable) as error:
         raise of(error, doing) from error

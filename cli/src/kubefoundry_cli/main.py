@@ -23,6 +23,8 @@ COMMANDS: Final[dict[str, str]] = {
     "resume": "Reconcile a paused model again.",
     "reselect": "Select a model's provider again.",
     "refresh": "Render a model again with the current defaults.",
+    "import": "Make a ModelDeployment for an upstream object that serves already.",
+    "eject": "Remove a ModelDeployment; its upstream object stays and serves.",
     "controller": "Install, upgrade or remove core and selector.",
     "provider": "Install, list, remove or write providers.",
     "start": "Serve a page with models and their reasons on this machine.",
@@ -35,6 +37,9 @@ COMMANDS: Final[dict[str, str]] = {
 TOGETHER: Final = dict.fromkeys(("scale", "pause", "resume", "reselect", "refresh"), "lifecycle")
 """Commands that share a module and have their name in it; any other is `command` in a module of its name."""
 
+RENAMED: Final = {"import": "adopt"}
+"""Commands whose name no module can have."""
+
 
 class Commands(click.Group):
     """The commands of COMMANDS, imported one at a time."""
@@ -45,7 +50,8 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"kubefoundry_cli.commands.{TOGETHER.get(cmd_name, cmd_name)}")
+        name = TOGETHER.get(cmd_name) or RENAMED.get(cmd_name, cmd_name)
+        module = import_module(f"kubefoundry_cli.commands.{name}")
         command: click.Command = getattr(module, cmd_name if cmd_name in TOGETHER else "command")
         return command
 

@@ -62,8 +62,8 @@ def planned(
     found = provider.render(deployment, schema)
     todo = plan(provider, deployment, schema, found, live, helpers)
     before = record.manifest if record else None
-    old = {} if before is None else _values(provider, [before, *_recorded(helpers)])
-    new = _values(provider, [manifest.content(one) for one in todo.objects])
+    old = {} if before is None else values(provider, [before, *_recorded(helpers)])
+    new = values(provider, [manifest.content(one) for one in todo.objects])
     said = [obj["spec"], *([record.spec] if record else [])]
     sources = [
         origins(spec, lambda spec: _render_values(provider, deployment, schema, spec)) for spec in said
@@ -148,7 +148,7 @@ def _render_values(provider: Provider, deployment: Deployment, schema: Schema, s
     if compatibility.check(provider, other, schema).problems:
         return None
     found = provider.render(other, schema)
-    return _values(provider, [found.main, *found.helpers])
+    return values(provider, [found.main, *found.helpers])
 
 
 def _recorded(helpers: Sequence[Object]) -> list[Object]:
@@ -156,7 +156,7 @@ def _recorded(helpers: Sequence[Object]) -> list[Object]:
     return [record.manifest for record in found if record]
 
 
-def _values(provider: Provider, objects: list[Object]) -> Leaves:
+def values(provider: Provider, objects: list[Object]) -> Leaves:
     """All values of the objects, each below its kind; YAML documents in strings are read."""
     found: Leaves = {}
     for obj in objects:

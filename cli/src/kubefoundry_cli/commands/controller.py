@@ -10,7 +10,7 @@ from kubefoundry_cli.commands.doctor import components
 from kubefoundry_cli.edit import YES, confirmed
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.install import bundle, run
-from kubefoundry_cli.install.options import FORCE, REGISTRY, WAIT, dry_run
+from kubefoundry_cli.install.options import EJECT, FORCE, REGISTRY, WAIT, dry_run, one_of
 from kubefoundry_cli.output import say
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import DEPLOYMENTS, Object
@@ -52,22 +52,26 @@ command.add_command(install, "upgrade")
 
 
 @command.command(short_help="Remove it; refuses while there are models.")
+@EJECT
 @click.option("--delete-models", is_flag=True, help="Delete every ModelDeployment of the cluster first.")
 @click.option("--crds", is_flag=True, help="Delete the CRDs, too.")
 @click.option("--timeout", type=float, default=600.0, show_default=True, help="Seconds for models to go.")
 @YES
 @cluster.options
-def uninstall(delete_models: bool, crds: bool, timeout: float, yes: bool, target: Target) -> None:
+def uninstall(
+    eject: bool, delete_models: bool, crds: bool, timeout: float, yes: bool, target: Target
+) -> None:
     """Remove core, selector and the providers that come with this command line.
 
-    Refuses while there are ModelDeployments, unless --delete-models deletes them; their providers go after they have
-    cleaned up. The CRDs stay, unless --crds deletes them.
+    Refuses while there are ModelDeployments, unless --eject keeps what they run, or --delete-models deletes them;
+    their providers go after they have cleaned up. The CRDs stay, unless --crds deletes them.
     """
+    one_of(eject, delete_models)
 
     async def work() -> None:
         async with cluster.session(target) as session:
             found = await run.models(session)
-            if not delete_models:
+            if not (delete_models or eject):
                 run.refuse_while_needed(found, "KubeFoundry")
             objects = [
                 *bundle.controller(),
@@ -81,9 +85,10 @@ def uninstall(delete_models: bool, crds: bool, timeout: float, yes: bool, target
                 return
             for one in there:
                 print(f"deleted    {output.clean(one.named)}")
-            models = f"{len(found)} ModelDeployments and " if found else ""
-            confirmed(f"delete {models}{len(there)} objects from {session.client.server}", yes)
-            await run.delete_models(session, found, timeout)
+            models = "" if not found or eject else f"{len(found)} ModelDeployments and "
+            kept = f", and keep {len(found)} models running unmanaged" if found and eject else ""
+            confirmed(f"delete {models}{len(there)} objects from {session.client.server}{kept}", yes)
+            await (run.eject_models(session, found) if eject else run.delete_models(session, found, timeout))
             await run.delete(session, there)
 
     cluster.run(work())

@@ -11,7 +11,7 @@ from kubefoundry_cli.cluster import Target
 from kubefoundry_cli.edit import YES, confirmed
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.install import bundle, change, origin, run
-from kubefoundry_cli.install.options import FORCE, REGISTRY, WAIT, dry_run
+from kubefoundry_cli.install.options import EJECT, FORCE, REGISTRY, WAIT, dry_run, one_of
 from kubefoundry_cli.install.rights import rights
 from kubefoundry_cli.model import provider_of
 from kubefoundry_cli.new.commands import manifest, new
@@ -106,33 +106,43 @@ command.add_command(manifest)
 @command.command(short_help="Remove a provider; refuses while models run on it.")
 @click.argument("provider")
 @click.option("--sha256", metavar="HASH", help="Of the manifest; needed for a URL.")
+@EJECT
 @click.option("--delete-models", is_flag=True, help="Delete the ModelDeployments that run on it first.")
 @click.option("--timeout", type=float, default=600.0, show_default=True, help="Seconds for models to go.")
 @YES
 @cluster.options
 def uninstall(
-    provider: str, sha256: str | None, delete_models: bool, timeout: float, yes: bool, target: Target
+    provider: str,
+    sha256: str | None,
+    eject: bool,
+    delete_models: bool,
+    timeout: float,
+    yes: bool,
+    target: Target,
 ) -> None:
     """Remove PROVIDER (a name, or the manifest that installed it) and its registration.
 
-    Refuses while models run on it, unless --delete-models deletes them first.
+    Refuses while models run on it, unless --eject keeps them running without KubeFoundry, or --delete-models deletes
+    them first.
     """
+    one_of(eject, delete_models)
 
     async def work() -> None:
         objects = await _objects(provider, sha256, None, allow=True)
         name = _registered(objects) or provider
         async with cluster.session(target) as session:
             found = await run.models(session, name)
-            if not delete_models:
+            if not (delete_models or eject):
                 run.refuse_while_needed(found, f"provider {name}")
             there = await run.standing(session, objects, keep=("Namespace", "CustomResourceDefinition"))
             registration = await change.standing(session, PROVIDER_CONFIGS, {"metadata": {"name": name}})
             if not there and registration is None:
                 say(f"provider {name} is not installed: nothing to do")
                 return
-            models = f"{len(found)} ModelDeployments and " if found else ""
-            confirmed(f"delete {models}provider {name} from {session.client.server}", yes)
-            await run.delete_models(session, found, timeout)
+            models = "" if not found or eject else f"{len(found)} ModelDeployments and "
+            kept = f", and keep {len(found)} models running unmanaged" if found and eject else ""
+            confirmed(f"delete {models}provider {name} from {session.client.server}{kept}", yes)
+            await (run.eject_models(session, found) if eject else run.delete_models(session, found, timeout))
             await run.delete(session, there)
             # last: while the process runs it would register again
             if registration is not None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.edit import confirmed
+from kubefoundry_cli.ejection import SECONDS, eject
 from kubefoundry_cli.failure import Failure, of
 from kubefoundry_cli.install import change
 from kubefoundry_cli.install.change import Change, Kinds
@@ -87,8 +88,21 @@ def refuse_while_needed(found: Sequence[Object], what: str) -> None:
         )
         more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
         raise Failure(
-            f"{len(found)} ModelDeployments need {what}: {shown}{more}. Delete them first, or add --delete-models"
+            f"{len(found)} ModelDeployments need {what}: {shown}{more}. Add --eject to keep them running unmanaged, "
+            "or --delete-models"
         )
+
+
+async def eject_models(session: Session, found: Sequence[Object]) -> None:
+    """Lets them serve on without KubeFoundry; one without an upstream object is deleted. Raises Failure."""
+    for one in found:
+        name = clean(f"{one['metadata']['namespace']}/{one['metadata']['name']}")
+        if ((one.get("status") or {}).get("provider") or {}).get("resourceName"):
+            await eject(session, one)
+            say(f"ejected {name}")
+        else:
+            say(f"{name} has nothing upstream and is deleted")
+            await delete_models(session, [one], SECONDS)
 
 
 async def delete_models(session: Session, found: Sequence[Object], seconds: float) -> None:

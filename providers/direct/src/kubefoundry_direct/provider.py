@@ -10,6 +10,7 @@ from typing import Any, Final
 from kubefoundry_direct.names import MODEL_LABEL
 from kubefoundry_direct.observe import observe
 from kubefoundry_direct.overrides import Overrides
+from kubefoundry_direct.read_back import read_back
 from kubefoundry_direct.render import render
 from kubefoundry_direct.settings import ON_NVIDIA, Settings, from_arguments
 from kubefoundry_direct.supports import TITLE, supports
@@ -73,4 +74,5 @@ def provider(settings: Settings) -> Provider:
         scaled=SCALED,
         helper_kinds=("Service",),
         pods=PODS,
+        read_back=read_back,
     )

@@ -11,6 +11,7 @@ from kubefoundry_dynamo import operator
 from kubefoundry_dynamo.observe import observe, workloads
 from kubefoundry_dynamo.overrides import Overrides
 from kubefoundry_dynamo.probe import UPSTREAM, probe
+from kubefoundry_dynamo.read_back import read_back
 from kubefoundry_dynamo.recreate import recreate
 from kubefoundry_dynamo.render import render
 from kubefoundry_dynamo.settings import Settings, from_arguments
@@ -81,4 +82,5 @@ def provider(settings: Settings) -> Provider:
             lease=operator.LEASE,
         ),
         pods=PODS,
+        read_back=read_back,
     )

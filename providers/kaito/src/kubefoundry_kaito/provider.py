@@ -11,6 +11,7 @@ from kubefoundry_kaito import operator, preset
 from kubefoundry_kaito.observe import observe
 from kubefoundry_kaito.overrides import Overrides
 from kubefoundry_kaito.probe import WORKSPACES, probe
+from kubefoundry_kaito.read_back import read_back
 from kubefoundry_kaito.recreate import recreate
 from kubefoundry_kaito.render import render
 from kubefoundry_kaito.settings import PROVISIONING, Settings, from_arguments
@@ -88,4 +89,5 @@ def provider(settings: Settings) -> Provider:
             stated={PROVISIONING: settings.provisioning} if settings.provisioning else {},
         ),
         pods=PODS,
+        read_back=read_back,
     )

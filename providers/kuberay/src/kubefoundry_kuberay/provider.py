@@ -10,6 +10,7 @@ from typing import Final
 from kubefoundry_kuberay.observe import observe
 from kubefoundry_kuberay.overrides import Overrides
 from kubefoundry_kuberay.probe import probe
+from kubefoundry_kuberay.read_back import read_back
 from kubefoundry_kuberay.render import render
 from kubefoundry_kuberay.serve_config import as_yaml
 from kubefoundry_kuberay.settings import Settings, from_arguments
@@ -76,4 +77,5 @@ def provider(settings: Settings) -> Provider:
         documents=(SERVE_CONFIG,),
         operator=OPERATOR,
         pods=PODS,
+        read_back=read_back,
     )

@@ -226,14 +226,16 @@ class Client:
         namespace: str | None,
         *,
         uid: str,
+        version: str | None = None,
         propagation: Literal["Background", "Foreground", "Orphan"] = "Background",
     ) -> None:
-        """Delete that very object: another one of the same name is a conflict."""
+        """Delete that very object: another one of the same name is a conflict, and so is another state of it where
+        `version`, a resource version, is given."""
         body = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "propagationPolicy": propagation,
-            "preconditions": {"uid": uid},
+            "preconditions": {"uid": uid} | ({"resourceVersion": version} if version else {}),
         }
         await self._call("DELETE", path(kind, namespace, name), None, body)
 

@@ -231,6 +231,10 @@ class Document:
     write: Callable[[Any], str]
 
 
+class NotReadable(Exception):
+    """An upstream object that no ModelDeployment of this provider gives; the text says what it has, for the user."""
+
+
 class NoOverrides(BaseModel):
     """The overrides of a provider that has none."""
 
@@ -279,6 +283,10 @@ class Provider:
     operator: what shows whether the upstream operator is up, and tells settings of the provider; looked at where the
         provider's account may. None where there is nothing to find out.
     pods: where the runtime finds out why what was deployed does not serve; None where the upstream says it itself.
+    read_back: an upstream object that is there and those of its helpers that it names -> specs, as JSON, of
+        ModelDeployments that may give it, without `provider.name`, the likeliest first; for `kubefoundry import`.
+        They may be guesses: one counts only where its render is what is there. They may state what a render makes
+        by itself. Raises NotReadable.
     """
 
     name: str
@@ -303,3 +311,4 @@ class Provider:
     helper_kinds: tuple[HelperKind, ...] = ()
     operator: Operator | None = None
     pods: Pods | None = None
+    read_back: Callable[[Object, Sequence[Object]], Sequence[Object]] | None = None

@@ -59,16 +59,29 @@ def pinned(obj: Object, live: Object, *, exact: bool) -> Object:
 
 
 async def delete(
-    client: Client, kind: Kind, obj: Object, propagation: Literal["Background", "Foreground"] = "Background"
+    client: Client,
+    kind: Kind,
+    obj: Object,
+    propagation: Literal["Background", "Foreground"] = "Background",
+    *,
+    as_known: bool = False,
 ) -> None:
-    """Deletes that very object; one that is gone already, or whose kind is, counts as deleted."""
+    """Deletes that very object; one that is gone already, or whose kind is, counts as deleted.
+
+    as_known: only in the state that is known: it may be nobody's by now, and the event that tells so on its way.
+    """
     namespace, name = key_of(obj)
     try:
         await client.delete(
-            kind, name, namespace or None, uid=obj["metadata"]["uid"], propagation=propagation
+            kind,
+            name,
+            namespace or None,
+            uid=obj["metadata"]["uid"],
+            version=obj["metadata"]["resourceVersion"] if as_known else None,
+            propagation=propagation,
         )
     except ApiError as error:
-        # A conflict: another object of that name is there now, so ours is gone.
+        # A conflict: another object of that name is there now, so ours is gone; or its event is on the way.
         if not (error.not_found or error.conflict):
             raise
 

@@ -140,10 +140,10 @@ async def clean_up(
     if kind and live and goes(live):
         left.append(f"{kind.kind} {meta['namespace']}/{meta['name']}")
         if not live["metadata"].get("deletionTimestamp"):
-            await apply.remove_main(client, kind, live)
+            await apply.remove_main(client, kind, live, as_known=not manager)
     for obj in helpers.of(meta["uid"]):
         if goes(obj):
             left.append(f"{obj['kind']} {meta['namespace']}/{obj['metadata']['name']}")
             if not obj["metadata"].get("deletionTimestamp"):
-                await delete(client, kind_of(obj), obj)
+                await delete(client, kind_of(obj), obj, as_known=not manager)
     return left

@@ -124,10 +124,10 @@ async def prune(client: Client, known: Helpers, uid: str, keep: list[Object]) ->
             await delete(client, kind_of(obj), obj)
 
 
-async def remove_main(client: Client, kind: Kind, obj: Object) -> None:
+async def remove_main(client: Client, kind: Kind, obj: Object, *, as_known: bool = False) -> None:
     """As `delete`. What Kubernetes makes of an object of its own goes first: nothing else waits for the pods, and
     GPUs and a cache volume are free only when they are gone."""
-    await delete(client, kind, obj, "Foreground" if kind.built_in else "Background")
+    await delete(client, kind, obj, "Foreground" if kind.built_in else "Background", as_known=as_known)
 
 
 async def _store(client: Client, kind: Kind, store: Store, obj: Object, *, manager: str) -> None:

@@ -1,0 +1,216 @@
+"""A ModelDeployment for an upstream object that is there: the spec that gives it, and whether it gives just that."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kubefoundry_cli import upstream
+from kubefoundry_cli.failure import Failure
+from kubefoundry_cli.model import NO_UID, valid
+from kubefoundry_cli.provenance import Path, leaves
+from kubefoundry_cli.provenance import text as dotted
+from kubefoundry_cli.spec_path import ABSENT, with_value
+from kubefoundry_cli.upstream import Change
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.validation import validate
+from kubefoundry_sdk.provider.contract import NotReadable, Provider, Schema
+from kubefoundry_sdk.provider.reconcile.context import read
+from kubefoundry_sdk.provider.write import drift, foreign_values
+from kubefoundry_sdk.provider.write.helpers import mark, marked
+from kubefoundry_sdk.provider.write.plan import Plan, plan
+
+KEPT = ("model.id", "model.source", "engine.type", "provider.name", "image")
+"""Fields that an imported ModelDeployment states even where it could leave them out: what runs, and where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """obj: the ModelDeployment. todo: its objects as its provider applies them. changes: the values at which they
+    are not what is there; empty where it can be adopted. missing: helpers that are not there."""
+
+    obj: Object
+    todo: Plan
+    changes: tuple[Change, ...]
+    missing: tuple[str, ...]
+
+    @property
+    def fits(self) -> bool:
+        return not self.changes and not self.missing
+
+
+def adoption(provider: Provider, schema: Schema, live: Object, helpers: Sequence[Object]) -> Adoption:
+    """How the object would be adopted. helpers: those that it may have, as they are. Raises Failure."""
+    name, kind = live["metadata"]["name"], live["kind"]
+    if provider.read_back is None:
+        raise Failure(f"the package of provider '{provider.name}' cannot read a {kind} back into a spec")
+    try:
+        guesses = provider.read_back(live, helpers)
+    except NotReadable as error:
+        raise Failure(
+            f"{kind} '{name}' cannot be a ModelDeployment of provider {provider.name}: {error}"
+        ) from error
+    except (TypeError, ValueError, LookupError, AttributeError) as error:
+        raise Failure(
+            f"{kind} '{name}' has a shape that provider {provider.name} never writes: {error!r}"
+        ) from error
+    found = [model(live, _named(spec, provider.name)) for spec in guesses]
+    obj = min(found, key=lambda one: _distance(provider, schema, one, live, helpers))
+    obj = {**obj, "spec": _simplest(provider, schema, obj, live, helpers)}
+    problems = upstream.problems(provider, valid(obj), schema)
+    if problems:
+        raise Failure(
+            f"{provider.title} would refuse a ModelDeployment for {kind} '{name}': {'; '.join(problems)}"
+        )
+    return compared(provider, schema, obj, live, helpers)
+
+
+def _named(spec: Object, provider: str) -> Object:
+    stated = {"name": provider, **(spec.get("provider") or {})}
+    return {**spec, "provider": {key: value for key, value in stated.items() if value}}
+
+
+def model(live: Object, spec: Object) -> Object:
+    """A ModelDeployment of that spec with the object's name, as if it were stored."""
+    meta = live["metadata"]
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": names.MODEL_DEPLOYMENT,
+        "metadata": {"name": meta["name"], "namespace": meta["namespace"], "uid": NO_UID, "generation": 1},
+        "spec": spec,
+    }
+
+
+def compared(
+    provider: Provider, schema: Schema, obj: Object, live: Object, helpers: Sequence[Object]
+) -> Adoption:
+    """What rendering a valid ModelDeployment gives, beside what is there."""
+    deployment = read(valid(obj))
+    rendered = provider.render(deployment, schema)
+    todo = plan(provider, deployment, schema, rendered, live, helpers)
+    pairs = [(_bare(todo.main, rendered.main), live)]
+    there, missing = marked(helpers), []
+    for helper, bare in zip(todo.helpers, rendered.helpers, strict=True):
+        if (known := there.get(mark(helper))) is None:
+            missing.append(f"{helper['kind']} '{helper['metadata']['name']}'")
+        else:
+            pairs.append((_bare(helper, bare), known))
+    others = foreign_values.paths(provider)
+    changes = [change for wanted, known in pairs for change in _changes(provider, wanted, known, others)]
+    return Adoption(obj, todo, tuple(changes), tuple(missing))
+
+
+def taken_over(live: Object, tried: Object, manager: str) -> list[Object]:
+    """`managedFields` of the object with those that the manager owns after an apply, as its own alone.
+
+    Whoever made the object would otherwise own them, too, and what a later edit of the ModelDeployment leaves out
+    would stay. tried: the answer to the manager's dry run.
+    """
+    [entry] = [one for one in tried["metadata"]["managedFields"] if _applied_by(one, manager)]
+    found = [entry]
+    for one in live["metadata"].get("managedFields") or ():
+        if one.get("subresource"):
+            found.append(one)
+        elif not _applied_by(one, manager) and (
+            left := _without(one.get("fieldsV1") or {}, entry["fieldsV1"])
+        ):
+            found.append({**one, "fieldsV1": left})
+    return found
+
+
+def _applied_by(entry: Object, manager: str) -> bool:
+    whose = (entry.get("manager"), entry.get("operation"), entry.get("subresource", ""))
+    return whose == (manager, "Apply", "")
+
+
+def _without(fields: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    left = {}
+    for key, below in fields.items():
+        if key not in own:
+            left[key] = below
+        elif own[key] and below and (rest := _without(below, own[key])):
+            left[key] = rest
+    return left
+
+
+def _bare(dressed: Object, rendered: Object) -> Object:
+    """The object as it is applied, without the marks of its owner."""
+    meta = rendered["metadata"]
+    said = {part: meta[part] for part in ("labels", "annotations") if part in meta}
+    return {**dressed, "metadata": {**said, "name": dressed["metadata"]["name"]}}
+
+
+def _changes(provider: Provider, wanted: Object, live: Object, others: Sequence[str]) -> list[Change]:
+    """The values at each path where the object is not what is wanted."""
+    found = []
+    for path in drift.differences(wanted, live, others):
+        place = f"{wanted['kind']}.{path}"
+        before, after = (_below(provider, obj, place) for obj in (live, wanted))
+        for one in sorted(before.keys() | after.keys()):
+            old, new = before.get(one, ABSENT), after.get(one, ABSENT)
+            if old != new:
+                found.append(Change(one, old, new, ()))
+    return found
+
+
+def _below(provider: Provider, obj: Object, place: str) -> dict[Path, Any]:
+    values = upstream.values(provider, [obj])
+    return {
+        path: value
+        for path, value in values.items()
+        if (told := dotted(path)) == place or told.startswith((f"{place}.", f"{place}["))
+    }
+
+
+def _simplest(
+    provider: Provider, schema: Schema, obj: Object, live: Object, helpers: Sequence[Object]
+) -> Object:
+    """The spec without what its render does not need: options that a provider gives by itself, defaults."""
+    best, score = obj, _distance(provider, schema, obj, live, helpers)
+    # first what is in the way: of a spec that is refused nobody sees what else it needs
+    for needless in (False, True):
+        for path in leaves(best["spec"]):
+            if ".".join(path) in KEPT or any("[" in step for step in path):
+                continue
+            spec = _pruned(with_value(best["spec"], path, ABSENT), path[:-1])
+            trial = {**best, "spec": spec}
+            distance = _distance(provider, schema, trial, live, helpers)
+            if distance < score or (needless and distance == score and not distance[0]):
+                best, score = trial, distance
+    return dict(best["spec"])
+
+
+def _pruned(spec: Object, path: Path) -> Object:
+    """Without the objects on the way that have become empty."""
+    while path:
+        value: Any = spec
+        for step in path:
+            value = value.get(step) if isinstance(value, Mapping) else None
+        if value != {}:
+            return spec
+        spec, path = with_value(spec, path, ABSENT), path[:-1]
+    return spec
+
+
+def _distance(
+    provider: Provider, schema: Schema, obj: Object, live: Object, helpers: Sequence[Object]
+) -> tuple[int, int, int]:
+    """How far the spec is from giving what is there: what forbids it, then values that only one of the two has, then
+    values in another place: an argument more shifts all after it, and is one difference."""
+    wrong = len(validate(obj["spec"]))
+    if not wrong:
+        wrong = len(upstream.problems(provider, valid(obj), schema))
+    if wrong:
+        return wrong, 0, 0
+    found = compared(provider, schema, obj, live, helpers)
+    count: Counter[tuple[Path, str]] = Counter()
+    for change in found.changes:
+        place = tuple("[]" if re.fullmatch(r"\[\d+\]", step) else step for step in change.path)
+        for value, sign in ((change.old, -1), (change.new, 1)):
+            if value is not ABSENT:
+                count[place, repr(value)] += sign
+    return 0, sum(map(abs, count.values())) + len(found.missing), len(found.changes)

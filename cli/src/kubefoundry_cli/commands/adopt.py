@@ -1,0 +1,264 @@
+"""`kubefoundry import`: a ModelDeployment for an upstream object that serves already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import click
+
+from kubefoundry_cli import adoption, cluster, output
+from kubefoundry_cli.adoption import Adoption
+from kubefoundry_cli.cluster import MANAGER, Session, Target
+from kubefoundry_cli.edit import YES, annotation, confirmed, guarded
+from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.output import clean, say
+from kubefoundry_cli.provenance import differing, leaves, text
+from kubefoundry_cli.providers import in_cluster, installed, named
+from kubefoundry_cli.spec_path import ABSENT
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.provider.contract import Provider, Schema
+from kubefoundry_sdk.provider.write import documents, manifest
+from kubefoundry_sdk.provider.write.helpers import KINDS, kind_of, whole
+
+
+@click.command()
+@click.argument("object_", metavar="KIND/NAME")
+@click.option("--provider", "provider_name", metavar="NAME", help="Default: the one that writes this kind.")
+@click.option("--dry-run", is_flag=True, help="Print the ModelDeployment and write nothing.")
+@YES
+@cluster.options
+def command(object_: str, provider_name: str | None, dry_run: bool, yes: bool, target: Target) -> None:
+    """Make a ModelDeployment for an upstream object that serves already: a Workspace, a DynamoGraphDeployment, a
+    RayService, or a Deployment of provider direct.
+
+    It is adopted only where its ModelDeployment renders just what is there, so nothing restarts. Otherwise the values
+    that would change are shown, nothing is written, and the exit code is 1.
+
+    \b
+    kubefoundry import rayservice/llama
+    """
+    kind, slash, name = object_.partition("/")
+    if not (kind and slash and name) or "/" in name:
+        raise Failure(f"{object_}: write KIND/NAME, for example rayservice/llama", Exit.USAGE)
+    provider = named(provider_name) if provider_name else _writer_of(kind)
+    cluster.run(_import(provider, name, dry_run, yes, target))
+
+
+def _writer_of(kind: str) -> Provider:
+    """The installed package that writes that kind. Raises Failure."""
+    found = {
+        provider.name: provider
+        for provider in installed().values()
+        if kind.lower() in (provider.upstream.kind.lower(), provider.upstream.plural, provider.upstream.crd)
+    }
+    if len(found) == 1:
+        return next(iter(found.values()))
+    if found:
+        raise Failure(f"providers {', '.join(found)} all write {kind}; add --provider NAME", Exit.USAGE)
+    known = ", ".join(sorted(provider.upstream.kind for provider in installed().values())) or "none"
+    raise Failure(
+        f"no provider package that is installed with this command writes {kind} (known: {known})", Exit.USAGE
+    )
+
+
+async def _import(provider: Provider, name: str, dry_run: bool, yes: bool, target: Target) -> None:
+    async with cluster.session(target) as session:
+        try:
+            schema, notes = await in_cluster(session.client, provider)
+            kind = provider.upstream.served(schema.api_version)
+            live = await _read(session, kind, name)
+            found = adoption.adoption(provider, schema, live, await _helpers(session, provider, live))
+            # the rendered names tell which helpers are the object's own
+            found = adoption.compared(provider, schema, found.obj, live, await _rendered(session, found))
+        except (ApiError, Unreachable) as error:
+            raise of(error, f"read {provider.upstream.kind} '{name}'") from error
+        for note in notes:
+            say(f"note: {note}")
+        if dry_run or not found.fits:
+            output.documents([_stated(found.obj)])
+        if not found.fits:
+            raise _refused(found, live)
+        if dry_run:
+            say(f"{kind.kind} '{name}' can be adopted as it is; nothing was written")
+            return
+        confirmed(
+            f"create ModelDeployment '{name}' in namespace {session.namespace}, which takes {kind.kind} '{name}' "
+            "over as it is; whoever applied it before must stop doing so",
+            yes,
+        )
+        await _adopt(session, provider, schema, kind, live, found)
+    say(f"{kind.kind} '{name}' is adopted as ModelDeployment '{name}'; kubefoundry status {name}")
+
+
+async def _read(session: Session, kind: Kind, name: str) -> Object:
+    """The object, whole. Raises Failure where it cannot be adopted by anybody."""
+    try:
+        live = await session.client.get(kind, name, session.namespace)
+    except ApiError as error:
+        if not error.not_found:
+            raise
+        raise Failure(f"{kind.kind} '{name}' not found in namespace {session.namespace}") from error
+    live = whole(kind, live)
+    meta = live["metadata"]
+    if owner := manifest.owner_name(live):
+        raise Failure(
+            f"{kind.kind} '{name}' belongs to ModelDeployment '{owner}' already; kubefoundry status {owner}"
+        )
+    if meta.get("deletionTimestamp"):
+        raise Failure(f"{kind.kind} '{name}' is being deleted: nothing to adopt")
+    for reference in meta.get("ownerReferences") or ():
+        if reference.get("controller"):
+            raise Failure(
+                f"{kind.kind} '{name}' is controlled by {reference.get('kind')} '{clean(reference.get('name'))}', "
+                "which would undo every change: adopt it from there"
+            )
+    return live
+
+
+async def _helpers(session: Session, provider: Provider, live: Object) -> list[Object]:
+    """The helpers that the object names, where the provider's do stand under a name in it."""
+    wanted = {documents.at(live, path.split(".")) for path in provider.named_by_content}
+    found = [
+        await _get(session, KINDS[kind], one)
+        for kind in provider.helper_kinds
+        for one in wanted
+        if isinstance(one, str)
+    ]
+    return [one for one in found if one is not None]
+
+
+async def _rendered(session: Session, found: Adoption) -> list[Object]:
+    """Those of the helpers that it would have which are there, and are nobody's."""
+    there = [await _get(session, kind_of(one), one["metadata"]["name"]) for one in found.todo.helpers]
+    return [one for one in there if one is not None and manifest.owner_name(one) is None]
+
+
+async def _get(session: Session, kind: Kind, name: str) -> Object | None:
+    try:
+        return whole(kind, await session.client.get(kind, name, session.namespace))
+    except ApiError as error:
+        if error.not_found:
+            return None
+        raise
+
+
+def _stated(obj: Object) -> Object:
+    meta = {key: obj["metadata"][key] for key in ("name", "namespace")}
+    return {**obj, "metadata": meta}
+
+
+def _refused(found: Adoption, live: Object) -> Failure:
+    say("the closest ModelDeployment is above; rendered, it is not what is there (- there, + rendered):")
+    for change in found.changes:
+        say(f"  {clean(text(change.path))}")
+        if change.old is not ABSENT:
+            say(f"  - {clean(change.old)}")
+        if change.new is not ABSENT:
+            say(f"  + {clean(change.new)}")
+    for helper in found.missing:
+        say(f"  {clean(helper)} is not there")
+    count = len(found.changes) + len(found.missing)
+    return Failure(
+        f"{live['kind']} '{live['metadata']['name']}' is not adopted: {count} "
+        f"value{'s' if count > 1 else ''} would change. Nothing was written; change them there first, or deploy the "
+        "ModelDeployment above under another name"
+    )
+
+
+async def _adopt(
+    session: Session, provider: Provider, schema: Schema, kind: Kind, live: Object, found: Adoption
+) -> None:
+    """Creates the ModelDeployment paused, marks the object as its own, and lets the provider go on."""
+    name, manager = live["metadata"]["name"], names.provider_manager(provider.name)
+    body = _stated(found.obj)
+    body["metadata"]["annotations"] = {names.PAUSED_ANNOTATION: "true"}
+    try:
+        made = await session.client.create(MODEL_DEPLOYMENTS, body, manager=MANAGER)
+    except (ApiError, Unreachable) as error:
+        if isinstance(error, ApiError) and error.reason == "AlreadyExists":
+            raise Failure(
+                f"ModelDeployment '{name}' already exists in namespace {session.namespace}, and {kind.kind} '{name}' "
+                "is not its own: delete one of the two first"
+            ) from error
+        raise of(error, f"create ModelDeployment '{name}'") from error
+    try:
+        helpers = await _rendered(session, found)
+        whose = {key: value for key, value in made["metadata"].items() if key != "annotations"}
+        todo = adoption.compared(provider, schema, {**made, "metadata": whose}, live, helpers)
+        if not todo.fits:
+            raise _refused(todo, live)
+        known = {(one["kind"], one["metadata"]["name"]): one for one in helpers}
+        for one in todo.todo.helpers:
+            await _mark(session, kind_of(one), one, known[one["kind"], one["metadata"]["name"]], manager)
+        await _mark(session, kind, todo.todo.main, live, manager)
+    except (Failure, ApiError, Unreachable) as error:
+        await _withdraw(session, made)
+        if isinstance(error, Failure):
+            raise
+        raise of(error, f"adopt {kind.kind} '{name}'") from error
+    await _resume(session, made)
+
+
+async def _mark(session: Session, kind: Kind, wanted: Object, live: Object, manager: str) -> None:
+    """Owner, labels, record and field ownership on that very object, whose content is not written. Raises Failure,
+    ApiError.
+
+    An apply would, even where it has the same values: operators put empty maps into lists that an apply replaces.
+    """
+    meta = live["metadata"]
+    known = {part: meta[part] for part in ("uid", "resourceVersion")}
+    body = {**wanted, "metadata": {**wanted["metadata"], **known}}
+    tried = await session.client.apply(kind, body, manager=manager, dry_run=True)
+    paths = [
+        text(path)
+        for path in sorted(differing(leaves(_content(tried)), leaves(_content(live))))
+        if leaves(_content(live)).get(path) != {}
+    ]
+    if paths:
+        raise Failure(
+            f"{kind.kind} '{meta['name']}' is not adopted: an apply would change {clean(', '.join(paths))}. "
+            "Nothing of it was written; set there what the ModelDeployment renders (--dry-run) first"
+        )
+    marks = [
+        {"op": "add", "path": f"/metadata/{part}", "value": tried["metadata"][part]}
+        for part in ("ownerReferences", "labels", "annotations")
+    ]
+    name, namespace = meta["name"], meta["namespace"]
+    marked = await session.client.json_patch(kind, name, namespace, [*guarded(live), *marks], manager=MANAGER)
+    owners = adoption.taken_over(marked, tried, manager)
+    fields = [{"op": "add", "path": "/metadata/managedFields", "value": owners}]
+    await session.client.json_patch(kind, name, namespace, [*guarded(marked), *fields], manager=MANAGER)
+
+
+def _content(obj: Object) -> Object:
+    return {key: value for key, value in obj.items() if key not in ("metadata", "status")}
+
+
+async def _resume(session: Session, made: Object) -> None:
+    """Lets the provider go on, whatever others have written to the status meanwhile. Raises Failure."""
+    meta = made["metadata"]
+    operations = [
+        {"op": "test", "path": "/metadata/uid", "value": meta["uid"]},
+        *annotation(made, names.PAUSED_ANNOTATION, None),
+    ]
+    try:
+        await session.client.json_patch(
+            MODEL_DEPLOYMENTS, meta["name"], meta["namespace"], operations, manager=MANAGER
+        )
+    except (ApiError, Unreachable) as error:
+        raise of(error, f"resume ModelDeployment '{meta['name']}', which is adopted and paused") from error
+
+
+async def _withdraw(session: Session, made: Object) -> None:
+    """Takes the ModelDeployment away again; what it has marked already is not its garbage: `Orphan`."""
+    meta: Mapping[str, str] = made["metadata"]
+    try:
+        await session.client.delete(
+            MODEL_DEPLOYMENTS, meta["name"], meta["namespace"], uid=meta["uid"], propagation="Orphan"
+        )
+    except (ApiError, Unreachable) as error:
+        say(
+            f"ModelDeployment '{meta['name']}' could not be removed again: {error}; kubefoundry eject {meta['name']}"
+        )

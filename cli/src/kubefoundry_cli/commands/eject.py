@@ -1,0 +1,38 @@
+"""`kubefoundry eject`: the model goes on serving without KubeFoundry."""
+
+from __future__ import annotations
+
+import click
+
+from kubefoundry_cli import cluster
+from kubefoundry_cli.cluster import Target
+from kubefoundry_cli.edit import YES, confirmed
+from kubefoundry_cli.ejection import eject, made_for
+from kubefoundry_cli.output import clean, say
+
+
+@click.command()
+@click.argument("name")
+@YES
+@cluster.options
+def command(name: str, yes: bool, target: Target) -> None:
+    """Remove ModelDeployment NAME and keep its upstream object, which serves on, unmanaged and unchanged.
+
+    \b
+    kubefoundry eject llama
+    kubefoundry import rayservice/llama        # the way back
+    """
+
+    async def work() -> str:
+        async with cluster.session(target) as session:
+            obj = await session.model(name)
+            objects = await made_for(session, obj)
+            kept = ", ".join(clean(f"{kind.kind} '{one['metadata']['name']}'") for kind, one in objects)
+            confirmed(
+                f"remove ModelDeployment '{name}' from namespace {session.namespace} and keep {kept}", yes
+            )
+            await eject(session, obj)
+            return kept
+
+    kept = cluster.run(work())
+    say(f"ModelDeployment '{name}' is removed; {kept} stays as it is")

@@ -1,0 +1,160 @@
+"""Letting a model go on without KubeFoundry: its upstream objects stay as they are, and are nobody's."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kubefoundry_cli.cluster import MANAGER, Session
+from kubefoundry_cli.edit import Operations, annotation, guarded, write
+from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.install import change
+from kubefoundry_cli.model import provider_of
+from kubefoundry_cli.providers import named
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.handover import holders
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk.provider.write.helpers import KINDS, whole
+
+ATTEMPTS: Final = 8
+"""Times that an object which its operator writes at the same moment is read again."""
+
+SECONDS: Final = 60.0
+"""Until a ModelDeployment that nobody holds is gone."""
+
+LABELS: Final = (names.MANAGED_BY_LABEL, manifest.PROVIDER_LABEL)
+ANNOTATIONS: Final = (names.OWNER_UID_ANNOTATION, *manifest.RECORD)
+
+
+async def made_for(session: Session, obj: Object) -> list[tuple[Kind, Object]]:
+    """The upstream objects of a ModelDeployment, its main one last. Raises Failure where they cannot all be known."""
+    meta, status = obj["metadata"], (obj.get("status") or {}).get("provider") or {}
+    name = provider_of(obj)
+    where = f"ModelDeployment '{meta['name']}' in namespace {meta['namespace']}"
+    others = sorted(set(holders(obj)) - {name})
+    if others:
+        raise Failure(
+            f"{where} is being handed over from provider {', '.join(others)}: eject it when that is over; "
+            f"kubefoundry status {meta['name']}"
+        )
+    if meta.get("deletionTimestamp"):
+        raise Failure(f"{where} is being deleted, and what it owns with it: too late to eject it")
+    version = str(status.get("resourceAPIVersion") or "")
+    if name is None or "/" not in version:
+        raise Failure(
+            f"{where} has nothing upstream that could stay; kubectl delete modeldeployment {meta['name']}"
+        )
+    provider = named(name)
+    kind = provider.upstream.served(version)
+    try:
+        found = []
+        for helper in (KINDS[one] for one in provider.helper_kinds):
+            listed, _ = await session.client.list(helper, meta["namespace"], selector=manifest.selector(name))
+            found += [
+                (helper, whole(helper, one)) for one in listed if manifest.owner_uid(one) == meta["uid"]
+            ]
+        main = await session.client.get(kind, str(status.get("resourceName")), meta["namespace"])
+    except (ApiError, Unreachable) as error:
+        if isinstance(error, ApiError) and error.not_found:
+            raise Failure(
+                f"{where} has no {kind.kind} that could stay; kubectl delete modeldeployment {meta['name']}"
+            ) from error
+        raise of(error, f"read what ModelDeployment '{meta['name']}' has upstream") from error
+    if not manifest.made_for(main, meta["uid"]):
+        raise Failure(
+            f"{kind.kind} '{main['metadata']['name']}' is not of {where}, so it stays anyway; "
+            f"kubectl delete modeldeployment {meta['name']}"
+        )
+    return [*found, (kind, whole(kind, main))]
+
+
+async def eject(session: Session, obj: Object) -> None:
+    """Marks and owner off its objects, then the ModelDeployment away, which then owns nothing. Raises Failure.
+
+    It is paused first, so that its provider puts nothing back. The objects go last to first, the main one at the end:
+    until then the same command can be run again.
+    """
+    meta = obj["metadata"]
+    objects = await made_for(session, obj)
+    if pausing := _paused(obj):
+        await write(session, obj, pausing, f"pause ModelDeployment '{meta['name']}'")
+    manager = names.provider_manager(str(provider_of(obj)))
+    for kind, one in objects:
+        try:
+            await _release(session, kind, one, meta["uid"], manager)
+        except (ApiError, Unreachable) as error:
+            failure = of(error, f"release {kind.kind} '{one['metadata']['name']}'")
+            raise Failure(
+                f"{failure.message}; ModelDeployment '{meta['name']}' is paused and serves: eject it again, or "
+                f"kubefoundry resume {meta['name']}",
+                Exit(failure.exit_code),
+            ) from error
+    await _remove(session, meta)
+
+
+def _paused(obj: Object) -> Operations:
+    paused = (obj["metadata"].get("annotations") or {}).get(names.PAUSED_ANNOTATION) == "true"
+    return [] if paused else annotation(obj, names.PAUSED_ANNOTATION, "true")
+
+
+async def _release(session: Session, kind: Kind, live: Object, uid: str, manager: str) -> None:
+    """Raises ApiError, Unreachable."""
+    name, namespace = live["metadata"]["name"], live["metadata"]["namespace"]
+    for attempt in range(ATTEMPTS):
+        operations = [*guarded(live), *released(live, uid, manager)]
+        try:
+            await session.client.json_patch(kind, name, namespace, operations, manager=MANAGER)
+            return
+        except ApiError as error:
+            if not error.conflict or attempt + 1 == ATTEMPTS:
+                raise
+        live = await session.client.get(kind, name, namespace)
+
+
+def released(live: Object, uid: str, manager: str) -> Operations:
+    """What takes our owner, marks and field manager off the object. Nothing of its content."""
+    meta = live["metadata"]
+    owners = [one for one in meta.get("ownerReferences") or () if one.get("uid") != uid]
+    managed = [one for one in meta.get("managedFields") or () if one.get("manager") != manager]
+    wanted: dict[str, Any] = {
+        "ownerReferences": owners,
+        "labels": {key: value for key, value in (meta.get("labels") or {}).items() if key not in LABELS},
+        "annotations": {
+            key: value for key, value in (meta.get("annotations") or {}).items() if key not in ANNOTATIONS
+        },
+        # an empty list would leave it as it is (Kubernetes: server-side apply, "clearing managedFields")
+        "managedFields": managed or [{}],
+    }
+    return [
+        {"op": "replace", "path": f"/metadata/{part}", "value": value}
+        for part, value in wanted.items()
+        if part in meta and meta[part] != value
+    ]
+
+
+async def _remove(session: Session, meta: dict[str, Any]) -> None:
+    """Deletes the ModelDeployment, and takes our finalizers off: there is nothing that they have to protect."""
+    name, namespace = meta["name"], meta["namespace"]
+    try:
+        # Orphan: whoever still believes to own something lets it be (contract §4.2)
+        await session.client.delete(MODEL_DEPLOYMENTS, name, namespace, uid=meta["uid"], propagation="Orphan")
+        for _ in range(ATTEMPTS):
+            current = await session.client.get(MODEL_DEPLOYMENTS, name, namespace)
+            held = {names.provider_finalizer(provider) for provider in holders(current)}
+            left = [one for one in current["metadata"].get("finalizers") or () if one not in held]
+            if current["metadata"]["uid"] != meta["uid"] or not held:
+                break
+            operations = [*guarded(current), {"op": "replace", "path": "/metadata/finalizers", "value": left}]
+            try:
+                await session.client.json_patch(
+                    MODEL_DEPLOYMENTS, name, namespace, operations, manager=MANAGER
+                )
+                break
+            except ApiError as error:
+                if not error.conflict:
+                    raise
+        await change.gone(session, MODEL_DEPLOYMENTS, namespace, name, SECONDS)
+    except (ApiError, Unreachable) as error:
+        if not (isinstance(error, ApiError) and error.not_found):
+            raise of(error, f"delete ModelDeployment '{name}'") from error

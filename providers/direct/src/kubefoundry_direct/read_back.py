@@ -1,0 +1,90 @@
+"""A Deployment that serves a model as the spec of a ModelDeployment: `render` backwards."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from kubefoundry_direct.engines.known import ENGINES
+from kubefoundry_direct.names import CONTAINER, MODEL_LABEL, OPTIONS_ANNOTATION
+from kubefoundry_direct.pod import ENDING, ENVIRONMENT
+from kubefoundry_direct.probes import STARTING
+from kubefoundry_sdk import NotReadable, Object
+from kubefoundry_sdk.provider import read_back as common
+from kubefoundry_sdk.provider.read_back import part
+
+
+def read_back(deployment: Object, helpers: Sequence[Object]) -> list[Object]:
+    """A spec for each engine that it may be. Raises NotReadable for a Deployment without our container."""
+    content = part(deployment, "spec")
+    template = part(content, "template")
+    pod = part(template, "spec")
+    found = [one for one in pod.get("containers") or () if part(one).get("name") == CONTAINER]
+    if len(found) != 1:
+        raise NotReadable(f"its pods have no container '{CONTAINER}'")
+    [container] = found
+    metadata = {
+        key: dict(values) for key, values in part(template, "metadata").items() if isinstance(values, dict)
+    }
+    metadata.get("labels", {}).pop(MODEL_LABEL, None)
+    options = metadata.get("annotations", {}).pop(OPTIONS_ANNOTATION, None)
+    rest = {
+        **common.pod_fields(_with_own_variables(container), pod, metadata),
+        "resources": common.amounts(container.get("resources")),
+        "scaling": {"replicas": content.get("replicas", 1)},
+        "provider": {"overrides": _overrides(content, pod, container)},
+    }
+    command = tuple(container.get("command") or ())
+    told = [name for name, one in ENGINES.items() if one.command and one.command == command]
+    if command and not told:
+        rest["provider"]["overrides"]["command"] = list(command)
+    # an image may start its server itself: llama.cpp's does
+    return [{**_model(name, container, options), **rest} for name in told or ENGINES]
+
+
+def _model(engine: str, container: Any, options: str | None) -> Object:
+    words = [str(word) for word in container.get("args") or ()]
+    stated = common.flags(words)
+    if engine == "trtllm":
+        stated = {name.replace("_", "-"): value for name, value in stated.items() if name != "config"}
+    if engine in ("vllm", "trtllm") and words and not words[0].startswith("-"):
+        stated["model"] = words[0]
+    if engine == "llamacpp" and (file := stated.pop("hf-file", None)):
+        stated["hf-repo"] = f"{stated.get('hf-repo')}/{file}"
+    spec = common.from_flags(engine, stated)
+    if engine == "trtllm" and stated.get("trust-remote-code") == "":
+        spec["engine"]["trustRemoteCode"] = True
+        spec["engine"].get("args", {}).pop("trust-remote-code", None)
+    if options:
+        try:
+            more = {name: common.text(value) for name, value in part(json.loads(options)).items()}
+        except ValueError as error:
+            raise NotReadable(f"its annotation {OPTIONS_ANNOTATION} is not JSON") from error
+        spec["engine"]["args"] = {**spec["engine"].get("args", {}), **more}
+    return spec
+
+
+def _with_own_variables(container: Any) -> Object:
+    """The container without the variables that each of ours gets."""
+    own = [one for one in container.get("env") or () if ENVIRONMENT.get(one.get("name")) != one.get("value")]
+    return {**container, "env": own}
+
+
+def _overrides(content: Any, pod: Any, container: Any) -> Object:
+    volumes = {one.get("name"): one for one in pod.get("volumes") or ()}
+    grace, user = pod.get("terminationGracePeriodSeconds"), part(pod, "securityContext").get("runAsUser")
+    starting = part(container, "startupProbe").get("failureThreshold")
+    surge = part(content, "strategy", "rollingUpdate").get("maxSurge")
+    secrets = [part(one).get("name") for one in pod.get("imagePullSecrets") or ()]
+    stated = {
+        "rollout": None if surge is None else ("replace" if surge in (0, "0") else "surge"),
+        "cacheClaim": part(volumes.get("cache"), "persistentVolumeClaim").get("claimName"),
+        "sharedMemory": part(volumes.get("shared-memory"), "emptyDir").get("sizeLimit"),
+        "drainSeconds": grace - ENDING if isinstance(grace, int) and grace >= ENDING else None,
+        "startupSeconds": starting * STARTING if isinstance(starting, int) else None,
+        "runAsUser": user,
+        "imagePullSecrets": secrets or None,
+        "runtimeClassName": pod.get("runtimeClassName"),
+    }
+    return {name: value for name, value in stated.items() if value is not None}

@@ -1,0 +1,90 @@
+"""A Workspace as the spec of a ModelDeployment: `render` backwards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from kubefoundry_kaito.preset import CONFIG_KEY
+from kubefoundry_sdk import NotReadable, Object
+from kubefoundry_sdk.provider import read_back as common
+from kubefoundry_sdk.provider.read_back import part
+
+HUB = "huggingface://"
+
+
+def read_back(workspace: Object, helpers: Sequence[Object]) -> list[Object]:
+    """Specs that may give it. helpers: the ConfigMap that `inference.config` names. Raises NotReadable."""
+    resource, inference = part(workspace, "resource"), part(workspace, "inference")
+    preset = part(inference, "preset")
+    labels = part(resource, "labelSelector", "matchLabels")
+    common_to_all = {"nodeSelector": dict(labels)} if labels else {}
+    overrides = {key: resource[key] for key in ("instanceType", "preferredNodes") if resource.get(key)}
+    found = []
+    for spec in _preset(inference, helpers) if preset else _template(inference):
+        stated = {**overrides, **part(spec, "provider", "overrides")}
+        found.append({**common_to_all, **spec, "provider": {"overrides": stated}})
+    return found
+
+
+def _preset(inference: Mapping[str, Any], helpers: Sequence[Object]) -> list[Object]:
+    """A preset says neither engine nor GPUs: it is vLLM, on all GPUs of its node. With `--trust-remote-code` and
+    without: some models have to state it."""
+    name = part(inference, "preset").get("name")
+    if not name:
+        raise NotReadable("its preset has no name")
+    spec = common.from_flags("vllm", {"model": str(name), **_config(helpers)})
+    if secret := part(inference, "preset", "presetOptions").get("modelAccessSecret"):
+        spec["secrets"] = {"huggingFaceToken": secret}
+    plain = {**spec, "resources": {"gpu": {"count": 1}}}
+    return [plain, {**plain, "engine": {**spec["engine"], "trustRemoteCode": True}}]
+
+
+def _config(helpers: Sequence[Object]) -> dict[str, str]:
+    for helper in helpers:
+        text = part(helper, "data").get(CONFIG_KEY)
+        if isinstance(text, str):
+            try:
+                options = part(yaml.safe_load(text), "vllm")
+            except (yaml.YAMLError, RecursionError) as error:
+                raise NotReadable(f"the ConfigMap that it names holds no YAML under {CONFIG_KEY}") from error
+            return {str(name): common.text(value) for name, value in options.items()}
+    return {}
+
+
+def _template(inference: Mapping[str, Any]) -> list[Object]:
+    template = part(inference, "template")
+    pod = part(template, "spec")
+    containers = pod.get("containers") or []
+    if len(containers) != 1:
+        raise NotReadable(f"its pod template has {len(containers)} containers; a ModelDeployment has one")
+    [container] = containers
+    words = [str(word) for word in container.get("args") or ()]
+    rest = {
+        **common.pod_fields(container, pod, template.get("metadata")),
+        "resources": common.amounts(container.get("resources")),
+    }
+    return [{**one, **rest} for one in _servers(words)]
+
+
+def _servers(words: list[str]) -> list[Object]:
+    """What the command line is of: AIKit where it says so, else vLLM or llama.cpp's own server."""
+    stated = common.flags(words)
+    if words and (words[0] == "run" or words[0].startswith(HUB)):
+        # LocalAI calls two of llama.cpp's options otherwise
+        others = {name: value for name, value in stated.items() if name not in ("address", "context-size")}
+        spec = common.from_flags(
+            "llamacpp", {"ctx-size": stated["context-size"]} if "context-size" in stated else {}
+        )
+        if others:
+            spec["engine"]["args"] = others
+        spec["model"] = {"source": "custom"} if words[0] == "run" else {"id": words[0].removeprefix(HUB)}
+        return [spec]
+    file = stated.get("hf-file")
+    single = {name: value for name, value in stated.items() if name != "hf-file"}
+    if file:
+        single["hf-repo"] = f"{stated.get('hf-repo')}/{file}"
+    own_server = {"provider": {"overrides": {"llamacppServer": "llama-server"}}}
+    return [common.from_flags("vllm", stated), {**common.from_flags("llamacpp", single), **own_server}]

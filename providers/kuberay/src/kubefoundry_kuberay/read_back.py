@@ -1,0 +1,98 @@
+"""A RayService as the spec of a ModelDeployment: `render` backwards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import yaml
+
+from kubefoundry_kuberay.cluster import TOLERATIONS_ANNOTATION
+from kubefoundry_sdk import NotReadable, Object
+from kubefoundry_sdk.provider import read_back as common
+from kubefoundry_sdk.provider.read_back import part
+
+
+def read_back(service: Object, helpers: Sequence[Object]) -> list[Object]:
+    """The spec. Raises NotReadable for a RayService that does not serve a language model by `ray.serve.llm`."""
+    content = part(service, "spec")
+    application = _application(content.get("serveConfigV2"))
+    cluster = part(content, "rayClusterConfig")
+    groups = {str(part(group).get("groupName")): group for group in cluster.get("workerGroupSpecs") or ()}
+    if not groups:
+        raise NotReadable("it has no group of workers")
+    args = part(application, "args")
+    disaggregated = str(application.get("import_path")).endswith("build_pd_openai_app")
+    configs = (
+        [part(args, "prefill_config"), part(args, "decode_config")]
+        if disaggregated
+        else [part(one) for one in args.get("llm_configs") or ()]
+    )
+    if len(configs) != (2 if disaggregated else 1):
+        raise NotReadable(f"it serves {len(configs)} models; a ModelDeployment serves one")
+    spec = _model(configs[0])
+    spec |= _scaling(application, groups, stopped=content.get("suspend") is True, disaggregated=disaggregated)
+    group = next(iter(groups.values()))
+    template = part(group, "template")
+    metadata = {key: dict(values) for key, values in part(template, "metadata").items() if values}
+    metadata.get("annotations", {}).pop(TOLERATIONS_ANNOTATION, None)
+    spec |= common.pod_fields(_container(group), template.get("spec"), metadata)
+    head = _head(part(cluster, "headGroupSpec"))
+    return [{**spec, "provider": {"overrides": {"head": head}}} if head else spec]
+
+
+def _application(text: Any) -> Object:
+    try:
+        applications = part(yaml.safe_load(str(text or ""))).get("applications") or []
+    except (yaml.YAMLError, RecursionError) as error:
+        raise NotReadable("its serveConfigV2 is not YAML") from error
+    if len(applications) != 1 or not str(part(applications[0]).get("import_path")).startswith(
+        "ray.serve.llm:"
+    ):
+        raise NotReadable("its serveConfigV2 is not one application of ray.serve.llm")
+    return dict(applications[0])
+
+
+def _model(config: Any) -> Object:
+    loading = part(config, "model_loading_config")
+    stated = {
+        name.replace("_", "-"): common.text(value) for name, value in part(config, "engine_kwargs").items()
+    }
+    names = {"model": loading.get("model_source"), "served-model-name": loading.get("model_id")}
+    return common.from_flags("vllm", stated | {name: str(value) for name, value in names.items() if value})
+
+
+def _scaling(application: Object, groups: dict[str, Any], *, stopped: bool, disaggregated: bool) -> Object:
+    counts = [part(one).get("num_replicas") for one in application.get("deployments") or ()]
+    replicas = [0 if stopped else count if isinstance(count, int) else 1 for count in counts] or [1]
+    if not disaggregated:
+        group = next(iter(groups.values()))
+        resources = common.amounts(part(_container(group), "resources"))
+        return {"scaling": {"replicas": replicas[0]}, "resources": resources}
+    made = {}
+    for number, role in enumerate(("prefill", "decode")):
+        count = replicas[number] if number < len(replicas) else 1
+        made[role] = {"replicas": count, **common.amounts(part(_container(groups.get(role)), "resources"))}
+    return {"serving": {"mode": "disaggregated"}, "scaling": made}
+
+
+def _container(group: Any) -> Any:
+    containers = part(group, "template", "spec").get("containers") or []
+    return containers[0] if containers else {}
+
+
+def _head(group: Any) -> Object:
+    """`provider.overrides.head`."""
+    params = {
+        key: value
+        for key, value in part(group, "rayStartParams").items()
+        if (key, value) != ("num-cpus", "0")
+    }
+    asked = part(_container(group), "resources", "requests")
+    secrets = [part(one).get("name") for one in part(group, "template", "spec").get("imagePullSecrets") or ()]
+    stated = {
+        "resources": {name: asked[name] for name in ("cpu", "memory") if name in asked},
+        "rayStartParams": params,
+        "imagePullSecrets": secrets,
+    }
+    return {name: value for name, value in stated.items() if value}

@@ -1,0 +1,100 @@
+"""From what runs to the spec that it came from: the parts that providers' `read_back` have in common.
+
+What is read may say more than needed (`--port`, a tensor parallel size): whoever renders the spec again sees what can
+be left out. It must never say less than is there without the next render showing it as a difference.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kubefoundry_sdk.api import engine_args
+from kubefoundry_sdk.api.kinds import Object
+
+
+def flags(argv: Sequence[Any]) -> dict[str, str]:
+    """The options of a command line by name: `--a b`, `--a=b`, and `""` for a bare one. Other words are left out."""
+    found: dict[str, str] = {}
+    words = [str(word) for word in argv]
+    for place, word in enumerate(words):
+        if not word.startswith("--"):
+            continue
+        name, equals, value = word[2:].partition("=")
+        following = words[place + 1] if place + 1 < len(words) else "--"
+        found[name] = value if equals else ("" if following.startswith("--") else following)
+    return found
+
+
+def from_flags(engine: str, stated: Mapping[str, str]) -> Object:
+    """`model` and `engine` of a spec from the engine's options: those that are fields, the rest as `engine.args`."""
+    fields: dict[str, str] = {}
+    args = dict(stated)
+    for field, names in engine_args.FIELD_FLAGS[engine].items():
+        for name in (*names, *(name.replace("-", "_") for name in names)):
+            if name in args:
+                fields[field] = args.pop(name)
+    model: Object = {}
+    if "model.id" in fields:
+        model["id"] = fields["model.id"]
+    else:
+        model["source"] = "custom"
+    if "model.servedName" in fields:
+        model["servedName"] = fields["model.servedName"]
+    settings: Object = {"type": engine}
+    if (length := fields.get("engine.contextLength")) is not None:
+        if length.isdecimal():
+            settings["contextLength"] = int(length)
+        else:
+            args[engine_args.FIELD_FLAGS[engine]["engine.contextLength"][0]] = length
+    if fields.get("engine.trustRemoteCode") in ("", "true"):
+        settings["trustRemoteCode"] = True
+    if args:
+        settings["args"] = args
+    return {"model": model, "engine": settings}
+
+
+def text(value: Any) -> str:
+    """The `engine.args` value of a typed one."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def amounts(resources: Any) -> Object:
+    """`resources` of a spec from a container's: memory, cpu, and the one extended resource as GPUs."""
+    asked = dict(part(resources, "requests"))
+    limits = dict(part(resources, "limits"))
+    found: Object = {name: str(asked[name]) for name in ("memory", "cpu") if name in asked}
+    if "memory" not in found and "memory" in limits:
+        found["memory"] = str(limits["memory"])
+    gpu = next((name for name in limits if "/" in name), None)
+    if gpu is not None and str(limits[gpu]).isdecimal():
+        return {**found, "gpu": {"count": int(limits[gpu]), "type": gpu}}
+    return found
+
+
+def pod_fields(container: Any, pod: Any, metadata: Any) -> Object:
+    """Fields that a container, its pod's spec and its pod's metadata give: image, env, Secret, nodes, labels."""
+    found: Object = {}
+    if image := part(container).get("image"):
+        found["image"] = image
+    if env := part(container).get("env"):
+        found["env"] = env
+    for source in part(container).get("envFrom") or ():
+        if name := part(source, "secretRef").get("name"):
+            found["secrets"] = {"huggingFaceToken": name}
+    if selector := part(pod).get("nodeSelector"):
+        found["nodeSelector"] = selector
+    if tolerations := part(pod).get("tolerations"):
+        found["tolerations"] = tolerations
+    stated = {name: values for name in ("labels", "annotations") if (values := part(metadata).get(name))}
+    if stated:
+        found["podTemplate"] = {"metadata": stated}
+    return found
+
+
+def part(value: Any, *path: str) -> Mapping[str, Any]:
+    """The object at that path, empty where there is none."""
+    for step in path:
+        value = value.get(step) if isinstance(value, Mapping) else None
+    return value if isinstance(value, Mapping) else {}

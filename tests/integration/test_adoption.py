@@ -1,0 +1,170 @@
+"""Models leave KubeFoundry and come back while they serve: nothing upstream is changed by either."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kubefoundry_local.suite import Suite
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.cluster.client import Client
+from support.audit import AuditLog
+from support.command_line import CommandLine
+from support.deployments import GPU
+from support.edits import nothing_more_is_done, running
+from support.kinds import UPSTREAM
+from support.waiting import phase, until, until_deployment
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def kubefoundry(suite: Suite, namespace: str) -> CommandLine:
+    return CommandLine(suite.plane.kubeconfig, namespace)
+
+
+def marks(obj: Object) -> set[str]:
+    """What makes an object ours: owner, labels, annotations, field manager."""
+    meta = obj["metadata"]
+    found = {*(meta.get("labels") or {}), *(meta.get("annotations") or {})}
+    managers = {entry["manager"] for entry in meta.get("managedFields") or () if "manager" in entry}
+    owners = {one["kind"] for one in meta.get("ownerReferences") or ()}
+    return {key for key in found if key.startswith(names.PREFIX)} | {
+        one for one in managers | owners if one.endswith("-provider") or one == names.MODEL_DEPLOYMENT
+    }
+
+
+@pytest.mark.parametrize("provider", UPSTREAM)
+async def test_out_and_in_again(
+    kubefoundry: CommandLine, suite: Suite, api: Client, namespace: str, provider: str
+) -> None:
+    kind = UPSTREAM[provider]
+    spec = {**GPU, "engine": {**GPU["engine"], "contextLength": 4096}}
+    await running(api, namespace, spec, provider)
+    before = await api.get(kind, "m", namespace)
+    log = AuditLog(suite)
+
+    refused = await kubefoundry("eject", "m")
+    ejected = await kubefoundry("eject", "m", "--yes")
+
+    assert (refused.code, "add --yes" in refused.err) == (2, True), refused
+    assert ejected.code == 0, ejected.err
+    assert (await api.list(MODEL_DEPLOYMENTS, namespace))[0] == []
+    left = await api.get(kind, "m", namespace)
+    assert marks(left) == set()
+    assert (left["metadata"]["uid"], left["metadata"]["generation"]) == (
+        before["metadata"]["uid"],
+        before["metadata"]["generation"],
+    )
+
+    shown = await kubefoundry("import", f"{kind.kind}/m", "--dry-run")
+    imported = await kubefoundry("import", f"{kind.kind}/m", "--yes")
+    again = await kubefoundry("import", f"{kind.kind}/m", "--yes")
+
+    assert (shown.code, "kind: ModelDeployment" in shown.out) == (0, True), shown
+    assert imported.code == 0, imported.err
+    assert (again.code, "belongs to ModelDeployment 'm' already" in again.err) == (1, True), again
+    served = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    assert served["spec"]["engine"]["contextLength"] == 4096
+    assert names.PAUSED_ANNOTATION not in (served["metadata"].get("annotations") or {})
+    back = await api.get(kind, "m", namespace)
+    assert (back["metadata"]["uid"], back["metadata"]["generation"]) == (
+        before["metadata"]["uid"],
+        before["metadata"]["generation"],
+    )
+    assert log.writes(f"provider-{provider}", namespace, kind.plural) == []
+    # it is the provider's like any other: looked at it writes nothing, and an edit reaches it
+    await nothing_more_is_done(suite, api, namespace, provider)
+    edit = [{"op": "remove", "path": "/spec/engine/contextLength"}]
+    await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, edit, manager="test")
+    reached = names.APPLIED_GENERATION_ANNOTATION
+    edited = await until(
+        api,
+        kind,
+        "m",
+        namespace,
+        lambda obj: obj is not None and obj["metadata"]["annotations"].get(reached) == "2",
+    )
+    assert edited is not None
+    assert "4096" not in str(edited.get("spec"))
+
+
+async def test_what_another_value_has_is_not_adopted(
+    kubefoundry: CommandLine, api: Client, namespace: str
+) -> None:
+    kind = UPSTREAM["dynamo"]
+    await running(api, namespace, GPU, "dynamo")
+    assert (await kubefoundry("eject", "m", "--yes")).code == 0
+    edit = [{"op": "replace", "path": "/spec/services/VllmWorker/componentType", "value": "planner"}]
+    changed = await api.json_patch(kind, "m", namespace, edit, manager="me")
+
+    done = await kubefoundry("import", f"{kind.plural}/m", "--yes")
+
+    assert (done.code, "is not adopted: 1 value would change" in done.err) == (1, True), done
+    assert "VllmWorker.componentType\n  - planner\n  + worker" in done.err
+    assert (await api.list(MODEL_DEPLOYMENTS, namespace))[0] == []
+    there = await api.get(kind, "m", namespace)
+    assert there["metadata"]["generation"] == changed["metadata"]["generation"]
+    assert marks(there) == set()
+
+
+async def test_ejected_while_its_operator_writes(
+    kubefoundry: CommandLine, api: Client, namespace: str
+) -> None:
+    kind = UPSTREAM["kuberay"]
+    await running(api, namespace, GPU, "kuberay")
+    before = await api.get(kind, "m", namespace)
+    over = asyncio.Event()
+
+    async def writing() -> None:
+        count = 0
+        while not over.is_set():
+            count += 1
+            touch = [{"op": "add", "path": "/metadata/annotations/example.com~1touched", "value": str(count)}]
+            await api.json_patch(kind, "m", namespace, touch, manager="operator")
+
+    writer = asyncio.create_task(writing())
+    try:
+        done = await kubefoundry("eject", "m", "--yes")
+    finally:
+        over.set()
+        await writer
+
+    left = await api.get(kind, "m", namespace)
+    if done.code == 0:
+        assert (await api.list(MODEL_DEPLOYMENTS, namespace))[0] == []
+        assert marks(left) == set()
+    else:
+        # nothing is half done: it serves, and the same command goes on
+        assert (done.code, "eject it again" in done.err) == (3, True), done
+        assert (await kubefoundry("eject", "m", "--yes")).code == 0
+        left = await api.get(kind, "m", namespace)
+    assert left["metadata"]["uid"] == before["metadata"]["uid"]
+    assert not left["metadata"].get("deletionTimestamp")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        pytest.param(("eject", "none", "--yes"), 1, "not found", id="no such model"),
+        pytest.param(
+            ("import", "rayservice/none", "--yes"), 1, "not found in namespace", id="no such object"
+        ),
+        pytest.param(("import", "m", "--yes"), 2, "write KIND/NAME", id="no kind"),
+        pytest.param(("import", "pod/m", "--yes"), 2, "known: Deployment,", id="another kind"),
+        pytest.param(
+            ("import", "rayservice/none", "--as", "ann"),
+            5,
+            'User "ann" cannot get',
+            id="without the right to",
+        ),
+    ],
+)
+async def test_what_cannot_be_adopted(
+    kubefoundry: CommandLine, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    done = await kubefoundry(*arguments)
+
+    assert (done.code, said in done.err) == (code, True), done
