@@ -18,7 +18,7 @@ from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.contract import Provider, Schema
 from kubefoundry_sdk.provider.reconcile.context import read
 from kubefoundry_sdk.provider.write.plan import plan
-from support.corpus import specs
+from kubefoundry_sdk.testing.generated import specs
 from support.deployments import GPU
 from support.upstream import PROVIDERS, standin
 

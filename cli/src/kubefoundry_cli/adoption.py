@@ -158,7 +158,7 @@ def _changes(provider: Provider, wanted: Object, live: Object, others: Sequence[
 
 
 def _below(provider: Provider, obj: Object, place: str) -> dict[Path, Any]:
-    values = upstream.values(provider, [obj])
+    values = upstream.flattened(provider, [obj])
     return {
         path: value
         for path, value in values.items()

@@ -12,10 +12,10 @@ from kubefoundry_cli.model import provider_of
 from kubefoundry_cli.providers import named
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.handover import holders
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.api.kinds import HELPER_KINDS, MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.provider.write.helpers import KINDS, whole
+from kubefoundry_sdk.provider.write.helpers import whole
 
 ATTEMPTS: Final = 8
 """Times that an object which its operator writes at the same moment is read again."""
@@ -49,7 +49,7 @@ async def made_for(session: Session, obj: Object) -> list[tuple[Kind, Object]]:
     kind = provider.upstream.served(version)
     try:
         found = []
-        for helper in (KINDS[one] for one in provider.helper_kinds):
+        for helper in (HELPER_KINDS[one] for one in provider.helper_kinds):
             listed, _ = await session.client.list(helper, meta["namespace"], selector=manifest.selector(name))
             found += [
                 (helper, whole(helper, one)) for one in listed if manifest.owner_uid(one) == meta["uid"]

@@ -62,8 +62,8 @@ def planned(
     found = provider.render(deployment, schema)
     todo = plan(provider, deployment, schema, found, live, helpers)
     before = record.manifest if record else None
-    old = {} if before is None else values(provider, [before, *_recorded(helpers)])
-    new = values(provider, [manifest.content(one) for one in todo.objects])
+    old = {} if before is None else flattened(provider, [before, *_recorded(helpers)])
+    new = flattened(provider, [manifest.content(one) for one in todo.objects])
     said = [obj["spec"], *([record.spec] if record else [])]
     sources = [
         origins(spec, lambda spec: _render_values(provider, deployment, schema, spec)) for spec in said
@@ -99,8 +99,8 @@ def values(provider: Provider, obj: Object, schema: Schema, live: Object) -> lis
     record = manifest.applied(live)
     deployment = pinned(read(obj), record)
     applied = record.manifest if record else manifest.content(provider.render(deployment, schema).main)
-    written = _values(provider, [{**applied, "kind": live["kind"]}])
-    there = _values(provider, [{**manifest.content(live), "kind": live["kind"]}])
+    written = flattened(provider, [{**applied, "kind": live["kind"]}])
+    there = flattened(provider, [{**manifest.content(live), "kind": live["kind"]}])
     source = origins(obj["spec"], lambda spec: _render_values(provider, deployment, schema, spec))
     changed = drift.differences(applied, live, provider.ignored_differences)
     found = []
@@ -148,7 +148,7 @@ def _render_values(provider: Provider, deployment: Deployment, schema: Schema, s
     if compatibility.check(provider, other, schema).problems:
         return None
     found = provider.render(other, schema)
-    return values(provider, [found.main, *found.helpers])
+    return flattened(provider, [found.main, *found.helpers])
 
 
 def _recorded(helpers: Sequence[Object]) -> list[Object]:
@@ -156,7 +156,7 @@ def _recorded(helpers: Sequence[Object]) -> list[Object]:
     return [record.manifest for record in found if record]
 
 
-def values(provider: Provider, objects: list[Object]) -> Leaves:
+def flattened(provider: Provider, objects: list[Object]) -> Leaves:
     """All values of the objects, each below its kind; YAML documents in strings are read."""
     found: Leaves = {}
     for obj in objects:

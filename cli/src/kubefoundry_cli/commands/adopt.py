@@ -16,11 +16,11 @@ from kubefoundry_cli.provenance import differing, leaves, text
 from kubefoundry_cli.providers import in_cluster, installed, named
 from kubefoundry_cli.spec_path import ABSENT
 from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.api.kinds import HELPER_KINDS, MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.contract import Provider, Schema
 from kubefoundry_sdk.provider.write import documents, manifest
-from kubefoundry_sdk.provider.write.helpers import KINDS, kind_of, whole
+from kubefoundry_sdk.provider.write.helpers import kind_of, whole
 
 
 @click.command()
@@ -121,7 +121,7 @@ async def _helpers(session: Session, provider: Provider, live: Object) -> list[O
     """The helpers that the object names, where the provider's do stand under a name in it."""
     wanted = {documents.at(live, path.split(".")) for path in provider.named_by_content}
     found = [
-        await _get(session, KINDS[kind], one)
+        await _get(session, HELPER_KINDS[kind], one)
         for kind in provider.helper_kinds
         for one in wanted
         if isinstance(one, str)

@@ -231,12 +231,14 @@ class Client:
     ) -> None:
         """Delete that very object: another one of the same name is a conflict, and so is another state of it where
         `version`, a resource version, is given."""
-        body = {
+        body: dict[str, Any] = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "propagationPolicy": propagation,
-            "preconditions": {"uid": uid} | ({"resourceVersion": version} if version else {}),
+            "preconditions": {"uid": uid},
         }
+        if version:
+            body["preconditions"]["resourceVersion"] = version
         await self._call("DELETE", path(kind, namespace, name), None, body)
 
     async def _apply(

@@ -15,9 +15,10 @@ from kubefoundry_sdk.api.kinds import Object
 
 
 def flags(argv: Sequence[Any]) -> dict[str, str]:
-    """The options of a command line by name: `--a b`, `--a=b`, and `""` for a bare one. Other words are left out."""
+    """Options of a container's `args` by name: `--a b`, `--a=b`, `""` for a bare one. Other words are left out."""
     found: dict[str, str] = {}
-    words = [str(word) for word in argv]
+    # as the kubelet reads them (`command_line.literal`)
+    words = [str(word).replace("$$", "$") for word in argv]
     for place, word in enumerate(words):
         if not word.startswith("--"):
             continue
