@@ -10,7 +10,7 @@ from typing import Any, Final
 import yaml
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-LISTS: Final = tuple(Path(__file__).with_name(f"{name}.yaml") for name in ("list", "llamastack"))
+LISTS: Final = tuple(Path(__file__).with_name(f"{name}.yaml") for name in ("list", "llamastack", "cli"))
 
 
 @dataclass(frozen=True, slots=True)
