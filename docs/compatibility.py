@@ -6,8 +6,10 @@ refuses of the specs with which the tests prove the README's field table, and ta
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -20,6 +22,8 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
+from kubefoundry_cli import adoption, upgrade  # noqa: E402
+from kubefoundry_sdk.api.validation import default  # noqa: E402
 from kubefoundry_sdk.provider.contract import Provider, Schema, UnsupportedSchema  # noqa: E402
 from kubefoundry_sdk.provider.reconcile.compatibility import check  # noqa: E402
 from kubefoundry_sdk.provider.watch.upstream import addressed, schema_digest  # noqa: E402
@@ -99,6 +103,50 @@ def _section(provider: str) -> Iterator[str]:
         yield f"{', '.join(names)}:\n"
         yield from (f"- {text}" for text in texts)
         yield ""
+    yield from _upgrades(provider, found)
+
+
+UPGRADES = """\
+From a release to the next, as `kubefoundry compat` says it: of the models that run, one for each variant of the
+field table, how many go on untouched, are rewritten, recreated or refused from then on, and which values of theirs
+the new CRD has no field for.
+"""
+
+
+def _upgrades(provider: str, found: list[Release]) -> Iterator[str]:
+    yield UPGRADES
+    yield "| from | to | models | fields lost | can no longer be asked for |\n|---|---|---|---|---|"
+    for old, new in itertools.pairwise(found):
+        if not isinstance(old.schema, Schema):
+            continue
+        fates: Counter[str] = Counter()
+        lost: dict[str, None] = {}
+        for subject, spec in _variants(provider):
+            if not _problems(subject, spec, old.schema):
+                model = upgrade.made(subject, _stored(subject, spec), old.schema)
+                told = upgrade.outcome(subject, upgrade.release(subject, new.crd.document), model)
+                fates[told.fate] += 1
+                lost |= dict.fromkeys(told.lost)
+        first, second = (upgrade.release(_variants(provider)[0][0], one.crd.document) for one in (old, new))
+        given_up = ", ".join(upgrade.given_up(first, second))
+        models = ", ".join(f"{count} {fate}" for fate, count in sorted(fates.items()))
+        fields = ", ".join(f"`{path}`" for path in lost)
+        yield f"| {old.name} | {new.name} | {models or 'none'} | {fields} | {given_up} |"
+    yield ""
+
+
+@cache
+def _variants(provider: str) -> tuple[tuple[Provider, Mapping[str, Any]], ...]:
+    """A spec of each variant of the field table, with the settings that it is for."""
+    found = {promise.variant: (promise.subject, promise.sample.base) for promise in _promises(provider)}
+    return tuple(found.values())
+
+
+def _stored(subject: Provider, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """As a cluster would have it."""
+    blank = {"metadata": {"name": "m", "namespace": "models"}, "kind": subject.upstream.kind}
+    made = adoption.model(blank, dict(spec))
+    return {**made, "spec": default(made["spec"])}
 
 
 def _alike(found: list[Release]) -> dict[tuple[str, ...], list[str]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from support.command_line import CommandLine
 from support.deployments import GPU, model_deployment
 from support.edits import running
 from support.kinds import UPSTREAM
+from support.upstream import standin
 from support.waiting import until, until_deployment
 
 pytestmark = pytest.mark.integration
@@ -225,3 +228,62 @@ async def test_a_watched_list_has_a_line_for_each_change(
     assert seen[0][:4] == ["NAME", "PHASE", "READY", "PROVIDER"]
     assert {row[0] for row in seen[1:]} == {"m"}
     assert len({tuple(row[:6]) for row in seen}) == len(seen)
+
+
+async def test_a_bundle_holds_no_secret(
+    kubefoundry: CommandLine, api: Client, namespace: str, tmp_path: Path
+) -> None:
+    secret = "S3cr3t-value-0815"
+    spec = {
+        **GPU,
+        "engine": {"type": "vllm", "args": {"api-key": secret}},
+        "env": [{"name": "TOKEN", "value": secret}],
+    }
+    body = model_deployment(
+        "m",
+        namespace,
+        spec,
+        provider="kuberay",
+        annotations={"example.com/url": f"https://u:{secret}@example.com"},
+    )
+    await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+    await until_deployment(api, "m", namespace, lambda obj: bool(obj.get("status", {}).get("phase")))
+    file = tmp_path / "bundle.tar.gz"
+
+    done = await kubefoundry("doctor", "--bundle", str(file), "-o", "json")
+    stranger = await kubefoundry("doctor", "--bundle", "/nonexistent/x")
+
+    assert file.exists(), done.err
+    with tarfile.open(file) as archive:
+        content = {one.name: archive.extractfile(one).read() for one in archive.getmembers()}  # type: ignore[union-attr]
+    assert {
+        "kubefoundry/doctor.json",
+        "kubefoundry/models.json",
+        "kubefoundry/versions.json",
+    } <= content.keys()
+    assert json.loads(content["kubefoundry/models.json"])[0]["spec"]["model"] == {"id": "org/model"}
+    assert [name for name, data in content.items() if secret.encode() in data] == []
+    assert (stranger.code, "cannot write /nonexistent/x" in stranger.err) == (2, True), stranger
+
+
+async def test_an_upgrade_of_the_upstream_is_tried_on_what_runs(
+    kubefoundry: CommandLine, api: Client, namespace: str, tmp_path: Path
+) -> None:
+    await running(api, namespace, GPU, "kuberay")
+    crd = standin("kuberay").document
+    same, other = tmp_path / "same.yaml", tmp_path / "other.yaml"
+    same.write_text(yaml.safe_dump(crd))
+    changed = copy.deepcopy(crd)
+    for version in changed["spec"]["versions"]:
+        del version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["serveConfigV2"]
+    other.write_text(yaml.safe_dump(changed))
+
+    goes_on = await kubefoundry("compat", "kuberay", "--crd", str(same))
+    frozen = await kubefoundry("compat", "--crd", str(other), "-o", "json")
+
+    assert (goes_on.code, f"{namespace}/m" in goes_on.out, "untouched" in goes_on.out) == (0, True, True), (
+        goes_on
+    )
+    assert frozen.code == 1, frozen
+    [model] = json.loads(frozen.out)["models"]
+    assert (model["fate"], model["lost"]) == ("frozen", ["spec.serveConfigV2"])

@@ -22,6 +22,8 @@ def test_a_mutation_fits_and_its_test_is_there(mutation: Mutation) -> None:
 
 
 def test_there_are_enough_and_each_once() -> None:
-    assert [len(of_list(path)) >= least for path, least in zip(LISTS, LEAST, strict=True)] == [True] * len(LISTS)
+    assert [len(of_list(path)) >= least for path, least in zip(LISTS, LEAST, strict=True)] == [True] * len(
+        LISTS
+    )
     assert max(Counter(mutation.rule for mutation in ALL).values()) == 1
     assert max(Counter((mutation.file, mutation.before) for mutation in ALL).values()) == 1

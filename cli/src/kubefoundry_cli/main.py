@@ -19,6 +19,7 @@ COMMANDS: Final[dict[str, str]] = {
     "explain": "Show why a provider is selected, and what change would select another.",
     "plan": "Show what an edit would change upstream, and which field causes it.",
     "render": "Print the upstream objects of a ModelDeployment file, without a cluster.",
+    "compat": "Show what an upgrade of an upstream system would do to the models on it.",
     "pause": "Stop reconciling a model; what runs keeps running.",
     "resume": "Reconcile a paused model again.",
     "reselect": "Select a model's provider again.",

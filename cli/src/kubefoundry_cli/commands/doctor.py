@@ -8,10 +8,10 @@ from typing import Final, Literal
 
 import click
 
-from kubefoundry_cli import cluster, output
+from kubefoundry_cli import cluster, output, support_bundle
 from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.failure import Exit, of
-from kubefoundry_cli.output import clean, since
+from kubefoundry_cli.output import clean, say, since
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
@@ -33,14 +33,20 @@ SIGNS: Final = {"good": "✔", "wrong": "✗", "unknown": "?"}
 
 @click.command()
 @click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Models of all namespaces.")
+@click.option(
+    "--bundle",
+    "file",
+    metavar="FILE",
+    help="Also write what a maintainer needs as a tar.gz, without secrets.",
+)
 @output.option("table", "json", "yaml")
 @cluster.options
-def command(everywhere: bool, form: str, target: Target) -> None:
+def command(everywhere: bool, file: str | None, form: str, target: Target) -> None:
     """Check the installation: API server, components, providers, and the models of a namespace.
 
     Exit code 1 when something is wrong. What you may not read is marked with a question mark.
     """
-    found = cluster.run(_examined(everywhere, target))
+    found = cluster.run(_examined(everywhere, file, target))
     if form == "table":
         for finding in found:
             print(f"{SIGNS[finding.state]} {clean(finding.text)}")
@@ -50,9 +56,15 @@ def command(everywhere: bool, form: str, target: Target) -> None:
         raise SystemExit(Exit.NO)
 
 
-async def _examined(everywhere: bool, target: Target) -> list[Finding]:
+async def _examined(everywhere: bool, file: str | None, target: Target) -> list[Finding]:
     async with cluster.session(target) as session:
-        return await examine(session, None if everywhere else session.namespace)
+        namespace = None if everywhere else session.namespace
+        found = await examine(session, namespace)
+        if file is not None:
+            content = await support_bundle.collected(session, namespace, [asdict(one) for one in found])
+            support_bundle.write(file, content)
+            say(f"wrote {file}; look through it before you send it")
+        return found
 
 
 async def examine(session: Session, namespace: str | None) -> list[Finding]:

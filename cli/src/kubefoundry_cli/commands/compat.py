@@ -1,0 +1,192 @@
+"""`kubefoundry compat`: what an upgrade of an upstream system would do to the models that run on it."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from kubefoundry_cli import cluster, output, upgrade
+from kubefoundry_cli.cluster import Session, Target
+from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.model import provider_of
+from kubefoundry_cli.output import clean, say
+from kubefoundry_cli.providers import crds_in, in_cluster, installed, named
+from kubefoundry_cli.upgrade import Model, Outcome, Release
+from kubefoundry_sdk.api.kinds import CRDS, HELPER_KINDS, MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.api.validation import default, validate
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.provider.contract import Provider
+from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk.provider.write.helpers import whole
+
+RELEASES = "KUBEFOUNDRY_UPSTREAM_CRDS"
+"""Names the folder in which `--release` looks, PROVIDER/RELEASE.yaml each."""
+
+SHOWN = 5
+"""Paths of a model that are named at most."""
+
+
+@click.command()
+@click.argument("provider_name", metavar="PROVIDER", required=False)
+@click.option("--crd", "files", multiple=True, metavar="FILE", help="The CRD of the release to come.")
+@click.option(
+    "--release",
+    "release_name",
+    metavar="V",
+    help=f"The CRD from PROVIDER/V.yaml in the folder that {RELEASES} names.",
+)
+@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Models of all namespaces.")
+@output.option("text", "json", "yaml")
+@cluster.options
+def command(
+    provider_name: str | None,
+    files: tuple[str, ...],
+    release_name: str | None,
+    everywhere: bool,
+    form: str,
+    target: Target,
+) -> None:
+    """Show what an upgrade of PROVIDER's upstream system would do to the models that run on it, before you do it.
+
+    Which fields that they use would be lost, and which models would be rewritten, recreated or refused. Nothing is
+    written.
+
+    \b
+    kubefoundry compat kuberay --crd ray.io_rayservices.yaml -A
+
+    Exit code 0 when every model goes on as it is; 1 when not.
+    """
+    provider, crd = _wanted(provider_name, files, release_name)
+    new, found, notes = cluster.run(_compat(provider, crd, everywhere, target))
+    for note in notes:
+        say(f"note: {note}")
+    if form == "text":
+        _show(provider, new, found)
+    else:
+        written = new.schema.api_version if new.schema else None
+        output.data(
+            {
+                "provider": provider.name,
+                "apiVersion": written,
+                "missing": list(new.missing),
+                "lost": list(new.lost),
+                "models": [asdict(one) for one in found],
+            },
+            form,
+        )
+    if new.schema is None or any(one.fate != "untouched" or one.lost for one in found):
+        raise SystemExit(Exit.NO)
+
+
+def _wanted(name: str | None, files: Sequence[str], release: str | None) -> tuple[Provider, Object]:
+    """The provider and the CRD of the release to come. Raises Failure."""
+    if bool(files) == bool(release):
+        raise Failure("give the CRD of the release to come: --crd FILE, or --release V", Exit.USAGE)
+    if release:
+        if not name:
+            raise Failure(
+                "--release needs PROVIDER, for example kubefoundry compat kuberay --release v1.7.0",
+                Exit.USAGE,
+            )
+        folder = os.environ.get(RELEASES)
+        if not folder:
+            raise Failure(
+                f"--release looks in the folder that {RELEASES} names; set it, or give --crd FILE", Exit.USAGE
+            )
+        files = [str(Path(folder) / name / f"{release}.yaml")]
+    definitions = crds_in(files)
+    known = [named(name)] if name else list(installed().values())
+    found = [one for one in known if one.upstream.version is None and one.upstream.crd in definitions]
+    if len(found) != 1:
+        wanted = ", ".join(one.upstream.crd for one in known if one.upstream.version is None)
+        if not wanted:
+            raise Failure(
+                f"provider {name} needs no CRD: an upgrade of Kubernetes changes nothing for it", Exit.USAGE
+            )
+        raise Failure(
+            f"{', '.join(files)}: {'more than one' if found else 'no'} CRD of a provider is in it; wanted: {wanted}",
+            Exit.USAGE,
+        )
+    return found[0], definitions[found[0].upstream.crd]
+
+
+async def _compat(
+    provider: Provider, crd: Object, everywhere: bool, target: Target
+) -> tuple[Release, list[Outcome], list[str]]:
+    async with cluster.session(target) as session:
+        notes: list[str] = []
+        try:
+            schema, notes = await in_cluster(session.client, provider)
+            settings = schema.discovered
+        except Failure as failure:
+            settings = {}
+            notes.append(f"of today: {failure.message}")
+        except (ApiError, Unreachable) as error:
+            raise of(error, f"read CRD {provider.upstream.crd}") from error
+        new = upgrade.release(provider, crd, settings)
+        try:
+            models = await _models(session, provider, None if everywhere else session.namespace)
+        except (ApiError, Unreachable) as error:
+            raise of(error, "read the models and what they have upstream") from error
+        return new, [upgrade.outcome(provider, new, one) for one in models], notes
+
+
+async def _models(session: Session, provider: Provider, namespace: str | None) -> list[Model]:
+    """Those that run on the provider, with what they have upstream."""
+    listed, _ = await session.client.list(MODEL_DEPLOYMENTS, namespace)
+    ours = [one for one in listed if provider_of(one) == provider.name and not validate(one["spec"])]
+    if not ours:
+        return []
+    helpers: list[Object] = []
+    for kind in (HELPER_KINDS[name] for name in provider.helper_kinds):
+        found, _ = await session.client.list(kind, namespace, selector=manifest.selector(provider.name))
+        helpers += [whole(kind, one) for one in found]
+    crd = await session.client.get(CRDS, provider.upstream.crd)
+    stored = {one["name"] for one in crd["spec"]["versions"] if one.get("served")}
+    versions = {str(_version(one)) for one in ours if _version(one) in stored}
+    live: dict[str, Object] = {}
+    for version in sorted(versions):
+        kind = Kind(provider.upstream.group, version, provider.upstream.plural, provider.upstream.kind)
+        found, _ = await session.client.list(kind, namespace)
+        live |= {one["metadata"]["uid"]: whole(kind, one) for one in found}
+    by_owner = {uid: one for one in live.values() if (uid := manifest.owner_uid(one))}
+    return [
+        Model(
+            {**one, "spec": default(one["spec"])},
+            by_owner.get(one["metadata"]["uid"]),
+            [each for each in helpers if manifest.owner_uid(each) == one["metadata"]["uid"]],
+        )
+        for one in ours
+    ]
+
+
+def _version(obj: Object) -> str | None:
+    found = ((obj.get("status") or {}).get("provider") or {}).get("resourceAPIVersion")
+    return str(found).rpartition("/")[2] if found else None
+
+
+def _show(provider: Provider, new: Release, found: Sequence[Outcome]) -> None:
+    if new.schema is None:
+        print(f"{provider.title}: unsupported: the CRD lacks {', '.join(new.missing)}")
+    else:
+        lost = f"; cannot be asked for: {', '.join(new.lost)}" if new.lost else ""
+        print(f"{provider.title}: supported, written as {new.schema.api_version}{lost}")
+    if not found:
+        say("no model runs on it here; -A looks in all namespaces")
+        return
+    output.table(
+        ["MODEL", "OUTCOME", "FIELDS LOST", "WHY"],
+        [[one.model, one.fate, _few(one.lost), one.why] for one in found],
+    )
+    count = Counter(one.fate for one in found)
+    say(f"{len(found)} models: {', '.join(f'{number} {fate}' for fate, number in count.items())}")
+
+
+def _few(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
+    return clean(", ".join(paths[:SHOWN]) + more) or "-"

@@ -1,0 +1,186 @@
+"""What of an object may leave the cluster: structure and state, never a value that may be a secret.
+
+By a list of what is kept, not of what is removed: of a field that nobody has thought of only its name goes out. Free
+text (messages, log lines) has no such list; what looks like a credential in it is taken out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import Object
+
+REMOVED: Final = "<removed>"
+
+META: Final = (
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+)
+
+ANNOTATIONS: Final = (
+    names.PAUSED_ANNOTATION,
+    names.DRY_RUN_ANNOTATION,
+    names.VERIFY_ENDPOINT_ANNOTATION,
+    names.APPLIED_GENERATION_ANNOTATION,
+)
+"""Whose values are kept; the record of what was applied holds a whole spec."""
+
+TEXTS: Final = frozenset(
+    {
+        *(
+            "type",
+            "status",
+            "reason",
+            "phase",
+            "name",
+            "namespace",
+            "kind",
+            "apiVersion",
+            "mode",
+            "source",
+            "id",
+        ),
+        *(
+            "servedName",
+            "image",
+            "count",
+            "gpu",
+            "memory",
+            "cpu",
+            "replicas",
+            "huggingFaceToken",
+            "operator",
+            "effect",
+        ),
+        *(
+            "key",
+            "plural",
+            "group",
+            "scope",
+            "strategy",
+            "version",
+            "ready",
+            "lastHeartbeat",
+            "upstreamCRDVersion",
+        ),
+        *("upstreamSchemaHash", "lastTransitionTime", "lastTimestamp", "firstTimestamp", "eventTime", "uid"),
+        *(
+            "resourceName",
+            "resourceKind",
+            "resourceAPIVersion",
+            "service",
+            "selector",
+            "selectedReason",
+            "condition",
+        ),
+        *(
+            "holderIdentity",
+            "renewTime",
+            "acquireTime",
+            "serviceAccountName",
+            "startTime",
+            "startedAt",
+            "finishedAt",
+        ),
+        *(
+            "engines",
+            "servingModes",
+            "storedVersions",
+            "finalizers",
+            "imageID",
+            "nodeName",
+            "uri",
+            "gitVersion",
+        ),
+        *("documentation", "platform", "state", "text", "message", "note"),
+    }
+)
+"""Fields whose text is kept, cleaned of what looks like a credential. `env[].value` is not one of them."""
+
+ALL_NAMES: Final = frozenset(
+    {"args", "env", "annotations", "labels", "nodeSelector", "overrides", "data", "stringData"}
+)
+"""Maps and lists that users fill: their keys are kept, their values not."""
+
+_CREDENTIALS: Final = (
+    # user and password, and what follows a question mark
+    (re.compile(r"([a-z][a-z0-9+.-]*://)[^\s/@]+@", re.I), r"\1"),
+    (re.compile(r"([a-z][a-z0-9+.-]*://[^\s?\"']+)\?[^\s\"']*", re.I), rf"\1?{REMOVED}"),
+    (re.compile(r"\beyJ[\w-]{8,}\.[\w-]+(\.[\w-]*)?"), REMOVED),
+    (re.compile(r"\b(hf|sk|ghp|gho|ghs|glpat|nvapi|xox[abps])[_-][\w-]{6,}"), REMOVED),
+    (re.compile(r"\b(AKIA|ASIA)[A-Z0-9]{12,}"), REMOVED),
+    (re.compile(r"-----BEGIN [^-]+-----.*?(-----END [^-]+-----|$)", re.S), REMOVED),
+    (re.compile(r"\b(bearer|basic)\s+[\w.+/=~-]{6,}", re.I), rf"\1 {REMOVED}"),
+    (
+        re.compile(
+            r"([\w-]*(?:token|secret|passw(?:or)?d|api[_-]?key|access[_-]?key|credential|authorization)[\w-]*"
+            r"[\"']?\s*(?:[=:]|\s(?=\S*\d))\s*[\"']?)(?!<removed>)[^\s\"',;}]+",
+            re.I,
+        ),
+        rf"\1{REMOVED}",
+    ),
+)
+
+
+def scrubbed(text: str) -> str:
+    """The text without what looks like a credential."""
+    for pattern, instead in _CREDENTIALS:
+        text = pattern.sub(instead, text)
+    return text
+
+
+def redacted(obj: Object) -> Object:
+    """The object as it may leave the cluster."""
+    meta = obj.get("metadata") or {}
+    kept: Object = {key: meta[key] for key in META if key in meta}
+    kept["finalizers"] = list(meta.get("finalizers") or ())
+    kept["labels"] = {
+        key: scrubbed(str(value)) if key.startswith(names.PREFIX) else REMOVED
+        for key, value in (meta.get("labels") or {}).items()
+    }
+    kept["annotations"] = {
+        scrubbed(key): scrubbed(str(value)) if key in ANNOTATIONS else REMOVED
+        for key, value in (meta.get("annotations") or {}).items()
+    }
+    kept["ownerReferences"] = [
+        {key: one.get(key) for key in ("apiVersion", "kind", "name", "uid", "controller")}
+        for one in meta.get("ownerReferences") or ()
+    ]
+    kept["managers"] = sorted(
+        {
+            f"{scrubbed(str(one.get('manager')))} {one.get('operation')} {one.get('subresource', '')}".strip()
+            for one in meta.get("managedFields") or ()
+        }
+    )
+    rest = {key: value for key, value in obj.items() if key != "metadata"}
+    return {**_value(rest, ""), "metadata": kept}
+
+
+def _value(value: Any, name: str) -> Any:
+    if name in ALL_NAMES:
+        return _names(value)
+    if isinstance(value, Mapping):
+        return {scrubbed(str(key)): _value(item, str(key)) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_value(item, name) for item in value]
+    if isinstance(value, str):
+        return scrubbed(value) if name in TEXTS else REMOVED
+    return value
+
+
+def _names(value: Any) -> Any:
+    """Keys of a map, names of a list's items; no value."""
+    if isinstance(value, Mapping):
+        return {scrubbed(str(key)): _names(item) for key, item in value.items()}
+    if isinstance(value, list):
+        found = [item.get("name") if isinstance(item, Mapping) else None for item in value]
+        return [scrubbed(str(one)) if one is not None else REMOVED for one in found]
+    return REMOVED

@@ -1,0 +1,127 @@
+"""What a maintainer needs to find out what is wrong, as one file: state, versions, Events, logs; no secrets."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import AsyncIterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+from kubefoundry_cli.cluster import Session
+from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.providers import installed
+from kubefoundry_cli.redaction import redacted, scrubbed
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import (
+    CORE_EVENTS,
+    CRDS,
+    DEPLOYMENTS,
+    LEASES,
+    MODEL_DEPLOYMENTS,
+    PODS,
+    PROVIDER_CONFIGS,
+    Kind,
+    Object,
+)
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+
+LINES: Final = 2000
+"""Of each pod's log, the last ones."""
+
+LONGEST: Final = 4096
+"""Characters of a log line."""
+
+
+async def collected(session: Session, namespace: str | None, findings: list[Object]) -> dict[str, bytes]:
+    """File name -> content. namespace: of the models; None for all. What may not be read is a line in `missing`."""
+    files: dict[str, Any] = {"doctor": [_told(one) for one in findings], "versions": await _versions(session)}
+    missing = []
+    for name, kind, where in (
+        ("components", DEPLOYMENTS, names.SYSTEM_NAMESPACE),
+        ("pods", PODS, names.SYSTEM_NAMESPACE),
+        ("leases", LEASES, names.SYSTEM_NAMESPACE),
+        ("system-events", CORE_EVENTS, names.SYSTEM_NAMESPACE),
+        ("providers", PROVIDER_CONFIGS, None),
+        ("models", MODEL_DEPLOYMENTS, namespace),
+        ("model-events", CORE_EVENTS, namespace),
+    ):
+        try:
+            found, _ = await session.client.list(kind, where)
+            files[name] = [redacted(one) for one in found]
+        except (ApiError, Unreachable) as error:
+            missing.append(of(error, f"list {kind.plural}").message)
+    async for name, crd in _crds(session, missing):
+        files[f"crds/{name}"] = crd
+    content = {f"{name}.json": _json(value) for name, value in files.items()}
+    for pod in files.get("pods", ()):
+        name = pod["metadata"]["name"]
+        try:
+            content[f"logs/{name}.txt"] = await _log(session, name)
+        except (ApiError, Unreachable) as error:
+            missing.append(of(error, f"read the log of pod '{name}'").message)
+    content["missing.json"] = _json([scrubbed(one) for one in missing])
+    return content
+
+
+def write(path: str, content: dict[str, bytes]) -> None:
+    """As a tar.gz that is there as a whole or not at all. Raises Failure."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        for name, data in sorted(content.items()):
+            entry = tarfile.TarInfo(f"kubefoundry/{name}")
+            entry.size, entry.mode = len(data), 0o600
+            archive.addfile(entry, io.BytesIO(data))
+    try:
+        Path(path).write_bytes(packed.getvalue())
+    except OSError as error:
+        raise Failure(f"cannot write {path}: {error.strerror}", Exit.USAGE) from error
+
+
+def _told(finding: Object) -> Object:
+    return {"state": finding["state"], "text": scrubbed(finding["text"])}
+
+
+async def _versions(session: Session) -> Object:
+    server = await session.client.read("/version")
+    packages = {name: package.version for name, package in installed().items()}
+    return {
+        "kubernetes": str(server.get("gitVersion")),
+        "cli": version("kubefoundry-cli"),
+        "sdk": version("kubefoundry-sdk"),
+        "providers": packages,
+    }
+
+
+async def _crds(session: Session, missing: list[str]) -> AsyncIterator[tuple[str, Object]]:
+    """Ours and those that the installed packages write, without their texts."""
+    wanted = [MODEL_DEPLOYMENTS.crd, PROVIDER_CONFIGS.crd]
+    wanted += [one.upstream.crd for one in installed().values() if one.upstream.version is None]
+    for name in wanted:
+        try:
+            crd = await session.client.get(CRDS, name)
+        except ApiError as error:
+            missing.append(f"CRD {name}: {error.message}")
+            continue
+        yield (
+            name,
+            {"metadata": redacted(crd)["metadata"], "status": redacted(crd).get("status"), **_served(crd)},
+        )
+
+
+def _served(crd: Object) -> Object:
+    keys = ("name", "served", "storage", "schema")
+    return {"versions": [{key: one.get(key) for key in keys} for one in crd["spec"]["versions"]]}
+
+
+async def _log(session: Session, pod: str) -> bytes:
+    kind: Kind = PODS
+    url = f"/api/{kind.version}/namespaces/{names.SYSTEM_NAMESPACE}/pods/{pod}/log?tailLines={LINES}"
+    lines = [scrubbed(line.decode(errors="replace")[:LONGEST]) async for line in session.client.lines(url)]
+    return "".join(lines).encode()
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False).encode(errors="replace")
