@@ -261,7 +261,7 @@ async def test_a_bundle_holds_no_secret(
         "kubefoundry/models.json",
         "kubefoundry/versions.json",
     } <= content.keys()
-    assert json.loads(content["kubefoundry/models.json"])[0]["spec"]["model"] == {"id": "org/model"}
+    assert json.loads(content["kubefoundry/models.json"])[0]["spec"]["model"]["id"] == "org/model"
     assert [name for name, data in content.items() if secret.encode() in data] == []
     assert (stranger.code, "cannot write /nonexistent/x" in stranger.err) == (2, True), stranger
 
