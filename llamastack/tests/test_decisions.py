@@ -211,7 +211,7 @@ def test_the_operator_s_config_map() -> None:
         1,
     )
     assert distribution.read(None) == distribution.OperatorConfig()
-    assert "no YAML" in distribution.read({"data": {"image-overrides": "a: [b"}}).problems[0]
+    assert "not YAML" in distribution.read({"data": {"image-overrides": "a: [b"}}).problems[0]
 
 
 @pytest.mark.parametrize(

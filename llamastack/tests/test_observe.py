@@ -193,7 +193,7 @@ def test_pods_that_cannot_be_made(text: str, remedy: str) -> None:
             'exec: "/app/run": stat /app/run: no such file or directory',
             "correct containerSpec.command",
         ),
-        ("CreateContainerError", "something that nobody has seen", "what is named there"),
+        ("CreateContainerError", "something that nobody has seen", "what the message names"),
     ],
 )
 def test_a_container_that_cannot_be_made(make: Make, reason: str, text: str, remedy: str) -> None:

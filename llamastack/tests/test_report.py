@@ -213,9 +213,7 @@ def test_a_type_that_differs_at_run_time_is_reported(
 
     [found] = [item for item in status["conditions"] if item["type"] == reasons.PROVIDERS_READY]
     assert found["status"] == "True"
-    assert (
-        "WARNING: provider 'echo' says at run time that its type is remote::later" in found["message"]
-    ) is warned
+    assert ("WARNING: provider 'echo' has the type remote::later at run time" in found["message"]) is warned
 
 
 def refused_set(replicas: int = 1) -> Object:

@@ -131,7 +131,7 @@ async def test_while_old_pods_serve_the_status_is_of_before(
             namespace,
             lambda obj: (
                 obj["status"]["message"]
-                == "1 of 1 replica available; rolling out: 1 updated, 1 of the spec before"
+                == "1 of 1 replica available; rolling out: 1 updated, 1 of the previous spec"
             ),
         )
     assert phase(held) == "Running"

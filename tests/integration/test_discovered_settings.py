@@ -106,7 +106,7 @@ MODES = {"byo": f"{GATE}true", "auto": f"{GATE}false"}
             {},
             "byo",
             "auto",
-            "KAITO makes nodes in this cluster and needs an instance type: set provider.overrides.instanceType, "
+            "KAITO creates nodes in this cluster and needs an instance type: set provider.overrides.instanceType, "
             "or start the KAITO provider with --kaito-gpu-instance-type",
             id="KAITO is to make nodes",
         ),
@@ -114,7 +114,7 @@ MODES = {"byo": f"{GATE}true", "auto": f"{GATE}false"}
             {"instanceType": "gpu-1"},
             "auto",
             "byo",
-            "KAITO makes no nodes in this cluster, so provider.overrides.instanceType cannot be met: "
+            "KAITO creates no nodes in this cluster, so it cannot honour provider.overrides.instanceType: "
             "remove it and use nodeSelector",
             id="KAITO makes none any more",
         ),

@@ -42,12 +42,12 @@ pytestmark = pytest.mark.integration
         (
             {"userConfig": {"configMapName": "x", "configMapNamespace": "other"}},
             "InvalidSpec",
-            "of their own namespace only",
+            "only use ConfigMaps in their own namespace",
         ),
         (
             {"tlsConfig": {"caBundle": {"configMapName": "x", "configMapNamespace": "other"}}},
             "InvalidSpec",
-            "of their own namespace only",
+            "only use ConfigMaps in their own namespace",
         ),
         ({"podDisruptionBudget": {"minAvailable": 1, "maxUnavailable": 1}}, "ApplyRejected", "was refused"),
     ],
@@ -80,7 +80,7 @@ async def test_a_service_of_somebody_else_is_left_alone(api: Client, stack: Suit
     status = await until_status(
         api, "guest", namespace, lambda status: reason(status, "ServiceReady") == "NameConflict"
     )
-    assert "belongs to somebody else" in told(status, "ServiceReady")["message"]
+    assert "belongs to someone else" in told(status, "ServiceReady")["message"]
     assert (await api.get(SERVICES, "guest-service", namespace))["spec"]["ports"][0]["port"] == 80
 
 

@@ -57,9 +57,9 @@ def _name(cr: Distribution) -> str | None:
     if not cr.served or (re.fullmatch("[a-z]([-a-z0-9]*[a-z0-9])?", service) and len(service) <= LABEL):
         return None
     return (
-        f"the name '{cr.name}' cannot be that of a Service ('{service}'): it may have {LABEL - len('-service')} "
-        "characters, has to begin with a letter and may hold lower-case letters, digits and hyphens only; create the "
-        "LlamaStackDistribution under another name"
+        f"the name '{cr.name}' cannot be used for a Service ('{service}'): it may have at most "
+        f"{LABEL - len('-service')} characters, must begin with a letter, and may contain only lower-case letters, "
+        "digits and hyphens; create the LlamaStackDistribution with another name"
     )
 
 
@@ -69,7 +69,7 @@ def _seconds(cr: Distribution) -> str | None:
     if given is None or (re.fullmatch("[0-9]{1,4}", given) and 1 <= int(given) <= LONGEST):
         return None
     return (
-        f"the annotation {PROVIDER_SECONDS_ANNOTATION} is '{given[:40]}' and has to be a number of seconds from 1 to "
+        f"the annotation {PROVIDER_SECONDS_ANNOTATION} is '{given[:40]}' but must be a number of seconds from 1 to "
         f"{LONGEST}; correct or remove it"
     )
 
@@ -82,7 +82,7 @@ def _other_namespace(cr: Distribution) -> str | None:
         if given and given.config_map_namespace and given.config_map_namespace != cr.namespace:
             return (
                 f"spec.server.{place} names ConfigMap '{given.config_map_name}' of namespace "
-                f"'{given.config_map_namespace}', but pods read ConfigMaps of their own namespace only; "
+                f"'{given.config_map_namespace}', but pods can only use ConfigMaps in their own namespace; "
                 f"copy it to '{cr.namespace}' and remove configMapNamespace"
             )
     return None
@@ -129,7 +129,7 @@ def _too_long(cr: Distribution) -> str | None:
         total += sum(map(len, words))
         if total > tool.INPUT_LIMIT:
             return (
-                f"the config of the external providers up to '{provider_id}' is too long: all of them may have "
+                f"the config of the external providers up to '{provider_id}' is too long: together they may take up "
                 f"about {tool.INPUT_LIMIT * 3 // 4 // 1024} KiB as JSON; shorten it"
             )
     if sum(map(len, tool.merge(cr, ""))) > tool.INPUT_LIMIT:
@@ -150,14 +150,14 @@ def _names(cr: Distribution) -> str | None:
     for volume in (overrides.volumes if overrides else None) or ():
         if volume.get("name") in RESERVED:
             return (
-                f"spec.server.podOverrides.volumes: the name '{volume['name']}' is the operator's own; "
+                f"spec.server.podOverrides.volumes: the name '{volume['name']}' is reserved for the operator; "
                 "use another"
             )
     for field, path in _mounts(cr):
         if posixpath.normpath(f"/{path.lstrip('/')}") in PATHS:
-            return f"spec.server.{field}: '{path}' is the operator's own; use another"
+            return f"spec.server.{field}: '{path}' is reserved for the operator; use another"
     if (name := cr.spec.server.container_spec.name) in (EXTRACT, MERGE):
-        return f"spec.server.containerSpec.name: '{name}' is the operator's own; use another"
+        return f"spec.server.containerSpec.name: '{name}' is reserved for the operator; use another"
     return None
 
 

@@ -182,7 +182,7 @@ class Children:
         if decided.adopt and live is not None:
             live = await self._writer.take_over(kind, store, live, cr, adoption(cr, live))
             outcome.events.append(
-                ("Normal", "TakenOver", f"Deployment '{cr.name}' is taken over as it stands")
+                ("Normal", "TakenOver", f"Deployment '{cr.name}' is taken over without a change")
             )
         if not decided.write:
             return
@@ -212,9 +212,7 @@ class Children:
         if text is None and await self._writer.delete(
             CONFIG_MAPS, store, (cr.namespace, f"{cr.name}-ca-bundle"), cr
         ):
-            outcome.events.append(
-                ("Normal", "ChildRemoved", "The bundle of certificates is no longer requested")
-            )
+            outcome.events.append(("Normal", "ChildRemoved", "The CA bundle is no longer requested"))
         existing = self._tools(cr)
         if not existing:
             return

@@ -17,12 +17,12 @@ from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.managed_fields import owned
 
 RUNNING = (
-    "the existing llama-stack operator still writes to Deployment '{name}'; nothing is changed until it is gone: "
-    "scale its Deployment (llama-stack-k8s-operator-controller-manager) to 0, then annotate the "
-    f"LlamaStackDistribution with a new value of {names.REFRESH_ANNOTATION}"
+    "the existing llama-stack operator still writes to Deployment '{name}', so KubeFoundry changes nothing "
+    "until it has stopped: scale its Deployment (llama-stack-k8s-operator-controller-manager) to 0, then annotate "
+    f"the LlamaStackDistribution with a new value of {names.REFRESH_ANNOTATION}"
 )
 OLD_CRD = (
-    "the CRD llamastackdistributions.llamastack.io is one of the existing llama-stack operator, which loses "
+    "the CRD llamastackdistributions.llamastack.io is the existing llama-stack operator's, which drops "
     "externalProviders and modelDeployments; apply KubeFoundry's CRD (kubectl apply --server-side "
     "--force-conflicts -k crds/llamastack)"
 )

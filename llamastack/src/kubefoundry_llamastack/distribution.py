@@ -43,7 +43,9 @@ def read(config_map: Object | None) -> OperatorConfig:
         if isinstance(image, str) and image and re.fullmatch(formats.IMAGE, image):
             images[str(name)] = image
         else:
-            problems.append(f"image-overrides: {name!r} is not given an image, but {image!r}; it is ignored")
+            problems.append(
+                f"image-overrides: {name!r} has the value {image!r} instead of an image; it is ignored"
+            )
     return OperatorConfig(images, _network_policies(data, problems), tuple(problems))
 
 
@@ -55,7 +57,7 @@ def _network_policies(data: Mapping[str, str], problems: list[str]) -> bool | No
     flag = flags.get("enableNetworkPolicy", {})
     enabled = flag.get("enabled", False) if isinstance(flag, dict) else flag
     if not isinstance(flag, dict) or not isinstance(enabled, bool):
-        text = f"featureFlags: enableNetworkPolicy.enabled is to be true or false, not {str(enabled)[:80]!r}"
+        text = f"featureFlags: enableNetworkPolicy.enabled must be true or false, not {str(enabled)[:80]!r}"
         problems.append(f"{text}; NetworkPolicies stay as they are")
         return None
     return enabled
@@ -80,7 +82,7 @@ def refusal(distribution: Distribution, config: OperatorConfig) -> str:
     if not distribution.name:
         return f"spec.server.distribution names neither a distribution nor an image; set one: {known}"
     return (
-        f"{distribution.name}. Distribution name not supported; known are {known}, "
+        f"{distribution.name}. Distribution name not supported; the known names are {known}; use one of them, "
         "or set spec.server.distribution.image"
     )
 
@@ -89,9 +91,9 @@ def _mapping(data: Mapping[str, str], key: str, problems: list[str]) -> dict[Any
     try:
         value = yaml.safe_load(data.get(key, ""))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        problems.append(f"{key} is no YAML and is ignored: {' '.join(str(error).split())}")
+        problems.append(f"{key} is not YAML and is ignored: {' '.join(str(error).split())}")
         return {}
     if value is None or isinstance(value, dict):
         return value or {}
-    problems.append(f"{key} is no mapping and is ignored")
+    problems.append(f"{key} is not a mapping and is ignored")
     return {}

@@ -71,8 +71,8 @@ def _look(
 ) -> tuple[str, str, str | None]:
     if lookup is None:
         text = (
-            "ModelDeployments are not installed, or may not be read; install KubeFoundry's CRDs and the "
-            "ClusterRole kubefoundry-llamastack-modeldeployments"
+            "ModelDeployments are not installed, or the operator may not read them; install KubeFoundry's CRDs and "
+            "the ClusterRole kubefoundry-llamastack-modeldeployments"
         )
         return "CRDNotInstalled", text, None
     found = lookup(name)

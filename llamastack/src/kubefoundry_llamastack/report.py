@@ -11,10 +11,12 @@ from kubefoundry_llamastack.disclosure import disclosed
 from kubefoundry_llamastack.distribution import IMAGES, active
 from kubefoundry_llamastack.model_deployments import Resolved
 from kubefoundry_llamastack.observe import deployments, pods
+from kubefoundry_llamastack.observe.containers import status_of
 from kubefoundry_llamastack.observe.deployments import Counts
 from kubefoundry_llamastack.observe.pods import Problem
 from kubefoundry_llamastack.reasons import condition
 from kubefoundry_llamastack.render.request import Distribution
+from kubefoundry_sdk.api import pod_status
 from kubefoundry_sdk.api.conditions import Condition, find
 from kubefoundry_sdk.api.kinds import Object
 from llamastack_providers import apis
@@ -132,7 +134,7 @@ def _deployment(seen: Seen, counts: Counts, problem: Problem | None, refused: st
         if item.type == type_:
             return condition(type_, False, item.reason, item.message, generation=generation)
     if seen.live is not None and counts.desired == 0:
-        return condition(type_, False, "ScaledToZero", "No pods are asked for", generation=generation)
+        return condition(type_, False, "ScaledToZero", "No pods are requested", generation=generation)
     if counts.complete and counts.enough:
         return condition(type_, True, "DeploymentReady", "Deployment is ready", generation=generation)
     if problem is not None:
@@ -141,6 +143,10 @@ def _deployment(seen: Seen, counts: Counts, problem: Problem | None, refused: st
     if refused:
         return condition(type_, False, "PodCreationRefused", refused, generation=generation)
     text = f"Deployment is pending: {counts.available} of {counts.desired} pods are available"
+    if any(_runs(seen.cr, pod) and not _serves(seen.cr, pod) for pod in seen.pods):
+        text += (
+            f"; the server's container runs, but nothing answers GET /v1/health on port {seen.cr.port} yet"
+        )
     return condition(type_, False, "DeploymentPending", text, generation=generation)
 
 
@@ -169,8 +175,8 @@ def _mismatches(seen: Seen) -> Iterator[str]:
         written, running = stated.get(item["provider_id"]), item["provider_type"]
         if written and (item["api"], item["provider_id"]) in _placed(seen.cr) and written != running:
             yield (
-                f"WARNING: provider '{item['provider_id']}' says at run time that its type is {running}, and its "
-                f"image's metadata says {written}; the server uses {running}: correct lls-provider-spec.yaml"
+                f"WARNING: provider '{item['provider_id']}' has the type {running} at run time, but {written} in its "
+                f"image's metadata; the server uses {running}: correct lls-provider-spec.yaml"
             )
 
 
@@ -180,11 +186,14 @@ def _placed(cr: Distribution) -> set[tuple[str, str]]:
 
 
 def _serves(cr: Distribution, pod: Object) -> bool:
-    name = cr.spec.server.container_spec.name
-    return any(
-        item.get("name") == name and item.get("ready")
-        for item in (pod.get("status") or {}).get("containerStatuses") or ()
-    )
+    container = status_of(pod, cr.spec.server.container_spec.name)
+    return container is not None and bool(container.get("ready"))
+
+
+def _runs(cr: Distribution, pod: Object) -> bool:
+    """Whether the server's container runs; what comes before the server (preflight) counts as well."""
+    container = status_of(pod, cr.spec.server.container_spec.name)
+    return container is not None and pod_status.running(container) is not None
 
 
 def _models(seen: Seen) -> list[Condition]:
@@ -222,10 +231,10 @@ def _health(seen: Seen, counts: Counts) -> Condition:
     if not counts.enough:
         return condition(type_, False, "DeploymentNotReady", "Deployment not ready", generation=generation)
     if not seen.cr.served:
-        text = "The CR asks for no Service, so the server is not asked; set containerSpec.port"
+        text = "The CR has no Service, so its server cannot be checked; set containerSpec.port"
         return condition(type_, "Unknown", "NoService", text, generation=generation)
     if answer is None or answer.providers is None:
-        text = answer.problem if answer else "The server has not been asked yet"
+        text = answer.problem if answer else "The server has not been checked yet"
         return condition(type_, False, "HealthCheckFailed", text, generation=generation)
     return condition(type_, True, "HealthCheckPassed", "Health check passed", generation=generation)
 

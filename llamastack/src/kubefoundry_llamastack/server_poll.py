@@ -122,8 +122,12 @@ async def _told(session: aiohttp.ClientSession, url: str) -> Answer:
         listed = await _json(session, f"{url}/v1/providers")
         version = await _json(session, f"{url}/v1/version")
     except Unreadable as error:
-        return Answer(problem=f"The server's answer at {url} is no JSON: {error}")
-    except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+        return Answer(problem=f"The server's answer at {url} is not JSON: {error}")
+    except TimeoutError:
+        return Answer(
+            problem=f"The server at {url} accepts requests but does not answer within {DEADLINE:.0f} s"
+        )
+    except (aiohttp.ClientError, OSError, ValueError) as error:
         what = str(error)[:TEXT] or type(error).__name__
         return Answer(problem=f"The server does not answer at {url}: {what}")
     items = listed.get("data") if isinstance(listed, dict) else None

@@ -140,6 +140,6 @@ class Writer:
 
 def _taken(kind: Kind, name: str) -> str:
     return (
-        f"{kind.kind} '{name}' exists already and belongs to somebody else; "
+        f"{kind.kind} '{name}' already exists and belongs to someone else; "
         "delete it or rename the LlamaStackDistribution"
     )

@@ -56,7 +56,7 @@ def counts(replicas: int, updated: int, ready: int, *conditions: Any, observed: 
     ("status", "desired", "phase", "reason", "message"),
     [
         pytest.param(
-            {}, 2, "Pending", "Progressing", "Kubernetes has not taken up the Deployment yet", id="unseen"
+            {}, 2, "Pending", "Progressing", "Kubernetes has not processed the Deployment yet", id="unseen"
         ),
         pytest.param(
             counts(2, 2, 0), 2, "Deploying", "Progressing", "0 of 2 replicas available", id="starting"
@@ -68,7 +68,7 @@ def counts(replicas: int, updated: int, ready: int, *conditions: Any, observed: 
             2,
             "Running",
             "DeploymentReady",
-            "2 of 2 replicas available; rolling out: 1 updated, 2 of the spec before",
+            "2 of 2 replicas available; rolling out: 1 updated, 2 of the previous spec",
             id="rollout",
         ),
         pytest.param(
@@ -84,11 +84,11 @@ def counts(replicas: int, updated: int, ready: int, *conditions: Any, observed: 
             2,
             "Running",
             "DeploymentReady",
-            f"1 of 2 replicas available; rolling out: 1 updated, 1 of the spec before; {LATE['message']}",
+            f"1 of 2 replicas available; rolling out: 1 updated, 1 of the previous spec; {LATE['message']}",
             id="late, and the old one serves",
         ),
         pytest.param(counts(0, 0, 0), 0, "Pending", "ScaledToZero", "Scaled to zero", id="zero"),
-        pytest.param(counts(1, 1, 1), 0, "Deploying", "Progressing", "1 pod on the way out", id="to zero"),
+        pytest.param(counts(1, 1, 1), 0, "Deploying", "Progressing", "1 pod terminating", id="to zero"),
         pytest.param(
             counts(1, 1, 1, observed=2),
             0,

@@ -40,7 +40,7 @@ def test_plain_deployments_are_supported() -> None:
 @pytest.mark.parametrize("name", ["1m", "m.x", "-m", "m-", "M"])
 def test_a_name_that_no_service_can_have(name: str) -> None:
     assert [text.split(":")[0] for text in problems(AGGREGATED, name)] == [
-        f"name {name} cannot be the beginning of a Service's name, as Dynamo needs it"
+        f"name {name} cannot be the beginning of a Service's name, which Dynamo requires"
     ]
 
 
@@ -109,4 +109,4 @@ def test_the_router_mode_has_one_place() -> None:
 def test_runtimes_with_unknown_flags(image: str, assumed: Version | None, refused: bool) -> None:
     found = problems({**AGGREGATED, "image": image}, settings=Settings(runtime_version=assumed))
 
-    assert [text.startswith(f"image {image} holds Dynamo 0.3.") for text in found] == [True] * refused
+    assert [text.startswith(f"image {image} contains Dynamo 0.3.") for text in found] == [True] * refused

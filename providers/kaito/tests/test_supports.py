@@ -32,8 +32,11 @@ OLDEST = Schema("kaito.sh/v1alpha1", frozenset({INSTANCE_TYPE_DEFAULT}))
     ("name", "text"),
     [
         ("n" * 52, None),
-        ("n" * 53, f'KAITO allows names of 52 characters, and "{"n" * 53}" has 53: choose a shorter one'),
-        ("a.b", 'KAITO allows no dot in a name, and "a.b" has one: choose another'),
+        (
+            "n" * 53,
+            f'KAITO allows names of at most 52 characters, but "{"n" * 53}" has 53: choose a shorter one',
+        ),
+        ("a.b", 'KAITO does not allow a dot in a name, but "a.b" has one: choose another name'),
         ("1st", None),
     ],
 )
@@ -42,7 +45,7 @@ def test_names(name: str, text: str | None) -> None:
 
 
 AUTO_NEEDS = (
-    "KAITO makes nodes in this cluster and needs an instance type: set provider.overrides.instanceType"
+    "KAITO creates nodes in this cluster and needs an instance type: set provider.overrides.instanceType"
 )
 
 
@@ -68,7 +71,7 @@ def test_presets_of_the_oldest_kaito_need_not_be_vllm() -> None:
     settings = Settings(provisioning="auto", gpu_instance_type="gpu-1")
 
     assert supports(deployment(PRESET), OLDEST, settings) == [
-        "KAITO before 0.4.4 has no presets that are sure to be vLLM: upgrade KAITO, or set image"
+        "Before KAITO 0.4.4 a preset may not run vLLM: upgrade KAITO, or set image"
     ]
 
 

@@ -55,17 +55,17 @@ def test_names_that_kuberay_takes(name: str) -> None:
     [
         (
             "a" * 48,
-            f"KubeRay names have at most 47 characters, {'a' * 48} has 48: create the ModelDeployment under a "
+            f"KubeRay names have at most 47 characters, but {'a' * 48} has 48: create the ModelDeployment under a "
             "shorter name",
         ),
         (
             "1m",
-            "KubeRay names begin with a letter and hold lower-case letters, digits and inner dashes only, 1m does "
-            "not: create the ModelDeployment under another name",
+            "KubeRay names begin with a letter and contain only lower-case letters, digits and inner dashes, but 1m "
+            "does not: create the ModelDeployment under another name",
         ),
         (
             "a.b",
-            "KubeRay names begin with a letter and hold lower-case letters, digits and inner dashes only, a.b "
+            "KubeRay names begin with a letter and contain only lower-case letters, digits and inner dashes, but a.b "
             "does not: create the ModelDeployment under another name",
         ),
     ],
@@ -147,7 +147,7 @@ def test_zero_replicas_need_suspend(given: Spec, schema: Schema | None, expected
         ),
         (
             spec(model={"id": "/models/llama/"}),
-            "KubeRay needs a name for the model, and model.id /models/llama/ gives none: set model.servedName",
+            "KubeRay needs a name for the model, but model.id /models/llama/ gives none: set model.servedName",
         ),
         (
             spec(scaling={"replicas": 1001}),

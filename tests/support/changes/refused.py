@@ -19,7 +19,7 @@ REFUSED: list[tuple[str, str, Spec, str]] = [
         "kaito",
         "provider.overrides.instanceType",
         {"provider": {"name": "kaito", "overrides": {"instanceType": "x"}}},
-        "KAITO makes no nodes in this cluster",
+        "KAITO creates no nodes in this cluster",
     ),
     ("kuberay", "engine.type", {"engine": {"type": "sglang"}}, "KubeRay does not support sglang"),
     (

@@ -103,7 +103,7 @@ def _ended(ended: Mapping[str, Any], place: Place, image_id: str) -> Said:
         words = (
             "The container was killed because it used more memory than its limit.\n"
             "Resolution: Raise the memory limit (containerSpec.resources of the server; --init-resources of the "
-            "operator for the containers before it)."
+            "operator for the init containers)."
         )
         return Said("Failed", "OutOfMemory", f"{words}\n{text}".strip(), said=own, image_id=image_id)
     if own:
@@ -119,16 +119,16 @@ def is_ours(text: str) -> bool:
 
 def _hint(text: str, code: Any) -> str:
     if "exec format error" in text:
-        return "The image is built for another processor architecture; use one for that of the node."
+        return "The image is built for another processor architecture; use one for the node's."
     if "not found" in text or "no such file" in text or code in (126, 127):
         return (
-            "The image has to contain /bin/sh and Python; a provider image also pip. "
-            "Build it from one that does, for example python:3.12-slim."
+            "The image must contain /bin/sh and Python, and a provider image pip as well. "
+            "Build it from an image that does, for example python:3.12-slim."
         )
     if code == 0:
         return (
-            "A server runs until it is stopped: correct containerSpec.command and args, or see the container's log: "
-            "kubectl logs POD -c CONTAINER --previous."
+            "A server must run until it is stopped. Correct containerSpec.command and args, or see the container's "
+            "log: kubectl logs POD -c CONTAINER --previous."
         )
     return "See the container's log: kubectl logs POD -c CONTAINER --previous."
 
@@ -137,25 +137,25 @@ def _pull(what: str, image: str, reason: str, text: str) -> str:
     told = f" ({reason}: {text})" if text else f" ({reason})"
     return (
         f"Failed to pull {what} {image}{told}\n"
-        "Resolution: Check the image's name. Where the registry asks for credentials, add a Secret of type "
+        "Resolution: Check the image's name. If the registry requires credentials, add a Secret of type "
         "kubernetes.io/dockerconfigjson to imagePullSecrets of the pods' ServiceAccount."
     )
 
 
 def _config(reason: str, text: str) -> str:
     remedies = {
-        "no command specified": "The image has no ENTRYPOINT or CMD: set containerSpec.command, or use another.",
-        "runAsNonRoot": "The image runs as root, which the namespace does not admit: use one with a numeric USER.",
+        "no command specified": "The image has no ENTRYPOINT or CMD: set containerSpec.command or use another.",
+        "runAsNonRoot": "The image runs as root, which the namespace does not allow: use one with a numeric USER.",
         "non-numeric user": "The image's USER is a name, which cannot be checked: use an image with a numeric USER.",
-        "not found": "Create the Secret or ConfigMap that is named there, or correct containerSpec and podOverrides.",
-        "couldn't find key": "Add the key to the Secret or ConfigMap that is named there, or correct its name.",
+        "not found": "Create the Secret or ConfigMap that the message names, or correct the reference to it.",
+        "couldn't find key": "Add the key to the Secret or ConfigMap that the message names, or correct the key.",
         "exec:": "The command is not in the image: correct containerSpec.command, or use another image.",
         "executable file": "The command is not in the image: correct containerSpec.command, or use another image.",
         "subPath": "Correct the subPath in podOverrides.volumeMounts.",
         "mount": "Correct podOverrides.volumes and volumeMounts.",
     }
     fitting = (remedy for word, remedy in remedies.items() if word in text)
-    remedy = next(fitting, "Correct what is named there, in containerSpec, podOverrides or the image.")
+    remedy = next(fitting, "Correct what the message names in containerSpec, podOverrides or the image.")
     return f"The container cannot be created ({reason}): {text}\nResolution: {remedy}"
 
 

@@ -59,14 +59,14 @@ def creation_refused(newest: Object | None, pods: int) -> str:
 
 def _remedy(text: str) -> str:
     if "exceeded quota" in text:
-        return "Ask for less under containerSpec.resources, or have the namespace's quota raised."
+        return "Request less in containerSpec.resources, or have the namespace's quota raised."
     if "PodSecurity" in text:
         return (
-            "Change what the message names under podOverrides, or the namespace's label "
+            "Change what the message names in podOverrides, or the namespace's label "
             "pod-security.kubernetes.io/enforce."
         )
     if "LimitRange" in text or "usage per" in text or "limit to request ratio" in text:
         return "Set containerSpec.resources (init containers: --init-resources) within the LimitRange."
     if "serviceaccount" in text:
-        return "Create the ServiceAccount that is named there, or correct podOverrides.serviceAccountName."
+        return "Create the ServiceAccount that the message names, or correct podOverrides.serviceAccountName."
     return "Change what the message names, or contact the cluster's administrator."

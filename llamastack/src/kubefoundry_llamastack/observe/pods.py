@@ -191,8 +191,8 @@ def gone(status: Mapping[str, Any]) -> str:
     reason, text = status.get("reason") or "Failed", status.get("message") or ""
     return (
         f"The pod has ended ({reason}): {text}\n"
-        "Resolution: Free the resource that is named there, raise the limit (--provider-size-limit of the operator "
-        "for provider packages), or let the pod run elsewhere."
+        "Resolution: Free the resource that the message names, raise the limit (the operator's --provider-size-limit "
+        "for provider packages), or let the pod run on another node."
     )
 
 
@@ -201,7 +201,7 @@ def unschedulable(status: Mapping[str, Any]) -> str:
     if (found := pod_status.unscheduled(status)) is not None:
         reason, message = found
         return (
-            f"No node takes the pod: {message or reason}\n"
-            "Resolution: Add a node with room, or ask for less under containerSpec.resources."
+            f"No node can run the pod: {message or reason}\n"
+            "Resolution: Add a node with enough capacity, or request less in containerSpec.resources."
         )
     return ""

@@ -34,7 +34,7 @@ def bundle(data: Mapping[str, str], keys: Sequence[str], config_map: str, *, giv
             )
         blocks = _BLOCK.findall(data.get(key, ""))
         if given and not blocks:
-            raise Unusable(f"key '{key}' of ConfigMap '{config_map}' holds no PEM certificate; put one there")
+            raise Unusable(f"key '{key}' of ConfigMap '{config_map}' contains no PEM certificate; add one")
         parts += ["".join(f"{block}\n" for block in blocks)] if blocks else []
     return "\n".join(parts)
 

@@ -18,6 +18,7 @@ from kubefoundry_llamastack.render import ca_bundle, init, server, tool
 from kubefoundry_llamastack.render.request import Distribution, Found, Settings, child
 from kubefoundry_sdk.api import quantity
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.pod_status import LAST_WORDS
 
 MOUNT_PATH: Final = "/.llama"
 CONFIG_PATH: Final = "/etc/llama-stack/config.yaml"
@@ -102,7 +103,7 @@ def _container(cr: Distribution, found: Found) -> Object:
     }
     if cr.extended and not confidential.held(cr):
         # with secrets in its variables the log's end must not become a part of the pod's status
-        made["terminationMessagePolicy"] = "FallbackToLogsOnError"
+        made |= LAST_WORDS
     if cr.extended and found.restricted:
         made["securityContext"] = init.RESTRICTED
     return made

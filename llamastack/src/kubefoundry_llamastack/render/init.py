@@ -8,6 +8,7 @@ from kubefoundry_llamastack.names import EXTRACT, INSTALL, MERGE
 from kubefoundry_llamastack.render import tool
 from kubefoundry_llamastack.render.request import Distribution, Found, Settings
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.pod_status import LAST_WORDS
 from llamastack_providers import layout
 
 RESTRICTED: Final[Object] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
@@ -106,7 +107,7 @@ def _container(name: str, image: str, command: list[str], mounts: list[Object]) 
         "command": command,
         "volumeMounts": [*mounts, _mount("provider-tool", tool.FOLDER, read_only=True)],
         # The tool writes its error there; where it could not even start, the log has to do.
-        "terminationMessagePolicy": "FallbackToLogsOnError",
+        **LAST_WORDS,
     }
 
 

@@ -86,13 +86,13 @@ def _verdict(status: Status) -> tuple[ObservedPhase, ReadyReason, str]:
     if status.desired == 0 and not status.unseen:
         if status.replicas == 0:
             return "Pending", "ScaledToZero", "Scaled to zero"
-        return "Deploying", "Progressing", f"{_pods(status.replicas)} on the way out"
+        return "Deploying", "Progressing", f"{_pods(status.replicas)} terminating"
     if status.available:
         return "Running", "DeploymentReady", f"{_serving(status)}{_rollout(status)}"
     if status.refused or status.late:
         return "Failed", "Failed", _serving(status)
     if status.unseen and not status.replicas:
-        return "Pending", "Progressing", "Kubernetes has not taken up the Deployment yet"
+        return "Pending", "Progressing", "Kubernetes has not processed the Deployment yet"
     return "Deploying", "Progressing", f"{_serving(status)}{_rollout(status)}"
 
 
@@ -103,7 +103,7 @@ def _serving(status: Status) -> str:
 def _rollout(status: Status) -> str:
     """How far a change has come, and that a count has."""
     if status.old:
-        return f"; rolling out: {status.updated} updated, {status.old} of the spec before"
+        return f"; rolling out: {status.updated} updated, {status.old} of the previous spec"
     return ""
 
 
@@ -116,4 +116,4 @@ def _pods(count: int) -> str:
 
 
 def _said(condition: UpstreamCondition) -> str:
-    return condition.message or "no reason told"
+    return condition.message or "no reason given"

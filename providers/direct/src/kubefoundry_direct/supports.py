@@ -39,8 +39,9 @@ def supports(deployment: Deployment, schema: Schema | None, settings: Settings) 
 def _name(name: str) -> Iterator[str]:
     if len(name) > LONGEST_NAME or not _DNS_1035.fullmatch(name):
         yield (
-            f"{TITLE} makes a Service NAME-server, and NAME begins with a letter and has at most {LONGEST_NAME} "
-            f"lower-case letters, digits and inner dashes, and {name} does not: create it under another name"
+            f"{TITLE} creates a Service NAME-server, where NAME must begin with a letter and have at most "
+            f"{LONGEST_NAME} lower-case letters, digits and inner dashes; {name} does not: create it "
+            "under another name"
         )
 
 

@@ -46,8 +46,8 @@ def _name(deployment: Deployment) -> Iterator[str]:
     name, namespace = deployment.name, deployment.namespace
     if not re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", name):
         yield (
-            f"name {name} cannot be the beginning of a Service's name, as Dynamo needs it: "
-            "use lower-case letters, digits and inner dashes, a letter first"
+            f"name {name} cannot be the beginning of a Service's name, which Dynamo requires: "
+            "begin with a letter, and use only lower-case letters, digits and inner dashes"
         )
     longest = _longest_component(deployment.spec)
     if len(name) + 1 + len(longest) > MAX_LABEL:
@@ -80,7 +80,7 @@ def _engine_args(spec: ModelDeploymentSpec) -> Iterator[str]:
     engine = spec.engine.type or ""
     for name in sorted(spec.engine.args):
         if states_any({name: ""}, ROLE_FLAGS[engine]):
-            yield f"engine.args.{name} is Dynamo's to set: it follows serving.mode; remove it"
+            yield f"engine.args.{name} is set by Dynamo itself, from serving.mode: remove it"
         elif engine == "trtllm":
             yield from _trtllm_arg(name)
 
@@ -89,7 +89,7 @@ def _trtllm_arg(name: str) -> Iterator[str]:
     if states_any({name: ""}, ("trust-remote-code",)):
         yield f"engine.args.{name} repeats engine.trustRemoteCode: set only that"
     elif states_any({name: ""}, ("override-engine-args",)):
-        yield f"engine.args.{name} is Dynamo's to set: give its keys as engine.args instead"
+        yield f"engine.args.{name} is set by Dynamo itself: state its keys as engine.args instead"
     elif name.startswith("trtllm."):
         yield (
             f"engine.args.{name} excludes --override-engine-args, which other settings need: "
@@ -118,7 +118,7 @@ def _runtime(deployment: Deployment, schema: Schema, settings: Settings) -> Iter
     image, runtime = image_and_runtime(deployment, schema, settings)
     if runtime.version < OLDEST_RUNTIME:
         yield (
-            f"image {image} holds Dynamo {runtime.version}; the worker flags of versions before "
-            f"{OLDEST_RUNTIME.major}.{OLDEST_RUNTIME.minor} are not known here: "
-            "use a newer image, or say in provider.overrides.runtimeVersion what it holds"
+            f"image {image} contains Dynamo {runtime.version}, but the worker flags of versions before "
+            f"{OLDEST_RUNTIME.major}.{OLDEST_RUNTIME.minor} are not supported: "
+            "use a newer image, or state its Dynamo version in provider.overrides.runtimeVersion"
         )

@@ -48,12 +48,12 @@ def problems(spec: ModelDeploymentSpec, schema: Schema | None, settings: Setting
     if mode == "auto" and instance_type(spec, settings) is None:
         flag = "--kaito-gpu-instance-type" if spec.gpu_count else "--kaito-cpu-instance-type"
         yield (
-            "KAITO makes nodes in this cluster and needs an instance type: "
+            "KAITO creates nodes in this cluster and needs an instance type: "
             f"set provider.overrides.instanceType, or start the KAITO provider with {flag}"
         )
     if mode == "byo" and overrides.instance_type is not None:
         yield (
-            "KAITO makes no nodes in this cluster, so provider.overrides.instanceType cannot be met: "
+            "KAITO creates no nodes in this cluster, so it cannot honour provider.overrides.instanceType: "
             "remove it and use nodeSelector"
         )
     if schema is None:

@@ -56,9 +56,12 @@ def supports(deployment: Deployment, schema: Schema | None, settings: Settings) 
 
 def _name(name: str) -> Iterator[str]:
     if len(name) > LONGEST_NAME:
-        yield f'KAITO allows names of {LONGEST_NAME} characters, and "{name}" has {len(name)}: choose a shorter one'
+        yield (
+            f'KAITO allows names of at most {LONGEST_NAME} characters, but "{name}" has {len(name)}: '
+            "choose a shorter one"
+        )
     if "." in name:
-        yield f'KAITO allows no dot in a name, and "{name}" has one: choose another'
+        yield f'KAITO does not allow a dot in a name, but "{name}" has one: choose another name'
 
 
 def _replicas(replicas: int) -> Iterator[str]:
@@ -78,7 +81,7 @@ def _preset(spec: ModelDeploymentSpec) -> Iterator[str]:
     model = spec.model.id or ""
     if not spec.engine.trust_remote_code and not is_built_in(model):
         yield (
-            f'KAITO runs "{model}" with --trust-remote-code and cannot be changed: '
+            f'KAITO runs "{model}" always with --trust-remote-code: '
             "set engine.trustRemoteCode to true, or set image"
         )
     if spec.resources.gpu and spec.resources.gpu.type != NVIDIA_GPU:
@@ -87,27 +90,27 @@ def _preset(spec: ModelDeploymentSpec) -> Iterator[str]:
             "remove resources.gpu.type, or set image"
         )
     yield from refused_fields(
-        spec, dict.fromkeys(OF_PODS, "KAITO presets have no place for {field}: remove it, or set image")
+        spec, dict.fromkeys(OF_PODS, "KAITO presets do not support {field}: remove it, or set image")
     )
     yield from contradictions(vllm.derived(spec), spec.engine.args)
     for flag, value in sorted(spec.engine.args.items()):
         if is_switch(value):
             yield (
-                f'KAITO presets pass engine.args with a value only, so "{flag}" cannot be a switch: '
+                f'KAITO presets pass only engine.args that have a value, and "{flag}" has none: '
                 "remove it, or set image"
             )
 
 
 def _preset_schema(spec: ModelDeploymentSpec, schema: Schema) -> Iterator[str]:
     if ENGINE_CONFIG not in schema.features:
-        yield "KAITO before 0.4.4 has no presets that are sure to be vLLM: upgrade KAITO, or set image"
+        yield "Before KAITO 0.4.4 a preset may not run vLLM: upgrade KAITO, or set image"
         return
     model = spec.model.id or ""
     if preset_name(model, any_model=ANY_MODEL in schema.features) is None:
         yield f'KAITO before 0.9 has no preset for "{model}": upgrade KAITO, or set image'
     if spec.secrets.hugging_face_token and ACCESS_SECRET not in schema.features:
         yield (
-            "KAITO's v1alpha1 presets take no secrets.huggingFaceToken: "
+            "KAITO's v1alpha1 presets do not support secrets.huggingFaceToken: "
             "remove it, upgrade KAITO to 0.4.5 or later, or set image"
         )
 
@@ -123,12 +126,12 @@ def _template(spec: ModelDeploymentSpec, settings: Settings) -> Iterator[str]:
     yield from contradictions(llamacpp.derived(spec, server), spec.engine.args)
     if server == "aikit" and spec.model.source == "huggingface" and llamacpp.file_of(spec):
         yield (
-            f"AIKit's runner takes a repository as org/repository, and model.id {spec.model.id} names a file in one: "
+            f"AIKit's runner expects a repository, org/repository, but model.id {spec.model.id} names a file in one: "
             "use a repository that has one GGUF file, or an image of llama.cpp's server with "
             "provider.overrides.llamacppServer: llama-server, which takes a file"
         )
     if server == "aikit" and spec.model.source == "huggingface" and spec.model.served_name is not None:
         yield (
-            "AIKit names the model after its GGUF file, so model.servedName cannot be met: remove it, "
+            "AIKit names the model after its GGUF file, so it cannot honour model.servedName: remove it, "
             "or use an image of llama.cpp's server with provider.overrides.llamacppServer: llama-server"
         )

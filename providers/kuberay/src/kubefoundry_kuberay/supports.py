@@ -40,13 +40,13 @@ def supports(deployment: Deployment, schema: Schema | None, settings: Settings) 
 def _name(name: str) -> Iterator[str]:
     if len(name) > MAX_NAME:
         yield (
-            f"KubeRay names have at most {MAX_NAME} characters, {name} has {len(name)}: "
+            f"KubeRay names have at most {MAX_NAME} characters, but {name} has {len(name)}: "
             "create the ModelDeployment under a shorter name"
         )
     if not _DNS_1035.fullmatch(name):
         yield (
-            f"KubeRay names begin with a letter and hold lower-case letters, digits and inner dashes only, "
-            f"{name} does not: create the ModelDeployment under another name"
+            f"KubeRay names begin with a letter and contain only lower-case letters, digits and inner dashes, "
+            f"but {name} does not: create the ModelDeployment under another name"
         )
 
 
@@ -57,7 +57,7 @@ def _model(spec: ModelDeploymentSpec) -> Iterator[str]:
             "use source huggingface, where model.id may be a path inside the image"
         )
     elif not spec.served_name:
-        yield f"KubeRay needs a name for the model, and model.id {spec.model.id} gives none: set model.servedName"
+        yield f"KubeRay needs a name for the model, but model.id {spec.model.id} gives none: set model.servedName"
 
 
 def _gpus(spec: ModelDeploymentSpec) -> Iterator[str]:
