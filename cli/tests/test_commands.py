@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import Result
@@ -89,12 +90,56 @@ def test_a_file_that_is_no_model_is_refused(call: Call, tmp_path: Path, text: st
     assert done.exception is None or isinstance(done.exception, SystemExit)
 
 
+@pytest.mark.parametrize("command", ["explain --offline", "render --provider direct"])
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        pytest.param(
+            {"engine": {"type": "vllm", "contexLength": 4096}},
+            "no field spec.engine.contexLength; did you mean contextLength?",
+            id="a typing error",
+        ),
+        pytest.param({"engines": {}}, "no field spec.engines; did you mean engine?", id="at the top"),
+        pytest.param(
+            {"podTemplate": {"metadata": {"label": {}}}},
+            "no field spec.podTemplate.metadata.label; did you mean labels?",
+            id="below",
+        ),
+        pytest.param(
+            {"tolerations": [{"key": "gpu", "efect": "NoSchedule"}]},
+            "no field spec.tolerations[0].efect; did you mean effect?",
+            id="in a list",
+        ),
+        pytest.param({"zzz": None}, "no field spec.zzz\n", id="like no other, and without a value"),
+    ],
+)
+def test_a_field_that_does_not_exist_is_refused(
+    call: Call, file: Callable[..., str], command: str, change: dict[str, Any], said: str
+) -> None:
+    done = call(*command.split(), "-f", file({**GPU, **change}))
+
+    assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
+
+
+def test_maps_of_any_key_take_any_key(call: Call, file: Callable[..., str]) -> None:
+    free = {
+        "provider": {"name": "kaito", "overrides": {"anything": {"at": ["all"]}}},
+        "nodeSelector": {"example.com/pool": "a"},
+        "engine": {"type": "vllm", "args": {"max-num-seqs": "8"}},
+        "podTemplate": {"metadata": {"labels": {"team": "a"}}},
+    }
+
+    done = call("explain", "--offline", "-f", file({**GPU, **free}))
+
+    assert done.exit_code == 0, done.stderr
+
+
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
         pytest.param("engine.contextLength", "write PATH=VALUE", id="no value"),
         pytest.param("engine..x=1", "write PATH=VALUE", id="an empty step"),
-        pytest.param("engin.type=vllm", "no field spec.engin.type", id="no such field"),
+        pytest.param("engin.type=vllm", "no field spec.engin; did you mean engine?", id="no such field"),
         pytest.param("engine.type.x=1", "engine.type", id="below a text"),
         pytest.param("engine.contextLength=many", "spec.engine.contextLength", id="a wrong type"),
     ],

@@ -12,6 +12,7 @@ import yaml
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.output import clean
 from kubefoundry_cli.spec_path import ABSENT, NotAnObject, with_value
+from kubefoundry_cli.unknown_fields import described, unknown_fields
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import Object
@@ -42,6 +43,8 @@ def from_text(text: str, name: str, namespace: str = "default") -> Object:
     found = [one for one in documents if isinstance(one, dict) and one.get("kind") == names.MODEL_DEPLOYMENT]
     if len(found) != 1:
         raise Failure(f"{name} has {len(found)} ModelDeployments; exactly one is needed", Exit.USAGE)
+    for field in unknown_fields(found[0]):
+        raise Failure(f"{name}: a ModelDeployment has no field {field}", Exit.USAGE)
     return completed(found[0], name, namespace)
 
 
@@ -109,9 +112,7 @@ def _typed(steps: Sequence[str], text: str, edit: str) -> Any:
     """The value in the type that the field has; ABSENT for an empty text."""
     if not text:
         return ABSENT
-    types = _types(steps)
-    if types is None:
-        raise Failure(f"--set {edit}: a ModelDeployment has no field spec.{'.'.join(steps)}", Exit.USAGE)
+    types = _types(steps, edit)
     if types == {"string"}:
         return text
     try:
@@ -120,12 +121,16 @@ def _typed(steps: Sequence[str], text: str, edit: str) -> Any:
         raise Failure(f"--set {edit}: the value is not YAML", Exit.USAGE) from error
 
 
-def _types(steps: Sequence[str]) -> set[str] | None:
-    """Types of the field, empty where anything goes; None for a field that does not exist."""
+def _types(steps: Sequence[str], edit: str) -> set[str]:
+    """Types of the field, empty where anything goes. Raises Failure for a field that does not exist."""
     place: Mapping[str, Any] = schema()
-    for step in steps:
-        further = place.get("properties", {}).get(step) or place.get("additionalProperties")
+    for number, step in enumerate(steps, 1):
+        fields = place.get("properties", {})
+        further = fields.get(step) or place.get("additionalProperties")
         if not isinstance(further, Mapping):
-            return set() if place.get("x-kubernetes-preserve-unknown-fields") else None
+            if place.get("x-kubernetes-preserve-unknown-fields"):
+                return set()
+            field = described(["spec", *steps[:number]], list(fields))
+            raise Failure(f"--set {edit}: a ModelDeployment has no field {field}", Exit.USAGE)
         place = further
     return {place["type"]} if "type" in place and not place.get("x-kubernetes-int-or-string") else set()
