@@ -123,7 +123,7 @@ def test_a_field_that_does_not_exist_is_refused(
 
 def test_maps_of_any_key_take_any_key(call: Call, file: Callable[..., str]) -> None:
     free = {
-        "provider": {"name": "kaito", "overrides": {"anything": {"at": ["all"]}}},
+        "provider": {"name": "dynamo", "overrides": {"anything": {"at": ["all"]}}},
         "nodeSelector": {"example.com/pool": "a"},
         "engine": {"type": "vllm", "args": {"max-num-seqs": "8"}},
         "podTemplate": {"metadata": {"labels": {"team": "a"}}},

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 
 from kubefoundry_cli.providers import installed
+from kubefoundry_cli.selection import selected
 from kubefoundry_cli.what_if import verdicts
 from kubefoundry_sdk.api.validation import default, validate
 from kubefoundry_sdk.provider.registration import registration
 from kubefoundry_sdk.testing.generated import specs
-from kubefoundry_selector.candidate import provider, request
-from kubefoundry_selector.select import select
+from kubefoundry_selector.candidate import provider
 from support.deployments import CPU, DISAGGREGATED, GPU, model_deployment
 from support.refused_specs import GONE, changed
 
@@ -25,7 +25,7 @@ REGISTERED = [provider({**registration(one), "status": {"ready": True}}) for one
 @given(specs())
 def test_the_edits_have_that_provider_chosen(spec: dict[str, Any]) -> None:
     obj = _stored(spec)
-    chosen = select(request(obj), REGISTERED).provider
+    chosen = selected(obj, REGISTERED, PACKAGES).provider
 
     for verdict in verdicts(obj, REGISTERED, PACKAGES, chosen=chosen):
         if not verdict.edits:
@@ -40,7 +40,7 @@ def test_the_edits_have_that_provider_chosen(spec: dict[str, Any]) -> None:
         )
         assert validate(other["spec"]) == []
         if verdict.by_rules:
-            assert select(request(other), REGISTERED).provider == verdict.provider
+            assert selected(other, REGISTERED, PACKAGES).provider == verdict.provider
 
 
 @pytest.mark.parametrize(
@@ -51,13 +51,16 @@ def test_the_edits_have_that_provider_chosen(spec: dict[str, Any]) -> None:
             CPU, "dynamo", "dynamo: selected with engine.type=vllm, resources.gpu.count=1", id="two fields"
         ),
         pytest.param(
-            DISAGGREGATED, "kaito", "kaito: no change of up to 2 fields would select it", id="another model"
+            DISAGGREGATED,
+            "kaito",
+            "kaito: cannot be selected by changing one or two fields",
+            id="another model",
         ),
     ],
 )
 def test_what_is_said(spec: dict[str, Any], name: str, said: str) -> None:
     obj = _stored(spec)
-    chosen = select(request(obj), REGISTERED).provider
+    chosen = selected(obj, REGISTERED, PACKAGES).provider
 
     [verdict] = [one for one in verdicts(obj, REGISTERED, PACKAGES, chosen=chosen) if one.provider == name]
 

@@ -8,18 +8,18 @@ from itertools import combinations
 from typing import Any, Final
 
 from kubefoundry_cli import upstream
+from kubefoundry_cli.selection import selected
 from kubefoundry_cli.spec_path import ABSENT, with_value
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.validation import default, schema, validate
 from kubefoundry_sdk.provider.contract import Provider as Package
-from kubefoundry_selector.candidate import Provider, request
-from kubefoundry_selector.select import select
+from kubefoundry_selector.candidate import Provider
 
 Edit = tuple[str, Any]
 """A path below the spec and its new value, None to remove it."""
 
 LARGEST: Final = 2
-"""Fields that an answer may change: with three it is another model."""
+"""Fields that an answer may change, as its words say: with three it is another model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +45,20 @@ def verdicts(
 ) -> list[Verdict]:
     """One for each registered provider but the chosen one, by name. obj: valid, with defaults."""
     return [
-        _verdict(obj, provider, registered, packages.get(provider.name))
+        _verdict(obj, provider, registered, packages)
         for provider in sorted(registered, key=lambda one: one.name)
         if provider.name != chosen
     ]
 
 
 def _verdict(
-    obj: Object, provider: Provider, registered: Sequence[Provider], package: Package | None
+    obj: Object, provider: Provider, registered: Sequence[Provider], packages: Mapping[str, Package]
 ) -> Verdict:
+    package = packages.get(provider.name)
     refusals = upstream.problems(package, obj, None) if package else ()
     accepts = not refusals if package else None
     by_rules = bool(provider.rules)
-    edits = _smallest(obj, provider, registered, package, by_rules) if by_rules or refusals else ()
+    edits = _smallest(obj, provider, registered, packages, by_rules) if by_rules or refusals else ()
     named = (
         ""
         if accepts is None
@@ -66,7 +67,7 @@ def _verdict(
         else f"would refuse it if named: {'; '.join(refusals)}"
     )
     if edits is None:
-        way = f"no change of up to {LARGEST} fields would {'select it' if by_rules else 'make it accept'}"
+        way = f"cannot {'be selected' if by_rules else 'accept it'} by changing one or two fields"
     elif edits:
         way = f"{'selected' if by_rules else 'accepts'} with {', '.join(map(_words, edits))}"
     else:
@@ -83,8 +84,13 @@ def _verdict(
 
 
 def _smallest(
-    obj: Object, provider: Provider, registered: Sequence[Provider], package: Package | None, by_rules: bool
+    obj: Object,
+    provider: Provider,
+    registered: Sequence[Provider],
+    packages: Mapping[str, Package],
+    by_rules: bool,
 ) -> tuple[Edit, ...] | None:
+    package = packages.get(provider.name)
     edits = list(_edits(obj["spec"]))
     for size in range(1, LARGEST + 1):
         for tried in combinations(edits, size):
@@ -94,9 +100,9 @@ def _smallest(
             if validate(other["spec"]):
                 continue
             other = {**other, "spec": default(other["spec"])}
-            if by_rules and select(request(other), registered).provider != provider.name:
-                continue
             if package and upstream.problems(package, other, None):
+                continue
+            if by_rules and selected(other, registered, packages).provider != provider.name:
                 continue
             return tried
     return None

@@ -9,11 +9,12 @@ from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import of
 from kubefoundry_cli.model import valid
 from kubefoundry_cli.providers import installed
+from kubefoundry_cli.selection import asked, stored
 from kubefoundry_cli.upstream import problems
 from kubefoundry_cli.what_if import Verdict, verdicts
 from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-from kubefoundry_selector.candidate import provider, request
+from kubefoundry_selector.candidate import provider
 from kubefoundry_selector.explain import Explanation, explain
 
 
@@ -49,7 +50,8 @@ def judge(obj: Object, configs: Sequence[Object]) -> Judgement:
     """With these providers. Raises Failure for a spec that is not valid."""
     obj = valid(obj)
     known, packages = [provider(config) for config in configs], installed()
-    explanation = explain(request(obj), known)
+    kept = stored(obj) if "generation" in obj["metadata"] else None
+    explanation = explain(asked(obj, known, packages, kept.left_out if kept else ()), known)
     named = (obj["spec"].get("provider") or {}).get("name")
     chosen = named or explanation.decision.provider
     package = packages.get(chosen or "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,12 +12,17 @@ from kubefoundry_cli.cluster import Target
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.model import edited, from_file, valid
 from kubefoundry_cli.output import clean
+from kubefoundry_cli.selection import Stored, asked, stored
+from kubefoundry_cli.upstream import problems
 from kubefoundry_cli.what_if import Verdict, verdicts
 from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS, Object
+from kubefoundry_sdk.api.validation import default
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 if TYPE_CHECKING:
-    from kubefoundry_selector.explain import ProviderVerdict, RuleVerdict
+    from kubefoundry_selector.candidate import Provider
+    from kubefoundry_selector.explain import Explanation, ProviderVerdict, RuleVerdict
+    from kubefoundry_selector.select import Decision
 
 
 @click.command()
@@ -39,11 +45,11 @@ def command(
     kubefoundry explain llama-8b
     kubefoundry explain -f llama-8b.yaml --set resources.gpu.count=0 --offline
 
-    Exit code 1 when no provider would be chosen.
+    A provider that refuses the model in the words of its package is left out, as the selector does it in a cluster.
+    Exit code 1 when no provider would run it.
     """
     from kubefoundry_cli.providers import installed
     from kubefoundry_selector.candidate import provider as registered
-    from kubefoundry_selector.candidate import request
     from kubefoundry_selector.explain import explain
 
     if bool(name) == bool(file):
@@ -56,18 +62,33 @@ def command(
         obj, configs = from_file(file), [_registered(package) for package in packages.values()]
     else:
         obj, configs = cluster.run(_read(name, file, target))
-    obj = valid(edited(obj, edits))
+    asked_for = valid(edited(obj, edits))
     known = [registered(config) for config in configs]
-    explanation = explain(request(obj), known)
-    named = (obj["spec"].get("provider") or {}).get("name")
-    found = verdicts(obj, known, packages, chosen=named or explanation.decision.provider)
+    kept = None if offline or asked_for["spec"] != default(obj["spec"]) else stored(obj)
+    explanation = explain(asked(asked_for, known, packages, kept.left_out if kept else ()), known)
+    named = (asked_for["spec"].get("provider") or {}).get("name")
+    chosen = named or (kept.provider if kept else explanation.decision.provider)
+    found = verdicts(asked_for, known, packages, chosen=chosen)
+    package = packages.get(named or "")
+    refusals = problems(package, asked_for, None) if package else ()
+    unknown = bool(named) and named not in {one.name for one in known}
     if form == "table":
-        _show(explanation, named, found)
+        if named:
+            _show_named(named, unknown, refusals, known, explanation.decision)
+        else:
+            _show_selected(kept, explanation.decision)
+        _show(explanation, bool(named), found)
     else:
         output.data(
-            {"named": named, **explanation.to_json(), "verdicts": [one.to_json() for one in found]}, form
+            {
+                "named": named,
+                "selected": None if named or kept is None else kept.to_json(),
+                **explanation.to_json(),
+                "verdicts": [one.to_json() for one in found],
+            },
+            form,
         )
-    if not (named or explanation.decision.provider):
+    if not chosen or unknown or refusals:
         raise SystemExit(Exit.NO)
 
 
@@ -87,12 +108,29 @@ def _registered(package: Any) -> Object:
     return {**registration(package), "status": {"ready": True}}
 
 
-def _show(explanation: Any, named: str | None, found: list[Verdict]) -> None:
-    decision = explanation.decision
-    if named:
-        print(f"{named} is named by spec.provider.name; the rules would select {decision.provider or 'none'}")
-    else:
+def _show_named(
+    named: str, unknown: bool, refusals: Sequence[str], known: Sequence[Provider], decision: Decision
+) -> None:
+    print(
+        clean(f"{named} is named by spec.provider.name; the rules would select {decision.provider or 'none'}")
+    )
+    if unknown:
+        there = ", ".join(sorted(one.name for one in known)) or "none"
+        print(clean(f"{named} is not registered (registered: {there}), so nothing runs this model"))
+    for refusal in refusals:
+        print(clean(f"{named} refuses it: {refusal}"))
+
+
+def _show_selected(kept: Stored | None, decision: Decision) -> None:
+    if kept:
+        print(clean(kept))
+    if kept is None:
         print(clean(decision.text))
+    elif kept.provider != decision.provider:
+        print(clean(f"it would be selected differently now: {decision.text}; kubefoundry reselect does that"))
+
+
+def _show(explanation: Explanation, named: bool, found: Sequence[Verdict]) -> None:
     print()
     rows = []
     for provider in explanation.providers:
@@ -122,5 +160,8 @@ def values_read(rule: RuleVerdict) -> str:
 def result_of(rule: RuleVerdict, provider: ProviderVerdict) -> str:
     """Whether the rule matched and, where that does not help its provider, why."""
     if provider.exclusions and rule.outcome == "matched":
-        return f"matched, but {provider.provider} {provider.exclusions[0].text}"
+        first = provider.exclusions[0]
+        # its words are long, and come below the table
+        why = "refuses it" if first.check == "refused" else first.text
+        return f"matched, but {provider.provider} {why}"
     return rule.problem or rule.outcome
