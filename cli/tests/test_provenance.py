@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any, Final
 
 import pytest
@@ -59,6 +60,22 @@ def test_an_edit_of_fields_that_only_go_together_names_the_mode() -> None:
     planned = plan(PACKAGES["kuberay"], SCHEMAS["kuberay"], GPU, DISAGGREGATED)
 
     assert "serving.mode" in {field for change in planned.changes for field in change.fields}
+
+
+def test_what_an_autoscaler_decides_is_no_change_of_the_plan() -> None:
+    provider, schema = PACKAGES["kuberay"], SCHEMAS["kuberay"]
+    stored = _stored(GPU, 1)
+    found = upstream.rendered(provider, stored, schema)
+    [live] = [manifest.dress(obj, read(stored), provider.name, found.image) for obj in (found.main,)]
+    live = deepcopy(live)
+    live["spec"]["rayClusterConfig"]["workerGroupSpecs"][0]["replicas"] = 7
+    edited = _stored({**GPU, "scaling": {"replicas": 3}}, 2)
+
+    planned = upstream.planned(provider, edited, schema, live, [])
+
+    changed = [text(change.path) for change in planned.changes]
+    assert changed
+    assert [path for path in changed if path.endswith("workerGroupSpecs[0].replicas")] == []
 
 
 def test_nothing_changes() -> None:

@@ -49,6 +49,17 @@ async def test_a_model_from_deploy_to_status(kubefoundry: CommandLine, api: Clie
     assert (again.code, "exists in namespace" in again.err) == (1, True)
 
 
+async def test_a_provider_that_is_not_registered_is_a_warning_and_no_wait(
+    kubefoundry: CommandLine, namespace: str
+) -> None:
+    done = await kubefoundry("deploy", "org/model", "m", "--provider", "nosuch", "--yes", "--wait")
+
+    assert done.code == 1
+    assert "warning: " in done.err
+    assert "waits for a provider: " in done.err
+    assert f"kubefoundry status m -n {namespace}" in done.err
+
+
 async def test_plan_says_what_an_edit_then_does(
     kubefoundry: CommandLine, api: Client, namespace: str
 ) -> None:

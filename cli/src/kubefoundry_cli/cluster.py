@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.hint import hint
+from kubefoundry_cli.output import clean, say
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
@@ -56,7 +58,7 @@ class Session:
             if failure.exit_code == Exit.NO and isinstance(error, ApiError) and error.not_found:
                 raise Failure(
                     f"ModelDeployment '{name}' not found in namespace {self.namespace}; "
-                    "kubefoundry status -A lists all"
+                    f"{hint('status -A')} lists all"
                 ) from error
             raise failure from error
 
@@ -103,8 +105,20 @@ async def session(target: Target) -> AsyncIterator[Session]:
     from kubefoundry_sdk.cluster.client import Client
 
     who, namespace = identity(target)
-    async with Client(who, user_agent=MANAGER) as client:
+    async with Client(who, user_agent=MANAGER, warned=_warned()) as client:
         yield Session(client, namespace)
+
+
+def _warned() -> Callable[[str], None]:
+    """Says each warning of the API server once."""
+    told: set[str] = set()
+
+    def warned(text: str) -> None:
+        if text not in told:
+            told.add(text)
+            say(f"warning: {clean(text)}")
+
+    return warned
 
 
 def identity(target: Target) -> tuple[Credentials, str]:

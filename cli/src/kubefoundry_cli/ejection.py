@@ -7,6 +7,7 @@ from typing import Any, Final
 from kubefoundry_cli.cluster import MANAGER, Session
 from kubefoundry_cli.edit import Operations, annotation, guarded, write
 from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.hint import hint
 from kubefoundry_cli.install import change
 from kubefoundry_cli.model import provider_of
 from kubefoundry_cli.providers import named
@@ -36,7 +37,7 @@ async def made_for(session: Session, obj: Object) -> list[tuple[Kind, Object]]:
     if others:
         raise Failure(
             f"{where} is being handed over from provider {', '.join(others)}: eject it when that is over; "
-            f"kubefoundry status {meta['name']}"
+            f"{hint('status ' + meta['name'])}"
         )
     if meta.get("deletionTimestamp"):
         raise Failure(f"{where} is being deleted, and what it owns with it: too late to eject it")
@@ -87,7 +88,7 @@ async def eject(session: Session, obj: Object) -> None:
             failure = of(error, f"release {kind.kind} '{one['metadata']['name']}'")
             raise Failure(
                 f"{failure.message}; ModelDeployment '{meta['name']}' is paused and serves: eject it again, or "
-                f"kubefoundry resume {meta['name']}",
+                f"{hint('resume ' + meta['name'])}",
                 Exit(failure.exit_code),
             ) from error
     await _remove(session, meta)

@@ -8,6 +8,7 @@ from typing import Any
 
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.hint import hint
 from kubefoundry_cli.model import endpoint, summary
 from kubefoundry_cli.output import clean, say
 from kubefoundry_sdk.api.kinds import Object
@@ -20,7 +21,7 @@ async def proxy(session: Session, name: str) -> tuple[Object, str]:
     where = endpoint(obj.get("status") or {})
     if where is None:
         raise Failure(
-            f"ModelDeployment '{name}' has no endpoint yet ({summary(obj)}); kubefoundry wait {name}"
+            f"ModelDeployment '{name}' has no endpoint yet ({summary(obj)}); {hint(f'wait {name}')}"
         )
     if "://" in where:
         raise Failure(
@@ -36,7 +37,7 @@ def refused(error: ApiError, name: str) -> Failure:
         return Failure(f"cannot reach ModelDeployment '{name}': {error.message}", Exit.FORBIDDEN)
     if error.code in (502, 503):
         return Failure(
-            f"ModelDeployment '{name}' does not answer: {clean(error.message)}; kubefoundry status {name}"
+            f"ModelDeployment '{name}' does not answer: {clean(error.message)}; {hint(f'status {name}')}"
         )
     return Failure(f"ModelDeployment '{name}' answered {error.code}: {clean(error.message)}")
 

@@ -7,6 +7,7 @@ from enum import IntEnum
 
 import click
 
+from kubefoundry_cli.hint import hint
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 
@@ -50,7 +51,7 @@ def of(error: Exception, doing: str) -> Failure:
         return Failure(f"cannot {doing}: {error}")
     if not_installed(error):
         return Failure(
-            f"cannot {doing}: KubeFoundry is not installed on this cluster; kubefoundry controller install",
+            f"cannot {doing}: KubeFoundry is not installed on this cluster; {hint('controller install')}",
             Exit.NO_CLUSTER,
         )
     if error.code == 401:

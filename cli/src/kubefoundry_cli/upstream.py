@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider.contract import Deployment, Provider, Rendered, Schema
 from kubefoundry_sdk.provider.reconcile import compatibility
 from kubefoundry_sdk.provider.reconcile.context import read
-from kubefoundry_sdk.provider.write import documents, drift, manifest
+from kubefoundry_sdk.provider.write import documents, drift, foreign_values, manifest
 from kubefoundry_sdk.provider.write.plan import Plan, pinned, plan
 
 
@@ -61,7 +62,10 @@ def planned(
     _refuse(provider, deployment, schema)
     found = provider.render(deployment, schema)
     todo = plan(provider, deployment, schema, found, live, helpers)
-    before = record.manifest if record else None
+    before = deepcopy(record.manifest) if record else None
+    if before is not None and live is not None:
+        # an autoscaler's counts are what they are: neither an edit nor the last one of ours changes them
+        foreign_values.keep(provider, before, live, None, found)
     old = {} if before is None else flattened(provider, [before, *_recorded(helpers)])
     new = flattened(provider, [manifest.content(one) for one in todo.objects])
     said = [obj["spec"], *([record.spec] if record else [])]

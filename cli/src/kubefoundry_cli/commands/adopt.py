@@ -11,6 +11,7 @@ from kubefoundry_cli.adoption import Adoption
 from kubefoundry_cli.cluster import MANAGER, Session, Target
 from kubefoundry_cli.edit import YES, annotation, confirmed, guarded
 from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.hint import hint
 from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.provenance import differing, leaves, text
 from kubefoundry_cli.providers import in_cluster, installed, named
@@ -89,7 +90,7 @@ async def _import(provider: Provider, name: str, dry_run: bool, yes: bool, targe
             yes,
         )
         await _adopt(session, provider, schema, kind, live, found)
-    say(f"{kind.kind} '{name}' is adopted as ModelDeployment '{name}'; kubefoundry status {name}")
+    say(f"{kind.kind} '{name}' is adopted as ModelDeployment '{name}'; {hint(f'status {name}')}")
 
 
 async def _read(session: Session, kind: Kind, name: str) -> Object:
@@ -104,7 +105,7 @@ async def _read(session: Session, kind: Kind, name: str) -> Object:
     meta = live["metadata"]
     if owner := manifest.owner_name(live):
         raise Failure(
-            f"{kind.kind} '{name}' belongs to ModelDeployment '{owner}' already; kubefoundry status {owner}"
+            f"{kind.kind} '{name}' belongs to ModelDeployment '{owner}' already; {hint(f'status {owner}')}"
         )
     if meta.get("deletionTimestamp"):
         raise Failure(f"{kind.kind} '{name}' is being deleted: nothing to adopt")
@@ -260,5 +261,5 @@ async def _withdraw(session: Session, made: Object) -> None:
         )
     except (ApiError, Unreachable) as error:
         say(
-            f"ModelDeployment '{meta['name']}' could not be removed again: {error}; kubefoundry eject {meta['name']}"
+            f"ModelDeployment '{meta['name']}' could not be removed again: {error}; {hint('eject ' + meta['name'])}"
         )

@@ -6,9 +6,10 @@ import click
 
 from kubefoundry_cli import cluster, output
 from kubefoundry_cli.cluster import Target
-from kubefoundry_cli.commands.doctor import components
+from kubefoundry_cli.commands.doctor import components, leases_of, outside
 from kubefoundry_cli.edit import YES, confirmed
 from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.hint import hint
 from kubefoundry_cli.install import bundle, run
 from kubefoundry_cli.install.options import EJECT, FORCE, REGISTRY, WAIT, dry_run, one_of
 from kubefoundry_cli.output import say
@@ -106,10 +107,21 @@ def status(target: Target) -> None:
                 found, _ = await session.client.list(DEPLOYMENTS, names.SYSTEM_NAMESPACE)
             except (ApiError, Unreachable) as error:
                 raise of(error, f"list Deployments of namespace {names.SYSTEM_NAMESPACE}") from error
-            if not found:
-                raise Failure("KubeFoundry is not installed; kubefoundry controller install", Exit.NO_CLUSTER)
-            findings = list(components(found))
-            output.table(["NAME", "READY", "IMAGE"], [_row(one) for one in found])
+            leases = await leases_of(session)
+            elsewhere = [one for one in leases if outside(one, found)]
+            if not found and not elsewhere:
+                raise Failure(f"KubeFoundry is not installed; {hint('controller install')}", Exit.NO_CLUSTER)
+            findings = list(components(found, leases))
+            rows = [_row(one) for one in found]
+            rows += [
+                [
+                    one["metadata"]["name"],
+                    "-",
+                    f"outside this cluster: Lease held by {one['spec']['holderIdentity']}",
+                ]
+                for one in elsewhere
+            ]
+            output.table(["NAME", "READY", "IMAGE"], rows)
             return all(finding.state == "good" for finding in findings)
 
     if not cluster.run(work()):

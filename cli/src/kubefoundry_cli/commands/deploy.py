@@ -12,6 +12,7 @@ from kubefoundry_cli.cluster import MANAGER, Session, Target
 from kubefoundry_cli.commands.wait import until
 from kubefoundry_cli.edit import YES, confirmed
 from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.hint import hint
 from kubefoundry_cli.model import completed, edited, valid
 from kubefoundry_cli.output import say
 from kubefoundry_sdk.api import names
@@ -29,7 +30,7 @@ NAME_LENGTH = 40
 @click.option(
     "--gpus", type=click.IntRange(min=0), default=None, help="GPUs per replica. Default: 1; llamacpp: 0."
 )
-@click.option("--image", help="Engine image; required for llamacpp.")
+@click.option("--image", help="Engine image. Default: the provider's, where it has one for that engine.")
 @click.option("--provider", help="Default: selected by the providers' rules.")
 @click.option("--hf-secret", metavar="SECRET", help="Secret with key HF_TOKEN, for models that need a token.")
 @click.option(
@@ -105,7 +106,7 @@ async def _create(obj: Object, waits: bool, yes: bool, target: Target) -> None:
             yes,
         )
         await create(session, obj)
-        say(f"ModelDeployment '{name}' created in namespace {session.namespace}; kubefoundry status {name}")
+        say(f"ModelDeployment '{name}' created in namespace {session.namespace}; {hint(f'status {name}')}")
         if waits:
             await until(session, name, "ready", 600.0)
 
@@ -119,7 +120,7 @@ async def create(session: Session, obj: Object) -> Object:
         if isinstance(error, ApiError) and error.reason == "AlreadyExists":
             raise Failure(
                 f"ModelDeployment '{name}' already exists in namespace {namespace}; choose another "
-                f"NAME, or see what an edit would change: kubefoundry plan {name} --set PATH=VALUE",
+                f"NAME, or see what an edit would change: {hint(f'plan {name} --set PATH=VALUE')}",
                 Exit.NO,
             ) from error
         raise of(error, f"create ModelDeployment '{name}'") from error

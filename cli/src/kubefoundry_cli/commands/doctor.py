@@ -11,10 +11,11 @@ import click
 from kubefoundry_cli import cluster, output, support_bundle
 from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.failure import Exit, of
+from kubefoundry_cli.hint import hint
 from kubefoundry_cli.output import clean, say, since
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.conditions import find
-from kubefoundry_sdk.api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
+from kubefoundry_sdk.api.kinds import DEPLOYMENTS, LEASES, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
 from kubefoundry_sdk.api.reasons import UPSTREAM_OPERATOR_UP, UPSTREAM_READY
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.runtime.options import HEARTBEAT_TIMEOUT
@@ -27,6 +28,9 @@ class Finding:
     state: Literal["good", "wrong", "unknown"]
     text: str
 
+
+RENEWED: Final = 60.0
+"""Seconds after which a Lease that nobody renews is nobody's, four times its duration."""
 
 SIGNS: Final = {"good": "✔", "wrong": "✗", "unknown": "?"}
 
@@ -82,7 +86,10 @@ async def examine(session: Session, namespace: str | None) -> list[Finding]:
             raise failure from error
         models = []
         found.append(Finding("unknown", failure.message))
-    found += await _listed(session, DEPLOYMENTS, names.SYSTEM_NAMESPACE, components)
+    leases = await leases_of(session)
+    found += await _listed(
+        session, DEPLOYMENTS, names.SYSTEM_NAMESPACE, lambda found: components(found, leases)
+    )
     found += await _listed(session, PROVIDER_CONFIGS, None, providers)
     return [*found, *failing(models, namespace)]
 
@@ -100,11 +107,16 @@ async def _listed(
     return list(judge(objects))
 
 
-def components(deployments: Sequence[Object]) -> Iterator[Finding]:
-    """Our Deployments in kubefoundry-system."""
-    if not deployments:
+def components(deployments: Sequence[Object], leases: Sequence[Object]) -> Iterator[Finding]:
+    """Our Deployments in kubefoundry-system, and our processes that run elsewhere and hold a Lease there."""
+    elsewhere = [one for one in leases if outside(one, deployments)]
+    for lease in elsewhere:
+        name, holder = lease["metadata"]["name"], lease["spec"]["holderIdentity"]
+        yield Finding("good", f"{name} runs outside this cluster (Lease held by {holder})")
+    if not deployments and not elsewhere:
         yield Finding(
-            "wrong", f"no Deployment in namespace {names.SYSTEM_NAMESPACE}; kubefoundry controller install"
+            "wrong",
+            f"no Deployment in namespace {names.SYSTEM_NAMESPACE}; {hint('controller install')}",
         )
     for deployment in deployments:
         name, asked = deployment["metadata"]["name"], (deployment.get("spec") or {}).get("replicas", 1)
@@ -117,6 +129,27 @@ def components(deployments: Sequence[Object]) -> Iterator[Finding]:
                 f"{name}: {up} of {asked} replicas available; "
                 f"kubectl -n {names.SYSTEM_NAMESPACE} describe deployment {name}",
             )
+
+
+def outside(lease: Object, deployments: Sequence[Object]) -> bool:
+    """Whether a process of ours holds that Lease, and no Deployment is its."""
+    name, spec = str(lease["metadata"]["name"]), lease.get("spec") or {}
+    silent = since(spec.get("renewTime"))
+    return (
+        name.startswith("kubefoundry-")
+        and name not in {one["metadata"]["name"] for one in deployments}
+        and bool(spec.get("holderIdentity"))
+        and silent is not None
+        and silent <= RENEWED
+    )
+
+
+async def leases_of(session: Session) -> list[Object]:
+    """Leases of kubefoundry-system; none where they cannot be listed."""
+    try:
+        return (await session.client.list(LEASES, names.SYSTEM_NAMESPACE))[0]
+    except (ApiError, Unreachable):
+        return []
 
 
 def providers(configs: Sequence[Object]) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ import click
 from kubefoundry_cli import cluster, output
 from kubefoundry_cli.cluster import Target
 from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.hint import hint
 from kubefoundry_cli.model import edited, from_file, valid
 from kubefoundry_cli.output import clean
 from kubefoundry_cli.selection import Stored, asked, stored
@@ -76,7 +77,7 @@ def command(
         if named:
             _show_named(named, unknown, refusals, known, explanation.decision)
         else:
-            _show_selected(kept, explanation.decision)
+            _show_selected(obj["metadata"]["name"], kept, explanation.decision)
         _show(explanation, bool(named), found)
     else:
         output.data(
@@ -121,13 +122,17 @@ def _show_named(
         print(clean(f"{named} refuses it: {refusal}"))
 
 
-def _show_selected(kept: Stored | None, decision: Decision) -> None:
+def _show_selected(name: str, kept: Stored | None, decision: Decision) -> None:
     if kept:
         print(clean(kept))
     if kept is None:
         print(clean(decision.text))
     elif kept.provider != decision.provider:
-        print(clean(f"it would be selected differently now: {decision.text}; kubefoundry reselect does that"))
+        print(
+            clean(
+                f"it would be selected differently now: {decision.text}; {hint('reselect ' + name)} does that"
+            )
+        )
 
 
 def _show(explanation: Explanation, named: bool, found: Sequence[Verdict]) -> None:

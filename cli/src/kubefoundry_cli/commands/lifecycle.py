@@ -11,6 +11,7 @@ from kubefoundry_cli import cluster
 from kubefoundry_cli.cluster import Target
 from kubefoundry_cli.edit import YES, Operations, annotation, confirmed, write
 from kubefoundry_cli.failure import Failure
+from kubefoundry_cli.hint import hint
 from kubefoundry_cli.output import say
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.conditions import rfc3339
@@ -27,7 +28,7 @@ def pause(name: str, target: Target) -> None:
         name,
         target,
         paused,
-        "is paused: what runs keeps running, and edits have no effect until kubefoundry resume",
+        f"is paused: what runs keeps running, and edits have no effect until {hint(f'resume {name}')}",
     )
 
 
@@ -82,7 +83,7 @@ def scale(name: str, replicas: int, target: Target) -> None:
         name,
         target,
         lambda obj: scaled(obj, replicas),
-        f"scaled to {replicas} replicas; kubefoundry status {name} shows the progress",
+        f"scaled to {replicas} replica{'' if replicas == 1 else 's'}; {hint(f'status {name}')} shows the progress",
     )
 
 

@@ -10,7 +10,8 @@ import click
 from kubefoundry_cli import cluster
 from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.failure import Failure, of
-from kubefoundry_cli.output import say
+from kubefoundry_cli.hint import hint
+from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.pods import NotToBeFound, containers_of, log_path, of_model
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
@@ -41,19 +42,21 @@ async def _logs(name: str, follow: bool, previous: bool, tail: int, target: Targ
         except NotToBeFound as error:
             raise Failure(f"cannot find the pods of ModelDeployment '{name}': {error}") from error
         if not pods:
-            raise Failure(f"ModelDeployment '{name}' has no pods yet; kubefoundry status {name}")
+            raise Failure(f"ModelDeployment '{name}' has no pods yet; {hint(f'status {name}')}")
         parameters = f"tailLines={tail}&follow={str(follow).lower()}&previous={str(previous).lower()}"
         containers = containers_of(pods)
         one = len(containers) == 1
-        reads = [_read(session, pod, container, parameters, one) for pod, container in containers]
-        if follow:
-            await asyncio.gather(*reads)
-        else:
-            for read in reads:
-                await read
+        told: set[str] = set()
+        reads = [_read(session, pod, container, parameters, one, told) for pod, container in containers]
+        done = await asyncio.gather(*reads) if follow else [await read for read in reads]
+        if not any(done):
+            raise Failure(f"no log of ModelDeployment '{name}' could be read; {hint(f'status {name}')}")
 
 
-async def _read(session: Session, pod: Object, container: str, parameters: str, one: bool) -> None:
+async def _read(
+    session: Session, pod: Object, container: str, parameters: str, one: bool, told: set[str]
+) -> bool:
+    """Prints it; whether there was one. told: failures that were said."""
     meta = pod["metadata"]
     url = log_path(pod, container, parameters)
     before = "" if one else f"{meta['name']}/{container} "
@@ -61,10 +64,14 @@ async def _read(session: Session, pod: Object, container: str, parameters: str, 
         async for line in session.client.lines(url):
             sys.stdout.write(before + line.decode(errors="replace").rstrip("\n") + "\n")
             sys.stdout.flush()
+        return True
     except ApiError as error:
         if error.code == 403:
             raise of(error, f"read the log of pod '{meta['name']}'") from error
         # a container that has not started has no log
-        say(f"{meta['name']}/{container}: {error.message}")
+        if error.message not in told:
+            told.add(error.message)
+            say(clean(f"{meta['name']}/{container}: {error.message}"))
+        return False
     except Unreachable as error:
         raise of(error, f"read the log of pod '{meta['name']}'") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -23,6 +24,15 @@ from kubefoundry_sdk.provider.write import manifest
 from kubefoundry_sdk.provider.write.helpers import marked, whole
 
 FROM_NOWHERE = "the provider's own"
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """From a provider to another. deleted: what the first one has."""
+
+    from_: str
+    to: str
+    deleted: str
 
 
 @click.command()
@@ -99,10 +109,11 @@ async def _plan(
             raise of(error, "plan") from error
     for note in (*notes, *planned.notes, *_versions(provider, schema)):
         say(f"note: {note}")
+    hand_over = _handed_over(obj, provider)
     if form == "text":
-        _show(kind, obj, planned, live, verdict)
+        _show(kind, obj, planned, _what(planned, live, hand_over), verdict)
     else:
-        output.data(_as_json(kind, obj, planned, verdict), form)
+        output.data(_as_json(kind, obj, planned, hand_over, verdict), form)
 
 
 async def _asked_for(session: Session, name: str | None, file: str | None) -> Object:
@@ -176,8 +187,22 @@ def _versions(provider: Provider, schema: Schema) -> tuple[str, ...]:
     return (f"rendered as {provider.name} {provider.version} renders it with its default settings{lost}",)
 
 
-def _what(planned: Planned, live: Object | None) -> str:
+def _handed_over(obj: Object, provider: Provider) -> HandOver | None:
+    """What another provider has, which goes once this one can take over; None where this one has it, or nobody."""
+    status = (obj.get("status") or {}).get("provider") or {}
+    serving, kind, name = status.get("name"), status.get("resourceKind"), status.get("resourceName")
+    if not serving or serving == provider.name or not (kind and name):
+        return None
+    return HandOver(str(serving), provider.name, f"{kind} '{name}'")
+
+
+def _what(planned: Planned, live: Object | None, hand_over: HandOver | None) -> str:
     todo = planned.todo
+    if hand_over:
+        return (
+            f"HAND-OVER (created by {hand_over.to}; {hand_over.deleted} of {hand_over.from_} serves until "
+            f"{hand_over.to} can take over, and is deleted then)"
+        )
     if live is None:
         return "CREATED"
     if todo.recreate:
@@ -185,30 +210,33 @@ def _what(planned: Planned, live: Object | None) -> str:
     return "CHANGED IN PLACE" if planned.changes else "UNCHANGED"
 
 
-def _show(kind: Kind, obj: Object, planned: Planned, live: Object | None, verdict: str | None) -> None:
+def _show(kind: Kind, obj: Object, planned: Planned, what: str, verdict: str | None) -> None:
     meta = obj["metadata"]
     asked = f"   dry run: {clean(verdict)}" if verdict else ""
-    print(f"{kind.kind} {meta['namespace']}/{meta['name']}   {_what(planned, live)}{asked}")
+    print(f"{kind.kind} {meta['namespace']}/{meta['name']}   {clean(what)}{asked}")
     for change in planned.changes:
         print(f"  {clean(text(change.path))}   ← {_source(change)}")
         if change.old is not ABSENT:
             print(f"  - {clean(change.old)}")
         if change.new is not ABSENT:
             print(f"  + {clean(change.new)}")
-    print(f"  {planned.unchanged} other values unchanged")
+    print(f"  {planned.unchanged} {'other ' if planned.changes else ''}values unchanged")
 
 
 def _source(change: Change) -> str:
     return ", ".join(f"spec.{field}" for field in change.fields) or FROM_NOWHERE
 
 
-def _as_json(kind: Kind, obj: Object, planned: Planned, verdict: str | None) -> dict[str, Any]:
+def _as_json(
+    kind: Kind, obj: Object, planned: Planned, hand_over: HandOver | None, verdict: str | None
+) -> dict[str, Any]:
     return {
         "kind": kind.kind,
         "apiVersion": kind.api_version,
         "namespace": obj["metadata"]["namespace"],
         "name": obj["metadata"]["name"],
         "recreate": planned.todo.recreate,
+        "handOver": {"from": hand_over.from_, "deleted": hand_over.deleted} if hand_over else None,
         "dryRun": verdict,
         "changes": [
             {

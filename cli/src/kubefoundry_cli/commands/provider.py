@@ -10,6 +10,7 @@ from kubefoundry_cli import cluster, output
 from kubefoundry_cli.cluster import Target
 from kubefoundry_cli.edit import YES, confirmed
 from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.hint import hint
 from kubefoundry_cli.install import bundle, change, origin, run
 from kubefoundry_cli.install.options import EJECT, FORCE, REGISTRY, WAIT, dry_run, one_of
 from kubefoundry_cli.install.rights import rights
@@ -53,7 +54,7 @@ def listed(form: str, target: Target) -> None:
     missing = sorted(set(bundle.providers()) - {row[0] for row in rows})
     output.table(["NAME", "READY", "UPSTREAM", "HEARTBEAT", "MODELS"], rows)
     if missing:
-        say(f"not installed: {', '.join(missing)}; kubefoundry provider install NAME")
+        say(f"not installed: {', '.join(missing)}; {hint('provider install NAME')}")
 
 
 @command.command(short_help="Install a provider, or bring it to this version.")

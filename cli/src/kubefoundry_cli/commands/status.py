@@ -10,6 +10,7 @@ import click
 from kubefoundry_cli import cluster, output
 from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.hint import hint
 from kubefoundry_cli.model import endpoint, ready
 from kubefoundry_cli.output import age, clean, say
 from kubefoundry_sdk.api.conditions import find
@@ -53,7 +54,7 @@ async def _list(everywhere: bool, form: str, target: Target) -> None:
     elif not found:
         say(
             f"No models in {f'namespace {namespace}' if namespace else 'any namespace'}. "
-            "Create one: kubefoundry deploy MODEL, or kubectl apply -f FILE"
+            f"Create one: {hint('deploy MODEL')}, or kubectl apply -f FILE"
         )
     else:
         output.table(*rows(found, everywhere=everywhere, wide=form == "wide"))

@@ -14,6 +14,7 @@ from kubefoundry_cli.model import endpoint, ready, summary
 from kubefoundry_cli.output import clean, say
 from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.api.reasons import PROVIDER_SELECTED
 from kubefoundry_sdk.cluster.errors import ApiError, Silent, Unreachable
 
 REFUSED: Final = ("Validated", "ProviderCompatible")
@@ -33,7 +34,8 @@ AGAIN: Final = 1.0
 def command(name: str, state: str, seconds: float, target: Target) -> None:
     """Wait until a model is ready, or deleted.
 
-    Ends at once, with exit code 1, when the spec is refused: only an edit helps. Exit code 6 when time is up.
+    Ends at once, with exit code 1, when the spec is refused or names a provider that is not registered. Exit code 6
+    when time is up.
     """
     cluster.run(_wait(name, state, seconds, target))
 
@@ -88,6 +90,14 @@ def _done(obj: Object, state: str) -> bool:
             raise Failure(
                 f"ModelDeployment '{obj['metadata']['name']}' is refused: {clean(found.get('message'))}"
             )
+    selected = find(status.get("conditions"), PROVIDER_SELECTED) or {}
+    if (
+        selected.get("reason") == "ProviderNotRegistered"
+        and selected.get("observedGeneration") == obj["metadata"]["generation"]
+    ):
+        raise Failure(
+            f"ModelDeployment '{obj['metadata']['name']}' waits for a provider: {clean(selected.get('message'))}"
+        )
     if ready(obj):
         say(f"ready at {endpoint(status) or 'an endpoint that is not published yet'}")
         return True

@@ -41,9 +41,19 @@ METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;
 class Client:
     """Use as `async with Client(credentials, ...) as client`. Calls raise ApiError or Unreachable."""
 
-    def __init__(self, credentials: Credentials, *, user_agent: str, qps: float = 0) -> None:
-        """`qps`: requests a second at most, watches apart; 0 leaves it to the API server's own fairness."""
-        self._transport = Transport(credentials, user_agent=user_agent)
+    def __init__(
+        self,
+        credentials: Credentials,
+        *,
+        user_agent: str,
+        qps: float = 0,
+        warned: Callable[[str], None] | None = None,
+    ) -> None:
+        """`qps`: requests a second at most, watches apart; 0 leaves it to the API server's own fairness.
+
+        warned: gets each warning that an answer carries, of admission or about the request.
+        """
+        self._transport = Transport(credentials, user_agent=user_agent, warned=warned)
         self._rate = RateLimit(qps)
         self._fence: Callable[[], None] | None = None
         self._congestion: Congestion | None = None

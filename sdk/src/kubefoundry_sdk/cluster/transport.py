@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -22,6 +23,9 @@ CONNECT: Final = 5.0
 
 ERROR: Final = 2**20
 """Bytes of a refusal that are read."""
+
+
+_WARNING: Final = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"(?: "[^"]*")?')
 
 
 _before_sending: ContextVar[Callable[[], None] | None] = ContextVar("before_sending", default=None)
@@ -49,7 +53,11 @@ class _Connector(aiohttp.TCPConnector):
 class Transport:
     """`open` before the first exchange, `close` after the last. Everything raises ApiError or Unreachable."""
 
-    def __init__(self, credentials: Credentials, *, user_agent: str) -> None:
+    def __init__(
+        self, credentials: Credentials, *, user_agent: str, warned: Callable[[str], None] | None = None
+    ) -> None:
+        """warned: gets each warning of an answer."""
+        self._warned = warned
         self.server = credentials.server
         self._credentials = credentials
         self._user_agent = user_agent
@@ -88,6 +96,9 @@ class Transport:
             async with self._opened().request(method, self._url(url, parameters), **options) as response:
                 if response.status >= 400:
                     raise await _refusal(response, request)
+                if self._warned:
+                    for header in response.headers.getall("Warning", ()):
+                        self._warned(warning(header))
                 raw = await _read(response, most)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Unreachable(f"{request}: {error or type(error).__name__}") from error
@@ -151,6 +162,12 @@ class Transport:
     def _url(self, url: str, parameters: Mapping[str, str] | None) -> str:
         query = f"?{urlencode(parameters)}" if parameters else ""
         return f"{self.server}{url}{query}"
+
+
+def warning(header: str) -> str:
+    """The text of a header `299 - "…"`, as the API server writes it (apimachinery, net.NewWarningHeader)."""
+    found = _WARNING.fullmatch(header.strip())
+    return re.sub(r"\\(.)", r"\1", found[1]) if found else header
 
 
 async def _refusal(response: aiohttp.ClientResponse, request: str) -> ApiError:
