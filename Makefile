@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 DIST ?= dist
 # A package is a folder with a pyproject.toml: nothing lists them a second time.
 PACKAGES := $(patsubst %/pyproject.toml,%,$(sort $(wildcard */pyproject.toml providers/*/pyproject.toml examples/*/pyproject.toml llamastack/*/pyproject.toml)))
-SOURCES := $(wildcard $(PACKAGES:%=%/src)) benchmarks examples/selector examples/kopf-provider lint
+SOURCES := $(wildcard $(PACKAGES:%=%/src)) benchmarks examples/selector examples/selectors examples/kopf-provider lint
 TESTS := tests $(wildcard $(PACKAGES:%=%/tests))
 empty :=
 export MYPYPATH := $(subst $(empty) ,:,$(wildcard $(PACKAGES:%=%/src)) tests)
@@ -129,6 +129,7 @@ manifests: setup ## writes manifests/install.yaml from its parts
 
 docs: setup ## writes docs/crd-reference.md from crds/, docs/compatibility.md and docs/behaviours.md from providers, ../shared and tests
 	$(BIN)/python docs/reference.py
+	$(BIN)/python docs/sdk.py
 	$(BIN)/python docs/rules.py
 	$(BIN)/python docs/compatibility.py
 	$(BIN)/python docs/llamastack/errors.py

@@ -133,11 +133,20 @@ def test_one_that_is_made_paused_waits_for_nobody() -> None:
         pytest.param(
             None,
             selected("AutoSelected", name="acme", selectedReason="r"),
-            around(selector=False),
+            around("acme", selector=False),
             None,
             None,
             WAITING,
             id="the selector's choice stays the selector's",
+        ),
+        pytest.param(
+            None,
+            selected("AutoSelected", name="acme", selectedReason="r"),
+            around("other"),
+            None,
+            None,
+            "Provider 'acme' is not registered (registered: other)",
+            id="the selector's choice is not registered",
         ),
         pytest.param(
             None,

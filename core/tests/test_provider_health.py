@@ -44,6 +44,16 @@ class Observed:
         return health.reason if health else None
 
 
+def test_one_that_was_never_registered_is_reported_at_once() -> None:
+    seen = Observed()
+    seen.providers.expect("acme")
+
+    assert seen.after(0) == LOST
+    assert "acme is not registered" in seen.providers.healths()["acme"].message
+    seen.config("10:00")
+    assert seen.after(0) is None
+
+
 def test_silence_counts_from_the_first_sight_and_ends_with_a_change() -> None:
     seen = Observed()
     seen.config("10:00")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from kubefoundry_selector.memory import quoted
 from support.selections import B_SGLANG, MORE_GPUS, SGLANG, A, B, Deployment, offered
 
 
@@ -13,7 +16,7 @@ def test_refused_before_anything_was_created_goes_to_another() -> None:
     deployment.provider_refuses("a", "A cannot do that")
 
     assert deployment.turn(A, B) == "Normal ProviderSelected: Selected provider 'b': always → b"
-    assert deployment.selected[2] == "Provider b auto-selected [left out: a]"
+    assert deployment.selected[2] == "Provider b auto-selected; a refused it: A cannot do that [left out: a]"
 
 
 def test_refused_by_all_stays_with_the_last_and_does_not_go_round() -> None:
@@ -25,7 +28,10 @@ def test_refused_by_all_stays_with_the_last_and_does_not_go_round() -> None:
 
     told = deployment.turn(A, B)
 
-    assert told is not None and "a refused it; b refused it: B neither. Change the spec" in told
+    assert (
+        told is not None
+        and "a refused it: A cannot do that; b refused it: B neither. Change the spec" in told
+    )
     assert deployment.provider == "b"
     assert deployment.turn(A, B) is None
     assert deployment.provider == "b"
@@ -112,3 +118,21 @@ def test_a_successor_that_has_made_something_is_not_left() -> None:
     deployment.turn(A, B_SGLANG)
 
     assert deployment.provider == "b"
+
+
+@given(
+    st.text(max_size=40) | st.sampled_from(["x; b refused it: y", "a. Change the spec", "[left out: b]", "."])
+)
+def test_all_words_are_kept_and_the_status_settles(words: str) -> None:
+    deployment = Deployment()
+    deployment.turn(B, A)
+    deployment.provider_refuses("a", words)
+    deployment.turn(B, A)
+    deployment.provider_refuses("b", "B neither")
+
+    told = deployment.turn(B, A)
+
+    assert told is not None
+    kept = quoted(words)
+    assert (f"a refused it: {kept}" if kept else "a refused it") in told and "b refused it: B neither" in told
+    assert [deployment.turn(B, A) for _ in range(3)] == [None] * 3

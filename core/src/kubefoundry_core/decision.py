@@ -103,9 +103,11 @@ def decide(deployment: Object, around: Surroundings) -> Object:
     )
     if not reported:
         paused = (meta.get("annotations") or {}).get(names.PAUSED_ANNOTATION) == "true"
-        waiting = (
-            _none_fits(live, generation) or WAITING if selection.waiting == WAITING else selection.waiting
-        )
+        waiting = selection.waiting
+        if waiting == WAITING and chosen and chosen not in around.registered:
+            waiting = not_registered(chosen, around.registered)
+        elif waiting == WAITING:
+            waiting = _none_fits(live, generation) or WAITING
         phase, message = "Pending", invalid or (PAUSED if paused else waiting)
         if meta.get("deletionTimestamp"):
             phase = "Terminating"

@@ -29,10 +29,12 @@ class Health:
 
 @dataclass(slots=True)
 class _Seen:
-    """since: when its heartbeat changed last, or when it was first heard of. trouble: of its upstream operator."""
+    """since: when its heartbeat changed last, or when it was first heard of. trouble: of its upstream operator.
+    expected: whether all that is known of it is that a deployment relies on it: it was never registered."""
 
     since: float
     registered: bool = False
+    expected: bool = False
     heartbeat: object = None
     changed: bool = False
     trouble: str | None = None
@@ -75,10 +77,10 @@ class Providers:
         return came
 
     def expect(self, name: str) -> bool:
-        """A deployment relies on that provider: one that is never heard of is silent, too. Whether that is new."""
+        """A deployment relies on that provider; one that was never registered is reported at once. Whether new."""
         if name in self._seen:
             return False
-        self._seen[name] = _Seen(self._clock())
+        self._seen[name] = _Seen(self._clock(), expected=True)
         return True
 
     def registered(self) -> frozenset[str]:
@@ -108,6 +110,11 @@ class Providers:
         return min((seconds for seconds in left if seconds > 0), default=None)
 
     def _health(self, name: str, seen: _Seen, now: float) -> Health | None:
+        if seen.expected:
+            return Health(
+                "HeartbeatLost",
+                f"Provider {name} is not registered, so nothing changes until it is: install it, or select another",
+            )
         if now - seen.since >= self._timeout:
             gone = "" if seen.registered else "is not registered, and "
             return Health(

@@ -54,6 +54,9 @@ class Request:
     gpus: int
     variables: cel.Environment
     left_out: Mapping[str, str] = field(default_factory=dict)
+    namespace: str = ""
+    gpu_type: str = ""
+    """Resource name of the GPUs; of those of prefill in disaggregated mode."""
 
     @property
     def on_gpu(self) -> bool:
@@ -94,12 +97,19 @@ def provider(config: Object) -> Provider:
 def request(deployment: Object, left_out: Mapping[str, str] | None = None) -> Request:
     """What a ModelDeployment with a valid spec asks for."""
     spec = default(deployment.get("spec") or {})
+    part = (
+        spec["scaling"].get("prefill", {})
+        if spec["serving"]["mode"] == "disaggregated"
+        else spec["resources"]
+    )
     return Request(
         engine=spec["engine"].get("type", ""),
         mode=spec["serving"]["mode"],
         gpus=spec["resources"].get("gpu", {}).get("count", 0),
         variables=cel.environment(spec, deployment["metadata"]),
         left_out=left_out or {},
+        namespace=deployment["metadata"].get("namespace", ""),
+        gpu_type=part.get("gpu", {}).get("type", ""),
     )
 
 

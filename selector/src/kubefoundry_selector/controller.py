@@ -15,6 +15,7 @@ from kubefoundry_sdk.runtime.store import Key, Store
 from kubefoundry_selector.decision import announcement, decide, unsettled
 from kubefoundry_selector.registry import Registry
 from kubefoundry_selector.rules import rules_valid
+from kubefoundry_selector.select import Select, select
 
 SELECTIONS: Final = Counter(
     "kubefoundry_provider_selection",
@@ -25,8 +26,9 @@ UNSETTLED: Final = "unsettled"
 
 
 class Controller:
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: Process, choice: Select = select) -> None:
         self._process = process
+        self._choice = choice
         own = frozenset({SELECTOR_MANAGER})
         self._deployments = process.watch(
             MODEL_DEPLOYMENTS, managers=own, index=lambda obj: UNSETTLED if unsettled(obj) else None
@@ -44,7 +46,7 @@ class Controller:
         live = self._deployments.get(key)
         if live is None:
             return
-        decided = decide(live, self._registry.providers())
+        decided = decide(live, self._registry.providers(), self._choice)
         if decided is not None and await self._write(MODEL_DEPLOYMENTS, self._deployments, live, decided):
             self._tell(live, decided)
 

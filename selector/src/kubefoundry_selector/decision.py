@@ -13,8 +13,8 @@ from kubefoundry_sdk.api import conditions, handover, managed_fields, names, rea
 from kubefoundry_sdk.api.conditions import Condition, condition, find
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_selector.candidate import Provider, Request, incapabilities, request
-from kubefoundry_selector.memory import Memory, mark, recall, remember
-from kubefoundry_selector.select import Decision, select
+from kubefoundry_selector.memory import Memory, mark, quoted, recall, refusals, remember, words_of
+from kubefoundry_selector.select import Choose, Decision, Select, by, select
 
 RESELECT_FAILED: Final = "reselection requested, but: "
 OURS: Final = ("AutoSelected", "NoHealthyProviders", "NoMatchingProvider")
@@ -36,8 +36,15 @@ class Standing:
         return self.name is not None and self.condition.get("status") == "True"
 
 
-def decide(deployment: Object, registered: Sequence[Provider]) -> Object | None:
+def keep_or_choose(deployment: Object, registered: Sequence[Provider], choose: Choose) -> Object | None:
+    """As `decide`, with the choice of another selector: what is kept, and when there is a new choice, is the same."""
+    return decide(deployment, registered, by(choose))
+
+
+def decide(deployment: Object, registered: Sequence[Provider], choice: Select = select) -> Object | None:
     """The status fields that the selector has to own now, conditions without transition times.
+
+    choice: how a provider is chosen where there is none to keep.
 
     {}: release all. None: change nothing; it is not the selector's turn, or not yet time.
     """
@@ -53,7 +60,7 @@ def decide(deployment: Object, registered: Sequence[Provider]) -> Object | None:
     valid = conditions.is_true(live.get("conditions"), reasons.VALIDATED, generation=meta["generation"])
     if meta.get("deletionTimestamp") or paused or not valid:
         return None
-    return _turn(deployment, _standing(live), registered)
+    return _turn(deployment, _standing(live), registered, choice)
 
 
 def unsettled(deployment: Object) -> bool:
@@ -87,7 +94,7 @@ def _standing(live: Object) -> Standing:
     return Standing(chosen.get("name"), chosen.get("selectedReason", ""), held, text, memory)
 
 
-def _turn(deployment: Object, standing: Standing, registered: Sequence[Provider]) -> Object:
+def _turn(deployment: Object, standing: Standing, registered: Sequence[Provider], choice: Select) -> Object:
     generation: int = deployment["metadata"]["generation"]
     current = standing.condition.get("observedGeneration") == generation
     asked_again = mark((deployment["metadata"].get("annotations") or {}).get(names.RESELECT_ANNOTATION))
@@ -104,23 +111,22 @@ def _turn(deployment: Object, standing: Standing, registered: Sequence[Provider]
     elif ours and standing.settled and current and refusal is None:
         return _kept(standing, memory, generation)
 
-    said = dict.fromkeys(memory.left_out, "")
+    said = words_of(standing.text, memory.left_out)
     if refusal is not None and standing.name:
-        said[standing.name] = refusal
+        said[standing.name] = quoted(refusal)
     asked = request(deployment, said)
     if not reselect and _stays(asked, standing, registered):
         return _kept(standing, memory, generation)
 
-    decision = select(asked, registered)
+    decision = choice(asked, registered)
     if decision.provider is not None:
-        return _chosen(decision, memory, generation)
+        return _chosen(decision, memory, generation, said)
     if reselect and standing.settled:
         failed = replace(memory, reselect=standing.memory.reselect)
         return _kept(standing, failed, generation, f"; {RESELECT_FAILED}{decision.text}")
     if (holder := _serving(deployment, standing.name)) is not None:
-        # Without the words of the refusal: they are gone from the status once the model is back.
-        left = request(deployment, dict.fromkeys(memory.left_out, ""))
-        return _handed_back(holder, select(left, registered), memory, generation)
+        left = request(deployment, said)
+        return _handed_back(holder, choice(left, registered), memory, generation)
     return _none(decision, standing, memory, generation)
 
 
@@ -179,8 +185,8 @@ def _handed_back(holder: str, decision: Decision, memory: Memory, generation: in
     }
 
 
-def _chosen(decision: Decision, memory: Memory, generation: int) -> Object:
-    message = remember(f"Provider {decision.provider} auto-selected", memory)
+def _chosen(decision: Decision, memory: Memory, generation: int, said: Mapping[str, str]) -> Object:
+    message = remember(f"Provider {decision.provider} auto-selected{refusals(said)}", memory)
     return {
         "provider": {"name": decision.provider, "selectedReason": decision.text},
         "conditions": [_selected(True, decision.reason, message, generation)],
@@ -188,7 +194,8 @@ def _chosen(decision: Decision, memory: Memory, generation: int) -> Object:
 
 
 def _kept(standing: Standing, memory: Memory, generation: int, note: str = "") -> Object:
-    message = remember(f"Provider {standing.name} auto-selected{note}", memory)
+    said = refusals(words_of(standing.text, memory.left_out))
+    message = remember(f"Provider {standing.name} auto-selected{said}{note}", memory)
     return {
         "provider": _unchanged(standing),
         "conditions": [_selected(True, "AutoSelected", message, generation)],

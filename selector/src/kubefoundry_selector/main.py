@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
-from kubefoundry_sdk.runtime import options
-from kubefoundry_sdk.runtime.process import Process, run
+from kubefoundry_sdk.runtime import options, process
+from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_selector.controller import Controller
+from kubefoundry_selector.select import Choose, by, select
 
 PROGRAM = "kubefoundry-selector"
 
 
 def main() -> None:
     """Console script."""
+    sys.exit(run())
+
+
+def run(prepare: Callable[[Process], Choose] | None = None) -> int:
+    """Runs a selector; the process's exit code. Everything but the choice itself is ours: Lease, what is kept, words.
+
+    prepare: gets the process, watches what the choice needs, and returns the choice; None for the rules of the
+        InferenceProviderConfigs.
+    """
     parser = options.parser(PROGRAM, "Chooses a provider for ModelDeployments that name none.")
     options.heartbeat_timeout(parser)
-    sys.exit(run(PROGRAM, parser.parse_args(), set_up))
 
+    def set_up(running: Process) -> None:
+        Controller(running, by(prepare(running)) if prepare else select)
 
-def set_up(process: Process) -> None:
-    """Wires the controller to the process."""
-    Controller(process)
+    return process.run(PROGRAM, parser.parse_args(), set_up)

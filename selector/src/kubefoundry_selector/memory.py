@@ -7,9 +7,15 @@ write on a ModelDeployment; a person reads the same words. The generation is the
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
+
+from kubefoundry_sdk.api.conditions import clip
+
+MAX_WORDS: Final = 1024
+"""Characters that are kept of what one provider said."""
 
 MAX_TEXT: Final = 8192
 """Characters of text; a condition takes 32768 in all."""
@@ -46,6 +52,26 @@ def remember(text: str, memory: Memory) -> str:
     left_out = f" [left out: {', '.join(memory.left_out)}]" if memory.left_out else ""
     reselect = f" [reselect: {memory.reselect}]" if memory.reselect else ""
     return f"{text}{left_out}{reselect}"
+
+
+def refusals(said: Mapping[str, str]) -> str:
+    """What those said that refused, as part of a text; empty where nobody said anything."""
+    return "".join(f"; {name} refused it: {words}" for name, words in said.items() if words)
+
+
+def quoted(words: str) -> str:
+    """A provider's words as they can be read back from a text with others' in it."""
+    clean = " ".join(words.replace(";", ",").replace(". ", ", ").split()).strip(".,[] ")
+    return clip(clean, MAX_WORDS)
+
+
+def words_of(text: str, names: Iterable[str]) -> dict[str, str]:
+    """What each of `names` said (`quoted`), read from a text; empty for one of which there is nothing in it."""
+    found = {}
+    for name in names:
+        told = re.search(rf"(?:^|[ ;:]){re.escape(name)} refused it: (.*?)(?:; |\. |\Z)", text, re.S)
+        found[name] = told[1] if told else ""
+    return found
 
 
 def recall(message: str) -> tuple[str, Memory]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -28,15 +28,29 @@ class Decision:
     rule: int | None = None
 
 
+Select = Callable[[Request, Sequence[Provider]], Decision]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What another selector chose. why: `status.provider.selectedReason`, such as `cheapest → NAME`."""
+
+    provider: str
+    why: str
+
+
+Choose = Callable[[Request, Sequence[Provider]], Choice | None]
+"""From a request and its candidates to one of them, None where none of them shall have it."""
+
+
 def select(asked: Request, registered: Sequence[Provider]) -> Decision:
     """Of the candidates, the one with the matching rule of the highest priority; ties by name.
 
     A provider without a matching rule is never chosen. Rules are evaluated in the order of priority, and none
     after the first that matches.
     """
-    candidates = [offered for offered in registered if not exclusions(asked, offered)]
     failures: dict[tuple[str, int], str] = {}
-    for offered, rule in by_priority(candidates):
+    for offered, rule in by_priority(candidates(asked, registered)):
         if isinstance(rule.compiled, cel.InvalidRule):
             continue
         outcome = cel.match(rule.compiled, asked.variables)
@@ -51,6 +65,29 @@ def select(asked: Request, registered: Sequence[Provider]) -> Decision:
         "NoMatchingProvider" if healthy else "NoHealthyProviders",
         no_provider_text(asked, registered, failures),
     )
+
+
+def candidates(asked: Request, registered: Sequence[Provider]) -> list[Provider]:
+    """Those that can serve the request now: capable, ready, alive, and none that has refused it (contract §5)."""
+    return [offered for offered in registered if not exclusions(asked, offered)]
+
+
+def by(choose: Choose) -> Select:
+    """The choice of another selector in the form of `select`. Raises ValueError where it is not a candidate."""
+
+    def select(asked: Request, registered: Sequence[Provider]) -> Decision:
+        able = candidates(asked, registered)
+        if (choice := choose(asked, able) if able else None) is not None:
+            if choice.provider not in {offered.name for offered in able}:
+                raise ValueError(f"{choice.provider} was chosen and is no candidate")
+            return Decision(choice.provider, "AutoSelected", choice.why)
+        healthy = any(offered.healthy for offered in registered)
+        reason: Literal["NoMatchingProvider", "NoHealthyProviders"] = (
+            "NoMatchingProvider" if healthy else "NoHealthyProviders"
+        )
+        return Decision(None, reason, no_provider_text(asked, registered, {}))
+
+    return select
 
 
 def by_priority(providers: Iterable[Provider]) -> list[tuple[Provider, SelectionRule]]:

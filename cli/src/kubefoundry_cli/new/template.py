@@ -18,6 +18,7 @@ KEPT: Final = (
     "README.md",
     "Dockerfile",
     "manifest.yaml",
+    "cases.yaml",
     "widgets.crd.yaml",
     "src",
     "tests",

@@ -1,0 +1,28 @@
+"""docs/sdk-reference.md is what its generator makes today, and has every public name."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import kubefoundry_sdk
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def test_it_is_up_to_date() -> None:
+    spec = importlib.util.spec_from_file_location("sdk_reference", DOCS / "sdk.py")
+    assert spec and spec.loader
+    generator = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generator)
+
+    assert (DOCS / "sdk-reference.md").read_text() == generator.reference(), "run make docs"
+
+
+def test_every_public_name_and_what_may_be_none_is_in_it() -> None:
+    text = (DOCS / "sdk-reference.md").read_text()
+
+    for name in kubefoundry_sdk.__all__:
+        assert f"\n### {name}\n" in text
+    for row in ("| `provider` | `ProviderSpec or None`", "| `resources.gpu` | `GpuSpec or None`"):
+        assert row in text

@@ -1,0 +1,136 @@
+"""Selectors by cost and by policy: only the choice is theirs, what is kept and refused is ours."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from kubefoundry_local.suite import Suite
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_selector import keep_or_choose
+from kubefoundry_selector.candidate import Provider, provider, request
+from support.deployments import CPU, DISAGGREGATED, GPU, model_deployment
+from support.suites import install_crd
+from support.upstream import standin
+from support.waiting import message, phase, reason, until_deployment
+
+FOLDER = Path(__file__).resolve().parents[2] / "examples" / "selectors"
+SERVED = {"dynamo.gpu": "2.49", "kuberay.gpu": "1.99", "kaito.cpu": "0.12", "dynamo.cpu": "a lot"}
+
+
+def program(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+    assert spec and spec.loader
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+COST, POLICY = program("by_cost"), program("by_policy")
+
+
+def registered(name: str, *, cpu: bool = False) -> Provider:
+    can: dict[str, Any] = {
+        "engines": ["vllm", "llamacpp"],
+        "servingModes": ["aggregated", "disaggregated"],
+        "cpuSupport": cpu,
+        "gpuSupport": not cpu,
+    }
+    config = {"metadata": {"name": name}, "spec": {"capabilities": can}, "status": {"ready": True}}
+    return provider(config)
+
+
+ALL = [registered("dynamo"), registered("kaito", cpu=True), registered("kuberay")]
+
+
+def model(spec: Object, namespace: str = "n") -> Object:
+    said = {"type": "Validated", "status": "True", "observedGeneration": 1}
+    meta = {"name": "m", "namespace": namespace, "uid": "u", "generation": 1}
+    return {"metadata": meta, "spec": spec, "status": {"conditions": [said]}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "prices", "chosen"),
+    [
+        (GPU, SERVED, "kuberay"),
+        (GPU, {**SERVED, "dynamo.gpu": "1.5"}, "dynamo"),
+        (GPU, {**SERVED, "dynamo.gpu": "1.99"}, "dynamo"),
+        (GPU, {**SERVED, "dynamo.gpu": "-1", "kuberay.gpu": "NaN"}, None),
+        (DISAGGREGATED, SERVED, "kuberay"),
+        (CPU, SERVED, "kaito"),
+        (CPU, {}, None),
+    ],
+)
+def test_the_cheapest_that_fits(spec: Object, prices: dict[str, str], chosen: str | None) -> None:
+    asked = request(model(spec))
+    able = [one for one in ALL if one.cpu_support != asked.on_gpu]
+
+    found = COST.cheapest(asked, able, prices)
+
+    assert (found.provider if found else None) == chosen
+
+
+@pytest.mark.parametrize(
+    ("spec", "namespace", "chosen"),
+    [(GPU, "n", "dynamo"), (GPU, "team-batch", "kuberay"), (CPU, "n", "kaito"), (CPU, "team-batch", None)],
+)
+def test_the_first_that_the_namespace_may_use(spec: Object, namespace: str, chosen: str | None) -> None:
+    decided = keep_or_choose(model(spec, namespace), ALL, POLICY.first_allowed)
+
+    assert decided is not None
+    assert decided.get("provider", {}).get("name") == chosen
+    [said] = decided["conditions"]
+    assert said["reason"] == ("AutoSelected" if chosen else "NoMatchingProvider")
+
+
+def test_a_choice_is_kept_though_the_prices_change() -> None:
+    deployment = model(GPU)
+    first = keep_or_choose(deployment, ALL, lambda asked, able: COST.cheapest(asked, able, SERVED))
+    assert first is not None
+    deployment["status"] = {
+        **first,
+        "conditions": [*deployment["status"]["conditions"], *first["conditions"]],
+    }
+
+    again = keep_or_choose(
+        deployment, ALL, lambda asked, able: COST.cheapest(asked, able, {"dynamo.gpu": "0.01"})
+    )
+
+    assert again is not None and again["provider"] == first["provider"]
+
+
+def test_what_is_no_candidate_cannot_be_chosen() -> None:
+    with pytest.raises(ValueError, match="kaito was chosen and is no candidate"):
+        keep_or_choose(model(GPU), ALL, lambda asked, able: POLICY.Choice("kaito", "why not"))
+
+
+@pytest.mark.integration
+async def test_by_cost_in_place_of_ours(fresh: Suite, api: Client, namespace: str) -> None:
+    install_crd(fresh, standin("dynamo").document)
+    fresh.simulate("dynamo")
+    selector = fresh.install("selector")
+    fresh.plane.kubectl("apply", "-f", str(FOLDER / "prices.yaml"))
+    selector.command = [sys.executable, str(FOLDER / "by_cost.py"), *selector.command[1:]]
+    fresh.start("core", "dynamo", "selector")
+
+    await api.create(MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU), manager="test")
+    running = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    assert running["status"]["provider"]["selectedReason"] == "cheapest gpu at 2.49 an hour → dynamo"
+
+    await api.create(MODEL_DEPLOYMENTS, model_deployment("c", namespace, CPU), manager="test")
+    none = await until_deployment(
+        api,
+        "c",
+        namespace,
+        lambda obj: (
+            reason(obj, "ProviderSelected") == "NoMatchingProvider"
+            and obj["status"]["message"].startswith("No provider matches")
+        ),
+    )
+    assert message(none, "Ready").startswith("No provider matches")
