@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import os
 import re
@@ -12,10 +13,15 @@ import time
 from pathlib import Path
 
 import pytest
+from aiohttp import ClientSession, CookieJar
+from aiohttp.test_utils import TestServer
 
+from kubefoundry_dashboard.access import Local
+from kubefoundry_dashboard.application import make
 from kubefoundry_demo import namespaces
 from kubefoundry_demo.main import stay
 from kubefoundry_local.control_plane import ControlPlane
+from kubefoundry_sdk.cluster import credentials
 
 pytestmark = pytest.mark.integration
 
@@ -89,6 +95,21 @@ def test_in_ci_it_shows_everything_and_leaves_nothing(tmp_path: Path) -> None:
     assert processes_of(tmp_path) == []
 
 
+async def on_the_page(kubeconfig: str) -> dict[str, str]:
+    """The model's answer as the page streams it, and the page of its logs."""
+    access = Local(credentials.from_kubeconfig(kubeconfig), "models", 1)
+    async with TestServer(make(access)) as server, ClientSession(cookie_jar=CookieJar(unsafe=True)) as client:
+        base = f"http://127.0.0.1:{server.port}"
+        model = f"{base}/models/models/tiny-random"
+        await (await client.get(f"{base}/?code={access.code}")).release()
+        async with client.get(f"{model}/logs") as answer:
+            logs = await answer.text()
+        [csrf] = re.findall(r'name="csrf" content="([^"]+)"', logs)
+        question = {"question": "hello", "csrf": csrf}
+        async with client.post(f"{model}/chat?stream=1", data=question, headers={"Origin": base}) as answer:
+            return {"chat": await answer.text(), "logs": logs.partition('id="log"')[2]}
+
+
 def test_a_model_answers_while_it_changes_and_from_another_terminal(tmp_path: Path) -> None:
     if reason := namespaces.missing():
         pytest.skip(reason)
@@ -105,9 +126,12 @@ def test_a_model_answers_while_it_changes_and_from_another_terminal(tmp_path: Pa
     chat = subprocess.run(
         [*command, "-n", "models", "--kubeconfig", kubeconfig], capture_output=True, text=True, timeout=BOUND
     )
+    page = asyncio.run(on_the_page(kubeconfig))
     demo.send_signal(signal.SIGINT)
     demo.communicate(timeout=BOUND)
 
+    assert len(page["chat"].split()) > 5
+    assert "tiny-random" in page["logs"]
     assert (chat.returncode, chat.stderr, len(chat.stdout.split())) == (0, "", 5)
     assert "no other provider takes it → direct" in shown
     assert "n_ctx was 512, is 1024" in shown

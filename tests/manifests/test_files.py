@@ -15,7 +15,14 @@ from kubefoundry_local.suite import COMPONENTS, manifest
 
 MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
 GENERATED = {"install.yaml", "kustomization.yaml"}
-OPT_IN = {"secret-check", "llamastack", "network-policies", "openshift-anyuid", "config-map-policy"}
+OPT_IN = {
+    "secret-check",
+    "llamastack",
+    "network-policies",
+    "openshift-anyuid",
+    "config-map-policy",
+    "dashboard",
+}
 """Folders with what an installation does not hold."""
 Document = dict[str, Any]
 

@@ -19,16 +19,16 @@ PORT: Final = 8080
 
 
 @click.command()
-@click.option("--address", default="0.0.0.0", show_default=True, help="Address to listen on.")
+@click.option("--address", default=None, help="Address to listen on. Default: all.")
 @click.option("--port", default=PORT, show_default=True, type=click.IntRange(0, 65535))
 @click.option(
     "--host-name", "names", multiple=True, metavar="NAME", help="Host name of the page; repeatable."
 )
 @click.option("--allow-writes", is_flag=True, help="Let viewers act, with their own rights.")
-def command(address: str, port: int, names: tuple[str, ...], allow_writes: bool) -> None:
+def command(address: str | None, port: int, names: tuple[str, ...], allow_writes: bool) -> None:
     """Serve the page in a cluster: each request acts with the bearer token of its viewer."""
     app = make(InCluster(_anonymous()), names=names, writes=allow_writes)
-    web.run_app(app, host=address, port=port, print=None, access_log=None)
+    web.run_app(app, host=address, port=port, print=None, access_log=None, shutdown_timeout=1.0)
 
 
 def _anonymous() -> Credentials:
