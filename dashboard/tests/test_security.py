@@ -147,6 +147,19 @@ async def test_in_a_cluster_each_request_needs_a_token(header: str, status: int)
         assert answer.status == status
 
 
+async def test_tokens_that_the_api_server_has_not_taken_push_nobody_out() -> None:
+    access = InCluster(NOBODY)
+    first = access.enter("t")
+    async with page(access) as (client, base):
+        for number in range(3):
+            form = {"token": f"t{number}"}
+            async with client.post(f"{base}/sign-in", data=form, headers={"Origin": base}) as answer:
+                assert answer.status == 401
+    assert first
+    assert access.of_session(first)
+    assert len(access._sessions) == 1
+
+
 async def test_a_token_that_nobody_has_judged_opens_no_session() -> None:
     async with (
         page(InCluster(NOBODY)) as (client, base),

@@ -60,6 +60,9 @@ class Access(Protocol):
     def of_session(self, session: str) -> Viewer | None:
         """Whose session it is, None for one that has ended."""
 
+    def candidate(self, given: str) -> Viewer | None:
+        """Whoever has that token, if it is one; nothing is remembered before the API server has taken it."""
+
     def enter(self, given: str) -> str | None:
         """A new session for a code or a token that is good, else None."""
 
@@ -90,6 +93,9 @@ class Local:
     def of_session(self, session: str) -> Viewer | None:
         csrf = self._sessions.get(_hashed(session))
         return Viewer(self.credentials, self.namespace, csrf) if csrf else None
+
+    def candidate(self, given: str) -> Viewer | None:
+        return None
 
     def enter(self, given: str) -> str | None:
         if not self.code or not hmac.compare_digest(given.encode(), self.code.encode()):
@@ -129,6 +135,10 @@ class InCluster:
             self.leave(session)
             return None
         return self._viewer(token, session)
+
+    def candidate(self, given: str) -> Viewer | None:
+        token = given.strip()
+        return self._viewer(token, token) if _usable(token) else None
 
     def enter(self, given: str) -> str | None:
         token = given.strip()

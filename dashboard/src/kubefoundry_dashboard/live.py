@@ -29,6 +29,9 @@ BEAT: Final = 10.0
 AGAIN: Final = 1.0
 """Seconds between two looks at an API server that does not answer."""
 
+REFUSED: Final = 30.0
+"""Seconds before another try where watching is forbidden."""
+
 NAME: Final = "[a-z0-9][-a-z0-9.]{0,252}"
 """Of namespaces and models, as a pattern of paths: nothing else can be stored."""
 
@@ -101,7 +104,7 @@ async def _watched(
     except ApiError as error:
         if not error.gone:
             yield "trouble", of(error, "watch ModelDeployments").message
-            await asyncio.sleep(AGAIN)
+            await asyncio.sleep(REFUSED if error.code in (401, 403) else AGAIN)
     yield "stale", ""
 
 

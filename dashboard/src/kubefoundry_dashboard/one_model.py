@@ -150,7 +150,8 @@ async def _values(session: Session, obj: Object) -> tuple[str, list[upstream.Val
         raise of(error, f"read what {provider.title} wrote for '{obj['metadata']['name']}'") from error
     if live is None:
         raise Failure(f"{provider.title} has not created a {kind.kind} for this model yet")
-    return f"{kind.kind} {live['metadata']['name']}", upstream.values(provider, valid(obj), schema, live)
+    values = await asyncio.to_thread(upstream.values, provider, valid(obj), schema, live)
+    return f"{kind.kind} {live['metadata']['name']}", values
 
 
 async def _events(session: Session, obj: Object, pods: Iterable[Object]) -> list[Object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from kubefoundry_dashboard.access import Access
+from kubefoundry_dashboard.access import Access, Viewer
 from kubefoundry_dashboard.application import ACCESS, page
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.cluster.client import Client
@@ -29,9 +29,10 @@ def by_link(request: web.Request) -> web.Response:
 async def with_token(request: web.Request) -> web.Response:
     access = request.app[ACCESS]
     given = str((await request.post()).get("token", ""))
-    session = access.enter(given) if access.asks_for == "token" else None
-    wrong = "That is not a token." if session is None else await _refusal(access, session)
-    if session is None or wrong:
+    viewer = access.candidate(given)
+    wrong = "That is not a token." if viewer is None else await _refusal(viewer)
+    session = None if wrong else access.enter(given)
+    if session is None:
         return page(request, "sign_in.html", status=401, asks_for=access.asks_for, wrong=wrong)
     return _welcome(request, access, session)
 
@@ -45,19 +46,14 @@ async def sign_out(request: web.Request) -> web.Response:
     return answer
 
 
-async def _refusal(access: Access, session: str) -> str:
+async def _refusal(viewer: Viewer) -> str:
     """Why the API server does not take the token; empty where it does."""
-    viewer = access.of_session(session)
-    if viewer is None:
-        return "That is not a token."
     async with Client(viewer.credentials, user_agent="kubefoundry-dashboard") as client:
         try:
             await may(client, "list", MODEL_DEPLOYMENTS)
         except ApiError as error:
-            access.leave(session)
             return f"The API server does not accept this token ({error.code})."
         except Unreachable as error:
-            access.leave(session)
             return f"The API server does not answer: {error}"
     return ""
 

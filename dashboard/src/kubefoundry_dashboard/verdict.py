@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -43,7 +44,8 @@ async def registered(session: Session) -> list[Object]:
 
 async def judged(session: Session, obj: Object) -> Judgement:
     """With the providers of this cluster. Raises Failure, also for a spec that is not valid."""
-    return judge(obj, await registered(session))
+    # trying edits of a large spec takes a second or two, in which others are answered
+    return await asyncio.to_thread(judge, obj, await registered(session))
 
 
 def judge(obj: Object, configs: Sequence[Object]) -> Judgement:
