@@ -28,7 +28,7 @@ pytestmark = pytest.mark.integration
 
 BOTH: dict[str, Any] = {"safety": [GUARD], "inference": [ECHO]}
 TOOL_ERROR = (
-    "ERROR: Cannot install provider 'echo': its image holds no metadata\n\nProvider: echo\n"
+    "ERROR: Cannot install provider 'echo': its image has no metadata\n\nProvider: echo\n"
     "Image: example.com/echo:1\nInit Container: external-provider-echo\nCode: MissingSpec\n\n"
     "Reason: Missing /lls-provider/lls-provider-spec.yaml in image example.com/echo:1\n\n"
     "Resolution: Add the file to the image."

@@ -25,7 +25,7 @@ def test_a_good_folder_passes(pod: Pod, tmp_path: Path) -> None:
 
     assert ended.code == 0, ended.log
     assert (
-        "acme-echo requires pydantic>=2, which is not in packages/: the distribution has to bring it"
+        "acme-echo requires pydantic>=2, which is not in packages/: the distribution must have it"
         in ended.log
     )
 

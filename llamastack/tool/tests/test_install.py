@@ -14,6 +14,9 @@ from support.provider_pod import Pod
 
 pytestmark = pytest.mark.integration
 
+SCRIPT = {"acme_a-1.0.0.data/scripts/tool": "#!/bin/sh\n"}
+"""A program in a wheel of acme-a, which pip puts into `bin`."""
+
 
 @pytest.mark.accept("FR-013", "FR-014", "FR-022")
 def test_packages_and_metadata_are_where_the_design_has_them(pod: Pod, tmp_path: Path) -> None:
@@ -115,6 +118,55 @@ def test_two_providers_in_one_namespace_package_are_both_there(pod: Pod, tmp_pat
 
     assert ended.code == 0, ended.log
     assert {"my_org/a/provider.py", "my_org/b/provider.py"} <= pod.installed()
+
+
+@pytest.mark.accept("HP-10")
+@pytest.mark.parametrize(
+    "init", [{"bin/__init__.py": ""}, {}], ids=["a package of both", "a namespace package"]
+)
+@pytest.mark.parametrize("name", ["one.py", "data", "deep/one.json"])
+def test_two_providers_of_one_top_level_package_are_both_there_and_reported(
+    pod: Pod, tmp_path: Path, init: dict[str, str], name: str
+) -> None:
+    """`bin` is also where pip puts scripts, and they may give way."""
+    pod.install(image(tmp_path / "a", "acme-a", extra={**init, "bin/a.py": "", f"bin/a_{name}": "1"}), "a")
+    ended = pod.install(
+        image(tmp_path / "b", "acme-b", extra={**init, "bin/b.py": "", f"bin/b_{name}": "2"}), "b"
+    )
+
+    assert ended.code == 0, ended.log
+    for path in ("a.py", f"a_{name}", "b.py", f"b_{name}"):
+        assert (pod.places.packages / "bin" / path).exists(), path
+    [warning] = json.loads(ended.message)["warnings"]
+    assert "package 'bin'" in warning
+    assert "provider 'a'" in warning
+
+
+@pytest.mark.accept("HP-10")
+@pytest.mark.parametrize("theirs", [{"bin/tool": "1"}, SCRIPT], ids=["their content", "their script"])
+def test_content_of_a_package_never_gives_way_to_a_file_of_that_name(
+    pod: Pod, tmp_path: Path, theirs: dict[str, str]
+) -> None:
+    pod.install(image(tmp_path / "a", "acme-a", extra=theirs), "a")
+    before = pod.tree()
+
+    ended = pod.install(image(tmp_path / "b", "acme-b", extra={"bin/tool": "2"}), "b")
+
+    assert (ended.code, pod.tree()) == (1, before)
+    assert "Code: FileClash" in ended.message
+    assert "bin/tool" in ended.message
+
+
+def test_a_script_gives_way_to_another_providers_and_that_is_reported(pod: Pod, tmp_path: Path) -> None:
+    pod.install(image(tmp_path / "a", "acme-a", extra=SCRIPT), "a")
+    mine = {path.replace("acme_a", "acme_b"): f"{text}2" for path, text in SCRIPT.items()}
+
+    ended = pod.install(image(tmp_path / "b", "acme-b", extra=mine), "b")
+
+    assert ended.code == 0, ended.log
+    [warning] = json.loads(ended.message)["warnings"]
+    assert "script bin/tool was not installed" in warning
+    assert "provider 'a'" in warning
 
 
 def test_a_dependency_of_two_providers_is_shared(pod: Pod, tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_a_provider_s_module_comes_before_the_distribution_s(server: Server) -> 
 
     assert ended.code == 0, ended.log
     assert "shadows-base: common 2.0" in ended.log
-    assert "takes the place of common 1.0" in ended.log
+    assert "replaces common 1.0" in ended.log
 
 
 @pytest.mark.accept("NFR-004", "PF-09")
@@ -101,4 +101,4 @@ def test_a_package_that_takes_the_place_of_the_distributions_is_reported(server:
     ended = server.preflight()
 
     assert ended.code == 0
-    assert "shadows-base: acme-echo 1.0.0 of provider 'echo' takes the place of acme-echo 0.5" in ended.log
+    assert "shadows-base: acme-echo 1.0.0 of provider 'echo' replaces acme-echo 0.5" in ended.log

@@ -106,7 +106,7 @@ CASES = {
         broken_spec(spec__wheelPath="/etc/passwd"), "PathOutside", ("not below /lls-provider",)
     ),
     "a path upwards in disguise": Case(
-        broken_spec(spec__wheelPath="/lls-provider/packages/../../etc/passwd"), "PathOutside", ("leads to",)
+        broken_spec(spec__wheelPath="/lls-provider/packages/../../etc/passwd"), "PathOutside", ("points to",)
     ),
     "a link out of the folder": Case(link_out, "PathOutside", ("outside-1.0.0",)),
     "a main wheel behind a link": Case(link_to_root, "PathOutside", ("spec.wheelPath",)),

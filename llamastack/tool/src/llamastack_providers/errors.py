@@ -15,13 +15,14 @@ class Code(Enum):
     """One entry for each cause that a user resolves in another way."""
 
     BadCall = Entry(
-        "The tool was called in a way it does not understand",
-        "The input that the operator hands to its tool is not what this version of the tool expects.",
-        "Let operator and tool be of one version: annotate the LlamaStackDistribution with a new refresh value.",
+        "The tool does not understand what it was called with",
+        "The operator passed input that this version of the tool does not expect.",
+        "Use one version of operator and tool: give the LlamaStackDistribution's annotation kubefoundry.ai/refresh a "
+        "new value.",
         exit_code=2,
     )
     MissingSpec = Entry(
-        "Cannot install provider '{id}': its image holds no metadata",
+        "Cannot install provider '{id}': its image has no metadata",
         "The provider image has no file `/lls-provider/lls-provider-spec.yaml`.",
         "Add the file to the image, or correct spec.server.externalProviders if this is not a provider image.",
     )
@@ -31,7 +32,7 @@ class Code(Enum):
         "Correct the file at that line and column.",
     )
     InvalidSpec = Entry(
-        "Cannot install provider '{id}': its metadata breaks a rule",
+        "Cannot install provider '{id}': its metadata is invalid",
         "A field of `lls-provider-spec.yaml` is missing or has a value that is not allowed.",
         "Correct the field in lls-provider-spec.yaml and rebuild the image; `llamastack-providers lint` checks it.",
     )
@@ -42,29 +43,29 @@ class Code(Enum):
         names_provider=True,
     )
     PathOutside = Entry(
-        "Cannot install provider '{id}': a wheel lies outside of /lls-provider",
-        "A path in `lls-provider-spec.yaml`, or a link in the image, leads out of `/lls-provider`.",
-        "Put the wheel itself below /lls-provider and name it there.",
+        "Cannot install provider '{id}': a wheel is outside /lls-provider",
+        "A path in `lls-provider-spec.yaml`, or a link in the image, points outside `/lls-provider`.",
+        "Put the wheel itself into /lls-provider and use that path.",
     )
     MissingWheel = Entry(
         "Cannot install provider '{id}': a wheel is missing",
-        "A path in `wheelPath` or `dependencyWheels` leads to no file.",
+        "A path in `wheelPath` or `dependencyWheels` points to no file.",
         "Copy the wheel into the image, or correct the path in lls-provider-spec.yaml.",
     )
     NoPackages = Entry(
-        "Cannot install provider '{id}': its image holds no wheels",
+        "Cannot install provider '{id}': its image has no wheels",
         "`/lls-provider/packages/` is missing, or has no `*.whl` in it.",
         "Copy the provider's wheel and its dependencies' wheels into /lls-provider/packages/ of the image.",
     )
     BadWheel = Entry(
         "Cannot install provider '{id}': a wheel cannot be read",
-        "A file ends in `.whl` and is not a wheel: its name or its contents are broken.",
+        "A file ends in `.whl` but is not a valid wheel: its name or its content is broken.",
         "Build the wheel again (python -m build --wheel) and rebuild the image.",
     )
     DuplicateWheel = Entry(
-        "Cannot install provider '{id}': one package comes in two wheels",
-        "Two wheels of one package would be installed from the same image.",
-        "Leave one of them in the image, or list those that are meant in spec.dependencyWheels.",
+        "Cannot install provider '{id}': two wheels contain the same package",
+        "The image has two wheels of the same package to install.",
+        "Remove one of them from the image, or list the wheels to install in spec.dependencyWheels.",
     )
     WrongPlatform = Entry(
         "Provider '{id}' is built for another Python or platform",
@@ -72,7 +73,7 @@ class Code(Enum):
         "Build the wheels in an image with the Python version, libc and architecture of the distribution image.",
     )
     WrongArchitecture = Entry(
-        "Provider '{id}' holds native code for another architecture",
+        "Provider '{id}' contains native code for another architecture",
         "A shared object is for another processor than this container's, whatever the wheel's tags say.",
         "Build image and wheels for the architecture of the nodes, or place the pod on nodes of that architecture.",
     )
@@ -83,16 +84,16 @@ class Code(Enum):
     )
     DependencyConflict = Entry(
         "Cannot install provider '{id}' due to dependency conflict",
-        "Two packages that would be installed side by side exclude each other: other versions of one package, or a "
-        "version that another package does not allow.",
+        "Two packages cannot be installed together: they are different versions of one package, or one of them does "
+        "not allow the version of the other.",
         "Update provider images to use compatible dependency versions, or reorder providers in the CRD if one "
         "provider's dependencies are a superset of another's.",
         note=PACKAGES_NOTE,
     )
     FileClash = Entry(
-        "Cannot install provider '{id}': its files are already another provider's",
-        "Two providers bring a file of one name with different contents; installing both would break the first.",
-        "Let the two providers use different package names, or the same version of what they share.",
+        "Cannot install provider '{id}': another provider already has one of its files",
+        "Two providers have different files with the same path; installing both would break the first.",
+        "Use different package names in the two providers, or the same version of the package that they share.",
         note=PACKAGES_NOTE,
     )
     PipMissing = Entry(
@@ -102,7 +103,7 @@ class Code(Enum):
     )
     PipFailed = Entry(
         "Cannot install provider '{id}': pip refused a wheel",
-        "`pip install` ended with an error; the reason has pip's own words, the container's log all of them.",
+        "`pip install` failed; the reason quotes pip, and the container's log has its whole output.",
         "Check that the wheels fit the Python of the image and are complete; try them with `pip install --no-deps`.",
     )
     NoBaseConfig = Entry(
@@ -117,64 +118,65 @@ class Code(Enum):
     )
     InvalidBaseConfig = Entry(
         "The base configuration cannot be merged",
-        "The run configuration of the user ConfigMap or of the distribution has another shape than llama-stack's.",
+        "The run configuration of the user ConfigMap or of the distribution is not structured as llama-stack's is.",
         "Correct the field in the user ConfigMap, or provide one if the distribution's own file is wrong.",
     )
     MissingMetadata = Entry(
         "Provider '{id}' was not installed completely",
         "A file below `metadata/` of the shared volume, written by the install container, is missing.",
-        "Delete the pod: its successor reinstalls all providers.",
+        "Delete the pod: the new one reinstalls all providers.",
     )
     DuplicateProvider = Entry(
         "Two external providers have the same providerId",
         "`providerId` has to be unique over all sections of `spec.server.externalProviders`.",
-        "Give each external provider a providerId of its own.",
+        "Give each external provider its own providerId.",
     )
     ProviderTypeTaken = Entry(
-        "Provider '{id}' has a provider type that is taken",
-        "Within one API llama-stack knows one implementation for each provider type, and takes the last one. "
-        "Another external provider, or llama-stack itself, has the type already, or the same name as `inline::` or "
+        "Provider '{id}' has a provider type that is already in use",
+        "llama-stack keeps one implementation for each API and provider type: the last one that it loads. Another "
+        "external provider, or llama-stack itself, already has the type, or one that differs only in `inline::` and "
         "`remote::`.",
-        "Give the provider a type of its own: providerType in lls-provider-spec.yaml and provider_type in "
+        "Give the provider its own type: providerType in lls-provider-spec.yaml and provider_type in "
         "get_provider_spec().",
     )
     ModuleShadowed = Entry(
-        "Provider '{id}' brings a module that Python or the server has already",
-        "Providers' packages are found before all others: a top-level module of the name of one of the standard "
-        "library, or of another package of the distribution, would take its place in the server.",
-        "Rename the module, or leave it out of the wheel; a package of the distribution is listed under dependencies "
-        "instead of being copied.",
+        "Provider '{id}' has a module that would hide one of Python or the server",
+        "Python looks at providers' packages first: a top-level module with the name of a standard library module, "
+        "or of another package's module in the distribution, would replace it in the server.",
+        "Rename the module, or remove it from the wheel. If it is a copy of a package of the distribution, list that "
+        "package as a dependency instead.",
     )
     ServerMissing = Entry(
         "The distribution image's Python cannot import llama-stack",
-        "Preflight imports providers as the server would; the server's own packages are not importable.",
+        "Preflight imports providers as the server would, but it cannot import the server's own packages.",
         "Use a distribution image whose `python3` has llama-stack, or correct what the traceback names.",
     )
     ServerTooOld = Entry(
         "The distribution's llama-stack cannot load external providers",
-        "llama-stack loads providers from packages (`module` of a provider) from release 0.2.16 on; that of the "
-        "distribution image is older.",
-        "Use a distribution image with llama-stack 0.2.16 or newer; docs/llamastack/releases.md lists what was run.",
+        "llama-stack can load providers from packages (`module` of a provider) since release 0.2.16; the "
+        "distribution image has an older release.",
+        "Use a distribution image with llama-stack 0.2.16 or newer; docs/llamastack/releases.md lists the tested "
+        "releases.",
     )
     ServerBroken = Entry(
-        "llama-stack cannot be imported beside the providers' packages",
-        "The distribution's llama-stack can be imported by itself, and not with the providers' packages before it: "
-        "one of them takes the place of a package that it needs.",
-        "Leave packages that the distribution has out of the provider image, or bring a version that llama-stack "
+        "llama-stack cannot be imported together with the providers' packages",
+        "The distribution's llama-stack can be imported alone, but not with the providers' packages installed: one "
+        "of them replaces a package that llama-stack needs.",
+        "Remove packages that the distribution has from the provider image, or include a version that llama-stack "
         "works with.",
     )
     ApiUnknown = Entry(
         "The installed llama-stack has no such API",
-        "The provider is placed under an API that this llama-stack release does not have (any more).",
+        "The provider is listed under an API that this llama-stack release does not have.",
         "Use a distribution image whose llama-stack has the API, or remove the provider.",
     )
     EnvironmentMissing = Entry(
-        "The configuration of provider '{id}' names an environment variable that is not set",
-        "`${env.NAME}` without a default is in the configuration, and the container has no such variable.",
+        "The configuration of provider '{id}' uses an environment variable that is not set",
+        "The configuration contains `${env.NAME}` without a default, and the container has no such variable.",
         "Set the variable in spec.server.containerSpec.env, or write ${env.NAME:=default}.",
     )
     DependencyMissing = Entry(
-        "Provider '{id}' needs a package that nobody brings",
+        "Provider '{id}' needs a package that is not installed",
         "A package of a provider requires another that is neither in its image nor in the distribution.",
         "Add the wheel to the provider image (and to spec.dependencyWheels, where that is set).",
     )
@@ -185,17 +187,17 @@ class Code(Enum):
     )
     SpecFunction = Entry(
         "Provider '{id}' has no get_provider_spec()",
-        "The module `<packageName>.provider` can be imported and has no function `get_provider_spec`.",
+        "The module `<packageName>.provider` can be imported but has no function `get_provider_spec`.",
         "Define get_provider_spec() in the module provider of the package named in spec.packageName.",
     )
     SpecRaised = Entry(
         "Provider '{id}': get_provider_spec() raised an error",
-        "The function raised; a missing field of the ProviderSpec is reported here as well.",
+        "The function raised an error. A missing field of the ProviderSpec is reported here, too.",
         "Correct the function; the traceback names the line.",
     )
     SpecInvalid = Entry(
         "Provider '{id}': get_provider_spec() returned no valid ProviderSpec",
-        "The result is no ProviderSpec (or list of them) of the installed llama-stack, or lacks a field.",
+        "The result is not a ProviderSpec of the installed llama-stack (or a list of them), or it lacks a field.",
         "Return a RemoteProviderSpec or InlineProviderSpec with provider_type, config_class and module.",
     )
     Implementation = Entry(
@@ -215,48 +217,48 @@ class Code(Enum):
     )
     ProbeDied = Entry(
         "Python died while loading provider '{id}'",
-        "The interpreter ended (a crash in native code, or an exit call) while the provider was imported.",
-        "Look at the container's log; native code for another libc or processor is the usual cause.",
+        "The interpreter exited while it imported the provider: it crashed in native code, or called exit.",
+        "See the container's log; native code for another libc or processor is the usual cause.",
     )
     TookTooLong = Entry(
         "Provider '{id}' did not load in time",
         "Importing the provider, or making its spec or configuration, took longer than its deadline (60 s, or the "
         "annotation `kubefoundry.ai/provider-seconds`).",
-        "Do not wait, connect or compute while modules are imported; if loading has to take so long, set the "
+        "Do not wait, connect or compute while modules are imported. If loading has to take that long, set the "
         "annotation kubefoundry.ai/provider-seconds to more seconds.",
     )
     ApiDiffers = Entry(
         "Provider '{id}' implements another API than its metadata says",
         "`api` of the ProviderSpec differs from `api` in `lls-provider-spec.yaml`; the server would call functions "
-        "that the provider does not have, and end.",
-        "Let get_provider_spec() and lls-provider-spec.yaml name one API.",
+        "that the provider does not have, and exit.",
+        "Use the same API in get_provider_spec() and lls-provider-spec.yaml.",
     )
     StartFailed = Entry(
         "The server does not start with its external providers",
-        "The last server of this pod has ended, and a trial start without a port, made because of that, failed in "
-        "this provider.",
-        "Correct what the reason names: the provider's code, its config, or what it connects to.",
+        "The last server of this pod exited. Preflight therefore ran the server's startup without a port, and it "
+        "failed in this provider.",
+        "Correct the cause that the reason names: the provider's code, its config, or what it connects to.",
     )
     NoSpace = Entry(
-        "There is no space left for provider '{id}'",
+        "There is no space left to install provider '{id}'",
         "The volume that providers are installed on, or the node's disk, is full.",
-        "Ask who runs the cluster for more room (--provider-size-limit of the operator), or make the packages "
-        "smaller.",
+        "Ask the cluster's administrator to raise the limit (--provider-size-limit of the operator), or make the "
+        "packages smaller.",
     )
     NoMemory = Entry(
-        "There is not enough memory for provider '{id}'",
-        "The tool, or pip, needed more memory than the container may have.",
-        "Ask who runs the cluster for a higher limit (--init-resources of the operator), or make the wheels smaller.",
+        "There is not enough memory to install provider '{id}'",
+        "The tool or pip needed more memory than the container's limit.",
+        "Ask the cluster's administrator to raise it (--init-resources of the operator), or make the wheels smaller.",
     )
     WriteFailed = Entry(
         "A file could not be read or written",
-        "The system refused an operation on a file: no permission, or an unreadable file in the image.",
+        "The system refused a file operation: a permission is missing, or a file in the image is unreadable.",
         "Check the image's file permissions and user, and the size limit of the volume.",
     )
     Internal = Entry(
         "The tool failed unexpectedly",
-        "A defect of the tool; the traceback follows.",
-        "Report it with the container's log; the provider itself may be right.",
+        "An error in the tool itself; the traceback follows.",
+        "Report it with the container's log; the provider may be fine.",
     )
 
 

@@ -52,7 +52,8 @@ def run(provider: request.Provider, places: Layout) -> tuple[dict[str, str], lis
     try:
         staged = staging.unpack(selection.paths, stage)
         files = placement.files_of(staged)
-        moves = placement.to_move(staged, places.packages, files, others)
+        content = frozenset(file for one in chosen for file in one.files if file not in one.scripts)
+        moves = placement.to_move(staged, places.packages, files, others, content)
         if previous:
             placement.remove(previous, places.packages, others)
         this = Record(provider.provider_id, provider.image, provider.order, own, files)
@@ -60,7 +61,7 @@ def run(provider: request.Provider, places: Layout) -> tuple[dict[str, str], lis
     finally:
         staging.clear(stage)
     unlisted = [
-        f"{name} lies in packages/ and is not in spec.dependencyWheels: not installed"
+        f"{name} is in packages/ but not in spec.dependencyWheels, so it was not installed"
         for name in selection.unlisted
     ]
     return {"package": spec.name, "version": spec.version, "providerType": spec.provider_type}, [

@@ -26,7 +26,7 @@ def broken(path: Path) -> str:
     try:
         with zipfile.ZipFile(path) as archive:
             bad = archive.testzip()
-        return f"{bad} has other contents than the archive says" if bad else ""
+        return f"{bad} does not have the content that the archive states" if bad else ""
     except Exception as error:
         return f"{type(error).__name__}: {error}"
 
@@ -39,10 +39,10 @@ def refused_member(archive: zipfile.ZipFile) -> str:
         if not member.flag_bits & _UTF8 and not member.orig_filename.isascii():
             return f"the name of the file {shown} in it is not UTF-8"
         if _UNPRINTABLE.search(member.orig_filename):
-            return f"the name of the file {shown} in it has characters that no module or file needs"
+            return f"the name of the file {shown} in it has characters that are not allowed in names"
         parts = PurePosixPath(name)
         if parts.is_absolute() or ".." in parts.parts or ":" in parts.parts[0]:
-            return f"the file {shown} in it leads out of the folder that it is installed into"
+            return f"the file {shown} in it points outside the folder it is installed into"
         if any(len(part.encode()) > 255 for part in parts.parts):
             return f"the name of the file {shown[:60]}... in it is longer than 255 bytes"
         if member.flag_bits & _ENCRYPTED:
@@ -60,11 +60,11 @@ def metadata(archive: zipfile.ZipFile, name: str, version: Version) -> Message:
     }
     if len(folders) != 1:
         found = ", ".join(sorted(folders)) or "no .dist-info folder"
-        raise Failure(Code.BadWheel, f"{wheel}: it holds {found}; one has to be there")
+        raise Failure(Code.BadWheel, f"{wheel}: it contains {found}; it must contain exactly one")
     [folder] = folders
     for part in ("METADATA", "WHEEL", "RECORD"):
         if f"{folder}/{part}" not in archive.namelist():
-            raise Failure(Code.BadWheel, f"{wheel}: it holds no {folder}/{part}")
+            raise Failure(Code.BadWheel, f"{wheel}: it contains no {folder}/{part}")
     about = email.parser.BytesParser().parsebytes(archive.read(f"{folder}/METADATA"), headersonly=True)
     said_name, said_version = str(about.get("Name", "")), str(about.get("Version", ""))
     try:

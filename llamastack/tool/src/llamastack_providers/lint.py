@@ -36,7 +36,7 @@ def main(folder: Path) -> int:
         kind = "error" if one in errors else "warning"
         print(f"{kind}: {one.code.name}: {one.reason}\n  Resolution: {one.code.value.resolution}")
     for requirement in _from_elsewhere(chosen):
-        print(f"note: {requirement}, which is not in packages/: the distribution has to bring it")
+        print(f"note: {requirement}, which is not in packages/: the distribution must have it")
     print(f"{folder}: {'cannot be installed' if errors else 'can be installed'}")
     return 1 if errors else 0
 
@@ -56,7 +56,7 @@ def _selection(spec: PackageSpec, folder: Path) -> tuple[Path, ...]:
     selection = wheels.select(spec, folder)
     for name in selection.unlisted:
         print(
-            f"warning: {name} lies in packages/ and is not in spec.dependencyWheels: it will not be installed"
+            f"warning: {name} is in packages/ but not in spec.dependencyWheels, so it will not be installed"
         )
     return selection.paths
 

@@ -59,7 +59,7 @@ class Probe:
             failure.provider_id, failure.module = who
             raise
         except (KeyError, TypeError):
-            reason = "the provider wrote into what only its checks write to"
+            reason = "the provider wrote to the pipe that belongs to the checks"
             raise Failure(Code.ProbeDied, reason, provider_id=who[0], module=who[1]) from None
 
     def start(self, config: Path, providers: int) -> None:

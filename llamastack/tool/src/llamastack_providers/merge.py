@@ -96,7 +96,7 @@ def _checked(base: Any) -> Config:
     if base is None:
         return dict(_SMALLEST)
     if not isinstance(base, dict):
-        raise Failure(Code.InvalidBaseConfig, "the file does not hold a mapping")
+        raise Failure(Code.InvalidBaseConfig, "the file does not contain a mapping")
     providers = base.get("providers")
     if providers is not None and not isinstance(providers, dict):
         raise Failure(Code.InvalidBaseConfig, "providers: is not a mapping of API to list")

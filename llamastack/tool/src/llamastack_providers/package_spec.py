@@ -81,7 +81,7 @@ def load(path: Path, name: str = NAME) -> Any:
 def problems(value: Any) -> Iterator[str]:
     """Every rule that is broken, each as `field: what is wrong`."""
     if not isinstance(value, dict):
-        yield "the file must hold a mapping with apiVersion, kind, metadata and spec"
+        yield "the file must contain a mapping with apiVersion, kind, metadata and spec"
         return
     for key, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
         if value.get(key) != wanted:
@@ -98,7 +98,7 @@ def _metadata(about: Any) -> Iterator[str]:
         yield from _required_text(about, key, "metadata")
     version = about.get("version")
     if isinstance(version, str) and version.isprintable() and version and not _SEMVER.fullmatch(version):
-        yield f"metadata.version: {version!r} is no semantic version such as 1.2.0"
+        yield f"metadata.version: {version!r} is not a semantic version such as 1.2.0"
 
 
 def _spec(spec: Any) -> Iterator[str]:
@@ -111,7 +111,7 @@ def _spec(spec: Any) -> Iterator[str]:
     if package and not all(
         part.isidentifier() and not keyword.iskeyword(part) for part in package.split(".")
     ):
-        yield f"spec.packageName: {package!r} is no Python module path such as my_org.custom_vllm"
+        yield f"spec.packageName: {package!r} is not a Python module path such as my_org.custom_vllm"
     if kind and kind.isprintable() and not PROVIDER_TYPE.fullmatch(kind):
         yield (
             f"spec.providerType: {kind!r} must be remote:: or inline:: followed by lower-case letters, digits and "

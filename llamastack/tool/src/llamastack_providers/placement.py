@@ -9,7 +9,7 @@ from __future__ import annotations
 import filecmp
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -17,6 +17,7 @@ from packaging.utils import canonicalize_name
 
 from llamastack_providers.errors import Code, Failure
 from llamastack_providers.record import Record, owners
+from llamastack_providers.shadowing import modules
 
 _FILE_MODE: Final = 0o664
 _PROGRAM_MODE: Final = 0o775
@@ -29,8 +30,15 @@ def files_of(folder: Path) -> tuple[str, ...]:
     )
 
 
-def to_move(staged: Path, packages: Path, files: Iterable[str], others: Mapping[str, Record]) -> list[str]:
-    """The files that no other provider has put there already. Raises FileClash, OSError."""
+def to_move(
+    staged: Path,
+    packages: Path,
+    files: Iterable[str],
+    others: Mapping[str, Record],
+    content: Collection[str],
+) -> list[str]:
+    """The files that no other provider has put there already. content: those that wheels hold as part of their
+    packages, so that none of them may be left out. Raises FileClash, OSError."""
     owner_of = owners(others)
     folder_of: dict[str, Record] = {}
     for path, owner in owner_of.items():
@@ -44,7 +52,7 @@ def to_move(staged: Path, packages: Path, files: Iterable[str], others: Mapping[
         same = owner_of.get(path)
         if same is None:
             moves.append(path)
-        elif not _kept_from_the_first(path, same) and not filecmp.cmp(
+        elif not _kept_from_the_first(path, same, content) and not filecmp.cmp(
             staged / path, packages / path, shallow=False
         ):
             raise Failure(Code.FileClash, _clash(path, same))
@@ -83,32 +91,32 @@ def write(path: Path, content: bytes, staging: Path) -> None:
 
 
 def shared(files: Iterable[str], moved: Iterable[str], others: Mapping[str, Record]) -> list[str]:
-    """What to tell of files that stay another provider's, and of packages that two providers bring parts of."""
+    """Warnings about scripts that stay another provider's, and about packages that two providers have parts of."""
     owner_of = owners(others)
     kept = sorted(set(files) - set(moved))
     told = [
-        f"{path} stays as provider '{owner_of[path].provider_id}' has it" for path in kept if _script(path)
+        f"script {path} was not installed: provider '{owner_of[path].provider_id}' has one of that name"
+        for path in kept
+        if _script(path)
     ]
-    tops = {
-        path.partition("/")[0]: owner for path, owner in owner_of.items() if path.endswith("/__init__.py")
-    }
-    mine = {path.partition("/")[0] for path in moved if "/" in path and ".dist-info/" not in path}
+    theirs = {top: owner_of[path] for top, path in modules(owner_of).items() if "/" in path}
+    mine = {path.partition("/")[0] for path in moved if "/" in path}
     told += [
-        f"the package '{top}' also comes with provider '{tops[top].provider_id}': both are in it"
-        for top in sorted(mine & set(tops))
+        f"package '{top}' also comes from provider '{theirs[top].provider_id}'; the files of both are installed"
+        for top in sorted(mine & set(theirs))
     ]
     return told
 
 
-def _kept_from_the_first(path: str, theirs: Record) -> bool:
+def _kept_from_the_first(path: str, theirs: Record, content: Collection[str]) -> bool:
     """What may differ between equal packages: where pip found them, and the installing Python's path in scripts.
 
-    Neither is used from a folder on PYTHONPATH. A Python package that is called `bin` is no script.
+    Neither is used from a folder on PYTHONPATH. What belongs to a package that is called `bin` is not a script.
     """
     folder, _, _ = path.partition("/")
     name = canonicalize_name(folder.removesuffix(".dist-info").rpartition("-")[0] or folder)
     about = folder.endswith(".dist-info") and any(one.name == name for one in theirs.distributions)
-    return about or _script(path)
+    return about or (_script(path) and path not in content)
 
 
 def _script(path: str) -> bool:
@@ -117,4 +125,4 @@ def _script(path: str) -> bool:
 
 
 def _clash(path: str, owner: Record) -> str:
-    return f"{path} is already there with other contents, from provider '{owner.provider_id}' (image: {owner.image})"
+    return f"{path} already exists with other content, from provider '{owner.provider_id}' (image: {owner.image})"

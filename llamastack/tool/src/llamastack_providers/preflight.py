@@ -132,16 +132,14 @@ class Check:
             failure.code, failure.quoted = Code.ServerBroken, True
             failure.provider_id = guilty or (self.instead[0] if len(self.instead) == 1 else "")
             if not failure.provider_id and self.instead:
-                failure.reason += (
-                    f"; packages of {', '.join(self.instead)} take the place of the distribution's"
-                )
+                failure.reason += f"; packages of {', '.join(self.instead)} replace the distribution's"
             raise
 
     def _start(self) -> None:
         """A trial start, because the last server of this pod has ended: only a failure of a provider counts."""
-        print("The last server of this pod has ended: trying its start with all providers", flush=True)
+        print("The last server of this pod exited: trying to start it with all providers", flush=True)
         with self._probe() as probe:
-            text = "the container was ended while the server was started on trial"
+            text = "the container was ended during a trial start of the server"
             self.doing(Failure(Code.StartFailed, text))
             try:
                 probe.start(self.places.effective, len(self.entries))
@@ -151,7 +149,7 @@ class Check:
                 failure.provider_id = guilty or turn
                 if failure.provider_id:
                     raise
-                print(f"The trial failed, and not in a provider: {failure.reason}", flush=True)
+                print(f"The trial start failed, but not in a provider: {failure.reason}", flush=True)
 
     def _typed(self, types: list[str] | None = None) -> list[Typed]:
         """The entries with their written types, or others."""

@@ -160,7 +160,7 @@ def placed(spec: Any, section: str) -> Answer | None:
     """A problem with the API of the spec: the server would call what only a provider of its section has."""
     if api_of(spec) == section:
         return None
-    text = f"get_provider_spec() returns a provider of the API {api_of(spec)}, and it is used for {section}"
+    text = f"get_provider_spec() returns a provider of the API {api_of(spec)}, but it is used for {section}"
     return problem("ApiDiffers", text)
 
 
@@ -169,7 +169,7 @@ def loaded(spec: Any) -> Answer | None:
     for field in ("provider_type", "config_class", "module"):
         value = getattr(spec, field, None)
         if not value or not isinstance(value, str):
-            what = f"whose {field} is no text" if value else f"that has no {field}"
+            what = f"whose {field} is not a text" if value else f"that has no {field}"
             return problem("SpecInvalid", f"get_provider_spec() returned a ProviderSpec {what}")
     function = FUNCTIONS["remote" if hasattr(spec, "adapter_type") else "inline"]
     try:

@@ -37,11 +37,11 @@ def taken(providers: Sequence[Typed], known: Mapping[str, Iterable[str]]) -> Fai
     for one in providers:
         for theirs in known.get(one.section, ()):
             if theirs.partition("::")[2] == one.name:
-                text = f"{one.provider_type}, and llama-stack itself has {theirs} for {one.section}"
+                text = f"{one.provider_type}, but llama-stack itself has {theirs} for {one.section}"
                 return _failure(one, text)
         first = seen.setdefault((one.section, one.name), one)
         if first.module.split("==")[0] != one.module.split("==")[0]:
-            return _failure(one, f"{one.provider_type}, and {first} has {first.provider_type}")
+            return _failure(one, f"{one.provider_type}, but so has {first}: {first.provider_type}")
     return None
 
 

@@ -81,7 +81,7 @@ def of_the_server(packages: Path, records: Mapping[str, Record], base: Sequence[
             behind = [one for one, has in zip(folders, names, strict=True) if name in has]
             for path in _hidden(packages, behind, name):
                 if theirs := _another(packages, behind, path):
-                    text = f"{path} takes the place of the same module of {theirs} in the distribution image"
+                    text = f"{path} would replace the module of {theirs} in the distribution image"
                     yield Failure(Code.ModuleShadowed, text, provider_id=record.provider_id)
 
 

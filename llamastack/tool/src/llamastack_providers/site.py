@@ -62,14 +62,14 @@ def findings(site: Site) -> Iterator[Failure]:
             yield Failure(Code.DependencyMissing, reason, provider_id=miss.needs.owner)
         elif found is not None and not {miss.needs.name, found.name}.isdisjoint(site.provided):
             owner = found.owner or miss.needs.owner
-            reason = f"{needs}, and {found.name} {found.version}{_whose(found)} is what it would get"
+            reason = f"{needs}, but it would get {found.name} {found.version}{_whose(found)}"
             yield Failure(Code.DependencyConflict, reason, provider_id=owner)
 
 
 def shadowed(site: Site) -> list[str]:
     """A warning for each package of a provider that takes the place of another version in the image (NFR-004)."""
     return [
-        f"shadows-base: {name} {one.version}{_whose(one)} takes the place of {name} {site.base[name].version}"
+        f"shadows-base: {name} {one.version}{_whose(one)} replaces {name} {site.base[name].version}"
         for name, one in sorted(site.provided.items())
         if name in site.base and not dependencies.same_version(one.version, site.base[name].version)
     ]

@@ -19,12 +19,14 @@ from llamastack_providers.errors import Code, Failure
 from llamastack_providers.package_spec import PackageSpec
 
 PACKAGES: Final = f"{layout.PROVIDER}/packages"
+_FOLDERS: Final = {"scripts": "bin/", "headers": "include/"}
+"""Where pip puts what is not found on the path of modules."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
     """name: as PEP 503 writes it. requires: the `Requires-Dist` lines. foreign: shared objects we cannot load.
-    files: where they are installed."""
+    files: where they are installed. scripts: those of them that are programs to be called by name."""
 
     path: Path
     name: str
@@ -34,6 +36,7 @@ class Wheel:
     requires: tuple[str, ...]
     foreign: tuple[tuple[str, machine.Machine], ...]
     files: tuple[str, ...]
+    scripts: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ def read(path: Path) -> Wheel:
     shown = ascii(path.name)[1:-1]
     if shown != path.name:
         raise Failure(
-            Code.BadWheel, f"{shown}: the name of a wheel has ASCII letters, digits and -_.+! alone"
+            Code.BadWheel, f"{shown}: the name of a wheel may contain only ASCII letters, digits and -_.+!"
         )
     try:
         name, version, _, tags = parse_wheel_filename(path.name)
@@ -84,21 +87,30 @@ def read(path: Path) -> Wheel:
                 raise Failure(Code.BadWheel, f"{path.name}: {problem}")
             about = integrity.metadata(archive, name, version)
             foreign = tuple(_foreign(archive))
-            files = tuple(map(_placed, archive.namelist()))
+            members = archive.namelist()
     except (Failure, MemoryError):
         raise
     except Exception as error:
         # zipfile, zlib, lzma and struct have a dozen words for an archive that is damaged
-        raise Failure(Code.BadWheel, f"{path.name} is no readable wheel: {error}") from None
+        raise Failure(Code.BadWheel, f"{path.name} is not a readable wheel: {error}") from None
     requires = tuple(str(line) for line in about.get_all("Requires-Dist", []))
     python = str(about.get("Requires-Python", ""))
-    return Wheel(path, name, str(version), tags, python, requires, foreign, files)
+    files = tuple(map(_placed, members))
+    scripts = frozenset(_placed(one) for one in members if _scheme(one)[0] == "scripts")
+    return Wheel(path, name, str(version), tags, python, requires, foreign, files, scripts)
 
 
 def _placed(member: str) -> str:
     """Where pip puts a file of a wheel, below the target folder ("Binary distribution format", `.data`)."""
+    scheme, below = _scheme(member)
+    return f"{_FOLDERS.get(scheme, '')}{below}"
+
+
+def _scheme(member: str) -> tuple[str, str]:
+    """Which kind of files the member of a wheel is one of, empty for the most, and its path among those."""
     folder, _, rest = member.partition("/")
-    return rest.partition("/")[2] if folder.endswith(".data") else member
+    scheme, _, below = rest.partition("/")
+    return (scheme, below) if folder.endswith(".data") else ("", member)
 
 
 def check(wheels: Sequence[Wheel]) -> Iterator[Failure]:
@@ -108,7 +120,7 @@ def check(wheels: Sequence[Wheel]) -> Iterator[Failure]:
         file = wheel.path.name
         if (twin := seen.setdefault(wheel.name, wheel)) is not wheel:
             yield Failure(
-                Code.DuplicateWheel, f"{twin.path.name} and {file} hold the same package {wheel.name}"
+                Code.DuplicateWheel, f"{twin.path.name} and {file} contain the same package, {wheel.name}"
             )
         if problem := shadowing.of_python(wheel.files):
             yield Failure(Code.ModuleShadowed, f"{problem} ({file})")
@@ -138,9 +150,9 @@ def _inside(provider: Path, text: str, field: str) -> Path:
     except (OSError, RuntimeError, ValueError) as error:
         # a name that is too long, a loop of links (a RuntimeError before Python 3.13)
         why = error.strerror if isinstance(error, OSError) else str(error)
-        raise Failure(Code.MissingWheel, f"{field}: {shown} leads to no file: {why}") from None
+        raise Failure(Code.MissingWheel, f"{field}: {shown} points to no file: {why}") from None
     if not path.is_relative_to(provider.resolve()):
-        raise Failure(Code.PathOutside, f"{field}: {shown} leads to {path}, out of {layout.PROVIDER}")
+        raise Failure(Code.PathOutside, f"{field}: {shown} points to {path}, outside {layout.PROVIDER}")
     if not path.is_file():
         raise Failure(Code.MissingWheel, f"{field}: {shown} does not exist in the image")
     return path
