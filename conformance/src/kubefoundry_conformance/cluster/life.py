@@ -252,7 +252,9 @@ async def killed(rig: Rig) -> Finding | None:
         rig.subject.kill()
         rig.subject.start()
         rig.subject.wait_ready()
-        await rig.deployment(namespace, lambda obj: condition(obj, RESOURCE_CREATED).get("status") == "True")
+        await rig.deployment_after_restart(
+            namespace, lambda obj: condition(obj, RESOURCE_CREATED).get("status") == "True"
+        )
         live = await rig.deployment(namespace)
         if rig.finalizer not in (live["metadata"].get("finalizers") or ()):
             return Finding(f"no finalizer after a kill after write {writes}", rig.finalizer)

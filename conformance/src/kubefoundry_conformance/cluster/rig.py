@@ -23,10 +23,14 @@ from kubefoundry_sdk.api.kinds import CRDS, MODEL_DEPLOYMENTS, NAMESPACES, PROVI
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.runtime.lease import DURATION
 
 MANAGER: Final = "kubefoundry-conformance"
 SECONDS: Final = 20.0
 """How long anything is waited for."""
+
+RESTARTED: Final = SECONDS + 2 * DURATION
+"""The same, after a process was killed that held a Lease."""
 
 QUIET: Final = 2.0
 """How long something that must not happen is waited for."""
@@ -118,6 +122,14 @@ class Rig:
 
     async def deployment(self, namespace: str, holds: Present = bool) -> Object:
         return await self.there(MODEL_DEPLOYMENTS, "m", namespace, holds)
+
+    async def deployment_after_restart(self, namespace: str, holds: Present) -> Object:
+        """As `deployment`, of a subject that was killed: its Lease may have to run out first."""
+        found = await self.until(
+            MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is not None and holds(obj), seconds=RESTARTED
+        )
+        assert found is not None
+        return found
 
     async def deployment_soon(self, namespace: str, holds: Present) -> Object:
         """As `deployment`, of what must not happen: it is waited for shortly."""
