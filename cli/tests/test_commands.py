@@ -10,6 +10,7 @@ import pytest
 from click.testing import Result
 
 from kubefoundry_cli.commands.deploy import name_of
+from kubefoundry_cli.commands.status import rows
 from kubefoundry_cli.main import COMMANDS
 from support.deployments import CPU, GPU
 
@@ -44,9 +45,14 @@ def test_the_help_lists_every_command(call: Call) -> None:
             ["render", "-f", "/nonexistent", "--crd", "x"], 2, "cannot read /nonexistent", id="no file"
         ),
         pytest.param(
-            ["status", "--kubeconfig", "/nonexistent"], 4, "no usable kubeconfig", id="no kubeconfig"
+            ["status", "--kubeconfig", "/nonexistent"], 4, "/nonexistent does not exist", id="no kubeconfig"
         ),
-        pytest.param(["scale", "m", "--", "-1"], 2, "-1", id="replicas below zero"),
+        pytest.param(["scale", "m", "--", "-1"], 2, "'-1' is not a whole number", id="replicas below zero"),
+        pytest.param(
+            ["scale", "m", "three"], 2, "'three' is not a whole number of 0 or more", id="no number"
+        ),
+        pytest.param(["deploy", "o/m", "Bad_Name", "--dry-run"], 2, "name 'Bad_Name': use", id="no name"),
+        pytest.param(["deploy", "o/m", "n" * 254, "--dry-run"], 2, "at most 253", id="a name too long"),
         pytest.param(["chat", "m"], 2, "no question given", id="no question"),
         pytest.param(["curl", "m", "-d", "{"], 2, "-d is not JSON", id="no JSON"),
     ],
@@ -58,6 +64,42 @@ def test_what_cannot_be_done_is_one_line_and_an_exit_code(
 
     assert (done.exit_code, said in done.stderr) == (code, True), done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_context_that_is_not_there_is_named_with_those_that_are(call: Call, tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.write_text(
+        "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts:\n"
+        "- {name: a, context: {cluster: c, user: u}}\n- {name: b, context: {cluster: c, user: u}}\n"
+        "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\nusers: [{name: u, user: {}}]\n"
+    )
+
+    done = call("status", "--kubeconfig", str(config), "--context", "nope")
+
+    assert done.exit_code == 4
+    assert "there is no context 'nope'; there are: a, b" in done.stderr
+
+
+def test_the_commands_own_version_needs_no_cluster(call: Call) -> None:
+    done = call("version", "--kubeconfig", "/nonexistent")
+
+    assert done.exit_code == 4
+    assert done.stdout.startswith("kubefoundry: ")
+
+
+@pytest.mark.parametrize(
+    ("status", "cells"),
+    [
+        pytest.param({}, "-", id="nothing known"),
+        pytest.param({"replicas": {"ready": 2, "desired": 3}}, "2/3", id="two of three"),
+    ],
+)
+def test_replicas_in_the_list(status: dict[str, object], cells: str) -> None:
+    obj = {"metadata": {"name": "m", "namespace": "n"}, "spec": {}, "status": status}
+
+    head, [row] = rows([obj], everywhere=False, wide=False)
+
+    assert row[head.index("REPLICAS")] == cells
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def confirmed(what: str, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise Failure(f"{what}: cannot ask for confirmation without a terminal; add --yes", Exit.USAGE)
+        raise Failure(f"not done: {what}: there is no terminal to confirm it on; add --yes", Exit.USAGE)
     if not click.confirm(f"{what}. Continue?", err=True):
         raise Failure("nothing was changed")
 

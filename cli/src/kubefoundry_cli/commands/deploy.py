@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -18,6 +18,9 @@ from kubefoundry_cli.output import say
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+
+NAME: Final = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+"""Of any object: a DNS subdomain (Kubernetes: object names)."""
 
 NAME_LENGTH = 40
 """Characters of a name that is made from a model's: some upstream systems append up to 20."""
@@ -72,6 +75,8 @@ def command(
         spec["provider"] = {"name": provider}
     if hf_secret:
         spec["secrets"] = {"huggingFaceToken": hf_secret}
+    if name and not NAME.fullmatch(name):
+        raise Failure(f"name '{name}': use at most 253 lower-case letters, digits, '-' and '.'", Exit.USAGE)
     obj = edited(_object(name or name_of(model), spec), edits)
     valid(completed(obj, "deploy"))
     if dry_run:

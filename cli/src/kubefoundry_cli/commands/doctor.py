@@ -191,4 +191,7 @@ def failing(models: Sequence[Object], namespace: str | None) -> Iterator[Finding
         yield Finding("wrong", f"model {meta['namespace']}/{meta['name']}: {(one['status']).get('message')}")
     if not failed:
         running = sum((one.get("status") or {}).get("phase") == "Running" for one in models)
-        yield Finding("good", f"{len(models)} models in {where}, {running} of them running, none failed")
+        told = (
+            f"{len(models)} model{'' if len(models) == 1 else 's'} in {where}, {running} running, none failed"
+        )
+        yield Finding("good", told if models else f"no models in {where}")

@@ -19,6 +19,12 @@ from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.validation import default
 
 
+def _whole(_: click.Context, __: click.Parameter, value: str) -> int:
+    if not (value.isascii() and value.isdecimal() and len(value) < 10):
+        raise click.BadParameter(f"'{value}' is not a whole number of 0 or more")
+    return int(value)
+
+
 @click.command()
 @click.argument("name")
 @cluster.options
@@ -74,7 +80,7 @@ def refresh(name: str, yes: bool, target: Target) -> None:
 
 @click.command()
 @click.argument("name")
-@click.argument("replicas", type=click.IntRange(min=0))
+@click.argument("replicas", callback=_whole)
 @cluster.options
 def scale(name: str, replicas: int, target: Target) -> None:
     """Set the number of REPLICAS of an aggregated model; 0 frees its GPUs."""

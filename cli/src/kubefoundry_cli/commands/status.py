@@ -58,6 +58,12 @@ async def _list(everywhere: bool, form: str, target: Target) -> None:
         )
     else:
         output.table(*rows(found, everywhere=everywhere, wide=form == "wide"))
+        for obj in found if form == "table" else ():
+            status = obj.get("status") or {}
+            if status.get("phase") == "Failed":
+                say(
+                    f"{obj['metadata']['name']}: {clean(status.get('message') or 'failed without a message')}"
+                )
 
 
 async def _watch(name: str | None, everywhere: bool, wide: bool, target: Target) -> None:
@@ -65,8 +71,10 @@ async def _watch(name: str | None, everywhere: bool, wide: bool, target: Target)
     selector = {"fieldSelector": f"metadata.name={name}"} if name else None
     shown: dict[tuple[str, str], list[str]] = {}
     widths: list[int] = []
+    headed = False
 
     def show(obj: Object, *, gone: bool = False) -> None:
+        nonlocal headed
         head, [row] = rows([obj], everywhere=everywhere, wide=wide)
         key, stable = (obj["metadata"]["namespace"], obj["metadata"]["name"]), [*row]
         stable[head.index("AGE")] = ""
@@ -77,7 +85,8 @@ async def _watch(name: str | None, everywhere: bool, wide: bool, target: Target)
             return
         else:
             shown[key] = stable
-        lines = [row] if widths else [head, row]
+        lines = [row] if headed else [head, row]
+        headed = True
         for cells in lines:
             cells = [clean(cell) for cell in cells]
             widths[:] = [max(pair) for pair in zip(widths or [0] * len(cells), map(len, cells), strict=True)]
@@ -88,6 +97,11 @@ async def _watch(name: str | None, everywhere: bool, wide: bool, target: Target)
         while True:
             try:
                 found, version = await session.client.list(MODEL_DEPLOYMENTS, namespace, selector=selector)
+                if found and not shown:
+                    head, first = rows(found, everywhere=everywhere, wide=wide)
+                    widths[:] = [
+                        max(map(len, map(clean, column))) for column in zip(head, *first, strict=True)
+                    ]
                 for obj in found:
                     show(obj)
                 async for event in session.client.watch(
@@ -122,7 +136,7 @@ def rows(found: list[Object], *, everywhere: bool, wide: bool) -> tuple[list[str
             status.get("phase") or "-",
             (find(status.get("conditions"), "Ready") or {}).get("status") or "-",
             (status.get("provider") or {}).get("name") or "-",
-            f"{replicas.get('ready', 0)}/{replicas.get('desired', '-')}",
+            f"{replicas.get('ready', 0)}/{replicas['desired']}" if "desired" in replicas else "-",
             endpoint(status) or "-",
             age(meta.get("creationTimestamp")),
         ]
@@ -166,7 +180,7 @@ def _describe(obj: Object) -> None:
             f"{replicas.get('ready', 0)} of {replicas['desired']} ready" if "desired" in replicas else None,
         ),
         ("Endpoint", endpoint(status)),
-        ("Generation", f"{meta['generation']}, seen {status.get('observedGeneration', 'none')}"),
+        ("Generation", f"{meta['generation']} (observed {status.get('observedGeneration', 'none')})"),
         ("Age", age(meta.get("creationTimestamp"))),
     ]
     print(f"{meta['namespace']}/{meta['name']}")

@@ -21,13 +21,18 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 def command(client: bool, form: str, target: Target) -> None:
     """Print the version of the command line, of the API server, and of the providers in the cluster."""
     found = {"kubefoundry": version("kubefoundry-cli")}
-    if not client:
-        found |= cluster.run(_of_cluster(target))
     if form == "table":
-        for name, value in found.items():
-            print(f"{name}: {output.clean(value)}")
+        _print(found)
+    rest = {} if client else cluster.run(_of_cluster(target))
+    if form == "table":
+        _print(rest)
     else:
-        output.data(found, form)
+        output.data(found | rest, form)
+
+
+def _print(found: dict[str, str]) -> None:
+    for name, value in found.items():
+        print(f"{name}: {output.clean(value)}", flush=True)
 
 
 async def _of_cluster(target: Target) -> dict[str, str]:

@@ -20,13 +20,16 @@ from kubefoundry_sdk.cluster.errors import ApiError, Silent, Unreachable
 REFUSED: Final = ("Validated", "ProviderCompatible")
 """Conditions that, False at the current generation, only an edit makes True."""
 
+STATES: Final = {"ready": "ready", "deleted": "deleted", "condition=Ready": "ready", "delete": "deleted"}
+"""What may be waited for; the last two are as kubectl calls them."""
+
 AGAIN: Final = 1.0
 """Seconds before another watch, after one that could not be kept."""
 
 
 @click.command()
 @click.argument("name")
-@click.option("--for", "state", type=click.Choice(["ready", "deleted"]), default="ready", show_default=True)
+@click.option("--for", "state", type=click.Choice([*STATES]), default="ready", show_default=True)
 @click.option(
     "--timeout", "seconds", default=600.0, show_default=True, metavar="SECONDS", type=click.FloatRange(min=0)
 )
@@ -37,7 +40,7 @@ def command(name: str, state: str, seconds: float, target: Target) -> None:
     Ends at once, with exit code 1, when the spec is refused or names a provider that is not registered. Exit code 6
     when time is up.
     """
-    cluster.run(_wait(name, state, seconds, target))
+    cluster.run(_wait(name, STATES[state], seconds, target))
 
 
 async def _wait(name: str, state: str, seconds: float, target: Target) -> None:

@@ -102,7 +102,7 @@ def from_kubeconfig(path: str | None, context: str | None = None) -> Credentials
         tls = _tls(settings)
     except Exception as error:
         # The package checks little: of a broken file it raises whatever it comes upon.
-        told = " ".join(str(error).split())
+        told = _why(path, context) or " ".join(str(error).split())
         raise NoCredentials(f"no usable kubeconfig: {told}; set --kubeconfig or KUBECONFIG") from error
 
     def token() -> str | None:
@@ -111,6 +111,23 @@ def from_kubeconfig(path: str | None, context: str | None = None) -> Credentials
         return str(value).removeprefix("Bearer ").strip() if value else None
 
     return Credentials(str(settings.host).rstrip("/"), tls, token, proxy=settings.proxy or None)
+
+
+def _why(path: str | None, context: str | None) -> str:
+    """What is wrong with the choice of file or context, where it is that."""
+    from kubernetes import config
+
+    named = (path or os.environ.get("KUBECONFIG") or "~/.kube/config").split(os.pathsep)
+    files = [Path(name).expanduser() for name in named if name]
+    if not any(file.exists() for file in files):
+        return f"{', '.join(map(str, files))} does not exist"
+    try:
+        known = [str(one["name"]) for one in config.list_kube_config_contexts(path)[0]]  # type: ignore[no-untyped-call]
+    except Exception:
+        return ""
+    if context and context not in known:
+        return f"there is no context '{context}'; there are: {', '.join(known)}"
+    return ""
 
 
 def context_namespace(path: str | None, context: str | None = None) -> str:

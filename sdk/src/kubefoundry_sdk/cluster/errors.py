@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 UNDECLARED: Final = "failed to create typed patch object"
@@ -47,7 +48,8 @@ class ApiError(Exception):
                 retry_after=retry_after,
                 request=request,
             )
-        return cls(code, "Unknown", str(body)[:500], retry_after=retry_after, request=request)
+        told = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
+        return cls(code, "Unknown", told[:500], retry_after=retry_after, request=request)
 
     @property
     def conflict(self) -> bool:
