@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from kubefoundry_sdk.api.kinds import Kind
 from kubefoundry_sdk.cluster.client import Client
@@ -13,7 +14,7 @@ from kubefoundry_sdk.provider.reconcile import finalizer
 from kubefoundry_sdk.provider.write.helpers import Helpers
 from kubefoundry_sdk.runtime import options
 from kubefoundry_sdk.runtime.store import Store
-from support.wire import ok, wire
+from support.wire import Asked, ok, refusal, wire
 
 MODELS = Kind("acme.io", "v1", "models", "Model")
 NOBODY = Client(Credentials("", None, lambda: None), user_agent="t")
@@ -86,6 +87,39 @@ async def test_what_is_deleted_is_what_is_known(manager: str | None, preconditio
 
     [asked] = made.asked
     assert asked.body["preconditions"] == preconditions
+
+
+@pytest.mark.parametrize(
+    ("stored", "methods"),
+    [
+        pytest.param(model("u", resourceVersion="8"), ["DELETE", "GET", "DELETE"], id="its operator wrote"),
+        pytest.param(model(None, resourceVersion="8"), ["DELETE", "GET"], id="it was let go"),
+        pytest.param(model("another", resourceVersion="8"), ["DELETE", "GET"], id="it is another's"),
+        pytest.param(model("u", resourceVersion="8", uid="y"), ["DELETE", "GET"], id="it is another one"),
+        pytest.param(
+            model("u", resourceVersion="8", deletionTimestamp="now"), ["DELETE", "GET"], id="it goes"
+        ),
+        pytest.param(None, ["DELETE", "GET"], id="it is gone"),
+    ],
+)
+async def test_what_has_changed_since_it_was_known_is_read_and_asked_about_again(
+    stored: dict[str, Any] | None, methods: list[str]
+) -> None:
+    objects = Store()
+    objects.replace([model("u")], "9")
+
+    def answer(asked: Asked) -> web.Response:
+        if asked.method == "GET":
+            return ok(stored) if stored else refusal(404, "NotFound")
+        fits = (
+            stored and asked.body["preconditions"]["resourceVersion"] == stored["metadata"]["resourceVersion"]
+        )
+        return ok() if fits else refusal(409, "Conflict")
+
+    async with wire(answer) as made:
+        await finalizer.clean_up(made.client, deployment(), MODELS, objects, Helpers())
+
+    assert [asked.method for asked in made.asked] == methods
 
 
 @pytest.mark.parametrize(("said", "seconds"), [(None, 300.0), ("2", 2.0), ("0.5", 0.5), ("0", 0.0)])

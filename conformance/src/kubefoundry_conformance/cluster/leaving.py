@@ -7,7 +7,7 @@ from typing import Any, Final
 from kubefoundry_conformance.check import Finding
 from kubefoundry_conformance.cluster.rig import Rig, condition, of_rig
 from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import EVENTS, MODEL_DEPLOYMENTS
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.api.reasons import RESOURCE_CREATED
 
 HOLD: Final = "example.com/conformance-holds"
@@ -45,13 +45,7 @@ async def given_up(rig: Rig) -> Finding | None:
     await rig.delete(namespace)
     try:
         await rig.until(MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
-        items, _ = await rig.api.list(EVENTS, namespace)
-        if not any(
-            item["reason"] == "FinalizerTimeout" and rig.kind.kind in item.get("note", "") for item in items
-        ):
-            return Finding(
-                f"Events {[item['reason'] for item in items]}", "FinalizerTimeout that names what is left"
-            )
+        await rig.event(namespace, "FinalizerTimeout", rig.kind.kind)
     finally:
         free: list[dict[str, Any]] = [{"op": "remove", "path": "/metadata/finalizers"}]
         await rig.api.json_patch(rig.kind, "m", namespace, free, manager="somebody")

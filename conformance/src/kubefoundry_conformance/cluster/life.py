@@ -20,6 +20,8 @@ PAUSED: Final = "reconciliation paused"
 MOST: Final = 5
 """Repairs in ten minutes (contract §4)."""
 
+NOT_CONTENT: Final = ("apiVersion", "kind", "metadata", "status")
+
 
 async def dressed(rig: Rig) -> Finding | None:
     namespace = await rig.namespace()
@@ -62,7 +64,7 @@ async def foreign(rig: Rig) -> Finding | None:
         "apiVersion": rig.kind.api_version,
         "kind": rig.kind.kind,
         "metadata": {"name": "m", "namespace": namespace},
-        "spec": copy.deepcopy(template["spec"]),
+        **copy.deepcopy(_content(template)),
     }
     made = await rig.api.create(rig.kind, theirs, manager="somebody")
     await rig.create(namespace)
@@ -70,12 +72,17 @@ async def foreign(rig: Rig) -> Finding | None:
         namespace, lambda obj: condition(obj, RESOURCE_CREATED).get("reason") == "NameConflict"
     )
     live = await rig.api.get(rig.kind, "m", namespace)
-    if live["spec"] != made["spec"] or rig.manager in managers(live):
+    if _content(live) != _content(made) or rig.manager in managers(live):
         return Finding("the object of somebody else was changed", "it is left as it is")
     return None
 
 
-def _texts(value: Any, path: str = "/spec") -> Iterator[tuple[str, Any]]:
+def _content(obj: Object) -> Object:
+    """What the object asks for: its `spec`, or, as in a Workspace of KAITO, whatever has another name."""
+    return {key: value for key, value in obj.items() if key not in NOT_CONTENT}
+
+
+def _texts(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """JSON pointers of texts and numbers."""
     if isinstance(value, dict):
         for key, child in value.items():
@@ -100,14 +107,14 @@ async def drift(rig: Rig) -> Finding | None:
     await rig.create(namespace)
     await rig.deployment(namespace, lambda obj: condition(obj, RESOURCE_CREATED).get("status") == "True")
     live = await rig.upstream(namespace)
-    for pointer, value in _texts(live["spec"]):
+    for pointer, value in _texts(_content(live)):
         edit = partial(_edit, rig, namespace, pointer, value)
         try:
             await edit()
         except ApiError:
             continue
         return await _bounded(rig, namespace, pointer, _at(live, pointer), edit)
-    raise Skipped("no text in the upstream object's spec can be changed")
+    raise Skipped("no text in the upstream object can be changed")
 
 
 async def _edit(rig: Rig, namespace: str, pointer: str, value: Any) -> None:

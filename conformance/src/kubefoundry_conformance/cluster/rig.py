@@ -19,7 +19,15 @@ from kubefoundry_local.audit_log import requests_by_user
 from kubefoundry_local.control_plane import own_control_plane
 from kubefoundry_local.suite import NAMESPACE, Component, Suite
 from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import CRDS, MODEL_DEPLOYMENTS, NAMESPACES, PROVIDER_CONFIGS, Kind, Object
+from kubefoundry_sdk.api.kinds import (
+    CRDS,
+    EVENTS,
+    MODEL_DEPLOYMENTS,
+    NAMESPACES,
+    PROVIDER_CONFIGS,
+    Kind,
+    Object,
+)
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
@@ -113,6 +121,26 @@ class Rig:
             "finalizers": (last or {}).get("metadata", {}).get("finalizers")
         }
         raise NotSeen(f"after {seconds:.0f} s {kind.kind} {name} is {shown if last else 'not there'}")
+
+    async def event(self, namespace: str, reason: str, word: str) -> None:
+        """Waits for an Event: it may come after what it is about. Raises NotSeen, with the reasons that came."""
+        found: set[str] = set()
+        try:
+            async with asyncio.timeout(SECONDS):
+                items, version = await self.api.list(EVENTS, namespace)
+                for item in items:
+                    found.add(str(item.get("reason")))
+                    if item.get("reason") == reason and word in (item.get("note") or ""):
+                        return
+                async for event in self.api.watch(
+                    EVENTS, namespace, resource_version=version, seconds=300, silence=300
+                ):
+                    item = event["object"]
+                    found.add(str(item.get("reason")))
+                    if item.get("reason") == reason and word in (item.get("note") or ""):
+                        return
+        except TimeoutError:
+            raise NotSeen(f"Events {sorted(found)}") from None
 
     async def there(self, kind: Kind, name: str, namespace: str | None, holds: Present = bool) -> Object:
         """As `until`, of an object that is there."""

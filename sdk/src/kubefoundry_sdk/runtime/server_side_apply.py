@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, Literal
 
 from kubefoundry_sdk.api.kinds import Kind, Object
@@ -9,6 +10,9 @@ from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.runtime.refusals import Origin, refused
 from kubefoundry_sdk.runtime.store import key_of
+
+ATTEMPTS: Final = 5
+"""Times that an object which its operator writes at the same moment is read again; then its events bring the next."""
 
 ABSENT: Final = "1"
 """A resource version that no object has: an apply with it creates, and conflicts with whatever is there already
@@ -64,25 +68,34 @@ async def delete(
     obj: Object,
     propagation: Literal["Background", "Foreground"] = "Background",
     *,
-    as_known: bool = False,
+    ours: Callable[[Object], bool] | None = None,
 ) -> None:
     """Deletes that very object; one that is gone already, or whose kind is, counts as deleted.
 
-    as_known: only in the state that is known: it may be nobody's by now, and the event that tells so on its way.
+    ours: whether it still is. It is deleted only in a state of which that is true: it may be nobody's by now, and the
+    event that says so on its way. Where it has changed since it was known, it is read and asked about again.
     """
     namespace, name = key_of(obj)
+    uid = obj["metadata"]["uid"]
     try:
-        await client.delete(
-            kind,
-            name,
-            namespace or None,
-            uid=obj["metadata"]["uid"],
-            version=obj["metadata"]["resourceVersion"] if as_known else None,
-            propagation=propagation,
-        )
+        for _ in range(ATTEMPTS):
+            version = obj["metadata"]["resourceVersion"] if ours else None
+            try:
+                await client.delete(
+                    kind, name, namespace or None, uid=uid, version=version, propagation=propagation
+                )
+                return
+            except ApiError as error:
+                if not error.conflict:
+                    raise
+            if ours is None:
+                # Another object of that name is there now, so ours is gone.
+                return
+            obj = await client.get(kind, name, namespace or None)
+            if obj["metadata"]["uid"] != uid or obj["metadata"].get("deletionTimestamp") or not ours(obj):
+                return
     except ApiError as error:
-        # A conflict: another object of that name is there now, so ours is gone; or its event is on the way.
-        if not (error.not_found or error.conflict):
+        if not error.not_found:
             raise
 
 

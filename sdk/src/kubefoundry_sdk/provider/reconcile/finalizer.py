@@ -135,15 +135,17 @@ async def clean_up(
             return manifest.made_by(obj, meta["uid"], manager)
         return manifest.owned_by(obj, meta["uid"])
 
+    # Of one that is being deleted: whoever has ejected it took the owner off first.
+    ours = None if manager else goes
     left = []
     live = objects.get((meta["namespace"], meta["name"])) if kind else None
     if kind and live and goes(live):
         left.append(f"{kind.kind} {meta['namespace']}/{meta['name']}")
         if not live["metadata"].get("deletionTimestamp"):
-            await apply.remove_main(client, kind, live, as_known=not manager)
+            await apply.remove_main(client, kind, live, ours=ours)
     for obj in helpers.of(meta["uid"]):
         if goes(obj):
             left.append(f"{obj['kind']} {meta['namespace']}/{obj['metadata']['name']}")
             if not obj["metadata"].get("deletionTimestamp"):
-                await delete(client, kind_of(obj), obj, as_known=not manager)
+                await delete(client, kind_of(obj), obj, ours=ours)
     return left

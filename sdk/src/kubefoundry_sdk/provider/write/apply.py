@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from kubefoundry_sdk.api import managed_fields, names
@@ -124,10 +124,12 @@ async def prune(client: Client, known: Helpers, uid: str, keep: list[Object]) ->
             await delete(client, kind_of(obj), obj)
 
 
-async def remove_main(client: Client, kind: Kind, obj: Object, *, as_known: bool = False) -> None:
+async def remove_main(
+    client: Client, kind: Kind, obj: Object, *, ours: Callable[[Object], bool] | None = None
+) -> None:
     """As `delete`. What Kubernetes makes of an object of its own goes first: nothing else waits for the pods, and
     GPUs and a cache volume are free only when they are gone."""
-    await delete(client, kind, obj, "Foreground" if kind.built_in else "Background", as_known=as_known)
+    await delete(client, kind, obj, "Foreground" if kind.built_in else "Background", ours=ours)
 
 
 async def _store(client: Client, kind: Kind, store: Store, obj: Object, *, manager: str) -> None:
