@@ -44,25 +44,41 @@ async def seen(api: Client, namespace: str) -> dict[str, Any]:
     deployments, _ = await api.list(MODEL_DEPLOYMENTS, namespace)
     for obj in deployments:
         found[f"ModelDeployment {obj['metadata']['name']}"] = _status(obj.get("status") or {})
+    living = {obj["metadata"]["uid"] for obj in deployments}
     for kind in UPSTREAM.values():
         objects, _ = await api.list(kind, namespace)
         for obj in objects:
+            if _is_left_to_the_collector(obj, living):
+                continue
             found[f"{kind.kind} {obj['metadata']['name']}"] = (
                 _made(obj)
-                | {"spec": obj.get("spec")}
-                | {key: obj[key] for key in ("resource", "inference") if key in obj}
+                | {"spec": _without_empty(obj.get("spec"))}
+                | {key: _without_empty(obj[key]) for key in ("resource", "inference") if key in obj}
             )
     helpers, _ = await api.list(
         CONFIG_MAPS, namespace, selector={"labelSelector": f"{names.MANAGED_BY_LABEL}=kubefoundry"}
     )
-    living = {obj["metadata"]["uid"] for obj in deployments}
     for obj in helpers:
-        owners = {owner["uid"] for owner in obj["metadata"].get("ownerReferences", ())}
-        if owners and not owners & living:
-            # The garbage collector's, which takes minutes after several restarts of the API server.
+        if _is_left_to_the_collector(obj, living):
             continue
         found[f"ConfigMap {obj['metadata']['name']}"] = _made(obj) | {"data": obj.get("data")}
     return found
+
+
+def _is_left_to_the_collector(obj: Object, living: set[str]) -> bool:
+    """Of a ModelDeployment that somebody took the finalizers off. The garbage collector takes minutes after several
+    restarts of the API server."""
+    owners = {owner["uid"] for owner in obj["metadata"].get("ownerReferences", ())}
+    return bool(owners) and not owners & living
+
+
+def _without_empty(value: Any) -> Any:
+    """Without empty maps, which a Go client adds when it writes an object: whether before or after our last apply
+    is chance, and they say nothing."""
+    if isinstance(value, dict):
+        kept = {key: _without_empty(child) for key, child in value.items()}
+        return {key: child for key, child in kept.items() if child != {}}
+    return [_without_empty(child) for child in value] if isinstance(value, list) else value
 
 
 def _status(status: Object) -> Object:

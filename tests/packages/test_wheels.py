@@ -52,7 +52,9 @@ def environment(folder: Path, wheels: Path, *packages: str) -> Path:
 def run(python: Path, *arguments: str) -> str:
     """What it prints, in the folder of its environment and with nothing of the checkout on its path."""
     kept = {
-        name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "KUBEFOUNDRY"))
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTHON", "PYTEST", "KUBEFOUNDRY"))
     }
     done = subprocess.run(
         [str(python), *arguments], cwd=python.parents[2], env=kept, capture_output=True, text=True
