@@ -30,6 +30,9 @@ LEFTOVER_PAUSE: Final = 0.2
 """Seconds until something is looked at again: a Service of another owner (the garbage collector's turn), or what was
 not there."""
 
+LONGEST_PAUSE: Final = 5.0
+"""Seconds, where it is missing for good."""
+
 
 class Gone(Exception):
     """The object, or what it needs, is not there."""
@@ -60,8 +63,11 @@ class Life:
 
         An API server that has just started answers 404 for a moment, whatever is stored there.
         """
-        while not await self._lived():  # noqa: ASYNC110 (nothing tells that what was missing has come)
-            await asyncio.sleep(LEFTOVER_PAUSE)
+        pause = LEFTOVER_PAUSE
+        while not await self._lived():
+            # nothing tells that what was missing has come, and each attempt begins with its Services
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _lived(self) -> bool:
         """From its adoption to its end; False where something was not there on the way."""
