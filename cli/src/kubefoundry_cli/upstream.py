@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kubefoundry_cli.failure import Failure
+from kubefoundry_cli.output import clean
 from kubefoundry_cli.provenance import Leaves, Origins, Path, differing, leaves, origins, text
 from kubefoundry_cli.spec_path import ABSENT
 from kubefoundry_sdk.api import managed_fields, names
@@ -28,6 +29,11 @@ class Change:
     old: Any
     new: Any
     fields: tuple[str, ...]
+
+    def values(self) -> list[str]:
+        """A line with each value that there is, as a diff marks it."""
+        pairs = (("-", self.old), ("+", self.new))
+        return [f"{sign} {clean(value)}" for sign, value in pairs if value is not ABSENT]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from kubefoundry_cli.hint import hint
 from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.provenance import differing, leaves, text
 from kubefoundry_cli.providers import in_cluster, installed, named
-from kubefoundry_cli.spec_path import ABSENT
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import HELPER_KINDS, MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
@@ -154,10 +153,8 @@ def _refused(found: Adoption, live: Object) -> Failure:
     say("the closest ModelDeployment is above; rendered, it is not what is there (- there, + rendered):")
     for change in found.changes:
         say(f"  {clean(text(change.path))}")
-        if change.old is not ABSENT:
-            say(f"  - {clean(change.old)}")
-        if change.new is not ABSENT:
-            say(f"  + {clean(change.new)}")
+        for line in change.values():
+            say(f"  {line}")
     for helper in found.missing:
         say(f"  {clean(helper)} is not there")
     count = len(found.changes) + len(found.missing)

@@ -216,10 +216,8 @@ def _show(kind: Kind, obj: Object, planned: Planned, what: str, verdict: str | N
     print(f"{kind.kind} {meta['namespace']}/{meta['name']}   {clean(what)}{asked}")
     for change in planned.changes:
         print(f"  {clean(text(change.path))}   ← {_source(change)}")
-        if change.old is not ABSENT:
-            print(f"  - {clean(change.old)}")
-        if change.new is not ABSENT:
-            print(f"  + {clean(change.new)}")
+        for line in change.values():
+            print(f"  {line}")
     print(f"  {planned.unchanged} {'other ' if planned.changes else ''}values unchanged")
 
 

@@ -84,23 +84,15 @@ def _done(obj: Object, state: str) -> bool:
     if state == "deleted":
         return False
     status = obj.get("status") or {}
-    for type_ in REFUSED:
+    named = f"ModelDeployment '{obj['metadata']['name']}'"
+    for type_ in (*REFUSED, PROVIDER_SELECTED):
         found = find(status.get("conditions"), type_) or {}
-        if (
-            found.get("status") == "False"
-            and found.get("observedGeneration") == obj["metadata"]["generation"]
-        ):
-            raise Failure(
-                f"ModelDeployment '{obj['metadata']['name']}' is refused: {clean(found.get('message'))}"
-            )
-    selected = find(status.get("conditions"), PROVIDER_SELECTED) or {}
-    if (
-        selected.get("reason") == "ProviderNotRegistered"
-        and selected.get("observedGeneration") == obj["metadata"]["generation"]
-    ):
-        raise Failure(
-            f"ModelDeployment '{obj['metadata']['name']}' waits for a provider: {clean(selected.get('message'))}"
-        )
+        if found.get("observedGeneration") != obj["metadata"]["generation"]:
+            continue
+        if type_ in REFUSED and found.get("status") == "False":
+            raise Failure(f"{named} is refused: {clean(found.get('message'))}")
+        if type_ == PROVIDER_SELECTED and found.get("reason") == "ProviderNotRegistered":
+            raise Failure(f"{named} waits for a provider: {clean(found.get('message'))}")
     if ready(obj):
         say(f"ready at {endpoint(status) or 'an endpoint that is not published yet'}")
         return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import uuid
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -127,20 +127,22 @@ class Rig:
         found: set[str] = set()
         try:
             async with asyncio.timeout(SECONDS):
-                items, version = await self.api.list(EVENTS, namespace)
-                for item in items:
-                    found.add(str(item.get("reason")))
-                    if item.get("reason") == reason and word in (item.get("note") or ""):
-                        return
-                async for event in self.api.watch(
-                    EVENTS, namespace, resource_version=version, seconds=300, silence=300
-                ):
-                    item = event["object"]
+                async for item in self._events(namespace):
                     found.add(str(item.get("reason")))
                     if item.get("reason") == reason and word in (item.get("note") or ""):
                         return
         except TimeoutError:
             raise NotSeen(f"Events {sorted(found)}") from None
+
+    async def _events(self, namespace: str) -> AsyncIterator[Object]:
+        """Those that are there, then those that come."""
+        items, version = await self.api.list(EVENTS, namespace)
+        for item in items:
+            yield item
+        async for event in self.api.watch(
+            EVENTS, namespace, resource_version=version, seconds=300, silence=300
+        ):
+            yield event["object"]
 
     async def there(self, kind: Kind, name: str, namespace: str | None, holds: Present = bool) -> Object:
         """As `until`, of an object that is there."""
