@@ -7,16 +7,16 @@ STAMP := $(VENV)/.installed
 DIST ?= dist
 # A package is a folder with a pyproject.toml: nothing lists them a second time.
 PACKAGES := $(patsubst %/pyproject.toml,%,$(sort $(wildcard */pyproject.toml providers/*/pyproject.toml examples/*/pyproject.toml llamastack/*/pyproject.toml)))
-SOURCES := $(wildcard $(PACKAGES:%=%/src)) benchmarks examples/selector examples/selectors examples/kopf-provider lint
+SOURCES := $(wildcard $(PACKAGES:%=%/src)) benchmarks examples/selector examples/selectors examples/kopf-provider examples/kopf-plain examples/kopf-selector lint
 TESTS := tests $(wildcard $(PACKAGES:%=%/tests))
 empty :=
-export MYPYPATH := $(subst $(empty) ,:,$(wildcard $(PACKAGES:%=%/src)) tests)
+export MYPYPATH := $(subst $(empty) ,:,$(wildcard $(PACKAGES:%=%/src)) examples/kopf-plain tests)
 
 # Where Python may not keep what it compiled, pytest compiles every test file again in each of its processes.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-upstream test-pods llamastack-releases test-operators chaos test-go test-ray lint behaviours accept-llamastack conformance mutations bench wheels crds manifests docs lock clean engine-options
+.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-upstream test-pods transcript llamastack-releases hostile-packages test-operators chaos test-go test-ray lint behaviours accept-llamastack conformance mutations bench wheels crds manifests docs lock clean engine-options
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 26
@@ -62,6 +62,9 @@ llamastack-releases: setup ## writes docs/llamastack/releases.md: each release o
 	@devcluster/build > /dev/null
 	PYTHONPATH=tests $(BIN)/python -m pods.images.releases
 	PYTHONPATH=tests nodes/inside $(BIN)/python -m pods.releases
+
+hostile-packages: setup ## writes docs/llamastack/hostile-packages.md: each hostile package, its expected and its seen code; three minutes
+	@PYTHONPATH=tests $(BIN)/python -m hostile_packages
 
 test-operators: setup ## the real KubeRay operator on simulated nodes; root; not part of `make test`
 	tests/operators/run
@@ -132,8 +135,13 @@ docs: setup ## writes docs/crd-reference.md from crds/, docs/compatibility.md an
 	$(BIN)/python docs/sdk.py
 	$(BIN)/python docs/rules.py
 	$(BIN)/python docs/compatibility.py
+	$(BIN)/python docs/cli_output.py
 	$(BIN)/python docs/llamastack/errors.py
 	PYTHONPATH=tests $(BIN)/python -m behaviours.document
+
+transcript: setup ## writes docs/cli-transcript.md: what each command of the command line prints, on good and bad days
+	@devcluster/build > /dev/null
+	KUBEFOUNDRY_WRITE_TRANSCRIPT=1 $(BIN)/python -m pytest -q tests/integration/test_transcript.py
 
 lock: setup ## writes requirements/*.txt
 	PATH="$(abspath $(BIN)):$$PATH" requirements/lock

@@ -10,17 +10,23 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 OBJECTS: Final = 1000
+DELETED: Final = 20
 ROUNDS: Final = 3
+GAP: Final = 40.0
+"""Seconds from the beginning of the outage within which a deletion has to be reported; the outage takes about ten."""
+
 SOURCES: Final = ("kopf", "reflector")
 ROWS: Final = {
     "imports_s": "imports, s",
@@ -29,6 +35,7 @@ ROWS: Final = {
     "full_mib": "RSS with them, MiB over imports",
     "changes_s": "one change of each object: until all are seen, s",
     "changes_cpu_s": "the same: CPU s of the process",
+    "deletions": f"of {DELETED} deletions while the source was cut off: reported",
 }
 
 
@@ -65,13 +72,30 @@ async def _measure() -> str:
                     meta = {"name": f"m{number}", "namespace": "default", "labels": {"mark": mark}}
                     await client.apply(MODEL_DEPLOYMENTS, {**body, "metadata": meta}, manager="benchmarks")
 
+            async def cut_off(pid: int) -> None:
+                """Deletions that no watch of the source brings: it hears nothing from the API server's end on."""
+                os.kill(pid, signal.SIGSTOP)
+                await asyncio.to_thread(plane.restart_api_server)
+                await asyncio.to_thread(plane.kubectl, "delete", "modeldeployments", "-n", "default", *gone)
+                os.kill(pid, signal.SIGCONT)
+
+            gone = [f"m{number}" for number in range(DELETED)]
             for turn in range(ROUNDS):
                 for source in SOURCES:
-                    found[source].append(await _run(source, kubeconfig, partial(change, f"{turn}-{source}")))
+                    marked = partial(change, f"{turn}-{source}")
+                    found[source].append(await _run(source, kubeconfig, marked, cut_off))
+                    for name in gone:
+                        body = deployment(name, "default", GPU)
+                        await client.create(MODEL_DEPLOYMENTS, body, manager="benchmarks")
     return _table(found)
 
 
-async def _run(source: str, kubeconfig: str, change: Callable[[], Awaitable[None]]) -> dict[str, float]:
+async def _run(
+    source: str,
+    kubeconfig: str,
+    change: Callable[[], Awaitable[None]],
+    cut_off: Callable[[int], Awaitable[None]],
+) -> dict[str, float]:
     """One process from its start to its last figure."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "benchmarks.event_sources", "--child", source, kubeconfig,
@@ -80,7 +104,10 @@ async def _run(source: str, kubeconfig: str, change: Callable[[], Awaitable[None
     assert process.stdout is not None
     figures: dict[str, float] = json.loads(await process.stdout.readline())
     await change()
-    return {**figures, **json.loads(await process.stdout.readline())}
+    figures |= json.loads(await process.stdout.readline())
+    await cut_off(process.pid)
+    figures |= json.loads(await process.stdout.readline())
+    return figures
 
 
 def _table(found: dict[str, list[dict[str, float]]]) -> str:
@@ -94,7 +121,7 @@ def _table(found: dict[str, list[dict[str, float]]]) -> str:
         "|---|---|---|",
     ]
     for key, title in ROWS.items():
-        cells = [f"{sorted(run[key] for run in found[source])[ROUNDS // 2]:.2f}" for source in SOURCES]
+        cells = [f"{sorted(run[key] for run in found[source])[ROUNDS // 2]:.4g}" for source in SOURCES]
         lines.append(f"| {title} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
@@ -114,9 +141,16 @@ async def _child(source: str, kubeconfig: str) -> None:
     store = Store()
     seen: set[str] = set()
     waiting: list[tuple[int, asyncio.Event]] = []
+    removed: set[object] = set()
+    all_removed = asyncio.Event()
 
     def told(key: object, obj: dict[str, Any] | None) -> None:
-        seen.add(f"{key}{(obj or {}).get('metadata', {}).get('resourceVersion')}")
+        if obj is None:
+            removed.add(key)
+            if len(removed) == DELETED:
+                all_removed.set()
+            return
+        seen.add(f"{key}{obj['metadata'].get('resourceVersion')}")
         for count, event in waiting:
             if len(seen) >= count:
                 event.set()
@@ -135,6 +169,9 @@ async def _child(source: str, kubeconfig: str) -> None:
         await all_changed.wait()
         spent = {"changes_s": time.time() - begun, "changes_cpu_s": time.process_time() - cpu}
         print(json.dumps(spent), flush=True)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(all_removed.wait(), GAP)
+        print(json.dumps({"deletions": len(removed)}), flush=True)
         running.cancel()
     os._exit(0)
 

@@ -16,16 +16,15 @@ OURS = """\
 # Fields of the two resources
 
 Generated from `crds/` by `make docs`; `kubectl explain md.spec` says the same. API group `kubefoundry.ai`, version
-`v1alpha1`. What refuses an object is under *Rules*, in the words of the refusal.
+`v1alpha1`. *Rules* lists the validation rules with their messages.
 """
 
 LLAMASTACK = """\
 # Fields of a LlamaStackDistribution
 
 Generated from `crds/llamastack/` by `make docs`; `kubectl explain llsd.spec` says the same. API group
-`llamastack.io`, version `v1alpha1`. `externalProviders`, `modelDeployments` and what the status reports of them are
-KubeFoundry's; all other fields are the existing operator's. What is of core/v1 is Kubernetes' own:
-`kubectl explain pod.spec`.
+`llamastack.io`, version `v1alpha1`. KubeFoundry adds `externalProviders`, `modelDeployments` and their status; all
+other fields are the same as in the existing operator. For core/v1 types, see `kubectl explain pod.spec`.
 """
 
 Schema = dict[str, Any]

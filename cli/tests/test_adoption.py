@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.model import valid
 from kubefoundry_cli.provenance import text
 from kubefoundry_cli.providers import installed, probed
+from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.contract import Provider, Schema
 from kubefoundry_sdk.provider.reconcile.context import read
@@ -27,7 +29,9 @@ def schema_of(provider: Provider) -> Schema:
     return provider.upstream.schema or probed(provider, standin(provider.name).document)
 
 
-def left_behind(provider: Provider, schema: Schema, spec: dict[str, Any]) -> tuple[Object, list[Object]]:
+def left_behind(
+    provider: Provider, schema: Schema, spec: dict[str, Any], written: Callable[[Any], Any] = lambda obj: obj
+) -> tuple[Object, list[Object]]:
     """The upstream objects of that spec as an eject leaves them, main object first."""
     blank = {"metadata": {"name": "m", "namespace": "models"}, "kind": provider.upstream.kind}
     obj = valid(adoption.model(blank, spec))
@@ -40,7 +44,7 @@ def left_behind(provider: Provider, schema: Schema, spec: dict[str, Any]) -> tup
         meta |= {
             part: bare["metadata"][part] for part in ("labels", "annotations") if part in bare["metadata"]
         }
-        found.append(copy.deepcopy({**dressed, "metadata": meta}))
+        found.append(written(copy.deepcopy({**dressed, "metadata": meta})))
     return found[0], found[1:]
 
 
@@ -61,6 +65,39 @@ def test_what_a_spec_gives_is_adopted(name: str, data: st.DataObject) -> None:
     found = adoption.adoption(provider, schema, live, helpers)
 
     assert (found.changes, found.missing) == ((), ()), found.obj["spec"]
+
+
+def unlabelled(value: Any) -> Any:
+    """As a release before that label wrote it."""
+    if isinstance(value, dict):
+        found = {key: unlabelled(item) for key, item in value.items() if key != names.MODEL_LABEL}
+        return {key: item for key, item in found.items() if item or not value[key]}
+    return [unlabelled(item) for item in value] if isinstance(value, list) else value
+
+
+def pods_labelled(value: Any) -> int:
+    if isinstance(value, dict):
+        return (names.MODEL_LABEL in value) + sum(map(pods_labelled, value.values()))
+    return sum(map(pods_labelled, value)) if isinstance(value, list) else 0
+
+
+@pytest.mark.parametrize("name", [*PROVIDERS, "direct"])
+def test_pods_without_the_label_of_their_model_never_get_it(name: str) -> None:
+    provider = installed()[name]
+    schema = schema_of(provider)
+    spec = {**GPU, "image": "example.com/vllm:2.55.0", "provider": {"name": name}}
+    new, _ = left_behind(provider, schema, spec)
+    live, helpers = left_behind(provider, schema, spec, unlabelled)
+    assert (pods_labelled(new), pods_labelled(live)) == (2 if name in ("dynamo", "kuberay") else 1, 0)
+
+    found = adoption.adoption(provider, schema, live, helpers)
+    edit = {**found.obj["spec"], "scaling": {"replicas": 2}, "env": [{"name": "A", "value": "b"}]}
+    deployment = read(valid({**found.obj, "spec": edit}))
+    later = plan(provider, deployment, schema, provider.render(deployment, schema), found.todo.main, helpers)
+
+    assert (found.changes, found.missing) == ((), ())
+    assert pods_labelled(found.todo.main) == pods_labelled(later.main) == 0
+    assert "{'name': 'A', 'value': 'b'}" in str(later.main)
 
 
 def edited(live: Object, path: str, value: Any) -> Object:

@@ -13,6 +13,7 @@ from kubefoundry_cli.commands.deploy import name_of
 from kubefoundry_cli.commands.status import rows
 from kubefoundry_cli.main import COMMANDS
 from support.deployments import CPU, GPU
+from support.upstream import STANDINS
 
 Call = Callable[..., Result]
 
@@ -246,3 +247,23 @@ def test_deploy_asks_no_cluster_for_what_is_not_valid(call: Call) -> None:
 
     assert done.exit_code == 1
     assert "vLLM engine requires GPU" in done.stderr
+
+
+def test_a_release_stands_for_the_file_of_its_crd(
+    call: Callable[..., Result], file: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kuberay").mkdir()
+    crd = STANDINS / "kuberay.yaml"
+    (tmp_path / "kuberay" / "v1.0.yaml").write_text(crd.read_text())
+    asked = ("render", "-f", file(GPU), "--provider", "kuberay")
+
+    nowhere = call(*asked, "--release", "v1.0")
+    monkeypatch.setenv("KUBEFOUNDRY_UPSTREAM_CRDS", str(tmp_path))
+    found = call(*asked, "--release", "v1.0")
+    outside = call(*asked, "--release", "../kuberay/v1.0")
+    both = call(*asked, "--release", "v1.0", "--crd", str(crd))
+
+    assert (nowhere.exit_code, "KUBEFOUNDRY_UPSTREAM_CRDS" in nowhere.stderr) == (2, True)
+    assert (found.exit_code, found.stdout) == (0, call(*asked, "--crd", str(crd)).stdout)
+    assert (outside.exit_code, "give a release's name" in outside.stderr) == (2, True)
+    assert (both.exit_code, "not both" in both.stderr) == (2, True)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 
 from kubefoundry_cli.providers import installed
 from kubefoundry_cli.selection import selected
+from kubefoundry_cli.upstream import problems
 from kubefoundry_cli.what_if import verdicts
 from kubefoundry_sdk.api.validation import default, validate
 from kubefoundry_sdk.provider.registration import registration
@@ -65,6 +66,31 @@ def test_what_is_said(spec: dict[str, Any], name: str, said: str) -> None:
     [verdict] = [one for one in verdicts(obj, REGISTERED, PACKAGES, chosen=chosen) if one.provider == name]
 
     assert verdict.text.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("spec", "name", "said"),
+    [
+        pytest.param(GPU, "direct", "direct: would accept it if named", id="as it is"),
+        pytest.param(
+            CPU,
+            "dynamo",
+            "dynamo: would accept it with engine.type=vllm, resources.gpu.count=1",
+            id="two fields",
+        ),
+    ],
+)
+def test_where_a_provider_is_named_rules_select_no_other(spec: dict[str, Any], name: str, said: str) -> None:
+    obj = _stored({**spec, "provider": {"name": "kaito"}})
+
+    found = {one.provider: one for one in verdicts(obj, REGISTERED, PACKAGES, chosen="kaito")}
+
+    assert found[name].text.startswith(said)
+    assert not any(one.by_rules or "selected with" in one.text for one in found.values())
+    edits = {
+        path.replace(".", "__"): GONE if value is None else value for path, value in found[name].edits or ()
+    }
+    assert not problems(PACKAGES[name], _stored(changed(obj["spec"], **edits)), None)
 
 
 def _stored(spec: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from kubefoundry_conformance.cases import Unusable
+from kubefoundry_conformance.functions.subject import loaded
 from kubefoundry_conformance.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,6 +53,12 @@ def test_ours_pass(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
         (["--cases", "x.yaml"], "say what to check"),
         (["--cases", "x.yaml", "--functions", "nowhere:at_all"], "no provider at nowhere:at_all"),
         (["--cases", "x.yaml", "--functions", "json:dumps"], "no provider at json:dumps"),
+        (
+            ["--cases", "x.yaml", "--functions", "nobody"],
+            "install the package again, or name a MODULE:FUNCTION",
+        ),
+        (["--cases", "x.yaml", "--functions", "json:loads"], "has to return a Provider without arguments"),
+        (["--cases", "phase.yaml", "--functions", "direct"], "statuses.0.expect.phase: Input should be"),
         (["--cases", "x.yaml", "--functions", WIDGETS], "give the upstream CRD widgets.example.com"),
         (["--cases", "x.yaml", "--functions", WIDGETS, "--crd", "gone.yaml"], "cannot read gone.yaml"),
         (["--cases", "gone.yaml", "--functions", "direct"], "cannot read gone.yaml"),
@@ -59,6 +67,10 @@ def test_ours_pass(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
             "empty.yaml: the file: Input should be a valid dict",
         ),
         (["--cases", "invalid.yaml", "--functions", "direct"], "invalid.yaml: specs.gpu: spec.engine.type"),
+        (
+            ["--cases", "empty.yaml", "--functions", "direct", "--kubeconfig", "x"],
+            "give --manifest FILE, too",
+        ),
         (["--cases", "unknown.yaml", "--functions", "direct"], "unknown.yaml: statsues: Extra inputs"),
     ],
 )
@@ -72,6 +84,8 @@ def test_what_cannot_be_used_is_one_line(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty.yaml").touch()
     (tmp_path / "invalid.yaml").write_text("specs: {gpu: {model: {id: org/m}}}")
+    phase = "statuses: [{name: up, expect: {phase: Runing, reason: Failed}}]"
+    (tmp_path / "phase.yaml").write_text(f"specs: {{gpu: {{}}}}\n{phase}")
     (tmp_path / "unknown.yaml").write_text("specs: {gpu: {}}\nstatsues: []")
 
     code = main(["provider", *arguments])
@@ -79,6 +93,23 @@ def test_what_cannot_be_used_is_one_line(
     error = capsys.readouterr().err
     assert (code, error.count("\n")) == (2, 1)
     assert said in error
+
+
+@pytest.mark.parametrize(("field", "named"), [("engines", "vlm"), ("serving_modes", "pooled")])
+def test_a_provider_of_what_nobody_can_ask_for_is_refused(
+    field: str, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = f"misspelt_{field}"
+    (tmp_path / f"{module}.py").write_text(
+        "from dataclasses import replace\n"
+        "from kubefoundry_widgets.provider import with_defaults\n"
+        "sound = with_defaults()\n"
+        f"wrong = replace(sound, capabilities=replace(sound.capabilities, {field}=({named!r},)))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+
+    with pytest.raises(Unusable, match=rf"capabilities\.{field} of provider widgets names {named}, which"):
+        loaded(f"{module}:wrong")
 
 
 def test_a_wrong_one_fails(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
@@ -188,8 +187,8 @@ async def saying(body: bytes, **headers: str) -> AsyncIterator[str]:
 
 @pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
 async def test_whatever_a_server_says_is_an_answer_that_a_status_can_hold(body: bytes) -> None:
-    async with saying(body) as url, aiohttp.ClientSession() as session:
-        answer = await ask(session, url)
+    async with saying(body) as url:
+        answer = await ask(url)
 
     assert answer.problem or answer.providers is not None
     assert not nested(answer.providers, 40)

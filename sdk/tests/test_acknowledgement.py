@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kubefoundry_sdk.provider.contract import Endpoint, Observation, Replicas
-from kubefoundry_sdk.provider.health.acknowledgement import NOT_YET, generation_told, left
+from kubefoundry_sdk.provider.health.acknowledgement import NOT_YET, generation_reported, left
 from kubefoundry_sdk.runtime.wait import Wait
 
 SERVES = Observation("Running", "DeploymentReady", "it serves", Replicas(1, 1, 1), Endpoint("m", 80))
@@ -62,4 +62,4 @@ def test_an_upstream_that_tells_no_generation_is_believed() -> None:
     ],
 )
 def test_the_generation_that_was_reported(status: dict[str, Any], expected: int) -> None:
-    assert generation_told(status, 5) == expected
+    assert generation_reported(status, 5) == expected

@@ -105,14 +105,14 @@ def main(**meta: Any) -> Rendered:
         (None, "None, not a Rendered"),
         (main(name="other"), "an upstream object of the name 'other', not m"),
         (main(namespace="kube-system"), "the upstream object in namespace 'kube-system', not n"),
-        (main(labels={"a": 1}), "the upstream object whose labels are not all texts"),
+        (main(labels={"a": 1}), "the upstream object whose labels are not all strings"),
         (
             main(finalizers=["x"]),
-            "the upstream object with metadata.finalizers, which is the runtime's to set",
+            "the upstream object with metadata.finalizers, which only the runtime sets",
         ),
         (Rendered({**WIDGET, "kind": "Secret"}), "the upstream object as 'example.com/v1' 'Secret'"),
         (Rendered({**WIDGET, "apiVersion": "v1"}), "the upstream object as 'v1' 'Widget'"),
-        (Rendered({**WIDGET, "spec": {1, 2}}), "the upstream object that is no JSON"),
+        (Rendered({**WIDGET, "spec": {1, 2}}), "the upstream object that is not JSON"),
         (Rendered({"kind": "Widget"}), "the upstream object without apiVersion or kind"),
         (Rendered(WIDGET, ({**HELPER, "kind": "Secret"},)), "helper 'Secret' 'm-config' of 'v1'"),
         (Rendered(WIDGET, ({**HELPER, "kind": "Service"},)), "helper 'Service' 'm-config' of 'v1'"),
@@ -144,7 +144,7 @@ def ends() -> Any:
         (lambda: None, "supports returned None"),
         (lambda: [3], "supports returned 3 as a problem"),
         (lambda: [" "], "supports returned ' ' as a problem"),
-        (ends, "supports wanted to end the process"),
+        (ends, "supports tried to exit the process"),
     ],
 )
 def test_problems_are_sentences(answer: Callable[[], Any], words: str) -> None:

@@ -14,9 +14,10 @@ from aiohttp import web
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider.contract import Deployment, Endpoint
 from kubefoundry_sdk.provider.health import completion, verification
-from kubefoundry_sdk.provider.health.models_endpoint import LIMIT, NoModels, models
+from kubefoundry_sdk.provider.health.models_endpoint import NoModels, models
 from kubefoundry_sdk.provider.health.verification import Verification
 from kubefoundry_sdk.runtime.store import Key
+from kubefoundry_sdk.runtime.tenant_http import LIMIT
 from support.waiting import SECONDS
 
 COMPLETION, CHAT, EMBEDDING = "/v1/completions", "/v1/chat/completions", "/v1/embeddings"
@@ -80,8 +81,8 @@ async def test_a_model_is_asked_what_it_can_answer(statuses: dict[str, int], ask
         ({COMPLETION: 429}, "{}", "/v1/completions 429", 2),
         ({COMPLETION: 302}, "{}", "/v1/completions 302", 2),
         ({}, "{}", "/v1/completions 404, /v1/chat/completions 404, /v1/embeddings 404", 4),
-        ({COMPLETION: 200}, "<html>", "answers no JSON", 2),
-        ({COMPLETION: 200}, "[" * 4096, "answers no JSON", 2),
+        ({COMPLETION: 200}, "<html>", "does not answer with JSON", 2),
+        ({COMPLETION: 200}, "[" * 4096, "does not answer with JSON", 2),
     ],
 )
 async def test_what_is_no_answer(statuses: dict[str, int], body: str, words: str, asked: int) -> None:

@@ -74,6 +74,25 @@ def test_what_is_drift(now: dict[str, Any], expected: list[str]) -> None:
     assert differences(APPLIED, now, ("spec.groups[*].replicas",)) == expected
 
 
+@pytest.mark.parametrize(
+    ("stated", "now", "expected"),
+    [
+        ({"app": "m"}, {"app": "m"}, []),
+        ({"app": "m"}, {"app": "m", "x": "y"}, ["spec.selector"]),
+        ({"app": "m"}, {"app": "z"}, ["spec.selector.app"]),
+        ({}, {"x": "y"}, []),
+        ({"app": "m"}, None, ["spec.selector"]),
+        (["what", "a", "record"], {"x": "y"}, ["spec.selector"]),
+    ],
+)
+def test_a_key_more_in_the_selector_of_a_service_is_drift(stated: Any, now: Any, expected: list[str]) -> None:
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {}}
+
+    found = differences({**service, "spec": {"selector": stated}}, {**service, "spec": {"selector": now}})
+
+    assert found == expected
+
+
 JSON = st.recursive(
     st.none() | st.integers(0, 3) | st.text("ab", max_size=2),
     lambda inner: (

@@ -87,6 +87,7 @@ GPUS = {"resources": {"gpu": {"count": 4}}}
         ("sglang", {"dp-size": "2"}, (2, 1, 2)),
         ("sglang", {"dp-size": "2", "enable-dp-attention": ""}, (4, 1, 1)),
         ("trtllm", {"pipeline_parallel_size": "2"}, (2, 2, 1)),
+        ("trtllm", {"pp-size": "2"}, (2, 2, 1)),
         ("vllm", {"tp": "many"}, (4, 1, 1)),
     ],
 )
@@ -102,8 +103,8 @@ def test_the_parallel_sizes_of_four_gpus(
     [
         ({"tensor-parallel-size": "8"}, "parallel sizes need 8 GPUs a replica"),
         ({"tensor-parallel-size": "4", "pipeline-parallel-size": "2"}, "but resources.gpu.count is 4"),
-        ({"tensor_parallel_size": "0"}, 'must be a whole number from 1 up, is "0"'),
-        ({"pipeline-parallel-size": "true"}, 'must be a whole number from 1 up, is "true"'),
+        ({"tensor_parallel_size": "0"}, 'must be an integer of at least 1, not "0"'),
+        ({"pipeline-parallel-size": "true"}, 'must be an integer of at least 1, not "true"'),
         ({"tensor-parallel-size": "2", "tensor_parallel_size": "2"}, "is the same flag as"),
     ],
 )
@@ -121,6 +122,8 @@ def test_sizes_that_cannot_be_are_refused(engine: str, args: dict[str, str], wor
         ("vllm", "no-enable-prefix-caching", "enable-prefix-caching", ""),
         ("sglang", "tp", "tp-size", "1"),
         ("llamacpp", "c", "ctx-size", "1"),
+        ("llamacpp", "ngl", "n-gpu-layers", "1"),
+        ("trtllm", "tp-size", "tensor-parallel-size", "1"),
     ],
 )
 def test_two_names_of_one_flag_are_refused(engine: str, one: str, other: str, value: str) -> None:
@@ -138,6 +141,8 @@ def test_two_names_of_one_flag_are_refused(engine: str, one: str, other: str, va
         ("vllm", {"no-x": "7"}, {"no-x": "7"}),
         ("sglang", {"no-x": ""}, {"no-x": ""}),
         ("llamacpp", {"c": "1"}, {"ctx-size": "1"}),
+        ("llamacpp", {"ctk": "f16", "n": "7"}, {"cache-type-k": "f16", "predict": "7"}),
+        ("trtllm", {"tp-size": "2"}, {"tensor-parallel-size": "2"}),
         ("trtllm", {"kv_cache_config": "{}"}, {"kv_cache_config": "{}"}),
     ],
 )

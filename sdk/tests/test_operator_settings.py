@@ -79,14 +79,14 @@ DEFAULTS = "using the provider's defaults: if they are wrong, set the flags"
         pytest.param(
             {},
             [],
-            "NotTold",
+            "NotDiscovered",
             f"no Deployment acme-operator found in acme; {DEFAULTS}",
             id="absent",
         ),
         pytest.param(
             {},
             [deployment(None)],
-            "NotTold",
+            "NotDiscovered",
             f"Deployment acme/acme-operator does not show the settings; {DEFAULTS}",
             id="silent",
         ),

@@ -70,7 +70,7 @@ UNSCHEDULABLE: dict[str, Any] = {
 }
 LOGS = "see kubectl logs -n n m-0 -c main --previous"
 PULL = "; correct the image, or give the nodes access to its registry"
-MEMORY = "; raise its memory, or let the model need less"
+MEMORY = "; raise its memory, or reduce what the model needs"
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ MEMORY = "; raise its memory, or let the model need less"
             pod(waiting("CreateContainerConfigError", 'secret "hf" not found')),
             True,
             'container main of pod m-0 cannot be started: secret "hf" not found; '
-            "create what it misses, or correct the spec",
+            "create what is missing, or correct the spec",
             id="missing Secret",
         ),
         pytest.param(
@@ -152,7 +152,7 @@ MEMORY = "; raise its memory, or let the model need less"
         pytest.param(
             pod(**UNSCHEDULABLE),
             False,
-            "pod m-0 cannot be scheduled: 0/3 nodes fit.; free or add nodes that have what it asks for",
+            "pod m-0 cannot be scheduled: 0/3 nodes fit.; free or add nodes with the resources that it requests",
             id="unschedulable",
         ),
     ],

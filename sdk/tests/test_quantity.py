@@ -63,7 +63,7 @@ def test_a_quantity_is_read_exactly(text: int | str, value: Fraction | int) -> N
     ],
 )
 def test_what_only_looks_like_a_quantity_is_refused(text: Any) -> None:
-    with pytest.raises(ValueError, match="is no quantity"):
+    with pytest.raises(ValueError, match="is not a quantity"):
         quantity.parse(text)
 
 

@@ -83,8 +83,8 @@ SELECTOR = {"app": "m"}
         ({"type": "ExternalName", "clusterIP": "127.0.0.1", "selector": SELECTOR}, "is of type ExternalName"),
         ({"type": "ClusterIP", "clusterIP": "127.0.0.1"}, "selects no pods"),
         ({"type": "ClusterIP", "clusterIP": "127.0.0.1", "selector": {}}, "selects no pods"),
-        ({"type": "ClusterIP", "clusterIP": "None", "selector": SELECTOR}, "has no address of its own"),
-        ({"selector": SELECTOR}, "has no address of its own"),
+        ({"type": "ClusterIP", "clusterIP": "None", "selector": SELECTOR}, "has no cluster IP"),
+        ({"selector": SELECTOR}, "has no cluster IP"),
         ({}, "selects no pods"),
     ],
 )
@@ -131,19 +131,23 @@ def test_what_an_endpoint_lists_is_reported_in_few_words(listed: set[str]) -> No
         pytest.param(
             lambda: web.Response(status=302, headers={"Location": "/"}), "answers 302", id="elsewhere"
         ),
-        pytest.param(lambda: web.Response(text="<html>"), "answers no JSON", id="a page"),
-        pytest.param(lambda: web.Response(text="[" * 100_000), "answers no JSON", id="too deep"),
-        pytest.param(lambda: web.Response(body=b"\xff\xfe\xff"), "answers no JSON", id="no text"),
+        pytest.param(lambda: web.Response(text="<html>"), "does not answer with JSON", id="a page"),
+        pytest.param(lambda: web.Response(text="[" * 100_000), "does not answer with JSON", id="too deep"),
+        pytest.param(lambda: web.Response(body=b"\xff\xfe\xff"), "does not answer with JSON", id="no text"),
         pytest.param(lambda: web.Response(text=" " * 2_000_000), "answers more than", id="too long"),
         pytest.param(
             lambda: web.Response(
                 body=gzip.compress(b" " * 100 * 2**20, 1), headers={"Content-Encoding": "gzip"}
             ),
-            "answers no JSON",
+            "sends a compressed answer",
             id="100 MiB, compressed without having been asked to",
         ),
-        pytest.param(lambda: web.json_response([]), "answers no list of models", id="another list"),
-        pytest.param(lambda: web.json_response({"data": 1}), "answers no list of models", id="no list"),
+        pytest.param(
+            lambda: web.json_response([]), "does not answer with a list of models", id="another list"
+        ),
+        pytest.param(
+            lambda: web.json_response({"data": 1}), "does not answer with a list of models", id="no list"
+        ),
     ],
 )
 async def test_what_is_no_list_of_models_is_reported(

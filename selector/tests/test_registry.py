@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubefoundry_selector.registry import Registry
+import pytest
+
+from kubefoundry_selector.registry import SHORT, Registry
 
 TIMEOUT = 180.0
 
@@ -46,3 +48,63 @@ def test_lost_after_three_minutes_without_a_change_by_our_clock_and_back_with_th
     assert registry.see("kaito", beating(0, config)) is False
     assert registry.see("kaito", beating(1, config)) is True
     assert registry.providers()[0].heartbeat_fresh
+
+
+def outage(registry: Registry) -> Any:
+    return registry.providers()[0].outage
+
+
+def test_an_outage_is_short_for_five_minutes_after_the_heartbeat_is_missed(config: Any) -> None:
+    clock = Clock()
+    registry = Registry(clock, TIMEOUT)
+    registry.see("kaito", beating(0, config))
+
+    clock.now += TIMEOUT
+    assert (outage(registry), registry.end_of_short_outage()) == (None, None)
+    clock.now += 1
+    assert (outage(registry), registry.end_of_short_outage()) == ("short", SHORT - 1)
+    clock.now += SHORT - 1
+    assert (outage(registry), registry.end_of_short_outage()) == ("long", None)
+
+    assert registry.see("kaito", beating(1, config)) is True
+    assert (outage(registry), registry.end_of_short_outage()) == (None, None)
+
+
+def test_an_outage_is_short_for_five_minutes_after_it_was_last_ready(config: Any) -> None:
+    clock = Clock()
+    registry = Registry(clock, TIMEOUT)
+    registry.see("kaito", beating(0, config))
+    clock.now += 100
+    registry.see("kaito", config("kaito", ready=False))
+    clock.now += 10
+
+    # It goes on reporting that it is not ready: that begins no other outage.
+    registry.see("kaito", config("kaito", ready=False, lastHeartbeat="2026-02-04T10:01:00Z"))
+
+    assert (outage(registry), registry.end_of_short_outage()) == ("short", SHORT - 10)
+    clock.now += SHORT - 10
+    assert outage(registry) == "long"
+
+
+@pytest.mark.parametrize(
+    "status", [{"ready": False}, {"ready": None}, {"ready": False, "lastHeartbeat": None}]
+)
+def test_what_was_never_ready_has_no_outage(config: Any, status: dict[str, Any]) -> None:
+    """Its upstream is not installed: a model that waits for it would wait forever."""
+    clock = Clock()
+    registry = Registry(clock, TIMEOUT)
+    registry.see("kaito", config("kaito", **status))
+
+    clock.now += 1
+    assert (outage(registry), registry.end_of_short_outage()) == (None, None)
+    clock.now += TIMEOUT
+    assert (outage(registry), registry.end_of_short_outage()) == (None, None)
+
+
+def test_one_that_is_registered_again_starts_over(config: Any) -> None:
+    registry = Registry(Clock(), TIMEOUT)
+    registry.see("kaito", beating(0, config))
+    registry.see("kaito", None)
+    registry.see("kaito", config("kaito", ready=False))
+
+    assert outage(registry) is None

@@ -220,6 +220,64 @@ def test_none_healthy_says_what_ails_each() -> None:
     )
 
 
+LAST = {"condition": "true", "priority": -100, "reason": "no other takes it → last"}
+PREFERRED = {"condition": "true", "priority": 0}
+
+
+@pytest.mark.parametrize(
+    ("rule", "change"),
+    [
+        pytest.param(PREFERRED, {"heartbeat_fresh": False}, id="no heartbeat"),
+        pytest.param(PREFERRED, {"not_ready": " (CRD x.y is not installed)"}, id="not ready"),
+    ],
+)
+def test_the_last_resort_waits_for_one_that_is_down_for_a_moment(
+    rule: dict[str, Any], change: dict[str, Any]
+) -> None:
+    down = replace(other("a", rule), **change)
+    last = other("last", LAST)
+
+    waits = select(asked(ON_GPU), [replace(down, outage="short"), last])
+    later = select(asked(ON_GPU), [replace(down, outage="long"), last])
+
+    states = (
+        "a sends no heartbeat" if "heartbeat_fresh" in change else "a is not ready (CRD x.y is not installed)"
+    )
+    assert (waits.provider, waits.reason) == (None, "NoHealthyProviders")
+    assert waits.text == (
+        f"No healthy providers available but last, which is of last resort: {states}. Waiting for up to five "
+        "minutes; check that provider's controller and upstream operator, or set spec.provider.name to last"
+    )
+    assert (later.provider, later.text) == ("last", f"{states}; no other takes it → last")
+
+
+@pytest.mark.parametrize(
+    ("down", "chosen", "left_out"),
+    [
+        pytest.param({"condition": "true", "priority": -1}, LAST, {}, id="one of last resort, too"),
+        pytest.param({"condition": "false", "priority": 1}, LAST, {}, id="one without a matching rule"),
+        pytest.param({"condition": "spec.engin", "priority": 1}, LAST, {}, id="one whose rule is invalid"),
+        pytest.param(PREFERRED, LAST, {"a": "no"}, id="one that has refused it"),
+        pytest.param(PREFERRED, {"condition": "true", "priority": 0}, {}, id="not chosen as the last resort"),
+    ],
+)
+def test_nobody_waits_for(down: dict[str, Any], chosen: dict[str, Any], left_out: dict[str, str]) -> None:
+    gone = replace(other("a", down), heartbeat_fresh=False, outage="short")
+
+    decision = select(replace(asked(ON_GPU), left_out=left_out), [gone, other("last", chosen)])
+
+    assert decision.provider == "last"
+    assert "heartbeat" not in decision.text
+
+
+def test_nobody_waits_for_what_could_not_run_it() -> None:
+    gone = replace(
+        other("a", PREFERRED), heartbeat_fresh=False, outage="short", engines=frozenset({"sglang"})
+    )
+
+    assert select(asked(ON_GPU), [gone, other("last", LAST)]).provider == "last"
+
+
 def test_none_matching_says_why_each_does_not_fit_and_what_to_do(standard: list[Provider]) -> None:
     providers = [replace(p, not_ready="") if p.name == "dynamo" else p for p in standard]
     providers.append(other("other", {"condition": "metadata.labels['team'] == 'x'"}))

@@ -120,6 +120,11 @@ class Tab:
         self.page.on("dialog", lambda dialog: self.wrong.append(f"a dialog: {dialog.message}"))
         self.page.on("console", lambda told: self._told(told.text))
 
+    async def sign_in(self, server: PageServer) -> None:
+        """Uses the link up, and waits until the browser has been sent on: that interrupts another navigation."""
+        await self.page.goto(server.link)
+        await self.page.wait_for_url(f"{server.base}/")
+
     def _told(self, text: str) -> None:
         if "Content Security Policy" in text or "Content-Security-Policy" in text:
             self.wrong.append(text)
@@ -133,13 +138,7 @@ async def tab(browser: Browser, server: PageServer | None = None, **how: Any) ->
     try:
         made = Tab(await context.new_page())
         if server is not None:
-            await made.page.goto(server.link)
-            await (
-                made.page.get_by_role("link", name="To the models")
-                .or_(made.page.get_by_role("heading", name="Models"))
-                .first.wait_for()
-            )
-            await made.page.goto(server.base)
+            await made.sign_in(server)
         yield made
     finally:
         await context.close()

@@ -135,7 +135,7 @@ async def test_a_server_that_is_killed_is_said_so_and_the_page_goes_on_when_it_i
     await create(api, namespace, "before")
     async with tab(browser) as seen:
         async with page_server(cluster, namespace) as server:
-            await seen.page.goto(server.link)
+            await seen.sign_in(server)
             await seen.page.goto(f"{server.base}/?namespace={namespace}")
             await live(seen.page)
             await server.kill()

@@ -25,3 +25,9 @@ def test_the_page_has_todays_checks() -> None:
 def test_every_check_is_of_a_rule() -> None:
     assert {check.rule for checks in CHECKS.values() for check in checks} <= set(RULES)
     assert {id.partition("-")[0] for id in RULES} == set(GROUPS)
+
+
+def test_a_rule_has_a_check_or_a_reason_why_not() -> None:
+    checked = {check.rule for checks in CHECKS.values() for check in checks}
+
+    assert {id for id, rule in RULES.items() if bool(rule.unchecked) == (id in checked)} == set()

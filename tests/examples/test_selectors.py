@@ -106,7 +106,7 @@ def test_a_choice_is_kept_though_the_prices_change() -> None:
 
 
 def test_what_is_no_candidate_cannot_be_chosen() -> None:
-    with pytest.raises(ValueError, match="kaito was chosen and is no candidate"):
+    with pytest.raises(ValueError, match="kaito was chosen but is not a candidate"):
         keep_or_choose(model(GPU), ALL, lambda asked, able: POLICY.Choice("kaito", "why not"))
 
 

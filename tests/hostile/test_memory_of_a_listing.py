@@ -18,7 +18,7 @@ LIMIT = 150 * 2**20
 START = r"""
 import asyncio, re, sys
 from pathlib import Path
-from kubefoundry_core.controller import health_told
+from kubefoundry_core.controller import reported_health
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.credentials import Credentials
@@ -27,7 +27,7 @@ from kubefoundry_sdk.runtime.store import Store
 
 async def main():
     async with Client(Credentials(sys.argv[1], None, lambda: None), user_agent="t") as client:
-        store = Store(index=health_told)
+        store = Store(index=reported_health)
         watching = asyncio.create_task(reflect(client, MODEL_DEPLOYMENTS, store))
         await store.synced.wait()
         watching.cancel()

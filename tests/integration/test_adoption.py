@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+from pathlib import Path
 
 import pytest
+from aiohttp import web
 
+from kubefoundry_cli import edit
 from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
@@ -15,6 +19,7 @@ from support.command_line import CommandLine
 from support.deployments import GPU
 from support.edits import nothing_more_is_done, running
 from support.kinds import UPSTREAM
+from support.proxy import Fault, before
 from support.waiting import phase, until, until_deployment
 
 pytestmark = pytest.mark.integration
@@ -143,6 +148,50 @@ async def test_ejected_while_its_operator_writes(
         left = await api.get(kind, "m", namespace)
     assert left["metadata"]["uid"] == before["metadata"]["uid"]
     assert not left["metadata"].get("deletionTimestamp")
+
+
+@pytest.mark.parametrize(
+    ("conflicts", "adopted"),
+    [
+        pytest.param({1}, True, id="before its marks"),
+        pytest.param({2, 3}, True, id="between marks and field ownership"),
+        pytest.param({*range(2, 2 + edit.TRIES)}, False, id="again and again"),
+    ],
+)
+async def test_adopted_while_its_operator_writes(
+    kubefoundry: CommandLine,
+    suite: Suite,
+    api: Client,
+    namespace: str,
+    tmp_path: Path,
+    conflicts: set[int],
+    adopted: bool,
+) -> None:
+    """The answers of an API server to whom somebody else's write has come first."""
+    kind = UPSTREAM["kuberay"]
+    await running(api, namespace, GPU, "kuberay")
+    assert (await kubefoundry("eject", "m", "--yes")).code == 0
+    writes = itertools.count(1)
+
+    def rule(request: web.Request) -> Fault | None:
+        patch = request.method == "PATCH" and "json-patch" in request.headers["Content-Type"]
+        if patch and f"/{kind.plural}/" in request.path and next(writes) in conflicts:
+            return Fault(409, "Conflict")
+        return None
+
+    async with before(suite.plane.kubeconfig, tmp_path / "proxy") as (proxy, kubeconfig):
+        proxy.rule = rule
+        done = await CommandLine(kubeconfig, namespace)("import", f"{kind.kind}/m", "--yes")
+
+    there = await api.get(kind, "m", namespace)
+    assert proxy.answered["409"] == len(conflicts)
+    assert (done.code == 0) == adopted, done
+    if adopted:
+        assert {names.MODEL_DEPLOYMENT, "kuberay-provider"} <= marks(there)
+    else:
+        # nothing is half done
+        assert (marks(there), (await api.list(MODEL_DEPLOYMENTS, namespace))[0]) == (set(), [])
+        assert (await kubefoundry("import", f"{kind.kind}/m", "--yes")).code == 0
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from chaos.edits import Editor
-from chaos.faults import FAULTS, ground
+from chaos.faults import COMPONENTS, FAULTS, ground
 from chaos.state import converged, seen
 from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
@@ -77,7 +77,7 @@ async def test_the_end_is_that_of_a_suite_that_saw_nothing_go_wrong(
     with running_suite(tmp_path / "calm", *PROVIDERS, simulator_flags=FLAGS) as calm:
         async with client_of(calm) as api:
             await make_namespace(api)
-            calm.start()
+            calm.start(*COMPONENTS)
             expected = await fresh(api, specs, served_by)
     with capsys.disabled():
         print(

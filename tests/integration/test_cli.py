@@ -11,14 +11,20 @@ from typing import Any
 import pytest
 import yaml
 
+from kubefoundry_cli.cluster import Session
+from kubefoundry_cli.edit import annotation, write
+from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.command_line import CommandLine
 from support.deployments import GPU, model_deployment
 from support.edits import running
 from support.kinds import UPSTREAM
-from support.upstream import standin
+from support.output_schema import checked
+from support.restarts import restarted
+from support.upstream import STANDINS, standin
 from support.waiting import until, until_deployment
 
 pytestmark = pytest.mark.integration
@@ -94,6 +100,28 @@ async def test_plan_says_what_an_edit_then_does(
             assert change["new"] in json.dumps(after["spec"])
     nothing = await kubefoundry("plan", "m")
     assert (nothing.code, "UNCHANGED" in nothing.out) == (0, True)
+
+
+async def test_plan_renders_as_the_provider_that_runs(
+    kubefoundry: CommandLine, suite: Suite, api: Client, namespace: str, tmp_path: Path
+) -> None:
+    file, image = tmp_path / "m.yaml", "example.com/ray:2.54.0"
+    file.write_text(yaml.safe_dump(model_deployment("m", namespace, GPU, provider="kuberay")))
+
+    with restarted(suite.components["kuberay"], {"KUBEFOUNDRY_DEFAULT_IMAGE": f"vllm={image}"}):
+        await until(api, PROVIDER_CONFIGS, "kuberay", None, lambda obj: image in published(obj))
+        done = await kubefoundry("plan", "-f", str(file))
+        seen = await kubefoundry("doctor")
+    await until(api, PROVIDER_CONFIGS, "kuberay", None, lambda obj: image not in published(obj))
+
+    assert done.code == 0, done.err
+    assert f"+ {image}" in done.out
+    assert f"with --default-image=vllm={image}" in done.err
+    assert f"--default-image=vllm={image}" in seen.out
+
+
+def published(obj: Object | None) -> str:
+    return str((obj or {}).get("status", {}).get("flags"))
 
 
 async def test_explain_speaks_of_what_is_registered(
@@ -184,17 +212,33 @@ async def test_an_endpoint_that_is_not_published_yet(
 async def test_the_doctor_finds_what_fails(kubefoundry: CommandLine, api: Client, namespace: str) -> None:
     await api.create(
         MODEL_DEPLOYMENTS,
-        model_deployment("m", namespace, {**GPU, "engine": {"type": "sglang"}}, provider="kaito"),
+        model_deployment(
+            "m",
+            namespace,
+            {**GPU, "engine": {"type": "sglang"}, "secrets": {"huggingFaceToken": "hf-token"}},
+            provider="kaito",
+        ),
         manager="test",
     )
     await until_deployment(api, "m", namespace, lambda obj: obj.get("status", {}).get("phase") == "Failed")
 
     done = await kubefoundry("doctor", "-o", "json")
+    reader = await kubefoundry("doctor", "-o", "json", "--as", "ann")
 
     found: list[dict[str, Any]] = json.loads(done.out)
     assert done.code == 1
     assert [one["state"] for one in found if one["text"].startswith("provider dynamo is ready")] == ["good"]
     assert any(one["state"] == "wrong" and f"model {namespace}/m: " in one["text"] for one in found)
+    assert [one["text"].split(";")[0] for one in found if "hf-token" in one["text"]] == [
+        f"Secret {namespace}/hf-token does not exist, and m needs it"
+    ]
+    assert [one["state"] for one in found if "WebhookConfiguration: " in one["text"]] == ["good"] * 3
+    # each part that may not be looked at names what is missing, and the others are shown
+    unseen = [one["text"] for one in json.loads(reader.out) if one["state"] == "unknown"]
+    for resource in ("modeldeployments", "leases", "deployments", "events", "mutatingwebhookconfigurations"):
+        assert any(
+            f'cannot {verb} resource "{resource}"' in text for text in unseen for verb in ("list", "get")
+        )
 
 
 async def test_on_behalf_of_another_user(kubefoundry: CommandLine, api: Client, namespace: str) -> None:
@@ -298,3 +342,57 @@ async def test_an_upgrade_of_the_upstream_is_tried_on_what_runs(
     assert frozen.code == 1, frozen
     [model] = json.loads(frozen.out)["models"]
     assert (model["fate"], model["lost"]) == ("frozen", ["spec.serveConfigV2"])
+
+
+async def test_a_status_written_meanwhile_stops_no_edit_and_another_edit_does(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    body = model_deployment("m", namespace, GPU, provider="kuberay")
+    before = await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+    await until_deployment(api, "m", namespace, lambda obj: bool(obj.get("status")))
+    session = Session(api, namespace)
+
+    paused = await write(session, before, annotation(before, names.PAUSED_ANNOTATION, "true"), "pause it")
+    with pytest.raises(Failure) as refused:
+        await write(session, before, annotation(before, names.REFRESH_ANNOTATION, "1"), "refresh it")
+
+    assert paused["metadata"]["annotations"][names.PAUSED_ANNOTATION] == "true"
+    assert refused.value.exit_code == Exit.CHANGED
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        pytest.param("explain", ("m",), id="explain"),
+        pytest.param("plan", ("m", "--set", "engine.contextLength=4096"), id="plan"),
+        pytest.param("compat", ("kuberay", "--crd", str(STANDINS / "kuberay.yaml")), id="compat"),
+        pytest.param("doctor", (), id="doctor"),
+        pytest.param("doctor", ("m",), id="doctor of a model"),
+        pytest.param("version", (), id="version"),
+    ],
+)
+async def test_what_is_printed_for_programs_is_documented(
+    kubefoundry: CommandLine, api: Client, namespace: str, command: str, arguments: tuple[str, ...]
+) -> None:
+    await running(api, namespace, GPU, "kuberay")
+
+    done = await kubefoundry(command, *arguments, "-o", "json")
+
+    assert done.code in (0, 1), done
+    assert checked(command, done.out)
+
+
+@pytest.mark.parametrize("command", ["status", "provider list", "controller status"])
+async def test_every_list_has_every_form(
+    kubefoundry: CommandLine, api: Client, namespace: str, command: str
+) -> None:
+    await running(api, namespace, GPU, "kuberay")
+
+    table, wide, names, text = [
+        await kubefoundry(command, "-o", form) for form in ("table", "wide", "name", "json")
+    ]
+
+    assert [done.code for done in (table, wide, names, text)] == [0] * 4, (table, wide, names, text)
+    assert wide.out.split("\n")[0].startswith(table.out.split("\n")[0].rstrip())
+    found = [one["metadata"]["name"] for one in json.loads(text.out)]
+    assert [line.rpartition("/")[2] for line in names.out.split()] == found

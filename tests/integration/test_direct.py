@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, SERVICES, Kind, Object
+from kubefoundry_sdk.api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, PODS, SERVICES, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from support import pods
 from support.audit import AuditLog
@@ -65,6 +65,28 @@ async def test_it_serves_scales_and_goes(suite: Suite, api: Client, namespace: s
     await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
     for kind, name in ((MODEL_DEPLOYMENTS, "m"), (DEPLOYMENTS, "m"), (SERVICES, "m-server")):
         await until(api, kind, name, namespace, lambda obj: obj is None)
+
+
+async def test_a_provider_that_has_just_started_reports_what_it_lists(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    """The items of a list of built-in objects have no apiVersion and kind, unlike the events of a watch."""
+    await created(api, namespace)
+    await until_deployment(
+        api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ResourceCreated"
+    )
+    suite.components["direct"].stop()
+    try:
+        async with node(api, namespace):
+            await until(api, DEPLOYMENTS, "m", namespace, available)
+    finally:
+        suite.start("direct")
+
+    await until_deployment(api, "m", namespace, is_running)
+
+
+def available(obj: Object | None) -> bool:
+    return bool(obj and (obj.get("status") or {}).get("availableReplicas"))
 
 
 async def test_the_scale_subresource_names_the_pods(suite: Suite, api: Client, namespace: str) -> None:
@@ -157,24 +179,83 @@ async def test_a_bad_image_of_an_update_is_reported_beside_what_serves(
     assert phase(told) == "Running"
 
 
+async def test_what_a_change_corrects_is_not_reported_while_the_new_pod_loads(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    """The old pod stays until the new one is available, which may take an hour."""
+    bad = pods.waiting("ErrImagePull", "no such tag")
+    async with node(api, namespace, fate=lambda pod: bad if pod_image(pod) != OTHER_IMAGE else None):
+        await created(api, namespace)
+        await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Failed")
+
+        await change_spec(api, namespace, "/spec/image", OTHER_IMAGE)
+
+        loading = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Deploying")
+        listed, _ = await api.list(PODS, namespace)
+    assert len({pod_image(pod) for pod in listed}) == 2
+    assert "cannot be pulled" not in loading["status"]["message"]
+
+
+async def test_a_paused_deployment_is_reported(suite: Suite, api: Client, namespace: str) -> None:
+    await created(api, namespace)
+    async with node(api, namespace):
+        await until_deployment(api, "m", namespace, is_running)
+        suite.plane.kubectl("rollout", "pause", "deployment/m", "-n", namespace)
+
+        await change_spec(api, namespace, "/spec/image", OTHER_IMAGE)
+        await until_deployment(
+            api,
+            "m",
+            namespace,
+            lambda obj: "kubectl rollout resume deployment/m" in obj["status"]["message"],
+        )
+
+        suite.plane.kubectl("rollout", "resume", "deployment/m", "-n", namespace)
+        await until_deployment(api, "m", namespace, is_running)
+
+
 async def test_a_quota_is_reported_in_the_api_servers_words(
     suite: Suite, api: Client, namespace: str
 ) -> None:
-    quota = {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "none", "namespace": namespace},
-        "spec": {"hard": {"pods": "0"}},
-    }
-    await api.create(QUOTAS, quota, manager="test")
-    await until(
-        api, QUOTAS, "none", namespace, lambda obj: bool(obj and (obj.get("status") or {}).get("hard"))
-    )
+    await limit(api, namespace, pods=0)
 
     await created(api, namespace)
 
     failed = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Failed")
-    assert "exceeded quota: none" in failed["status"]["message"]
+    assert "exceeded quota: few" in failed["status"]["message"]
+
+
+async def test_a_quota_that_keeps_an_earlier_spec_from_coming_back_is_reported(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    """Kubernetes goes on naming the ReplicaSet of the spec in between."""
+    await created(api, namespace, image=OTHER_IMAGE)
+    async with node(api, namespace):
+        await until_deployment(api, "m", namespace, is_running)
+        await change_spec(api, namespace, "/spec/image", CPU["image"])
+        await until_deployment(api, "m", namespace, is_running)
+        await limit(api, namespace, pods=1)
+
+        await change_spec(api, namespace, "/spec/image", OTHER_IMAGE)
+
+        told = await until_deployment(
+            api, "m", namespace, lambda obj: "exceeded quota: few" in obj["status"]["message"]
+        )
+    assert phase(told) == "Running"
+
+
+async def limit(api: Client, namespace: str, *, pods: int) -> None:
+    """By a ResourceQuota."""
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "few", "namespace": namespace},
+        "spec": {"hard": {"pods": str(pods)}},
+    }
+    await api.create(QUOTAS, quota, manager="test")
+    await until(
+        api, QUOTAS, "few", namespace, lambda obj: bool(obj and (obj.get("status") or {}).get("hard"))
+    )
 
 
 @pytest.mark.parametrize("kind", [DEPLOYMENTS, SERVICES], ids=lambda kind: kind.kind)
@@ -204,6 +285,23 @@ async def test_what_others_change_is_put_back_and_what_they_delete_comes_back(
             lambda obj: obj is not None and obj["metadata"]["uid"] != before["metadata"]["uid"],
         )
         await until_deployment(api, "m", namespace, is_running)
+
+
+async def test_a_service_finds_its_pods_again(suite: Suite, api: Client, namespace: str) -> None:
+    await created(api, namespace)
+    before = await until(api, SERVICES, "m-server", namespace, lambda obj: obj is not None)
+    assert before is not None
+
+    more = {"op": "add", "path": "/spec/selector/another", "value": "label"}
+    await api.json_patch(SERVICES, "m-server", namespace, [more], manager="somebody")
+
+    await until(
+        api,
+        SERVICES,
+        "m-server",
+        namespace,
+        lambda obj: obj is not None and obj["spec"]["selector"] == before["spec"]["selector"],
+    )
 
 
 @pytest.mark.parametrize("kind", [DEPLOYMENTS, SERVICES], ids=lambda kind: kind.kind)

@@ -228,4 +228,4 @@ async def until_told(api: Client, provider: str, words: str) -> None:
         lambda obj: obj is not None and message(obj, "SettingsDiscovered").startswith(words),
     )
     assert found is not None
-    assert reason(found, "SettingsDiscovered") == ("NotTold" if words.startswith("no ") else "Known")
+    assert reason(found, "SettingsDiscovered") == ("NotDiscovered" if words.startswith("no ") else "Known")

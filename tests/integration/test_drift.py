@@ -171,8 +171,8 @@ async def test_what_an_operator_fills_in_and_takes_over_is_no_drift(
 
 
 GIVEN_UP = (
-    "Someone keeps changing spec.services.VllmWorker.replicas of DynamoGraphDeployment 'm': put back 5 times in "
-    "10 minutes, now left alone until 10 minutes have passed; the Events DriftDetected name who does it"
+    "Someone keeps changing spec.services.VllmWorker.replicas of DynamoGraphDeployment 'm': reverted 5 times in "
+    "10 minutes, now left alone for 10 minutes; the Events DriftDetected name the field manager"
 )
 
 

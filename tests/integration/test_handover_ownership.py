@@ -13,7 +13,7 @@ from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment
 from support.foreign import foreign
 from support.kinds import UPSTREAM
-from support.waiting import phase, until, until_deployment
+from support.waiting import phase, reason, until, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -149,3 +149,49 @@ async def test_a_condition_that_an_administrator_has_forced_blocks_nothing(
     await patched(api, namespace, {"op": "replace", "path": "/spec/provider/name", "value": "kuberay"})
 
     await until_only(api, namespace, "dynamo", "kuberay")
+
+
+async def forced(api: Client, namespace: str, provider: str) -> Object:
+    """A model whose conditions an administrator applied by force, all corrected since."""
+    made = await served(api, namespace, provider)
+    body = {name: made[name] for name in ("apiVersion", "kind")}
+    body["metadata"] = {"name": "m", "namespace": namespace}
+    body["status"] = {
+        "conditions": [{**item, "message": "by hand"} for item in made["status"]["conditions"]],
+    }
+    await api.apply_status(MODEL_DEPLOYMENTS, body, manager="admin")
+    return await until_deployment(
+        api,
+        "m",
+        namespace,
+        lambda obj: all(item["message"] != "by hand" for item in obj["status"]["conditions"]),
+    )
+
+
+async def test_a_forced_condition_goes_when_an_edit_makes_it_untrue(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    await forced(api, namespace, "kaito")
+
+    await patched(api, namespace, {"op": "add", "path": "/spec/scaling", "value": {"replicas": 2}})
+
+    told = await until_deployment(
+        api, "m", namespace, lambda obj: reason(obj, "ProviderCompatible") == "Unsupported"
+    )
+    assert reason(told, "ResourceCreated") is None
+    assert phase(told) == "Running"
+
+
+async def test_forced_conditions_keep_no_deletion_from_being_reported(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    made = await forced(api, namespace, "dynamo")
+    held = {"op": "add", "path": "/metadata/finalizers", "value": ["example.com/test"]}
+    await api.json_patch(UPSTREAM["dynamo"], "m", namespace, [held], manager="test")
+
+    await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
+
+    await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Terminating")
+    free = {"op": "remove", "path": "/metadata/finalizers"}
+    await api.json_patch(UPSTREAM["dynamo"], "m", namespace, [free], manager="test")
+    await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)

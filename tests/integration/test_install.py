@@ -9,11 +9,13 @@ import pytest
 import yaml
 
 from kubefoundry_local.control_plane import ROOT, ControlPlane, control_plane
+from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, MODEL_DEPLOYMENTS
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
 from support.command_line import CommandLine
 from support.deployments import GPU, model_deployment
+from support.waiting import reason, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -56,10 +58,15 @@ async def test_from_nothing_and_back(plane: ControlPlane, tmp_path: Path) -> Non
         kept = await kubefoundry("controller upgrade", "--yes", "--registry", "registry.example.com/kf")
         assert (kept.code, "--force-conflicts takes them over" in kept.err) == (3, True), kept
         assert '"administrator"' in kept.err
+        await api.json_patch(DEPLOYMENTS, "kubefoundry-selector", SYSTEM, [edit], manager="administrator")
+        both = await kubefoundry("controller upgrade", "--dry-run")
+        assert (both.code, "2 objects cannot be written:" in both.err) == (3, True), both
+        for name in ("core", "selector"):
+            assert f"Deployment {SYSTEM}/kubefoundry-{name} has values of another field manager" in both.err
         forced = await kubefoundry(
             "controller upgrade", "--yes", "--registry", "registry.example.com/kf", "--force-conflicts"
         )
-        assert (forced.code, "1 objects written" in forced.err) == (0, True), forced
+        assert (forced.code, "2 objects written" in forced.err) == (0, True), forced
         assert "spec.replicas" in forced.out
 
         installed = await kubefoundry("provider install", "kaito", "--yes")
@@ -106,3 +113,31 @@ async def test_a_foreign_manifest_with_rights_that_need_a_look(cluster: ControlP
 
     assert (refused.code, "--allow accepts them" in refused.err) == (5, True), refused
     assert "! ClusterRole kubefoundry-provider-kaito: list: secrets (core) in all namespaces" in shown.out
+
+
+async def test_an_uninstall_that_ejects_leaves_what_serves(fresh: Suite, api: Client, namespace: str) -> None:
+    fresh.start("core", "direct")
+    kubefoundry = CommandLine(fresh.plane.kubeconfig, namespace)
+    names = [f"m-{index}" for index in range(3)]
+    for name in names:
+        await api.create(
+            MODEL_DEPLOYMENTS, model_deployment(name, namespace, GPU, provider="direct"), manager="test"
+        )
+    for name in names:
+        await until_deployment(
+            api, name, namespace, lambda obj: reason(obj, "ResourceCreated") == "ResourceCreated"
+        )
+    before = {name: await api.get(DEPLOYMENTS, name, namespace) for name in names}
+
+    refused = await kubefoundry("controller uninstall", "--yes")
+    done = await kubefoundry("controller uninstall", "--yes", "--eject")
+
+    assert (refused.code, "3 ModelDeployments need KubeFoundry" in refused.err) == (1, True), refused
+    assert (done.code, "KubeFoundry is removed" in done.err) == (0, True), done
+    assert (await api.list(MODEL_DEPLOYMENTS))[0] == []
+    for name, was in before.items():
+        left = await api.get(DEPLOYMENTS, name, namespace)
+        # the generation of a Deployment changes with its annotations, too
+        assert (left["metadata"]["uid"], left["spec"]) == (was["metadata"]["uid"], was["spec"])
+        assert not left["metadata"].get("ownerReferences")
+        assert not left["metadata"].get("deletionTimestamp")

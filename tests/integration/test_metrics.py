@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
-from kubefoundry_local.suite import PROBE, Component, Suite
+from kubefoundry_local.suite import Component, Suite
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment
-from support.waiting import SECONDS, phase, until_deployment
+from support.metrics import Series, sample, scrape, until_scraped
+from support.waiting import phase, until_deployment
 
 pytestmark = pytest.mark.integration
-
-Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
-
-
-def scrape(component: Component) -> Series:
-    """All samples by name and labels."""
-    with urllib.request.urlopen(
-        f"http://127.0.0.1:{component.metrics_port}/metrics", timeout=SECONDS
-    ) as answer:
-        families = text_string_to_metric_families(answer.read().decode())
-        return {
-            (sample.name, frozenset(sample.labels.items())): sample.value
-            for family in families
-            for sample in family.samples
-        }
-
-
-def sample(series: Series, name: str, /, **labels: str) -> float | None:
-    return series.get((name, frozenset(labels.items())))
 
 
 @contextmanager
@@ -61,15 +40,9 @@ async def until_counted(core: Component, namespace: str) -> Series:
     Its watch may be a moment behind the test's, and a replica that does not hold the Lease counts nothing.
     """
     counted = {"namespace": namespace, "phase": "Running"}
-    told: Series = {}
-    try:
-        async with asyncio.timeout(SECONDS):
-            while sample(told, "kubefoundry_modeldeployment_total", **counted) != 1:
-                await asyncio.sleep(PROBE)
-                told = scrape(core)
-    except TimeoutError:
-        raise AssertionError(f"core does not count the deployment; it tells {told}") from None
-    return told
+    return await until_scraped(
+        core, lambda series: sample(series, "kubefoundry_modeldeployment_total", **counted) == 1
+    )
 
 
 async def test_a_deployment_is_counted_where_it_stands(suite: Suite, api: Client, namespace: str) -> None:

@@ -11,7 +11,7 @@ from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import CPU, GPU, model_deployment
-from support.registrations import register
+from support.registrations import register, until_judged
 from support.suites import install_crd
 from support.upstream import standin
 from support.waiting import message, phase, reason, until_deployment
@@ -146,3 +146,27 @@ async def test_a_provider_that_is_not_registered_is_waited_for(
         api, "m", namespace, lambda obj: reason(obj, "ProviderSelected") == "ExplicitlySelected"
     )
     assert obj["status"]["provider"] == {"name": "mine", "selectedReason": "explicit provider selection"}
+
+
+async def test_the_last_resort_gets_nothing_while_another_is_down_for_a_moment(
+    fresh: Suite, api: Client, namespace: str
+) -> None:
+    fresh.start("core", "selector")
+    await until_judged(api, await register(api, "a", ("true", 1)))
+    await until_judged(api, await register(api, "last", ("true", -1)))
+    await register(api, "a", ("true", 1), ready=False)
+
+    await create(api, "m", namespace, GPU)
+
+    await until_waiting(
+        api,
+        "m",
+        namespace,
+        "NoHealthyProviders",
+        "No healthy providers available but last, which is of last resort: a is not ready. Waiting for up to five "
+        "minutes; check that provider's controller and upstream operator, or set spec.provider.name to last",
+    )
+    await register(api, "a", ("true", 1))
+    await until_deployment(
+        api, "m", namespace, lambda obj: obj["status"].get("provider", {}).get("name") == "a"
+    )

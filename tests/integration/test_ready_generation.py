@@ -54,7 +54,7 @@ async def test_an_edit_that_kuberay_has_not_seen_is_not_ready(
         lambda obj: obj["metadata"]["generation"] > live["metadata"]["generation"],
     )
     unseen = await until_deployment(
-        api, "m", namespace, lambda obj: "has not taken up the latest change" in obj["status"]["message"]
+        api, "m", namespace, lambda obj: "has not processed the latest change" in obj["status"]["message"]
     )
     assert ready(unseen) == ("True", old)
     assert unseen["status"]["observedGeneration"] == old

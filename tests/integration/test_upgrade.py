@@ -10,7 +10,7 @@ import pytest
 
 from kubefoundry_local.audit_log import requests_by_user
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.changes.seen import runs
 from support.deployments import GPU, model_deployment
@@ -29,6 +29,9 @@ def provider(request: pytest.FixtureRequest, suite: Suite) -> Iterator[str]:
     """A provider whose process runs with the old default image."""
     with restarted(suite.components[request.param], default(OLD)):
         yield request.param
+
+
+PRESET = {**GPU, "model": {"id": "microsoft/phi-4"}}
 
 
 def default(image: str) -> dict[str, str]:
@@ -92,6 +95,28 @@ async def test_an_upgrade_writes_nothing_and_a_scale_only_the_scale(
         }[provider]
     )
     assert NEW not in str(runs(after))
+
+
+async def test_a_preset_that_serves_keeps_its_config_when_a_default_image_is_set(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    body = model_deployment("m", namespace, PRESET, provider="kaito")
+    await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+    await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    before = await api.get(UPSTREAM["kaito"], "m", namespace)
+    config = await api.get(CONFIG_MAPS, before["inference"]["config"], namespace)
+    assert suite.plane.audit_log is not None
+    start = suite.plane.audit_log.stat().st_size
+
+    with restarted(suite.components["kaito"], default(NEW)):
+        # it comes to what is made later only after it has looked at what is there
+        later = await running(api, namespace, "later", "kaito")
+
+    assert NEW in str(later)
+    assert writes(suite, namespace, "m", start) == []
+    assert (await api.get(UPSTREAM["kaito"], "m", namespace))["inference"] == before["inference"]
+    # one that is deleted is soon recreated, with another uid
+    assert await api.get(CONFIG_MAPS, before["inference"]["config"], namespace) == config
 
 
 CHANGES: dict[str, tuple[dict[str, Any], str]] = {

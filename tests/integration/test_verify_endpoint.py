@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-import socket
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
-from aiohttp import web
 
 from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, SERVICES, Kind, Object
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, SERVICES, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.provider.health.verification import LAST_DELAY
-from support import pods
 from support.deployments import GPU, model_deployment
 from support.edits import running
+from support.engine import Engine, led_to, listening
 from support.kinds import GRAPHS
 from support.restarts import restarted
 from support.suites import running_suite
@@ -26,51 +23,8 @@ from support.waiting import message, phase, reason, until_deployment
 
 pytestmark = pytest.mark.integration
 
-ENDPOINTS = Kind("", "v1", "endpoints", "Endpoints")
-
 ASKED = 2 * LAST_DELAY
 """Bound on the next question to the endpoint, in seconds."""
-
-
-class Engine:
-    """An OpenAI-style server. serves: what it lists now. asked: how often. answers: the status of a completion;
-    completed: what it was asked to complete."""
-
-    def __init__(self, *serves: str, answers: int = 503) -> None:
-        self.serves = serves
-        self.asked = 0
-        self.answers = answers
-        self.completed: list[Any] = []
-
-    async def complete(self, request: web.Request) -> web.Response:
-        self.completed.append(await request.json())
-        return web.json_response({"choices": [{"text": "2"}]}, status=self.answers)
-
-    async def handle(self, request: web.Request) -> web.Response:
-        self.asked += 1
-        return web.json_response({"object": "list", "data": [{"id": name} for name in self.serves]})
-
-
-def own_address() -> str:
-    """One that is no loopback address: the API server passes nothing on to those."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_way_out:
-        any_way_out.connect(("192.0.2.1", 9))
-        return str(any_way_out.getsockname()[0])
-
-
-@asynccontextmanager
-async def listening(engine: Engine) -> AsyncIterator[int]:
-    """The port where it answers."""
-    app = web.Application()
-    app.router.add_get("/v1/models", engine.handle)
-    app.router.add_post("/v1/completions", engine.complete)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, own_address(), 0).start()
-        yield runner.addresses[0][1]
-    finally:
-        await runner.cleanup()
 
 
 @pytest.fixture(scope="module")
@@ -87,25 +41,6 @@ def outside(suite: Suite, verify: str) -> Iterator[None]:
     kubeconfig = {"KUBEFOUNDRY_KUBECONFIG": str(suite.plane.kubeconfig)}
     with restarted(suite.components["dynamo"], {**kubeconfig, "KUBEFOUNDRY_VERIFY_ENDPOINT": verify}):
         yield
-
-
-async def led_to(api: Client, namespace: str, service: str, port: int) -> None:
-    """Has the API server pass on what is for the Service, which it does to addresses of pods only."""
-    address = own_address()
-    await pods.pod(
-        api, namespace, "engine", {}, {**pods.ready(), "podIP": address, "podIPs": [{"ip": address}]}
-    )
-    target = {"kind": "Pod", "name": "engine", "namespace": namespace}
-    behind = {
-        "addresses": [{"ip": address, "targetRef": target}],
-        "ports": [{"name": "http", "port": port}],
-    }
-    body = {
-        "apiVersion": "v1",
-        "kind": "Endpoints",
-        "metadata": {"name": service, "namespace": namespace},
-    }
-    await api.create(ENDPOINTS, {**body, "subsets": [behind]}, manager="test")
 
 
 def unverified(obj: Object, words: str) -> bool:
@@ -167,7 +102,7 @@ async def test_running_needs_an_answer_where_the_flag_says_so(
 
             await led_to(api, namespace, "m-frontend", port)
 
-            words = "a request of one token to model is answered by /v1/completions 503"
+            words = "a request for one token to model is answered by /v1/completions 503"
             listed = await until_deployment(
                 api, "m", namespace, lambda obj: unverified(obj, words), seconds=ASKED
             )

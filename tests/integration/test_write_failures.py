@@ -209,7 +209,7 @@ async def test_a_user_who_applies_under_the_providers_name(suite: Suite, api: Cl
     told = await until_deployment(
         api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ApplyRejected"
     )
-    assert "Field manager widgets-provider is the provider's own" in told["status"]["message"]
+    assert "Field manager widgets-provider belongs to the provider" in told["status"]["message"]
     assert told["spec"]["model"]["id"] == "org/model"
 
 

@@ -16,10 +16,21 @@ from mutations.checkout import Copy, copy
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m mutations", description=__doc__)
     parser.add_argument("--only", default="", help="mutations whose rule or file contains this text")
-    wanted = parser.parse_args().only
+    parser.add_argument(
+        "--part",
+        type=_part,
+        default=(1, 1),
+        metavar="K/N",
+        help="the K-th of N equal parts, where all take too long",
+    )
+    options = parser.parse_args()
+    wanted, (part, parts) = options.only, options.part
     chosen = [mutation for mutation in mutations() if wanted in mutation.rule or wanted in mutation.file]
-    if not chosen:
-        parser.error(f"--only: no rule and no file of a mutation contains {wanted!r}")
+    if len(chosen) < parts:
+        parser.error(
+            f"the rule or file of {len(chosen)} mutations contains {wanted!r}: none, or too few for {parts} parts"
+        )
+    chosen = chosen[len(chosen) * (part - 1) // parts : len(chosen) * part // parts]
     with tempfile.TemporaryDirectory(prefix="kubefoundry-mutations-") as folder:
         made = copy(ROOT, Path(folder))
         if problem := _fails_unmutated(made, chosen):
@@ -28,6 +39,13 @@ def main() -> int:
         survivors = [mutation for mutation in chosen if not _caught(made, mutation)]
     print(f"\n{len(chosen) - len(survivors)} of {len(chosen)} caught")
     return 1 if survivors else 0
+
+
+def _part(text: str) -> tuple[int, int]:
+    part, _, parts = text.partition("/")
+    if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not like 2/3")
+    return int(part), int(parts)
 
 
 def _fails_unmutated(made: Copy, chosen: Sequence[Mutation]) -> str | None:

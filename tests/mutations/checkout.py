@@ -77,7 +77,7 @@ def copy(root: Path, folder: Path) -> Copy:
     own = Path(sysconfig.get_path("purelib", vars=scheme))
     # A path that is in such a file is searched, its own such files are not read: ours come from the copy alone.
     (own / "copy.pth").write_text("".join(f"{path}\n" for path in (*sources, packages)))
-    for script in Path(sys.executable).parent.glob("kubefoundry-*"):
+    for script in Path(sys.executable).parent.glob("kube*"):
         text = script.read_text().replace(sys.executable, str(environment / "bin" / "python"), 1)
         (environment / "bin" / script.name).write_text(text)
         (environment / "bin" / script.name).chmod(0o755)

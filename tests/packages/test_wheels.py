@@ -14,6 +14,8 @@ from typing import Final
 import pytest
 import yaml
 
+from kubefoundry_local.suite import Suite
+
 pytestmark = pytest.mark.integration
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -108,7 +110,9 @@ def test_the_command_line_finds_the_providers(wheels: Path, tmp_path: Path) -> N
 def vendor(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a vendor has after `provider new`: an environment, and the package in a folder of its own."""
     folder = tmp_path_factory.mktemp("vendor")
-    python = environment(folder, wheels, "kubefoundry-cli", "kubefoundry-sdk[testing]")
+    python = environment(
+        folder, wheels, "kubefoundry-cli", "kubefoundry-conformance", "kubefoundry-sdk[testing]"
+    )
     command = [str(python.with_name("kubefoundry")), "provider", "new", "acme-llm", "--group", "acme.io"]
     told = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     assert "wrote " in told.stderr
@@ -181,3 +185,36 @@ def test_its_image_is_built_from_the_wheels_alone(vendor: Path, wheels: Path, tm
     subprocess.run(["sh", "-ec", command], check=True, cwd=tmp_path)
 
     assert (context / "opt" / "provider" / "bin" / PACKAGE).exists()
+
+
+def test_the_kit_passes_it_without_a_checkout(vendor: Path, fresh: Suite) -> None:
+    """Functions, then its process in a cluster with KubeFoundry."""
+    python = vendor / "venv" / "bin" / "python"
+    package = vendor / PACKAGE
+    files = ["--crd", str(package / "acme-llm.crd.yaml"), "--cases", str(package / "cases.yaml")]
+    kit = [str(python.with_name("kubefoundry-conformance")), "provider", *files]
+    fresh.start("core")
+
+    functions = run(python, *kit, "--functions", "acme-llm")
+    process = run(
+        python,
+        *kit,
+        *("--manifest", str(package / "manifest.yaml"), "--kubeconfig", str(fresh.plane.kubeconfig)),
+    )
+
+    assert re.search(r"^\d\d passed, 0 failed", functions, re.M), functions
+    assert re.search(r"^\d\d passed, 0 failed", process, re.M), process
+
+
+def test_its_own_control_plane_needs_the_checkout(vendor: Path) -> None:
+    package = vendor / PACKAGE
+    command = [str(vendor / "venv/bin/kubefoundry-conformance"), "provider"]
+    files = {"manifest": "manifest.yaml", "crd": "acme-llm.crd.yaml", "cases": "cases.yaml"}
+    for option, file in files.items():
+        command += [f"--{option}", str(package / file)]
+
+    done = subprocess.run(command, cwd=vendor, capture_output=True, text=True)
+
+    assert done.returncode == 2
+    assert "from a checkout of KubeFoundry" in done.stderr
+    assert "--kubeconfig" in done.stderr

@@ -13,6 +13,7 @@ from kubefoundry_sdk.cluster.client import Client
 from support.audit import AuditLog
 from support.deployments import CPU, GPU, model_deployment
 from support.kinds import UPSTREAM
+from support.metrics import sample, until_scraped
 from support.waiting import phase, until, until_deployment
 
 ADMIN = "kubectl-edit"
@@ -103,7 +104,8 @@ async def nothing_more_is_done(
 ) -> None:
     """Has the provider look at upstream object `m` again and again, and fails when it writes to it.
 
-    The last look is over when a ModelDeployment made after it, named `later`, runs: turns are taken in order.
+    The provider knows of all of it once a ModelDeployment created after it, named `later`, runs; and has looked at it
+    once nothing is pending after that.
     """
     kind = UPSTREAM[provider]
     log = AuditLog(suite)
@@ -111,6 +113,10 @@ async def nothing_more_is_done(
         touch = [{"op": "add", "path": "/metadata/annotations/example.com~1touched", "value": str(count)}]
         await api.json_patch(kind, "m", namespace, touch, manager=ADMIN)
     await running(api, namespace, GPU, provider, later)
+    await until_scraped(
+        suite.components[provider],
+        lambda series: sample(series, "kubefoundry_reconciliations_pending", provider=provider) == 0,
+    )
     written = log.writes(f"provider-{provider}", namespace, kind.plural)
     assert [entry for entry in written if f"{kind.plural}/m?" in entry] == []
 

@@ -185,7 +185,7 @@ FILES: Final[dict[str, HostileImage]] = {
         "InvalidSpec",
     ),
     "metadata of a megabyte": HostileImage(raw(b"# " + b"x" * 1_000_000), "InvalidSpec", ("1000002 bytes",)),
-    "a bomb of aliases": HostileImage(raw(BOMB + b"apiVersion: *j\n"), "InvalidSpec", ("apiVersion",)),
+    "a bomb of aliases": HostileImage(raw(BOMB + b"apiVersion: *j\n"), "InvalidYaml", ("aliases",)),
     "brackets without end": HostileImage(raw(b"[" * 100_000), "InvalidYaml"),
     "a tag that makes objects": HostileImage(raw(b"!!python/object/apply:os.system [id]\n"), "InvalidYaml"),
     "a date that is none": HostileImage(

@@ -72,6 +72,12 @@ def other(kind: str) -> dict[str, str | bytes]:
     return provider_files("acme_other", kind)
 
 
+SESSION: Final = (
+    "import os, time\nreader, writer = os.pipe()\nif os.fork() == 0:\n"
+    "    os.setsid()\n    os.write(writer, b'.')\n    time.sleep(600)\nos.read(reader, 1)\n"
+)
+"""Until it has left its group, whoever kills the group kills it, too."""
+
 FORKS: Final = "import os, time\nif os.fork() == 0:\n    {}time.sleep(600)\n"
 SEVERAL: Final = "from pkgutil import extend_path\n__path__ = extend_path(__path__, __name__)\n"
 
@@ -105,7 +111,7 @@ LOADING: Final[dict[str, Hostile]] = {
         "TookTooLong",
     ),
     "leaves a process that keeps the pipe": Hostile(module(FORKS.format("")), ""),
-    "leaves a process in a session of its own": Hostile(module(FORKS.format("os.setsid(); ")), ""),
+    "leaves a process in a session of its own": Hostile(module(SESSION), ""),
     "forks and ends the first": Hostile(
         module("import os, time\nif os.fork(): os._exit(0)\ntime.sleep(600)"), "ProbeDied", ("exit code 0",)
     ),

@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 import aiohttp
+import yaml
 from aiohttp import web
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -22,15 +24,19 @@ from cryptography.x509.oid import NameOID
 
 from kubefoundry_local.ports import free_port
 from kubefoundry_local.suite import Component, Suite
+from kubefoundry_sdk.cluster import credentials
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An answer in the server's place. retry_after: seconds, as a header."""
+    """An answer in the server's place. retry_after: seconds, as a header. message: its own words, for a person.
+    body: the whole answer, where it is no Status."""
 
     code: int
     reason: str
     retry_after: int | None = None
+    message: str = ""
+    body: Any = None
 
 
 Rule = Callable[[web.Request], Fault | None]
@@ -67,13 +73,13 @@ class Proxy:
     async def handle(self, request: web.Request) -> web.StreamResponse:
         if fault := self.rule(request):
             await self._count(str(fault.code))
-            body = {
+            body = fault.body or {
                 "kind": "Status",
                 "apiVersion": "v1",
                 "status": "Failure",
                 "code": fault.code,
                 "reason": fault.reason,
-                "message": f"made up by the test: {fault.reason}",
+                "message": fault.message or f"made up by the test: {fault.reason}",
             }
             headers = {"Retry-After": str(fault.retry_after)} if fault.retry_after else {}
             return web.Response(
@@ -125,26 +131,50 @@ class Proxy:
 @asynccontextmanager
 async def between(component: Component, server: str, server_ca: Path, folder: Path) -> AsyncIterator[Proxy]:
     """A proxy for the component (not started yet): its environment is led through it."""
+    authority, key = certificate(folder)
+    upstream = ssl.create_default_context(cafile=str(server_ca))
+    async with _listening(Proxy(server), authority, key, upstream) as (proxy, port):
+        account = Path(component.environment["KUBEFOUNDRY_SERVICE_ACCOUNT_DIR"])
+        (account / "ca.crt").write_bytes(authority.read_bytes())
+        component.environment["KUBERNETES_SERVICE_PORT"] = str(port)
+        yield proxy
+
+
+@asynccontextmanager
+async def before(kubeconfig: Path, folder: Path) -> AsyncIterator[tuple[Proxy, Path]]:
+    """A proxy for programs of its user, and the kubeconfig that leads to it, in that folder."""
+    document = yaml.safe_load(await asyncio.to_thread(kubeconfig.read_text))
+    [cluster] = document["clusters"]
+    authority, key = certificate(folder)
+    upstream = credentials.from_kubeconfig(str(kubeconfig)).tls
+    async with _listening(Proxy(cluster["cluster"]["server"]), authority, key, upstream) as (proxy, port):
+        cluster["cluster"] = {
+            "server": f"https://127.0.0.1:{port}",
+            "certificate-authority": str(authority),
+        }
+        (folder / "kubeconfig").write_text(yaml.safe_dump(document))
+        yield proxy, folder / "kubeconfig"
+
+
+@asynccontextmanager
+async def _listening(
+    proxy: Proxy, authority: Path, key: Path, upstream: ssl.SSLContext | None
+) -> AsyncIterator[tuple[Proxy, int]]:
     port = free_port()
-    certificate, key = _certificate(folder)
-    proxy = Proxy(server)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(certificate, key)
+    context.load_cert_chain(authority, key)
     app = web.Application(client_max_size=16 * 2**20)
     app.router.add_route("*", "/{path:.*}", proxy.handle)
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port, ssl_context=context).start()
-    upstream = ssl.create_default_context(cafile=str(server_ca))
-    account = Path(component.environment["KUBEFOUNDRY_SERVICE_ACCOUNT_DIR"])
-    (account / "ca.crt").write_bytes(certificate.read_bytes())
-    component.environment["KUBERNETES_SERVICE_PORT"] = str(port)
     async with aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(ssl=upstream, limit=0), timeout=aiohttp.ClientTimeout(total=None)
+        connector=aiohttp.TCPConnector(ssl=upstream or True, limit=0),
+        timeout=aiohttp.ClientTimeout(total=None),
     ) as session:
         proxy._session = session
         try:
-            yield proxy
+            yield proxy, port
         finally:
             await runner.cleanup()
 
@@ -153,8 +183,8 @@ async def between(component: Component, server: str, server_ca: Path, folder: Pa
 async def behind(suite: Suite, name: str, folder: Path) -> AsyncIterator[Proxy]:
     """The suite's component restarted behind a proxy, and as it was afterwards. `folder`: for a certificate."""
     component = suite.components[name]
-    before = dict(component.environment)
-    account = Path(before["KUBEFOUNDRY_SERVICE_ACCOUNT_DIR"])
+    as_it_was = dict(component.environment)
+    account = Path(as_it_was["KUBEFOUNDRY_SERVICE_ACCOUNT_DIR"])
     authority = (account / "ca.crt").read_bytes()
     (folder / "ca.crt").write_bytes(authority)
     component.stop()
@@ -168,18 +198,18 @@ async def behind(suite: Suite, name: str, folder: Path) -> AsyncIterator[Proxy]:
             finally:
                 component.stop()
     finally:
-        component.environment = before
+        component.environment = as_it_was
         (account / "ca.crt").write_bytes(authority)
         component.start()
         component.wait_ready()
 
 
-def _certificate(folder: Path) -> tuple[Path, Path]:
+def certificate(folder: Path) -> tuple[Path, Path]:
     """A self-signed certificate for the loopback address."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test proxy")])
     now = datetime.now(UTC)
-    certificate = (
+    made = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
@@ -192,7 +222,7 @@ def _certificate(folder: Path) -> tuple[Path, Path]:
         .sign(key, hashes.SHA256())
     )
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "proxy.crt").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    (folder / "proxy.crt").write_bytes(made.public_bytes(serialization.Encoding.PEM))
     (folder / "proxy.key").write_bytes(
         key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()

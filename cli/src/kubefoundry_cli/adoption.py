@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kubefoundry_cli import upstream
@@ -91,6 +91,7 @@ def compared(
     """What rendering a valid ModelDeployment gives, beside what is there."""
     deployment = read(valid(obj))
     rendered = provider.render(deployment, schema)
+    rendered = replace(rendered, main=with_pod_labels_of(live, rendered.main))
     todo = plan(provider, deployment, schema, rendered, live, helpers)
     pairs = [(_bare(todo.main, rendered.main), live)]
     there, missing = marked(helpers), []
@@ -102,6 +103,35 @@ def compared(
     others = foreign_values.paths(provider)
     changes = [change for wanted, known in pairs for change in _changes(provider, wanted, known, others)]
     return Adoption(obj, todo, tuple(changes), tuple(missing))
+
+
+def with_pod_labels_of(live: Any, rendered: Any) -> Any:
+    """What is rendered, without the label of its ModelDeployment on pods that run without it.
+
+    It would restart them, and nothing needs it. Labels that are adopted without it stay without it.
+    """
+    if isinstance(rendered, Mapping):
+        there = live if isinstance(live, Mapping) else {}
+        found = {}
+        for key, value in rendered.items():
+            if key == names.MODEL_LABEL and key not in there:
+                continue
+            kept = with_pod_labels_of(there.get(key), value)
+            if kept or not value:
+                found[key] = kept
+        return found
+    if isinstance(rendered, list):
+        return [with_pod_labels_of(_peer(live, one, place), one) for place, one in enumerate(rendered)]
+    return rendered
+
+
+def _peer(live: Any, item: Any, place: int) -> Any:
+    """The item of the list that is the same one: of its name, else at its place."""
+    there = live if isinstance(live, list) else []
+    name = item.get("name") if isinstance(item, Mapping) else None
+    if name is not None:
+        return next((one for one in there if isinstance(one, Mapping) and one.get("name") == name), None)
+    return there[place] if place < len(there) else None
 
 
 def taken_over(live: Object, tried: Object, manager: str) -> list[Object]:

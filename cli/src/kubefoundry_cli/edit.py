@@ -1,20 +1,22 @@
-"""Small writes to a ModelDeployment: shown, asked for, and refused where the object has changed meanwhile."""
+"""Small writes to a ModelDeployment: shown, confirmed, and refused if somebody has changed the object meanwhile."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import click
 
 from kubefoundry_cli.cluster import MANAGER, Session
 from kubefoundry_cli.failure import Exit, Failure, of
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 Operations = Sequence[Mapping[str, Any]]
 
+TRIES: Final = 8
+"""Of a write to an object that controllers write at the same moment."""
 
 YES: Final = click.option("-y", "--yes", is_flag=True, help="Skip the confirmation prompt.")
 
@@ -50,12 +52,50 @@ def guarded(obj: Object) -> Operations:
     ]
 
 
+async def guarded_patch(
+    session: Session,
+    kind: Kind,
+    live: Object,
+    operations: Callable[[Object], Operations],
+    *,
+    still: Callable[[Object], bool] = lambda now: True,
+) -> Object:
+    """Applies the operations to the object, and after a conflict those for what it is then, as long as `still` holds
+    of that. Raises ApiError, Unreachable."""
+    name, namespace = live["metadata"]["name"], live["metadata"]["namespace"]
+    for attempt in range(TRIES):
+        patch = [*guarded(live), *operations(live)]
+        try:
+            return await session.client.json_patch(kind, name, namespace, patch, manager=MANAGER)
+        except ApiError as error:
+            if not error.conflict or attempt + 1 == TRIES:
+                raise
+            refused = error
+        live = await session.client.get(kind, name, namespace)
+        if not still(live):
+            raise refused
+    raise AssertionError("the last attempt returns or raises")
+
+
 async def write(session: Session, obj: Object, operations: Operations, doing: str) -> Object:
-    """Applies the operations to that very state of the object. Raises Failure."""
-    meta = obj["metadata"]
+    """Applies the operations to the object that was read, as long as nobody else changes what users state there.
+
+    A status that a controller writes meanwhile is not such a change. Raises Failure.
+    """
     try:
-        return await session.client.json_patch(
-            MODEL_DEPLOYMENTS, meta["name"], meta["namespace"], [*guarded(obj), *operations], manager=MANAGER
+        return await guarded_patch(
+            session,
+            MODEL_DEPLOYMENTS,
+            obj,
+            lambda _: operations,
+            still=lambda now: stated(now) == stated(obj),
         )
     except (ApiError, Unreachable) as error:
         raise of(error, doing) from error
+
+
+def stated(obj: Object) -> tuple[Object, ...]:
+    """What users state, and whose object it is."""
+    keys = ("uid", "labels", "annotations", "deletionTimestamp")
+    content = {key: value for key, value in obj.items() if key not in ("metadata", "status")}
+    return content, {key: obj["metadata"].get(key) for key in keys}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kubefoundry_cli.cluster import MANAGER, Session
-from kubefoundry_cli.edit import Operations, annotation, guarded, write
+from kubefoundry_cli.edit import TRIES, Operations, annotation, guarded, guarded_patch, write
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.install import change
@@ -17,9 +17,6 @@ from kubefoundry_sdk.api.kinds import HELPER_KINDS, MODEL_DEPLOYMENTS, Kind, Obj
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.write import manifest
 from kubefoundry_sdk.provider.write.helpers import whole
-
-ATTEMPTS: Final = 8
-"""Times that an object which its operator writes at the same moment is read again."""
 
 SECONDS: Final = 60.0
 """Until a ModelDeployment that nobody holds is gone."""
@@ -83,7 +80,7 @@ async def eject(session: Session, obj: Object) -> None:
     manager = names.provider_manager(str(provider_of(obj)))
     for kind, one in objects:
         try:
-            await _release(session, kind, one, meta["uid"], manager)
+            await release(session, kind, one, meta["uid"], manager)
         except (ApiError, Unreachable) as error:
             failure = of(error, f"release {kind.kind} '{one['metadata']['name']}'")
             raise Failure(
@@ -99,18 +96,9 @@ def _paused(obj: Object) -> Operations:
     return [] if paused else annotation(obj, names.PAUSED_ANNOTATION, "true")
 
 
-async def _release(session: Session, kind: Kind, live: Object, uid: str, manager: str) -> None:
-    """Raises ApiError, Unreachable."""
-    name, namespace = live["metadata"]["name"], live["metadata"]["namespace"]
-    for attempt in range(ATTEMPTS):
-        operations = [*guarded(live), *released(live, uid, manager)]
-        try:
-            await session.client.json_patch(kind, name, namespace, operations, manager=MANAGER)
-            return
-        except ApiError as error:
-            if not error.conflict or attempt + 1 == ATTEMPTS:
-                raise
-        live = await session.client.get(kind, name, namespace)
+async def release(session: Session, kind: Kind, live: Object, uid: str, manager: str) -> None:
+    """Takes owner, marks and field manager of the ModelDeployment off its object. Raises ApiError, Unreachable."""
+    await guarded_patch(session, kind, live, lambda now: released(now, uid, manager))
 
 
 def released(live: Object, uid: str, manager: str) -> Operations:
@@ -140,7 +128,7 @@ async def _remove(session: Session, meta: dict[str, Any]) -> None:
     try:
         # Orphan: whoever still believes to own something lets it be (contract §4.2)
         await session.client.delete(MODEL_DEPLOYMENTS, name, namespace, uid=meta["uid"], propagation="Orphan")
-        for _ in range(ATTEMPTS):
+        for _ in range(TRIES):
             current = await session.client.get(MODEL_DEPLOYMENTS, name, namespace)
             held = {names.provider_finalizer(provider) for provider in holders(current)}
             left = [one for one in current["metadata"].get("finalizers") or () if one not in held]

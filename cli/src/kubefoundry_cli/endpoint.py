@@ -47,7 +47,7 @@ async def answer(
 ) -> AsyncIterator[str]:
     """What the model says, piece by piece as it is made. most: tokens. Raises Failure."""
     # pydantic and the models behind it, which most commands do not need
-    from kubefoundry_sdk.provider.health.models_endpoint import LIMIT
+    from kubefoundry_sdk.runtime.tenant_http import LIMIT
 
     _, url = await proxy(session, name)
     try:

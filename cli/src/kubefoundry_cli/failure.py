@@ -8,6 +8,7 @@ from enum import IntEnum
 import click
 
 from kubefoundry_cli.hint import hint
+from kubefoundry_cli.output import printable
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 
@@ -31,7 +32,7 @@ class Failure(click.ClickException):
         self.exit_code = code  # type: ignore[misc]
 
     def show(self, file: object = None) -> None:
-        print(f"error: {self.message}", file=sys.stderr)
+        print(f"error: {printable(self.message)}", file=sys.stderr)
 
 
 NOT_SERVED = ("could not find the requested resource", "page not found")

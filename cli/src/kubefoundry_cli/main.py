@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 from importlib import import_module
 from typing import Final
@@ -73,12 +75,31 @@ def kubefoundry() -> None:
 
 def main() -> None:
     """The console script."""
+    _usable_streams()
     try:
-        kubefoundry.main(prog_name=_called())
+        try:
+            kubefoundry.main(prog_name=_called())
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
     except BrokenPipeError:
         # The reader of a pipe has left: no error of ours, and nothing to say to anybody.
         sys.stderr.close()
         sys.exit(1)
+    except OSError as error:
+        # a disk that is full, for example; what is still buffered cannot be written either
+        sys.stderr.write(f"error: {error}\n")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit(1)
+
+
+def _usable_streams() -> None:
+    """Standard input that is closed is empty; what a terminal's encoding lacks is written as escapes."""
+    if sys.stdin is None:
+        sys.stdin = io.StringIO()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _called() -> str:

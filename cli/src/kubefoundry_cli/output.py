@@ -6,10 +6,13 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 import yaml
+
+if TYPE_CHECKING:
+    from kubefoundry_sdk.api.kinds import Kind, Object
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -27,9 +30,29 @@ def option(*forms: str) -> Callable[[Command], Command]:
     )
 
 
+LISTS: Final = ("table", "wide", "json", "yaml", "name")
+"""The forms of every command that lists objects."""
+
+
+def objects(
+    found: Sequence[Object],
+    form: str,
+    kind: Kind,
+    rows: Callable[[bool], tuple[Sequence[str], Sequence[Sequence[str]]]],
+) -> None:
+    """A list of objects in one of LISTS. rows: head and cells, with the further columns or without."""
+    if form in ("json", "yaml"):
+        data(found, form)
+    elif form == "name":
+        for obj in found:
+            print(f"{kind.crd}/{clean(obj['metadata']['name'])}")
+    else:
+        table(*rows(form == "wide"))
+
+
 def say(text: str) -> None:
     """Prose for whoever sits there: it goes to standard error, out of the way of data."""
-    print(text, file=sys.stderr)
+    print(printable(text), file=sys.stderr)
 
 
 def data(value: Any, form: str) -> None:
@@ -83,6 +106,11 @@ def clean(text: object) -> str:
     """One line without control characters: what a tenant wrote must not move another's cursor."""
     line = str(text)
     return line if line.isprintable() else "".join(char if char.isprintable() else " " for char in line)
+
+
+def printable(text: str) -> str:
+    """Several lines, each as `clean`: messages quote names that tenants have chosen."""
+    return "\n".join(map(clean, text.split("\n")))
 
 
 def since(stamp: str | None) -> float | None:

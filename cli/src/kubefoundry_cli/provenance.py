@@ -83,6 +83,13 @@ def _marks(items: list[Any]) -> list[str]:
     return [str(name) for name in names] if told_apart else [str(index) for index in range(len(items))]
 
 
+def alternatives(spec: Object) -> Iterator[Object]:
+    """Specs that differ in one field that is set; not all of them are valid."""
+    spec = default(spec)
+    for path in _settable(spec):
+        yield from _alternatives(spec, path)
+
+
 def _settable(spec: Object) -> list[Path]:
     """Paths of the fields that are set; of a list or a free map as a whole."""
     return list(_fields(spec, schema(), ()))

@@ -6,6 +6,7 @@ returns its `Provider` with default settings.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import entry_points
@@ -15,20 +16,25 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from kubefoundry_cli.failure import Exit, Failure
-from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS
+from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, PROVIDER_CONFIGS
+from kubefoundry_sdk.api.names import PROVIDER_PACKAGES
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 if TYPE_CHECKING:
     from kubefoundry_sdk.cluster.client import Client
     from kubefoundry_sdk.provider.contract import Provider, Schema
 
-GROUP: Final = "kubefoundry.providers"
+RELEASES: Final = "KUBEFOUNDRY_UPSTREAM_CRDS"
+"""Names the folder in which `--release` looks, PROVIDER/RELEASE.yaml each."""
+
+RELEASE_HELP: Final = f"The CRD from PROVIDER/V.yaml in the folder that {RELEASES} names."
+"""For the option `--release`."""
 
 
 def installed() -> dict[str, Provider]:
     """By name. Raises Failure that names a package which cannot be loaded."""
     found: dict[str, Provider] = {}
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+    for entry in sorted(entry_points(group=PROVIDER_PACKAGES), key=lambda entry: entry.name):
         try:
             found[entry.name] = entry.load()()
         except Exception as error:
@@ -48,6 +54,63 @@ def named(name: str) -> Provider:
     return known[name]
 
 
+def configured(provider: Provider, config: Mapping[str, Any] | None) -> tuple[Provider, list[str]]:
+    """The provider as the one in the cluster was started, and in what the two may differ anyway.
+
+    config: its InferenceProviderConfig, None where it is unknown.
+    """
+    status = (config or {}).get("status") or {}
+    if "version" not in status:
+        return provider, ["what the provider in the cluster was started with is unknown: these are defaults"]
+    notes = []
+    if status["version"] != f"{provider.name}-provider:v{provider.version}":
+        notes.append(
+            f"the cluster runs {status['version']}, this command has {provider.name} {provider.version}: "
+            "what the cluster writes may differ"
+        )
+    flags = status.get("flags") or {}
+    if not flags:
+        return provider, notes
+    if not isinstance(flags, dict) or provider.from_flags is None:
+        return provider, [
+            *notes,
+            f"this command cannot render with the flags of {status['version']}: with its defaults",
+        ]
+    try:
+        return provider.from_flags({str(flag): str(text) for flag, text in flags.items()}), notes
+    except ValueError as error:
+        return provider, [
+            *notes,
+            f"the flags of the provider in the cluster are not those of this command: {error}",
+        ]
+
+
+def as_running_all(
+    packages: Mapping[str, Provider], configs: Sequence[Mapping[str, Any]]
+) -> tuple[dict[str, Provider], list[str]]:
+    """Each package as `configured` by the registered provider of its name."""
+    found, notes = dict(packages), list[str]()
+    for config in configs:
+        if package := packages.get(config["metadata"]["name"]):
+            found[package.name], said = configured(package, config)
+            notes += said
+    return found, notes
+
+
+async def as_running(client: Client, provider: Provider) -> tuple[Provider, Mapping[str, str], list[str]]:
+    """The provider as `configured`, and the settings of the upstream system that the one in the cluster goes by."""
+    try:
+        config = await client.get(PROVIDER_CONFIGS, provider.name)
+    except ApiError as error:
+        if error.code not in (403, 404):
+            raise
+        found, notes = configured(provider, None)
+        return found, {}, notes
+    found, notes = configured(provider, config)
+    settings = (config.get("status") or {}).get("settings")
+    return found, settings if isinstance(settings, dict) else {}, notes
+
+
 def crds_in(files: Sequence[str]) -> dict[str, Any]:
     """CustomResourceDefinitions of these YAML files by name. Raises Failure."""
     found: dict[str, Any] = {}
@@ -62,6 +125,28 @@ def crds_in(files: Sequence[str]) -> dict[str, Any]:
     return found
 
 
+def crd_file(provider: str, release: str) -> str:
+    """The file of an upstream release's CRD. Raises Failure where nothing says where such files are."""
+    folder = os.environ.get(RELEASES)
+    if not folder:
+        raise Failure(
+            f"--release looks in the folder that {RELEASES} names; set it, or give --crd FILE", Exit.USAGE
+        )
+    # a release is a name, not a way to other folders
+    if Path(release).name != release or release in ("", ".", ".."):
+        raise Failure(f"--release {release}: give a release's name, for example v1.7.0", Exit.USAGE)
+    return str(Path(folder) / provider / f"{release}.yaml")
+
+
+def definitions(files: Sequence[str], release: str | None, provider: Provider) -> dict[str, Any]:
+    """CRDs by name from `--crd` and `--release`. Raises Failure."""
+    if release is None or provider.upstream.version is not None:
+        return crds_in(files)
+    if files:
+        raise Failure("give --crd or --release, not both", Exit.USAGE)
+    return crds_in([crd_file(provider.name, release)])
+
+
 def probed(provider: Provider, crd: Any) -> Schema:
     """How to write for this CRD. Raises Failure where the provider cannot."""
     from kubefoundry_sdk.provider.contract import UnsupportedSchema
@@ -72,8 +157,12 @@ def probed(provider: Provider, crd: Any) -> Schema:
     return schema
 
 
-async def in_cluster(client: Client, provider: Provider) -> tuple[Schema, list[str]]:
+async def in_cluster(
+    client: Client, provider: Provider, published: Mapping[str, str] | None = None
+) -> tuple[Schema, list[str]]:
     """The schema that the cluster serves, and what could not be read of the settings that belong to it.
+
+    published: settings that its provider goes by; without them they are read off the upstream operator.
 
     A kind of Kubernetes itself has no CRD. Raises Failure without the CRD, or without the right to read it.
     """
@@ -95,7 +184,9 @@ async def in_cluster(client: Client, provider: Provider) -> tuple[Schema, list[s
         raise
     schema, notes = probed(provider, crd), []
     operator = provider.operator
-    if operator is not None:
+    if published:
+        schema = replace(schema, discovered=published)
+    elif operator is not None:
         settings: Mapping[str, str] = operator.stated
         for namespace in operator.namespaces if operator.read else ():
             try:

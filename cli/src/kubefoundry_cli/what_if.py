@@ -25,8 +25,9 @@ LARGEST: Final = 2
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """Of a provider that is not chosen. accepts: whether it would run the model if it were named, None where its
-    package is not there to ask. refusals: why not. edits: the smallest change that has it chosen, or, for one without
-    rules, that has it accept; None where no change of LARGEST fields does.
+    package is not there to ask. refusals: why not. edits: the smallest change that has it chosen; for one without
+    rules, and where the spec names a provider, so that rules decide nothing, that has it accept; None where no change
+    of LARGEST fields does. by_rules: whether rules may choose it.
     """
 
     provider: str
@@ -57,10 +58,10 @@ def _verdict(
     package = packages.get(provider.name)
     refusals = upstream.problems(package, obj, None) if package else ()
     accepts = not refusals if package else None
-    by_rules = bool(provider.rules)
+    by_rules = bool(provider.rules) and not (obj["spec"].get("provider") or {}).get("name")
     edits = _smallest(obj, provider, registered, packages, by_rules) if by_rules or refusals else ()
     named = (
-        ""
+        ("" if by_rules or not provider.rules else "its package is not here to say whether it accepts")
         if accepts is None
         else "would accept it if named"
         if accepts
@@ -69,7 +70,8 @@ def _verdict(
     if edits is None:
         way = f"cannot {'be selected' if by_rules else 'accept it'} by changing one or two fields"
     elif edits:
-        way = f"{'selected' if by_rules else 'accepts'} with {', '.join(map(_words, edits))}"
+        verb = "selected" if by_rules else "would accept it"
+        way = f"{verb} with {', '.join(map(_words, edits))}"
     else:
         way = ""
     told = "; ".join(part for part in (way, named) if part)

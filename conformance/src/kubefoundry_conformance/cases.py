@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kubefoundry_sdk.api import validation
+from kubefoundry_sdk.provider.contract import ObservedPhase, ReadyReason
 
 
 class Unusable(Exception):
@@ -22,8 +24,8 @@ class _Strict(BaseModel):
 class Expected(_Strict):
     """What a status means: phase and reason of `Ready`; the others are compared where they are stated."""
 
-    phase: str
-    reason: str
+    phase: ObservedPhase
+    reason: ReadyReason
     ready: int | None = None
     message: str = ""
     """Part of the message."""
@@ -56,6 +58,8 @@ class Cases(_Strict):
     """Paths (`status.state`) of words whose meaning the provider knows: any other word has to be `Unknown`."""
     meaningless: dict[str, str] = Field(default_factory=dict)
     """Fields of the spec that are neither honoured nor refused, and why (`engine.trustRemoteCode`)."""
+    unexercised: dict[str, str] = Field(default_factory=dict)
+    """Rights of the manifest that the checks cannot see in use (`get secrets`), and what they are for."""
     needed: list[str] = Field(default_factory=list)
     """Fields of the upstream CRD without which the provider cannot work, though a minimal spec does not set them."""
 
@@ -83,6 +87,17 @@ def read(file: Path) -> Cases:
         if case.spec is not None and case.spec not in cases.specs:
             raise Unusable(f"{file}: statuses: {case.name}: no spec is called {case.spec}")
     return cases
+
+
+def merged(value: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    """The value, with what the change says in its place; maps are merged."""
+    return {
+        **value,
+        **{
+            key: merged(value.get(key) or {}, part) if isinstance(part, Mapping) else part
+            for key, part in change.items()
+        },
+    }
 
 
 def document_of(file: Path) -> Any:

@@ -23,6 +23,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Unusable as error:
         print(f"kubefoundry-conformance: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("kubefoundry-conformance: interrupted, nothing is reported", file=sys.stderr)
+        return 130
     print(report.document(options.output, subject, results))
     if options.junit:
         options.junit.write_text(report.as_junit(subject, results), encoding="utf-8")
@@ -37,6 +40,8 @@ def provider(options: argparse.Namespace) -> tuple[str, list[Result]]:
     """Checks a provider. Raises Unusable."""
     if not (options.functions or options.manifest):
         raise Unusable("say what to check: --functions MODULE:FUNCTION, --manifest FILE, or both")
+    if options.kubeconfig and not options.manifest:
+        raise Unusable("--kubeconfig is for the checks of the process: give --manifest FILE, too")
     name, results = "", list[Result]()
     if options.functions:
         name, results = functions(options)
@@ -47,35 +52,31 @@ def provider(options: argparse.Namespace) -> tuple[str, list[Result]]:
 
 
 def process(options: argparse.Namespace) -> tuple[str, list[Result]]:
-    """Checks a provider's process on a control plane of its own. Raises Unusable."""
-    try:
-        from kubefoundry_conformance.cluster import run_local
-    except ImportError as error:
-        raise Unusable(
-            f"--manifest needs a checkout of KubeFoundry, for its control plane: {error}"
-        ) from error
+    """Checks a provider's process, on a control plane of its own or in a running cluster. Raises Unusable."""
+    # Here: what reads a kubeconfig takes half a second to import.
+    from kubefoundry_conformance.cluster import processes
+
     if options.crd is None and not options.functions:
         raise Unusable("give the upstream CRD: --crd FILE (with --functions a kind of Kubernetes needs none)")
     upstream = loaded(options.functions).upstream if options.functions else None
-    return run_local.check_process(
+    return processes.check_process(
         cases.documents_of(options.manifest),
         cases.documents_of(options.crd) if options.crd else [],
         upstream,
         cases.read(options.cases),
         shlex.split(options.command),
+        options.kubeconfig,
     )
 
 
 def selector(options: argparse.Namespace) -> tuple[str, list[Result]]:
     """Checks a selector's process on a control plane of its own. Raises Unusable."""
-    try:
-        from kubefoundry_conformance.cluster import run_local
-    except ImportError as error:
-        raise Unusable(f"a checkout of KubeFoundry is needed, for its control plane: {error}") from error
+    from kubefoundry_conformance.cluster import processes
+
     providers = options.providers.split(",")
     if len(set(providers)) < 2:
         raise Unusable("name two providers that the selector may choose: --providers A,B")
-    return run_local.check_selector(
+    return processes.check_selector(
         cases.documents_of(options.manifest), shlex.split(options.command), providers
     )
 
@@ -111,7 +112,15 @@ def _parser() -> argparse.ArgumentParser:
     of_provider.add_argument(
         "--manifest",
         type=Path,
-        help="checks the process: the manifest that installs it. Starts a control plane and core; needs a checkout",
+        help="checks the process: the manifest that installs it. Starts a control plane and core, which needs a "
+        "checkout, unless there is --kubeconfig",
+    )
+    of_provider.add_argument(
+        "--kubeconfig",
+        type=Path,
+        metavar="FILE",
+        help="checks the process in the running cluster of this kubeconfig's current context, with core installed; "
+        "what is made there is removed at the end",
     )
     of_provider.add_argument(
         "--command", default="", help="starts the process, in place of the manifest's command"

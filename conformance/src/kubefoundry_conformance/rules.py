@@ -89,7 +89,9 @@ RULES: Final[dict[str, Rule]] = {
         Rule("OBS-3", "`ScaledToZero` only once no replica is ready."),
         Rule("OBS-4", "`Running` has a ready replica."),
         Rule("OBS-5", "A model that serves while its update fails stays `Running`, and says that it failed."),
-        Rule("OBS-6", "An endpoint is published only while `Running`."),
+        Rule(
+            "OBS-6", "An endpoint is published only while `Running`, or while a deleted object still serves."
+        ),
         Rule("OBS-7", "Pods of another ModelDeployment are not taken for this one's."),
         Rule("OBS-8", "Every observation fits the status of a ModelDeployment."),
         Rule("OBS-9", "What the upstream reports is what the subject's own table of cases says."),

@@ -1,7 +1,7 @@
-"""Keeps Secret, webhook configurations and the served certificate in step, in that order.
+"""Keeps Secret, webhook configurations and the served certificate in sync, in that order.
 
-The replica that leads makes and renews the material; every replica serves with it once both webhook configurations
-trust it, so that the API server never meets a certificate that it refuses.
+The leader creates and renews the material. Every replica serves with it once both webhook configurations trust it, so
+the API server never meets a certificate that it refuses.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TURN: Key = ("", "certificates")
 
 
 def hosts_of(namespace: str, extra: Sequence[str]) -> list[str]:
-    """What the leaf covers: the Service as the API server and as pods call it, and what `--webhook-host` names."""
+    """What the leaf covers: the Service's names for the API server and for pods, and those from `--webhook-host`."""
     service = "kubefoundry-core"
     return [f"{service}.{namespace}.svc", f"{service}.{namespace}", service, *extra]
 
@@ -66,7 +66,7 @@ class CertificateKeeper:
         self._queue.add(_TURN)
 
     async def _turn(self, key: Key) -> float | None:
-        """One look at all three; seconds until the next one is due."""
+        """Checks all three once; returns the seconds until the next check."""
         now = datetime.now(UTC)
         secret = self._secrets.get((self._process.namespace, SECRET))
         material = self._usable(secret)
@@ -98,7 +98,7 @@ class CertificateKeeper:
         return material
 
     async def _renew(self, secret: Object | None, material: Material | None, now: datetime) -> Material:
-        """The material as it has to be, stored. A Secret that was deleted asks for a new authority."""
+        """The required material, stored. A deleted Secret causes a new authority."""
         before = material or self._listener.presented
         wanted = renewed(before, self._hosts, now, new_authority=material is None)
         if wanted is None:

@@ -1,4 +1,4 @@
-"""The Secret that all replicas serve from: certificate material in and out."""
+"""Reads and writes the Secret with the certificate material that all replicas serve with."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def read(secret: Object) -> Material:
     except KeyError as error:
         raise Unusable(f"Secret {SECRET} has no {error}") from error
     except binascii.Error as error:
-        raise Unusable(f"Secret {SECRET} holds no base64: {error}") from error
+        raise Unusable(f"Secret {SECRET} is not valid base64: {error}") from error
     return Material(split_bundle(bundle), authority_key, leaf, leaf_key)
 
 
 def filled(material: Material, live: Object | None, namespace: str) -> Object:
-    """The Secret to create or, where there is a live one, to replace it by at its resource version."""
+    """The Secret to create or, if there is a live one, to replace it with at its resource version."""
     data = {
         "ca.crt": material.bundle,
         "ca.key": material.authority_key,
@@ -49,6 +49,6 @@ def filled(material: Material, live: Object | None, namespace: str) -> Object:
             "type": "kubernetes.io/tls",
             "data": encoded,
         }
-    # Left out of a replace, managedFields stay as they are.
+    # A replace without managedFields keeps them.
     metadata = {name: value for name, value in live["metadata"].items() if name != "managedFields"}
     return {**live, "metadata": metadata, "data": encoded}

@@ -1,12 +1,11 @@
-"""The webhook's certificates: an authority of our own, a leaf it signs, and when each is replaced.
+"""The webhook's certificates: our own authority, a leaf that it signs, and when to replace each.
 
-Pure: the moment is always an argument. Everything here fits in one Secret (`certificate_store`), so that all
-replicas serve with the same leaf.
+Pure: the time is always an argument. Everything fits in one Secret (`certificate_secret`), so all replicas serve with
+the same leaf.
 
-An authority is replaced in two steps, because the API server must trust the new one before a leaf of it is
-served (the webhooks fail open, so a refused handshake would let a bad spec in): first the new authority joins
-the bundle and the leaf stays; `SETTLE` later the leaf is signed again. The old authority leaves the bundle when
-it expires.
+An authority is replaced in two steps, because the API server must trust the new one before its leaf is served (the
+webhooks fail open, so a refused handshake would admit an invalid spec). First the new authority joins the bundle and
+the leaf stays; `SETTLE` later a new leaf is signed. The old authority leaves the bundle when it expires.
 """
 
 from __future__ import annotations
@@ -24,30 +23,31 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 AUTHORITY_LIFE: Final = timedelta(days=365)
-"""A year: a replacement every eight months is an ordinary event, not one that nobody has ever seen."""
+"""A year, so that a replacement every eight months is routine and not something that nobody has ever seen."""
 
 LEAF_LIFE: Final = timedelta(days=90)
-"""Replaced every sixty days. An authority signs until two thirds of its year, so a leaf never outlives it."""
+"""Replaced every sixty days. An authority signs for two thirds of its year, so a leaf never outlives it."""
 
 SETTLE: Final = timedelta(seconds=10)
-"""From an authority's making to the first leaf of it: time for every API server to see the new bundle."""
+"""From a new authority to its first leaf: time for every API server to see the new bundle."""
 
 CLOCK_SKEW: Final = timedelta(minutes=5)
-"""How far a certificate's validity begins before it is made: the API server's clock may be behind ours."""
+"""How long before its creation a certificate is valid: the API server's clock may be behind ours."""
 
 AUTHORITY_NAME: Final = "kubefoundry-core webhook authority"
 
 
 class Unusable(ValueError):
-    """What was read is no certificate material of ours; says which part and why."""
+    """The input is not our certificate material; the text says which part and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Material:
     """Certificates and keys, PEM.
 
-    authorities: newest first; the newest signs, the others are still trusted. authority_key: the newest
-    one's. leaf and leaf_key: what the server presents.
+    authorities: newest first; the newest one signs, the others are still trusted.
+    authority_key: the newest one's.
+    leaf, leaf_key: what the server presents.
     """
 
     authorities: tuple[bytes, ...]
@@ -57,17 +57,18 @@ class Material:
 
     @property
     def bundle(self) -> bytes:
-        """All trusted authorities: what `caBundle` must hold."""
+        """All trusted authorities, for `caBundle`."""
         return b"".join(self.authorities)
 
 
 def renewed(
     material: Material | None, hosts: Sequence[str], now: datetime, *, new_authority: bool = False
 ) -> Material | None:
-    """The material that `material` has to become at `now`, or None when it is good as it is.
+    """The material that has to replace `material` at `now`, or None if it is still good.
 
-    hosts: DNS names and IP addresses that the leaf must cover. new_authority: replace the authority whatever
-    its age. Raises Unusable when `material` is broken.
+    hosts: DNS names and IP addresses that the leaf must cover.
+    new_authority: replace the authority whatever its age.
+    Raises Unusable if `material` is broken.
     """
     if material is None:
         certificate, key = _authority(now)
@@ -83,7 +84,7 @@ def renewed(
     trusted = [known for known in authorities if now < known.not_valid_after_utc]
     wanted = replace(wanted, authorities=tuple(_pem(known) for known in trusted))
 
-    # A leaf that nobody trusts any more cannot be made worse by being early.
+    # Nobody trusts the current leaf, so a new one cannot come too early.
     orphan = now >= leaf.not_valid_after_utc or not any(_signed_by(leaf, known) for known in trusted)
     settled = now >= _made(authorities[0]) + SETTLE
     stale = now >= _renewal(leaf) or not _covers(leaf, hosts) or not _signed_by(leaf, authorities[0])
@@ -93,7 +94,7 @@ def renewed(
 
 
 def check(material: Material) -> None:
-    """Raises Unusable when a part cannot be read or a key belongs to another certificate."""
+    """Raises Unusable if a part cannot be read or a key belongs to another certificate."""
     authorities = [_certificate(pem) for pem in material.authorities]
     if not authorities:
         raise Unusable("the bundle holds no authority")
@@ -102,7 +103,7 @@ def check(material: Material) -> None:
 
 
 def next_renewal(material: Material, now: datetime) -> datetime:
-    """When `renewed` will next have something to do for the same hosts; never before `now`."""
+    """When `renewed` will next return something for the same hosts; never before `now`."""
     authorities = [_certificate(pem) for pem in material.authorities]
     leaf = _certificate(material.leaf)
     moments = [_renewal(authorities[0]), *(known.not_valid_after_utc for known in authorities[1:])]
@@ -112,9 +113,9 @@ def next_renewal(material: Material, now: datetime) -> datetime:
 
 
 def trusted_by(material: Material, bundle: bytes, now: datetime) -> bool:
-    """Whether a client that trusts `bundle` (PEM) accepts the leaf at `now`, its host name apart.
+    """Whether a client that trusts `bundle` (PEM) accepts the leaf at `now`, apart from its host name.
 
-    False, too, for a bundle that is no PEM.
+    Also False for a bundle that is not PEM.
     """
     try:
         authorities = x509.load_pem_x509_certificates(bundle)
@@ -127,7 +128,7 @@ def trusted_by(material: Material, bundle: bytes, now: datetime) -> bool:
 
 
 def split_bundle(bundle: bytes) -> tuple[bytes, ...]:
-    """The certificates of a PEM bundle, each as PEM, in their order. Raises Unusable."""
+    """The certificates of a PEM bundle, each as PEM, in order. Raises Unusable."""
     try:
         return tuple(_pem(certificate) for certificate in x509.load_pem_x509_certificates(bundle))
     except ValueError as error:
@@ -147,7 +148,7 @@ def _authority(now: datetime) -> tuple[bytes, bytes]:
 
 
 def _signed(material: Material, hosts: Sequence[str], now: datetime) -> Material:
-    """`material` with a new leaf of its newest authority."""
+    """`material` with a new leaf, signed by its newest authority."""
     authority = _certificate(material.authorities[0])
     signing_key = _key(material.authority_key)
     key = ec.generate_private_key(ec.SECP256R1())

@@ -1,6 +1,6 @@
-"""Core's half that reconciles: watches, decides, writes what differs.
+"""The reconciling half of core: watches, decides, and writes what differs.
 
-What to write is said by `decision` and `orphans`, how the providers fare by `provider_health`.
+`decision` and `orphans` decide what to write, `provider_health` whether the providers are alive.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kubefoundry_sdk.runtime.wait import Wait
 log = logging.getLogger(__name__)
 
 CHANGING_HANDS: Final = "changing hands"
-"""Index value of the ModelDeployments that rely on more than one provider."""
+"""Index value of the ModelDeployments that depend on more than one provider."""
 
 
 class Controller:
@@ -37,7 +37,7 @@ class Controller:
         self._process = process
         self._clock = process.sight.now
         self._deployments = process.watch(
-            MODEL_DEPLOYMENTS, managers=frozenset({CORE_MANAGER, SELECTOR_MANAGER}), index=health_told
+            MODEL_DEPLOYMENTS, managers=frozenset({CORE_MANAGER, SELECTOR_MANAGER}), index=reported_health
         )
         self._configs = process.watch(PROVIDER_CONFIGS)
         self._leases = process.watch(
@@ -58,7 +58,7 @@ class Controller:
         self._deployments.subscribe(self._deployment_changed)
         self._configs.subscribe(self._config_changed)
         self._leases.subscribe(lambda key, obj: self._look_at_lease())
-        # One after the other, and only where this replica does the work.
+        # One at a time, and only on the replica that leads.
         process.while_leading("news", self._news.run)
 
     def registered(self) -> dict[str, Object]:
@@ -66,9 +66,9 @@ class Controller:
         return {obj["metadata"]["name"]: obj for obj in self._configs.objects()}
 
     def counted(self) -> Iterable[Object]:
-        """The ModelDeployments that this replica accounts for: all where it leads, else none.
+        """The ModelDeployments that this replica counts: all on the leader, none elsewhere.
 
-        Thus a sum over the replicas' metrics counts each once.
+        So the sum over the replicas' metrics counts each once.
         """
         return self._deployments.objects() if self._process.leading.is_set() else ()
 
@@ -78,7 +78,7 @@ class Controller:
             return None
         try:
             waits = [await self._remove_orphaned_finalizers(key)]
-            # First, because of a condition in which core has a share no dead manager can be released.
+            # First, because a dead manager cannot be released because of a condition that core co-owns.
             await self._write_status(key)
             waits.append(await self._release_dead_managers(key))
         except ApiError as error:
@@ -92,18 +92,18 @@ class Controller:
         live = self._deployments.get(key)
         if live is None:
             return
-        # One that is still to hear of its provider's health keeps what was last reported.
+        # A deployment that still waits for its paced report keeps what was last reported.
         health = {} if key in self._news else self._healths
         decided = decide(live, Surroundings(self._providers.registered(), self._selector, health))
         client, store = self._process.client, self._deployments
         if await status.write(
             client, store, MODEL_DEPLOYMENTS, live, decided, manager=CORE_MANAGER, shared=shared(live)
         ):
-            for told in announcements(live.get("status") or {}, decided):
-                self._process.recorder.event(live, told.type, told.reason, told.note)
+            for event in announcements(live.get("status") or {}, decided):
+                self._process.recorder.event(live, event.type, event.reason, event.note)
 
     async def _remove_orphaned_finalizers(self, key: Key) -> float | None:
-        """The last step of a deletion whose process is gone; seconds until it may be due."""
+        """The last step of a deletion whose provider is gone; returns the seconds until it may be due."""
         live = self._deployments.get(key)
         if live is None:
             return None
@@ -147,7 +147,7 @@ class Controller:
         return orphaned.again
 
     async def _release_dead_managers(self, key: Key) -> float | None:
-        """Empty applies under the names of providers that are gone; seconds until more may be due."""
+        """Empty applies under the names of providers that are gone; returns the seconds until more may be due."""
         live = self._deployments.get(key)
         if live is None:
             return None
@@ -171,17 +171,18 @@ class Controller:
 
     def _config_changed(self, key: Key, config: Object | None) -> None:
         if self._providers.see(key[1], config):
-            # Registered, or not any more: that is in the messages of all who wait.
+            # A provider was registered or removed, which appears in the message of every deployment that waits.
             self._enqueue_all()
         self._look_at_providers()
 
     def _look_at_providers(self) -> None:
-        """Tells those whose provider fares otherwise than before; looks again when time alone may change that."""
+        """Reports to the deployments whose provider's health has changed; checks again when time alone may change
+        it."""
         before, self._healths = self._healths, self._providers.healths()
         for name, health in self._healths.items():
             if health != before.get(name):
-                told = ("False",) if health.good else ("", "True", "False")
-                for status in told:
+                outdated = ("False",) if health.good else ("", "True", "False")
+                for status in outdated:
                     self._news.add(self._deployments.indexed_keys(f"{name} {status}"))
                 self._news.add(self._deployments.indexed_keys(CHANGING_HANDS))
         if self._health_timer:
@@ -193,7 +194,7 @@ class Controller:
             self._health_timer = loop.call_later(again + 0.1, self._look_at_providers)
 
     def _look_at_lease(self) -> None:
-        """Whether a selector is there; looks again when the Lease will have run out."""
+        """Whether a selector is running; checks again when its Lease would expire."""
         lease = self._leases.get((self._process.namespace, SELECTOR_LEASE))
         spec = (lease or {}).get("spec") or {}
         age = self._lease_expiry.see(spec)
@@ -215,15 +216,15 @@ class Controller:
 
 
 def chosen(deployment: Object) -> str | None:
-    """The provider that it is given to, by whomever."""
+    """The selected provider, whoever selected it."""
     name = ((deployment.get("status") or {}).get("provider") or {}).get("name")
     return str(name) if name else None
 
 
-def health_told(deployment: Object) -> str | None:
-    """The store's index: the provider, and what `ProviderHealthy` says of it, if anything."""
+def reported_health(deployment: Object) -> str | None:
+    """The store's index: the provider, and what `ProviderHealthy` says about it, if anything."""
     providers = relied_on(deployment, chosen(deployment))
     if len(providers) != 1:
         return CHANGING_HANDS if providers else None
-    told = find((deployment.get("status") or {}).get("conditions"), reasons.PROVIDER_HEALTHY) or {}
-    return f"{providers[0]} {told.get('status', '')}"
+    condition = find((deployment.get("status") or {}).get("conditions"), reasons.PROVIDER_HEALTHY) or {}
+    return f"{providers[0]} {condition.get('status', '')}"

@@ -1,7 +1,7 @@
-"""What core says of a ModelDeployment: a pure function from the object to the status fields that core owns.
+"""Core's status fields of a ModelDeployment: a pure function of the object.
 
-Contract §3: `Validated` always; the provider fields while `spec.provider.name` is set; phase, message and Ready
-until a provider has reported; `ProviderHealthy` once something was wrong with the provider.
+Contract §3: `Validated` always; the provider fields while `spec.provider.name` is set; phase, message and Ready until
+a provider has reported; `ProviderHealthy` once something was wrong with the provider.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ NO_SELECTOR: Final = "No provider specified and provider-selector not installed"
 """contract §5, word for word."""
 
 WAITING: Final = "Waiting for a provider to be selected and to report status"
-"""Says both, because correcting it once a provider is selected would be a write more for every deployment."""
+"""Covers both, because a separate message once a provider is selected would cost every deployment one more write."""
 
 VALID: Final = "Schema validation passed"
 """The same words in every release (contract §5)."""
 
 PROBLEMS: Final = 20
-"""Problems of a spec that are reported at a time: there may be thousands."""
+"""The most problems of a spec that are reported: there may be thousands."""
 
 PAUSED: Final = "reconciliation paused"
-"""What a provider says as well (contract §4.3)."""
+"""A provider says it in the same words (contract §4.3)."""
 
 _NONE_FITS: Final = ("NoMatchingProvider", "NoHealthyProviders")
-"""Reasons that a selector gives where it chooses none (contract §3)."""
+"""Reasons of a selector that chooses no provider (contract §3)."""
 
 REPORTED: Final = frozenset({"phase", "message", "observedGeneration", reasons.READY})
-"""Status fields and the condition that are the provider's from its first report on (contract §3)."""
+"""Status fields and the condition that the provider owns from its first report on (contract §3)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """registered: names of the InferenceProviderConfigs. selector: whether a selector holds its Lease.
-
-    health: of the providers of which something is known and is to be reported now.
+    """registered: names of the InferenceProviderConfigs.
+    selector: whether a selector holds its Lease.
+    health: of the providers whose health is known and has to be reported now.
     """
 
     registered: Set[str]
@@ -54,7 +54,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Core's part in the choice of a provider; None for what is the selector's. waiting: what is still to come."""
+    """Core's part in the choice of a provider; None leaves it to the selector. waiting: what has to happen first."""
 
     provider: dict[str, str] | None
     condition: Condition | None
@@ -64,7 +64,7 @@ class Selection:
 def decide(deployment: Object, around: Surroundings) -> Object:
     """The status fields that core has to own, conditions without transition times.
 
-    A field that is not in the answer is to be released.
+    A field that is not in the result has to be released.
     """
     meta = deployment["metadata"]
     generation: int = meta["generation"]
@@ -96,8 +96,8 @@ def decide(deployment: Object, around: Surroundings) -> Object:
     )
     if healthy:
         conditions.append(healthy)
-    # A provider that waits for another one's clean-up speaks too, before it has come to what it is asked for, and so
-    # does that other one, until it has let go.
+    # A provider that waits for another one's clean-up reports, too, before it reaches what is asked of it, and so
+    # does that other one, until it has released the model.
     reported = find(live.get("conditions"), reasons.PROVIDER_COMPATIBLE) or _a_provider_has_written(
         deployment
     )
@@ -118,7 +118,7 @@ def decide(deployment: Object, around: Surroundings) -> Object:
 
 
 def relied_on(deployment: Object, chosen: str | None) -> list[str]:
-    """The chosen provider, and after it those whose word on the status stands: one of them may be serving."""
+    """The chosen provider, followed by those that still report on the model: one of them may be serving it."""
     suffix = names.provider_manager("")
     wrote = managed_fields.managers(deployment, "status")
     speaking = sorted(name.removesuffix(suffix) for name in wrote if name.endswith(suffix))
@@ -126,7 +126,7 @@ def relied_on(deployment: Object, chosen: str | None) -> list[str]:
 
 
 def _none_fits(live: Object, generation: int) -> str | None:
-    """Why the selector has found no provider; None where it has not said so."""
+    """Why the selector has found no provider; None if it has not said so."""
     said = find(live.get("conditions"), reasons.PROVIDER_SELECTED) or {}
     if said.get("status") != "False" or said.get("observedGeneration") != generation:
         return None
@@ -134,10 +134,11 @@ def _none_fits(live: Object, generation: int) -> str | None:
 
 
 def shared(deployment: Object) -> frozenset[str]:
-    """What core may go on sharing with the chosen provider, which has written: it is dropped with core's next write.
+    """What core may share with the chosen provider once that has written; core releases it with its next write.
 
-    That would be a write of its own for every deployment, for nothing: the provider takes over whatever it changes.
-    Once another provider is chosen nothing is shared: a condition of which core keeps a part cannot be released.
+    Releasing it at once would cost one write for every deployment, for nothing: the provider takes over whatever it
+    changes. Once another provider is chosen nothing is shared, because a condition cannot be released while core
+    keeps a part of it.
     """
     return REPORTED if _chosen_has_written(deployment) else frozenset()
 
@@ -155,9 +156,9 @@ def _chosen_has_written(deployment: Object) -> bool:
 def select(deployment: Object, around: Surroundings, *, valid: bool) -> Selection:
     """Core's part in the choice.
 
-    A provider that is chosen stays so when its registration goes away, and a chosen one is never replaced by one
-    that is not registered or for a spec that is not valid: either would tear down a model that serves. Nor is it
-    let go then, where core has written it: nobody would look after what it serves.
+    A chosen provider stays chosen if its registration is removed, and is never replaced by one that is not registered
+    or because of an invalid spec: either would delete a model that serves. Core does not release its choice then,
+    either: nobody would look after what serves.
     """
     generation: int = deployment["metadata"]["generation"]
     live: Object = deployment.get("status") or {}
@@ -183,8 +184,8 @@ def select(deployment: Object, around: Surroundings, *, valid: bool) -> Selectio
         )
     held = find(live.get("conditions"), reasons.PROVIDER_SELECTED)
     if current and kept and held and held.get("reason") == "ExplicitlySelected":
-        # It was taken away: what core wrote stays until the selector has taken it over, which would otherwise not
-        # know which provider to keep (contract §5).
+        # The name was removed from the spec: core's choice stays until the selector has taken it over, which would
+        # otherwise not know which provider to keep (contract §5).
         return Selection(kept, _again(held), f"Waiting for provider {current} to report status")
     if around.selector:
         return Selection(kept, _again(_half(deployment)), WAITING)
@@ -195,30 +196,30 @@ def select(deployment: Object, around: Surroundings, *, valid: bool) -> Selectio
 
 
 def not_registered(name: str, registered: Set[str]) -> str:
-    """Names those that are, instead."""
+    """Lists those that are registered."""
     known = ", ".join(sorted(registered)) or "none"
     return f"Provider '{name}' is not registered (registered: {known})"
 
 
 def _wanted(spec: Any) -> str | None:
-    """`spec.provider.name`, from a spec that no schema may have checked."""
+    """`spec.provider.name`, from a spec that may not have been validated."""
     provider = spec.get("provider") if isinstance(spec, dict) else None
     name = provider.get("name") if isinstance(provider, dict) else None
     return name if isinstance(name, str) and name else None
 
 
 def _written(chosen: Mapping[str, Any]) -> dict[str, str] | None:
-    """The provider fields as they stand, where core has written them."""
+    """The current provider fields, if core wrote them."""
     if chosen.get("name") and chosen.get("selectedReason") == EXPLICIT:
         return {"name": chosen["name"], "selectedReason": EXPLICIT}
     return None
 
 
 def _half(deployment: Object) -> Condition | None:
-    """`ProviderSelected`, where core has written it over the selector's, which still holds a part.
+    """`ProviderSelected`, if core has written it over the selector's, which still owns a part.
 
-    Given up by core, that part would stay: a condition without a reason, and the API server would refuse every
-    further word of core's. So core keeps it until the selector has taken it over or let it go.
+    If core released it, that part would stay: a condition without a reason, which makes the API server refuse all
+    further writes. So core keeps it until the selector has taken it over or released it.
     """
     fields: Any = managed_fields.owned(deployment, names.SELECTOR_MANAGER, "status") or {}
     conditions = fields.get("f:status", {}).get("f:conditions", {})
@@ -229,5 +230,5 @@ def _half(deployment: Object) -> Condition | None:
 
 
 def _again(held: Condition | None) -> Condition | None:
-    """A condition as it stands, to be written once more."""
+    """An existing condition, to be written again."""
     return {key: value for key, value in held.items() if key != "lastTransitionTime"} if held else None

@@ -1,4 +1,4 @@
-"""The Events that core's decisions deserve: one a transition, none for what stays as it was (contract §4.16)."""
+"""The Events for core's decisions: one for each transition (contract §4.16)."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class Announcement:
 
 
 def announcements(live: Object, decided: Object) -> list[Announcement]:
-    """live: the status before. decided: what core now says (`decision.decide`)."""
-    told = []
+    """live: the status before. decided: core's new fields (`decision.decide`)."""
+    found = []
     for type_ in (reasons.VALIDATED, reasons.PROVIDER_SELECTED, reasons.PROVIDER_HEALTHY):
         now = find(decided["conditions"], type_)
         before = find(live.get("conditions"), type_) or {}
         if now is None or (now["status"], now["reason"]) == (before.get("status"), before.get("reason")):
             continue
         if now["status"] == "False":
-            told.append(Announcement("Warning", now["reason"], now["message"]))
+            found.append(Announcement("Warning", now["reason"], now["message"]))
         elif type_ == reasons.PROVIDER_SELECTED:
             note = f"Selected provider '{decided['provider']['name']}': {EXPLICIT}"
-            told.append(Announcement("Normal", "ProviderSelected", note))
+            found.append(Announcement("Normal", "ProviderSelected", note))
         elif type_ == reasons.PROVIDER_HEALTHY:
-            told.append(Announcement("Normal", now["reason"], now["message"]))
-    return told
+            found.append(Announcement("Normal", now["reason"], now["message"]))
+    return found

@@ -51,7 +51,7 @@ def main() -> None:
     options.heartbeat_timeout(parser)
     chosen = parser.parse_args()
     try:
-        # Before anything else is set up: a taken port is a start that cannot succeed.
+        # Before any other set-up: if a port is taken, the start cannot succeed.
         bound = bind(chosen.webhook_port)
     except (OSError, OverflowError) as error:
         parser.error(f"port {chosen.webhook_port} of the webhooks cannot be opened: {error}")

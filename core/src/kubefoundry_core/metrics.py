@@ -15,7 +15,7 @@ STATES = ("desired", "ready", "available")
 
 
 class Deployments(Collector):
-    """objects: the ModelDeployments to count. per_object: also give each of them series of its own."""
+    """objects: the ModelDeployments to count. per_object: also export series for each of them."""
 
     def __init__(self, objects: Callable[[], Iterable[Object]], *, per_object: bool) -> None:
         self._objects = objects
@@ -41,7 +41,7 @@ class Deployments(Collector):
         for obj in self._objects():
             name, namespace = obj["metadata"]["name"], obj["metadata"]["namespace"]
             status = obj.get("status") or {}
-            # Nobody has looked at it yet.
+            # Not reconciled yet.
             phase = status.get("phase") or "Pending"
             counts[namespace, phase] += 1
             if self._per_object:

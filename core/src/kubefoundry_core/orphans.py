@@ -1,4 +1,4 @@
-"""What a provider leaves behind when its provider is gone: finalizers and published status (contract §3, §4.2)."""
+"""What a provider that is gone leaves behind: finalizers and published status (contract §3, §4.2)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from kubefoundry_sdk.api.kinds import Object
 _SUFFIX: Final = names.provider_manager("")
 
 LostIn = Mapping[str, float]
-"""Seconds until each registered provider counts as gone, 0 where it does (`Providers.lost_in`)."""
+"""Seconds until each registered provider counts as gone, 0 if it already does (`Providers.lost_in`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Abandoned:
-    """names: what is abandoned now. again: seconds until more may be, None when nothing more can come."""
+    """names: what is orphaned now. again: seconds until more may be, None if nothing more can be."""
 
     names: tuple[str, ...]
     again: float | None
@@ -41,14 +41,14 @@ def orphaned_finalizers(deployment: Object, lost_in: LostIn, left: float) -> Aba
 
 
 def dead_managers(deployment: Object, lost_in: LostIn) -> Abandoned:
-    """Field managers of providers that are gone and still own status, though another provider is chosen.
+    """Field managers of providers that are gone and still own status, although another provider is chosen.
 
-    A silent provider that is still the chosen one keeps what it published: its model may well serve on. And so does
-    one whose successor has not said that it takes over.
+    A silent provider that is still chosen keeps what it published, because its model may well keep serving. So does
+    one whose successor has not reported that it takes over.
     """
     current = ((deployment.get("status") or {}).get("provider") or {}).get("name")
     wrote = managed_fields.managers(deployment, "status")
-    # Until the successor has written, those that are there are the words of the one before.
+    # Until the successor has written, the conditions are the previous provider's.
     if not current or names.provider_manager(current) not in wrote or not handover.accepted(deployment):
         return Abandoned((), None)
     return _abandoned(
@@ -61,7 +61,7 @@ def dead_managers(deployment: Object, lost_in: LostIn) -> Abandoned:
 
 
 def remaining(deployment: Object) -> str:
-    """The upstream object that nobody will delete now, as far as the status names it."""
+    """The upstream object that nobody will delete now, if the status names it."""
     provider = (deployment.get("status") or {}).get("provider") or {}
     if not provider.get("resourceName"):
         return "none known"

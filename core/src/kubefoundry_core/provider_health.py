@@ -1,7 +1,7 @@
-"""How the registered providers fare: what core says in `ProviderHealthy`, and when a provider counts as gone.
+"""The health of the registered providers: what core reports in `ProviderHealthy`, and when a provider counts as gone.
 
-By core's own monotonic clock, from what it has seen itself (contract §5): the clocks of two machines are never
-compared, and what happened before core started is not known to it.
+By core's own monotonic clock, from what it has seen itself (contract §5): clocks of two machines are never compared,
+and core does not know what happened before it started.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kubefoundry_sdk.api.kinds import Object
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """reason: of `ProviderHealthy` (contract §3). message: for the user, the same as long as nothing changes."""
+    """reason: of `ProviderHealthy` (contract §3). message: for the user, constant as long as nothing changes."""
 
     reason: Literal["HeartbeatSeen", "HeartbeatLost", "UpstreamOperatorDown"]
     message: str
@@ -29,8 +29,10 @@ class Health:
 
 @dataclass(slots=True)
 class _Seen:
-    """since: when its heartbeat changed last, or when it was first heard of. trouble: of its upstream operator.
-    expected: whether all that is known of it is that a deployment relies on it: it was never registered."""
+    """since: when its heartbeat last changed, or when we first heard of it.
+    trouble: what is wrong with its upstream operator.
+    expected: whether a deployment depends on it and it was never registered.
+    """
 
     since: float
     registered: bool = False
@@ -44,7 +46,8 @@ class _Seen:
 class Providers:
     """clock: monotonic seconds. timeout: seconds after which silence, or an operator that is down, is reported.
 
-    Not at once: an operator that is upgraded is away for a moment, and every deployment would be reported twice.
+    Not at once: an operator that is being upgraded is down for a moment, and every deployment would be reported
+    twice.
     """
 
     def __init__(self, clock: Callable[[], float], timeout: float) -> None:
@@ -53,7 +56,7 @@ class Providers:
         self._seen: dict[str, _Seen] = {}
 
     def see(self, name: str, config: Object | None) -> bool:
-        """Takes in an InferenceProviderConfig, or that it is gone; whether its being registered has changed."""
+        """Records an InferenceProviderConfig, or its deletion; returns whether its registration has changed."""
         now = self._clock()
         known = self._seen.get(name)
         if config is None:
@@ -77,7 +80,8 @@ class Providers:
         return came
 
     def expect(self, name: str) -> bool:
-        """A deployment relies on that provider; one that was never registered is reported at once. Whether new."""
+        """A deployment depends on that provider; one that was never registered is reported at once. Returns whether
+        it is new."""
         if name in self._seen:
             return False
         self._seen[name] = _Seen(self._clock(), expected=True)
@@ -87,7 +91,7 @@ class Providers:
         return frozenset(name for name, seen in self._seen.items() if seen.registered)
 
     def lost_in(self) -> dict[str, float]:
-        """Seconds until each registered provider counts as gone if no heartbeat comes, 0 where it does."""
+        """Seconds until each registered provider counts as gone if no heartbeat arrives, 0 if it already does."""
         now = self._clock()
         return {
             name: max(0.0, self._timeout - (now - seen.since))
@@ -96,13 +100,13 @@ class Providers:
         }
 
     def healths(self) -> dict[str, Health]:
-        """Of each provider of which something is known."""
+        """The health of each known provider."""
         now = self._clock()
         found = {name: self._health(name, seen, now) for name, seen in self._seen.items()}
         return {name: health for name, health in found.items() if health}
 
     def again(self) -> float | None:
-        """Seconds until time alone may change an answer, None when it cannot."""
+        """Seconds until time alone may change a result, None if it cannot."""
         now = self._clock()
         since = [seen.since for seen in self._seen.values()]
         since += [seen.trouble_since for seen in self._seen.values() if seen.trouble is not None]
@@ -138,10 +142,11 @@ def provider_healthy(
 ) -> Condition | None:
     """The condition `ProviderHealthy` of a deployment, None for none.
 
-    It is there once something was wrong: for each deployment that all is well would be a write for nothing.
+    It is set once something was wrong; to report health to every deployment would be a needless write for each.
 
-    live: as it stands. healths: of the providers that it depends on, the chosen one first; the first that is not well
-        is reported. None while it is not known, or not yet this deployment's turn: what was said last stands.
+    live: the current condition.
+    healths: of the providers that it depends on, the chosen one first; the first unhealthy one is reported. None
+        while it is unknown, or not this deployment's turn yet: the last report stays.
     """
     if not healths:
         return None

@@ -1,4 +1,4 @@
-"""What the API server trusts, and asks about: core's fields of its two webhook configurations."""
+"""Core's fields of its two webhook configurations: what the API server trusts, and which requests it sends."""
 
 from __future__ import annotations
 
@@ -38,17 +38,16 @@ SPEC_CHANGES: Final = {
         "(!has(object.spec) || !has(oldObject.spec) || object.spec != oldObject.spec)"
     ),
 }
-"""A match condition that says what `admission.review.Request.decides_spec` says: the other changes, a finalizer or a
-label, are let through anyway, and the server need not ask. A third of what such a write costs it is the
-asking."""
+"""A match condition equal to `admission.review.Request.decides_spec`. Other changes, such as a finalizer or a label,
+are admitted anyway, so the server need not call us; the call is a third of the cost of such a write."""
 
 
 def evaluates_conditions(version: Mapping[str, str]) -> bool:
-    """Whether a server of that `/version` knows match conditions: on by default from Kubernetes 1.28.
+    """Whether a server of that `/version` supports match conditions: on by default from Kubernetes 1.28.
 
-    They are in no manifest, because kubectl refuses a field that an older server does not know.
+    They are not in the manifest, because kubectl refuses a field that an older server does not know.
     """
-    # Some servers call themselves `28+`.
+    # Some servers report `28+`.
     major, minor = (int("0" + re.sub(r"\D.*", "", version.get(part, ""))) for part in ("major", "minor"))
     return (major, minor) >= (1, 28)
 
@@ -56,10 +55,10 @@ def evaluates_conditions(version: Mapping[str, str]) -> bool:
 def patch(kind: Kind, configuration: Object, bundle: bytes, *, conditions: bool) -> Object | None:
     """The server-side apply that gives every webhook of the configuration this bundle; None if all have it.
 
-    conditions: whether each is given SPEC_CHANGES as well, beside those of others.
+    conditions: whether each also gets SPEC_CHANGES, next to the conditions of others.
 
     Name and caBundle alone make a valid apply: `webhooks` and `matchConditions` are list-maps by name (kube-apiserver
-    1.36). The resource version keeps the apply from making a configuration that has been deleted.
+    1.36). The resource version keeps the apply from recreating a deleted configuration.
     """
     encoded = base64.b64encode(bundle).decode()
     webhooks = configuration.get("webhooks") or []

@@ -13,8 +13,8 @@ from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.commands import lifecycle
 from kubefoundry_cli.edit import Operations, write
 from kubefoundry_cli.failure import Exit, Failure, of
-from kubefoundry_dashboard.application import WRITES, opened, page
 from kubefoundry_dashboard.live import NAME
+from kubefoundry_dashboard.page import WRITES, opened, page
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable

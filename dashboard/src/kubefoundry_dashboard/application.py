@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from aiohttp import web
 
-from kubefoundry_cli.cluster import MANAGER, Session
 from kubefoundry_cli.failure import Exit, Failure
-from kubefoundry_dashboard.access import Access, Viewer
-from kubefoundry_dashboard.rendering import environment
+from kubefoundry_dashboard import (
+    actions,
+    create,
+    doctor,
+    live,
+    models,
+    one_model,
+    providers,
+    sign_in,
+    talk,
+)
+from kubefoundry_dashboard.access import Access
+from kubefoundry_dashboard.page import ACCESS, VIEWER, WRITES, failed, page
 from kubefoundry_dashboard.security import Handler, add_headers, asked_by_name, carries_token, same_origin
-from kubefoundry_sdk.cluster.client import Client
 
 log = logging.getLogger(__name__)
 
-ACCESS: Final = web.AppKey[Access]("access")
 NAMES: Final = web.AppKey[Collection[str]]("names")
-WRITES: Final = web.AppKey[bool]("writes")
-VIEWER: Final = web.RequestKey[Viewer]("viewer")
 
 OPEN: Final = ("/static/", "/healthz", "/sign-in")
 """Paths that need no viewer: they tell nothing."""
@@ -43,18 +48,6 @@ STATUS: Final = {
 
 def make(access: Access, *, names: Collection[str] = (), writes: bool = False) -> web.Application:
     """names: hosts under which the page is reached, besides this machine's own. writes: whether it may act."""
-    from kubefoundry_dashboard import (
-        actions,
-        create,
-        doctor,
-        live,
-        models,
-        one_model,
-        providers,
-        sign_in,
-        talk,
-    )
-
     app = web.Application(middlewares=[_explain, _guard], client_max_size=BODY)
     app[ACCESS], app[NAMES], app[WRITES] = access, names, writes
     app.on_response_prepare.append(add_headers)
@@ -67,41 +60,6 @@ def make(access: Access, *, names: Collection[str] = (), writes: bool = False) -
 
 async def _alive(_: web.Request) -> web.Response:
     return web.Response(text="ok\n")
-
-
-def viewer_of(request: web.Request) -> Viewer:
-    """Whose request it is; of a path that is not OPEN."""
-    return request[VIEWER]
-
-
-@asynccontextmanager
-async def opened(request: web.Request, namespace: str | None = None) -> AsyncIterator[Session]:
-    """A session with the API server, with the viewer's rights, for the time of the request."""
-    viewer = viewer_of(request)
-    async with Client(viewer.credentials, user_agent=MANAGER) as client:
-        yield Session(client, namespace or viewer.namespace)
-
-
-def page(request: web.Request, template: str, *, status: int = 200, **values: Any) -> web.Response:
-    """A template with what every page shows."""
-    viewer = request.get(VIEWER)
-    text = (
-        environment()
-        .get_template(template)
-        .render(
-            path=request.path,
-            server=viewer.credentials.server if viewer else "",
-            csrf=viewer.csrf if viewer else "",
-            writes=request.app[WRITES],
-            **values,
-        )
-    )
-    return web.Response(text=text, content_type="text/html", status=status)
-
-
-def failed(request: web.Request, status: int, message: str, *, next_step: str = "") -> web.Response:
-    """A page that says what did not work and, where something helps, what."""
-    return page(request, "failure.html", status=status, code=status, message=message, next_step=next_step)
 
 
 @web.middleware

@@ -13,8 +13,8 @@ from kubefoundry_cli.commands import deploy
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.model import completed, valid
 from kubefoundry_cli.output import as_yaml
-from kubefoundry_dashboard.application import WRITES, opened, page
 from kubefoundry_dashboard.form import missing, plain_yaml, sections, spec_of
+from kubefoundry_dashboard.page import WRITES, opened, page
 from kubefoundry_dashboard.verdict import Judgement, judged
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object

@@ -5,8 +5,8 @@ from __future__ import annotations
 from aiohttp import web
 
 from kubefoundry_cli.commands.doctor import examine
-from kubefoundry_dashboard.application import opened, page
 from kubefoundry_dashboard.models import listed
+from kubefoundry_dashboard.page import opened, page
 
 routes = web.RouteTableDef()
 

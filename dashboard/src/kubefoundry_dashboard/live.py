@@ -14,8 +14,8 @@ from typing import Any, Final
 from aiohttp import web
 
 from kubefoundry_cli.failure import of
-from kubefoundry_dashboard.application import opened
 from kubefoundry_dashboard.models import Filter, cells
+from kubefoundry_dashboard.page import opened
 from kubefoundry_dashboard.rendering import environment
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.cluster.client import Client

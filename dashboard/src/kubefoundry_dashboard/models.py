@@ -12,7 +12,7 @@ from aiohttp import web
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.commands.status import rows
 from kubefoundry_cli.failure import Exit, of
-from kubefoundry_dashboard.application import opened, page
+from kubefoundry_dashboard.page import opened, page
 from kubefoundry_dashboard.sign_in import by_link
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable

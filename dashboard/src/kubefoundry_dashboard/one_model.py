@@ -18,11 +18,11 @@ from kubefoundry_cli.failure import Failure, of
 from kubefoundry_cli.model import valid
 from kubefoundry_cli.output import since
 from kubefoundry_cli.pods import NotToBeFound, of_model
-from kubefoundry_cli.providers import in_cluster, named
+from kubefoundry_cli.providers import as_running, in_cluster, named
 from kubefoundry_dashboard.actions import offered
-from kubefoundry_dashboard.application import opened, page
 from kubefoundry_dashboard.live import NAME
 from kubefoundry_dashboard.models import cells
+from kubefoundry_dashboard.page import opened, page
 from kubefoundry_dashboard.verdict import judged
 from kubefoundry_sdk.api.kinds import CORE_EVENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
@@ -143,7 +143,8 @@ async def _values(session: Session, obj: Object) -> tuple[str, list[upstream.Val
     """Kind and values of the upstream object. Raises Failure."""
     provider = named(provider_for(obj, None))
     try:
-        schema, _ = await in_cluster(session.client, provider)
+        provider, settings, _ = await as_running(session.client, provider)
+        schema, _ = await in_cluster(session.client, provider, settings)
         kind = provider.upstream.served(schema.api_version)
         live = await live_of(session, kind, obj)
     except (ApiError, Unreachable) as error:

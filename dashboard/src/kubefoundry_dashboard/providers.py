@@ -9,8 +9,8 @@ from aiohttp import web
 from kubefoundry_cli.commands.doctor import providers as findings
 from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.model import provider_of
-from kubefoundry_dashboard.application import opened, page
 from kubefoundry_dashboard.models import listed
+from kubefoundry_dashboard.page import opened, page
 from kubefoundry_dashboard.verdict import registered
 
 routes = web.RouteTableDef()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from kubefoundry_dashboard.access import Access, Viewer
-from kubefoundry_dashboard.application import ACCESS, page
+from kubefoundry_dashboard.page import ACCESS, page
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable

@@ -13,9 +13,9 @@ from kubefoundry_cli.endpoint import answer
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.output import clean
 from kubefoundry_cli.pods import NotToBeFound, containers_of, log_path, of_model
-from kubefoundry_dashboard.application import opened
 from kubefoundry_dashboard.live import Message, stream
 from kubefoundry_dashboard.one_model import PATH, read, shown
+from kubefoundry_dashboard.page import opened
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import of
 from kubefoundry_cli.model import valid
-from kubefoundry_cli.providers import installed
+from kubefoundry_cli.providers import as_running_all, installed
 from kubefoundry_cli.selection import asked, stored
 from kubefoundry_cli.upstream import problems
 from kubefoundry_cli.what_if import Verdict, verdicts
@@ -51,7 +51,7 @@ async def judged(session: Session, obj: Object) -> Judgement:
 def judge(obj: Object, configs: Sequence[Object]) -> Judgement:
     """With these providers. Raises Failure for a spec that is not valid."""
     obj = valid(obj)
-    known, packages = [provider(config) for config in configs], installed()
+    known, (packages, _) = [provider(config) for config in configs], as_running_all(installed(), configs)
     kept = stored(obj) if "generation" in obj["metadata"] else None
     explanation = explain(asked(obj, known, packages, kept.left_out if kept else ()), known)
     named = (obj["spec"].get("provider") or {}).get("name")

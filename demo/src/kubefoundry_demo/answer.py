@@ -1,4 +1,5 @@
-"""The model that answers: its pods really run, and a client counts while it is scaled, changed and loses a pod."""
+"""The model that answers: its pods really run, and clients keep sending requests while it is scaled, changed and
+loses a pod."""
 
 from __future__ import annotations
 
@@ -26,10 +27,10 @@ NAME: Final = "tiny-random"
 SERVICE: Final = f"{NAME}-server"
 HUB_PORT: Final = 8090
 ENGINE: Final = {"KUBEFOUNDRY_DEFAULT_IMAGE": f"llamacpp={image.NAME}"}
-"""Environment of provider direct: an administrator's default image, for the one that this machine cannot pull."""
+"""Environment of provider direct: an administrator's default image, because this machine cannot pull the real one."""
 
 PATIENCE: Final = "60"
-"""Seconds within which the model has to be ready after each change."""
+"""Seconds for the model to become ready after each change."""
 
 INTRODUCTION: Final = f"""
 Now one that answers. None of the simulated systems takes it, so provider direct
@@ -45,7 +46,7 @@ Say = Callable[[str], None]
 
 @contextmanager
 def ground(plane: ControlPlane, folder: Path) -> Iterator[None]:
-    """A node that runs pods, the image of the server, and a hub that has the model."""
+    """A node that runs pods, the server's image, and a hub that has the model."""
     folder.mkdir()
     node = Node(plane.kubeconfig, folder)
     node.add(image.image(folder / "image"))
@@ -58,7 +59,7 @@ def ground(plane: ControlPlane, folder: Path) -> Iterator[None]:
 
 
 def show(plane: ControlPlane, say: Say) -> None:
-    """From the ModelDeployment to its answer, and its changes under load. Raises CannotRun."""
+    """From the ModelDeployment to its answer, and changes under load. Raises CannotRun."""
     print(INTRODUCTION, flush=True)
     print(FILE.read_text(), flush=True)
     plane.kubectl("apply", "-n", NAMESPACE, "-f", str(FILE))
@@ -70,7 +71,7 @@ def show(plane: ControlPlane, say: Say) -> None:
 
 
 async def _changes(plane: ControlPlane, say: Say) -> None:
-    """The changes, one after another, while clients ask. Raises CannotRun where a request failed."""
+    """The changes, one after another, while clients send requests. Raises CannotRun if a request failed."""
     url = f"/api/v1/namespaces/{NAMESPACE}/services/{SERVICE}:8000/proxy"
     async with Client(credentials.from_kubeconfig(str(plane.kubeconfig)), user_agent="demo") as client:
         print(
@@ -104,12 +105,12 @@ def _rolled_out(plane: ControlPlane) -> None:
 
 
 async def _context(client: Client, url: str) -> Any:
-    """Tokens of context that the server has, by its own word."""
+    """Tokens of context, as the server reports them."""
     return (await client.read(f"{url}/v1/models"))["data"][0]["meta"]["n_ctx"]
 
 
 def _pods(plane: ControlPlane) -> list[str]:
-    """Names of the model's pods that are not about to end."""
+    """Names of the model's pods that are not terminating."""
     listed = plane.kubectl(
         "get", "pods", "-n", NAMESPACE, "-l", f"kubefoundry.ai/model-deployment={NAME}", "-o", "json"
     )

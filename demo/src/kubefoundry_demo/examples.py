@@ -1,4 +1,4 @@
-"""The examples of this checkout on a running suite: applied, followed until they run, and taken away again."""
+"""The examples of this checkout on a running suite: applied, followed until they run, and deleted."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from kubefoundry_sdk.runtime.store import Key, Store
 FOLDER: Final = ROOT / "examples"
 NAMESPACE: Final = "models"
 PATIENCE: Final = 60.0
-"""Seconds within which all examples have to run; the slowest takes ten."""
+"""Seconds for all examples to run; the slowest takes ten."""
 
 OF_EVERY_NAMESPACE: Final = frozenset({"configmap/kube-root-ca.crt", "serviceaccount/default"})
-"""What Kubernetes itself puts into a namespace."""
+"""Objects that Kubernetes itself creates in a namespace."""
 
 
 def names() -> list[str]:
-    """Of the ModelDeployments in the good examples."""
+    """The ModelDeployments in the good examples."""
     return [yaml.safe_load(file.read_text())["metadata"]["name"] for file in sorted(FOLDER.glob("*.yaml"))]
 
 
@@ -38,7 +38,7 @@ def bad() -> list[Path]:
 
 
 async def run(plane: ControlPlane, console: Console, started: float) -> None:
-    """Applies the good examples and shows them until all run. Raises CannotRun when that takes too long."""
+    """Applies the good examples and shows them until all run. Raises CannotRun if that takes too long."""
     plane.kubectl("create", "namespace", NAMESPACE)
     waiting = set(names())
     store = Store()
@@ -67,7 +67,7 @@ async def run(plane: ControlPlane, console: Console, started: float) -> None:
 
 
 def refusal(plane: ControlPlane, file: Path) -> str:
-    """The API server's words about a bad example. Raises CannotRun when it is taken."""
+    """The API server's message about a bad example. Raises CannotRun if it is accepted."""
     done = plane.kubectl("apply", "-n", NAMESPACE, "-f", str(file), check=False)
     if done.returncode == 0:
         raise CannotRun(f"{file.name} was not refused")
@@ -79,9 +79,9 @@ def deployment(plane: ControlPlane, name: str) -> Object:
 
 
 def rendered(plane: ControlPlane, deployment: Object) -> Object:
-    """The upstream object of a ModelDeployment as its provider applied it, without what the upstream operator added.
+    """The upstream object of a ModelDeployment as its provider applied it, without the upstream operator's additions.
 
-    Raises CannotRun where there is none.
+    Raises CannotRun if there is none.
     """
     provider = deployment["status"]["provider"]
     group, _, version = provider["resourceAPIVersion"].rpartition("/")
@@ -97,11 +97,11 @@ def rendered(plane: ControlPlane, deployment: Object) -> Object:
 def remove(plane: ControlPlane) -> list[str]:
     """Deletes all ModelDeployments and waits until nothing of theirs is left.
 
-    What the namespace still holds, of every kind that the API server knows, Events and what every namespace has
-    apart: empty when all is gone.
+    Returns what the namespace still contains, of every kind that the API server knows, without Events and what every
+    namespace has: empty once all is gone.
     """
     plane.kubectl("delete", "modeldeployments", "--all", "-n", NAMESPACE, "--timeout=60s")
-    # Children of upstream objects: the garbage collector is on its way.
+    # Children of upstream objects: the garbage collector deletes them soon.
     children = _left(plane)
     if children:
         plane.kubectl("wait", "--for=delete", *children, "-n", NAMESPACE, "--timeout=60s", check=False)

@@ -1,4 +1,4 @@
-"""Clients that ask a model again and again, and count."""
+"""Clients that send requests to a model again and again, and count the outcomes."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 CLIENTS: Final = 3
-"""That ask at the same time, each its next question once it has its answer."""
+"""Concurrent clients; each sends its next request once it has an answer."""
 
 PAUSE: Final = 0.02
-"""Seconds between an answer and the next question."""
+"""Seconds between an answer and the next request."""
 
 QUESTION: Final = {"messages": [{"role": "user", "content": "ping"}], "max_tokens": 8}
 
 
 @dataclass(slots=True)
 class Count:
-    """Of requests that have ended. failures: how often each was the reason."""
+    """Completed requests. failures: the number of failures by reason."""
 
     sent: int = 0
     failures: Counter[str] = field(default_factory=Counter)
@@ -35,7 +35,7 @@ class Count:
 
 @asynccontextmanager
 async def asking(client: Client, url: str, model: str) -> AsyncIterator[Count]:
-    """Chat requests to the endpoint while the block lasts; those that are on their way at its end are waited for."""
+    """Sends chat requests to the endpoint during the block; waits at its end for those in flight."""
     count = Count()
     end = asyncio.Event()
     async with asyncio.TaskGroup() as group:

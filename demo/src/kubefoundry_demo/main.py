@@ -1,7 +1,7 @@
 """`make demo`: the whole suite on this machine, from nothing to four ModelDeployments that run, and one that answers.
 
-Stays up until Ctrl-C; with `CI=true` it deletes everything, shows that nothing is left, and ends. Where no pods can
-run, the one that answers is left out.
+It runs until Ctrl-C; with `CI=true` it deletes everything, shows that nothing is left, and exits. If no pods can run,
+it leaves out the model that answers.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ from kubefoundry_nodes.images import environment
 from kubefoundry_nodes.llama import image
 
 SPEED: Final = "1"
-"""Recorded seconds of the upstream operators that pass in one: what was recorded took them ten seconds at most."""
+"""Recorded seconds of the upstream operators that pass in one second: the recordings took them ten seconds at
+most."""
 
 SHOWN: Final = "llama-8b"
-"""The example whose upstream object is printed: it names no provider."""
+"""The example whose upstream object is printed; it names no provider."""
 
 INTRODUCTION: Final = """\
 KubeFoundry on this machine: a real Kubernetes API server, our six processes
@@ -77,13 +78,13 @@ Only {answer.NAME} answers: the systems of the others are simulated, and no othe
 """
 
 AT_WORK: Final = 15.0
-"""Seconds between two lines while something takes long."""
+"""Seconds between two progress lines of a slow step."""
 
 
 def main() -> None:
-    """Console script. Exit code 1 with one line when something is missing or fails, 130 when interrupted.
+    """Console script. Exit code 1 with one line if something is missing or fails, 130 if interrupted.
 
-    With arguments it goes on with what `begin` began.
+    With arguments it continues what `begin` started.
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
@@ -100,7 +101,7 @@ def main() -> None:
 
 
 def begin() -> None:
-    """Where pods can run: makes what needs the network, and goes on in namespaces of their own."""
+    """If pods can run: prepares what needs the network, and continues in its own namespaces."""
     started = time.monotonic()
     print(INTRODUCTION, flush=True)
     if reason := _missing(_clock(started)):
@@ -111,7 +112,7 @@ def begin() -> None:
 
 
 def _missing(say: answer.Say) -> str:
-    """Makes what pods need from the network. Why none can run, and what to do; empty where they can."""
+    """Prepares what pods need from the network. Returns why none can run, and what to do; empty if they can."""
     if reason := namespaces.missing():
         return f"{reason}: run `make demo` as root on Linux"
     build()
@@ -127,8 +128,8 @@ def _missing(say: answer.Say) -> str:
 
 
 def run(started: float, descriptor: int | None = None) -> None:
-    """started: time.monotonic() of the beginning. descriptor: of the socket that leads to this machine, where pods
-    can run. Raises CannotRun, KeyboardInterrupt."""
+    """started: time.monotonic() of the beginning. descriptor: of the socket that leads to this machine, if pods can
+    run. Raises CannotRun, KeyboardInterrupt."""
     folder = Path(tempfile.mkdtemp(prefix="kubefoundry-demo-"))
     try:
         demonstrate(folder, started, descriptor, stays=os.environ.get("CI") != "true")
@@ -171,7 +172,7 @@ def demonstrate(folder: Path, started: float, descriptor: int | None, *, stays: 
             else:
                 _clear(plane)
         finally:
-            # The rest must end, however impatient the user.
+            # The rest must shut down, however impatient the user.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
     say("ended")
 
@@ -183,7 +184,7 @@ def _clock(started: float) -> answer.Say:
 
 @contextmanager
 def _at_work(say: answer.Say, text: str) -> Iterator[None]:
-    """Says what is being done, and every few seconds that it still is."""
+    """Prints a step, and every few seconds that it is still running."""
     done = threading.Event()
 
     def tell() -> None:
@@ -218,9 +219,9 @@ def _show_examples(plane: ControlPlane, started: float) -> None:
 
 
 def stay(plane: ControlPlane, logs: Path, kubeconfig: Path | None = None) -> None:
-    """Says what can be tried, and waits for Ctrl-C. Raises CannotRun when the control plane ends by itself.
+    """Prints what can be tried, and waits for Ctrl-C. Raises CannotRun if the control plane ends by itself.
 
-    kubeconfig: one that works on this machine, where a model answers.
+    kubeconfig: one that works on this machine, if a model answers.
     """
     assert plane.process is not None
     own = "" if shutil.which("kubectl") else f"  alias kubectl={shlex.quote(f'{plane.binary} kubectl')}\n"
@@ -233,7 +234,7 @@ def stay(plane: ControlPlane, logs: Path, kubeconfig: Path | None = None) -> Non
         logs=logs,
     )
     try:
-        # Ctrl-C is offered with the first of these words, and may come while the last are still on their way.
+        # The first of these words offer Ctrl-C, which may come before the last are printed.
         print(words, flush=True)
         plane.process.wait()
     except KeyboardInterrupt:

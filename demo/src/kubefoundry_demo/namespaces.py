@@ -1,6 +1,6 @@
-"""The demo where pods can run: in network and mount namespaces of its own, which this machine still reaches.
+"""Runs the demo in its own network and mount namespaces, so that pods can run, while this machine can still reach it.
 
-One socket leads in: it is opened before, so it listens on this machine; what comes to it goes to the API server.
+One socket leads in: it is opened beforehand, so it listens on this machine, and is forwarded to the API server.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from kubefoundry_local.control_plane import ROOT, ControlPlane
 from kubefoundry_nodes.kubelet.services import forward
 
 INSIDE: Final = ROOT / "nodes" / "inside"
-"""Runs a command in such namespaces; without a command it looks whether it could."""
+"""Runs a command in such namespaces; without a command it checks whether it could."""
 
 
 def missing() -> str:
-    """Why no pods can run here, in one line; empty where they can."""
+    """Why no pods can run here, in one line; empty if they can."""
     done = subprocess.run([str(INSIDE)], capture_output=True, text=True, check=False)
     return done.stderr.strip() if done.returncode else ""
 
 
 def enter(module: str, *arguments: str) -> NoReturn:
-    """Goes on as this module with these arguments in namespaces of its own, as the same process.
+    """Continues as this module with these arguments in its own namespaces, as the same process.
 
     The last argument is the descriptor of a socket that listens on this machine's loopback address.
     """

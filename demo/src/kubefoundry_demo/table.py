@@ -1,4 +1,4 @@
-"""ModelDeployments as people see them: a table that changes in place; without a terminal a line for each change."""
+"""A table of ModelDeployments that is updated in place; without a terminal, a line for each change."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Show = Callable[[Sequence[Object]], None]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What is shown of a ModelDeployment."""
+    """The columns of a ModelDeployment."""
 
     name: str
     provider: str
@@ -35,7 +35,7 @@ class Row:
 
 
 def row(deployment: Object) -> Row:
-    """Its columns; `-` for what the status does not say yet."""
+    """Its columns; `-` for what the status does not report yet."""
     status = deployment.get("status") or {}
     replicas = status.get("replicas") or {}
     return Row(
@@ -50,7 +50,7 @@ def row(deployment: Object) -> Row:
 
 @contextmanager
 def display(console: Console, started: float) -> Iterator[Show]:
-    """`started`: the moment (time.monotonic) from which the lines count seconds."""
+    """`started`: the time.monotonic() from which the lines count seconds."""
     if not console.is_terminal:
         yield lines(started)
         return
@@ -65,13 +65,13 @@ def table(deployments: Sequence[Object]) -> Table:
     made.add_column("MESSAGE", no_wrap=True, overflow="ellipsis", ratio=1)
     for one in sorted(map(row, deployments), key=lambda one: one.name):
         phase = Text(one.phase, style=COLORS.get(one.phase, ""))
-        # As Text: what is in brackets is no markup here.
+        # As Text, so that brackets are not markup.
         made.add_row(one.name, one.provider, phase, one.ready, one.endpoint, Text(one.message))
     return made
 
 
 def lines(started: float) -> Show:
-    """A printer of what has changed since it was called last, from the first phase on."""
+    """Prints what has changed since the previous call, from the first phase on."""
     shown: dict[str, Row] = {}
 
     def show(deployments: Sequence[Object]) -> None:

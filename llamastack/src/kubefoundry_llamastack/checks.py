@@ -1,4 +1,4 @@
-"""What a CR may not ask for, found before anything is written (sources §5.2)."""
+"""Checks of a CR that run before anything is written (sources §5.2)."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ LABEL: Final = 63
 """Characters of a DNS label."""
 
 LONGEST: Final = 3600
-"""Seconds that may be asked for a provider."""
+"""The most seconds that may be requested for a provider."""
 
 PATHS: Final = frozenset({layout.EXTERNAL_PROVIDERS, layout.CONFIG, layout.EFFECTIVE_CONFIG, tool.FOLDER})
-"""Where the server's container has them."""
+"""Paths of the mounts in the server's container."""
 
 
 def refusal(cr: Distribution) -> str | None:
-    """The first thing that cannot be: what, why, and what to do. None when there is none."""
+    """The first problem: what, why, and what to do. None if there is none."""
     return next(
         filter(
             None,
-            # not earlier than it is asked for: the ones behind rely on those before them
+            # in the order of the fields: later ones rely on earlier ones
             (
                 check(cr)
                 for check in (
@@ -52,7 +52,7 @@ def refusal(cr: Distribution) -> str | None:
 
 
 def _name(cr: Distribution) -> str | None:
-    """The Service is called after the CR, and its name is a DNS label that begins with a letter (RFC 1035)."""
+    """The Service is named after the CR, and its name is a DNS label that begins with a letter (RFC 1035)."""
     service = f"{cr.name}-service"
     if not cr.served or (re.fullmatch("[a-z]([-a-z0-9]*[a-z0-9])?", service) and len(service) <= LABEL):
         return None
@@ -64,7 +64,7 @@ def _name(cr: Distribution) -> str | None:
 
 
 def _seconds(cr: Distribution) -> str | None:
-    """A deadline that is a number, and no longer than a rollout may take."""
+    """Whether the deadline is a number, and no longer than a rollout may take."""
     given = cr.annotations.get(PROVIDER_SECONDS_ANNOTATION)
     if given is None or (re.fullmatch("[0-9]{1,4}", given) and 1 <= int(given) <= LONGEST):
         return None
@@ -75,7 +75,7 @@ def _seconds(cr: Distribution) -> str | None:
 
 
 def _other_namespace(cr: Distribution) -> str | None:
-    """A pod mounts ConfigMaps of its own namespace only."""
+    """A pod mounts only ConfigMaps of its own namespace."""
     server = cr.spec.server
     bundle = server.tls_config.ca_bundle if server.tls_config else None
     for place, given in (("userConfig", server.user_config), ("tlsConfig.caBundle", bundle)):
@@ -89,7 +89,7 @@ def _other_namespace(cr: Distribution) -> str | None:
 
 
 def _twice(cr: Distribution) -> str | None:
-    """Ids are unique over all APIs (FR-009, FR-020)."""
+    """Ids are unique across all APIs (FR-009, FR-020)."""
     seen: dict[str, tuple[str, str]] = {}
     for section, item in cr.spec.providers():
         place = f"externalProviders.{section}"
@@ -123,7 +123,7 @@ def _model_deployments(cr: Distribution) -> str | None:
 
 
 def _too_long(cr: Distribution) -> str | None:
-    """What the containers are handed is in the Deployment, and has to fit there."""
+    """The containers' input is stored in the Deployment, and has to fit there."""
     total = 0
     for provider_id, words in tool.install(cr).items():
         total += sum(map(len, words))
@@ -143,7 +143,7 @@ def _too_long(cr: Distribution) -> str | None:
 
 
 def _names(cr: Distribution) -> str | None:
-    """Names in the pod that the operator needs for itself."""
+    """Names in the pod that the operator reserves."""
     if not cr.extended:
         return None
     overrides = cr.spec.server.pod_overrides
@@ -162,7 +162,7 @@ def _names(cr: Distribution) -> str | None:
 
 
 def _mounts(cr: Distribution) -> Iterator[tuple[str, str]]:
-    """Field and path of all that the CR mounts into the server's container."""
+    """Field and path of everything that the CR mounts into the server's container."""
     overrides, storage = cr.spec.server.pod_overrides, cr.spec.server.storage
     for mount in (overrides.volume_mounts if overrides else None) or ():
         yield "podOverrides.volumeMounts", str(mount.get("mountPath"))

@@ -1,4 +1,4 @@
-"""All children of one CR: written where they differ, deleted where they are no longer requested."""
+"""All children of one CR: applied if they differ, deleted if they are no longer requested."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from kubefoundry_sdk.runtime.refusals import Refused
 Event = tuple[Literal["Normal", "Warning"], str, str]
 
 TELLS = {names.SERVICES: reasons.SERVICE_READY, names.CLAIMS: reasons.STORAGE_READY}
-"""Which condition tells that a child could not be written; DeploymentReady for all others."""
+"""The condition that reports a child that could not be written; DeploymentReady for all others."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """obstacles: what could not be written, and why. retry: seconds after which it is worth another try."""
+    """obstacles: what could not be written, and why. retry: seconds after which to try again."""
 
     obstacles: list[Obstacle] = field(default_factory=list)
     resolved: list[Resolved] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Outcome:
 
 
 class Children:
-    """Writes the children of CRs, one turn at a time for each."""
+    """Writes the children of CRs, one reconcile at a time for each."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Children:
         self._memory = memory
 
     async def write(self, cr: Distribution, raw_spec: Object) -> Outcome:
-        """Brings the children to what the CR asks for, as far as that goes. Raises ApiError for what passes."""
+        """Brings the children to what the CR requests, as far as possible. Raises ApiError for transient errors."""
         outcome = Outcome()
         config = distribution.read(
             self._known.operator_config.get((self._settings.namespace, names.OPERATOR_CONFIG))
@@ -97,7 +97,7 @@ class Children:
         return outcome
 
     def _closed(self, cr: Distribution, config: distribution.OperatorConfig) -> bool:
-        """Whether the CR has a NetworkPolicy: as the flag says, and where that is not to be read, as it had."""
+        """Whether the CR has a NetworkPolicy: as the flag says or, if that cannot be read, as before."""
         if config.network_policies is not None:
             return config.network_policies
         name = f"{cr.name}{dict(render.OPTIONAL)[names.NETWORK_POLICIES]}"
@@ -112,7 +112,7 @@ class Children:
                 )
 
     async def _apply(self, kind: Kind, wanted: Object, cr: Distribution, outcome: Outcome) -> bool:
-        """Whether the object stands as it is wanted."""
+        """Whether the object exists as wanted."""
         store = self._known.own_config_maps if kind == CONFIG_MAPS else self._known.children[kind]
         try:
             await self._writer.apply(kind, store, wanted, cr, self._now())
@@ -165,7 +165,7 @@ class Children:
         missing = mounted == self._tool.name(cr.name) and mounted not in self._tools(cr)
         if missing and not await self._apply(CONFIG_MAPS, self._tool.config_map(cr), cr, outcome):
             return
-        # Before the Deployment: a crash between the two is made good by the next turn.
+        # Before the Deployment: the next reconcile repairs a crash between the two.
         if await self._apply(CONFIG_MAPS, workload.record_map(cr, decided.record), cr, outcome):
             await self._roll_out(cr, decided, live, outcome)
         await self._clean(cr, text, decided, outcome)
@@ -182,15 +182,15 @@ class Children:
         if decided.adopt and live is not None:
             live = await self._writer.take_over(kind, store, live, cr, adoption(cr, live))
             outcome.events.append(
-                ("Normal", "TakenOver", f"Deployment '{cr.name}' is taken over without a change")
+                ("Normal", "TakenOver", f"Deployment '{cr.name}' is adopted without a change")
             )
         if not decided.write:
             return
         digest = workload.digest(json.dumps(decided.body, sort_keys=True))
-        # The same again: somebody has changed what stood.
+        # Applied again without a change of ours: somebody has changed the live object.
         drift = live is not None and memory.applied == digest
         if drift and (wait := memory.repairs.wait(self._now())):
-            # Somebody else keeps writing: another try at every event would be a loop.
+            # Somebody else keeps writing it: retrying at every event would be a loop.
             outcome.again(wait)
             return
         try:
@@ -207,7 +207,7 @@ class Children:
                 outcome.events.append(("Normal", "InjectingProvider", note))
 
     async def _clean(self, cr: Distribution, text: str | None, decided: Workload, outcome: Outcome) -> None:
-        """ConfigMaps of ours that no pod template mounts any more."""
+        """Deletes our ConfigMaps that no pod template mounts any more."""
         store = self._known.own_config_maps
         if text is None and await self._writer.delete(
             CONFIG_MAPS, store, (cr.namespace, f"{cr.name}-ca-bundle"), cr
@@ -234,7 +234,7 @@ class Children:
         ]
 
     async def _certificates(self, cr: Distribution, outcome: Outcome) -> str | None:
-        """The PEM text to mount, None where there is none. Read from the API server only when it has changed."""
+        """The PEM text to mount, None if there is none. Read from the API server only after a change."""
         source = dependencies.ca_source(cr, self._known)
         if isinstance(source, Obstacle):
             outcome.obstacles.append(source)
@@ -250,7 +250,7 @@ class Children:
         return known[1] or None
 
     async def _read(self, cr: Distribution, source: Source, outcome: Outcome) -> str:
-        """Raises ApiError also where it has just gone: the next event tells what to do."""
+        """Raises ApiError also if it was just deleted: the next event decides again."""
         try:
             live = await self._writer.client.get(CONFIG_MAPS, source.config_map, cr.namespace)
             return ca_bundle.bundle(
@@ -262,7 +262,7 @@ class Children:
 
 
 def adoption(cr: Distribution, live: Object) -> list[Object]:
-    """What the JSON patch of a take-over adds: an owner that was lost."""
+    """What the JSON patch of an adoption adds: a lost owner."""
     if any(item.get("controller") for item in live["metadata"].get("ownerReferences") or ()):
         return []
     return [{"op": "add", "path": "/metadata/ownerReferences", "value": [owner(cr)]}]

@@ -1,7 +1,7 @@
-"""The existing operator at work beside ours: found by its marks, and left alone until it is gone.
+"""Detects the existing operator by its marks, and leaves its objects alone until it is gone.
 
-Its writes come back after ours, so two operators would replace pods forever; its CRD loses our fields. Nothing tells
-that it has gone: the user says so with a new value of the refresh annotation (docs: hand-over).
+It overwrites our writes, so two operators would replace pods forever, and its CRD drops our fields. Nothing shows
+that it has stopped, so the user says so with a new value of the refresh annotation (docs: hand-over).
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def stops(
 
 
 def returned(live: Object, cr_name: str) -> bool:
-    """Whether the existing operator has applied the Deployment after we took it over: all its marks went then."""
+    """Whether the existing operator has applied the Deployment after we adopted it: adoption removes all of its
+    marks."""
     if owned(live, MANAGER) is None:
         return False
     return any(entry.get("manager") == cr_name for entry in ownership.old_entries(live, cr_name))

@@ -1,6 +1,6 @@
-"""What a CR hands to its server that nobody may read who reads the CR: values from Secrets and ConfigMaps.
+"""What a CR passes to its server that readers of the CR may not see: values from Secrets and ConfigMaps.
 
-The operator does not know them. Whatever a server's container writes may repeat them, and so may what runs in it.
+The operator does not know them. Anything that a server's container writes may repeat them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def variables(cr: Distribution) -> list[str]:
 
 
 def elsewhere(cr: Distribution) -> str:
-    """Where else there may be secrets, for a message; empty where there are none."""
+    """Where else there may be secrets, for a message; empty if nowhere."""
     overrides = cr.spec.server.pod_overrides
     for volume in (overrides.volumes if overrides else None) or ():
         if any(volume.get(kind) for kind in _MOUNTED):
@@ -30,5 +30,5 @@ def elsewhere(cr: Distribution) -> str:
 
 
 def held(cr: Distribution) -> bool:
-    """Whether the server's container has anything that its own words must not carry into the status."""
+    """Whether the server's container has anything that must not reach the status through its own words."""
     return bool(variables(cr) or elsewhere(cr))

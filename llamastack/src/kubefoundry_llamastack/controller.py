@@ -1,4 +1,4 @@
-"""Wires watches, queue and polling: which change concerns which CR."""
+"""Wires watches, queue and polling: which change affects which CR."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SUFFIXES: dict[Kind, str] = {
     names.CLAIMS: "-pvc",
     **dict(OPTIONAL),
 }
-"""What a child's name has after that of its CR."""
+"""The suffixes of children's names after the CR's."""
 
 LABEL = "llamastack"
 
@@ -109,14 +109,14 @@ class Controller:
         return changed
 
     def _own_config_map(self, key: Key, obj: Object | None) -> None:
-        """A CR may itself be called as another's ConfigMap: all that it could belong to are asked."""
+        """A CR's name may look like another CR's ConfigMap, so every CR that it may belong to is checked."""
         name = key[1]
         for cr in (tool_config_maps.cr_of(name), name.removesuffix("-ca-bundle"), name.removesuffix(RECORD)):
             if cr is not None:
                 self._add((key[0], cr))
 
     def _config_map(self, key: Key, obj: Object | None) -> None:
-        """Any ConfigMap: concerns the CRs of its namespace that name it."""
+        """Any ConfigMap affects the CRs of its namespace that name it."""
         for other in self._in(key[0]):
             if key[1] == names.TRUSTED_CA or key[1] in self._named(other):
                 self._queue.add(other)
@@ -167,6 +167,6 @@ def set_up(process: Process) -> None:
 
 
 def leads_to_pods(service: Object) -> bool:
-    """Whether it is as the operator wrote it: changed by a tenant, it may lead anywhere until it is put back."""
+    """Whether it is as the operator wrote it. If a tenant changed it, it may lead anywhere until it is corrected."""
     spec = service.get("spec") or {}
     return spec.get("type") != "ExternalName" and bool(spec.get("selector"))

@@ -11,9 +11,9 @@ from kubefoundry_sdk.runtime.store import Store
 
 
 class Followed(CrdWatch):
-    """`changed` is called when the CRD has come, changed or gone, and when the objects are all known.
+    """`changed` is called when the CRD is created, changed or deleted, and once all objects are listed.
 
-    objects: whether those are followed, too.
+    objects: whether to watch those, too.
     """
 
     def __init__(self, process: Process, kind: Kind, changed: Callable[[], None], *, objects: bool) -> None:
@@ -26,14 +26,14 @@ class Followed(CrdWatch):
 
     @property
     def settled(self) -> bool:
-        """Whether all objects are known, or it is known that there can be none."""
+        """Whether all objects are listed, or it is certain that there are none."""
         if not self.listed or self.definition is None or not self._follows:
             return self.listed
         return self._forbidden or self.objects.synced.is_set()
 
     @property
     def readable(self) -> bool:
-        """Whether the objects are known: the kind is installed, and we may read it."""
+        """Whether the objects are listed: the kind is installed, and we may read it."""
         return self.definition is not None and self.objects.synced.is_set()
 
     def defined(self, crd: Object | None) -> None:
@@ -44,7 +44,7 @@ class Followed(CrdWatch):
         self._changed()
 
     def _refused(self) -> None:
-        """Without permission the kind is as good as not installed."""
+        """Without permission the kind counts as not installed."""
         self._forbidden = True
         self.objects.clear()
         self._changed()

@@ -1,4 +1,4 @@
-"""What a CR's pods depend on besides itself: image, ConfigMaps, ModelDeployments, the tool."""
+"""What a CR's pods depend on besides the CR itself: image, ConfigMaps, ModelDeployments, the tool."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from kubefoundry_llamastack.stores import Stores
 from kubefoundry_sdk.api.kinds import Object
 
 CONFIG_KEYS = ("config.yaml", "run.yaml")
-"""Keys of a user's ConfigMap that hold the configuration, the first that is there."""
+"""Keys of a user's ConfigMap that may hold the configuration; the first one present counts."""
 
 ENFORCED = "pod-security.kubernetes.io/enforce"
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the certificates come from. given: whether the CR asks for them."""
+    """Where the certificates come from. given: whether the CR names them."""
 
     config_map: str
     keys: tuple[str, ...]
@@ -31,7 +31,7 @@ class Source:
 
 @dataclass(slots=True)
 class Dependencies:
-    """obstacles: what keeps the Deployment from being written. found: None then."""
+    """obstacles: what prevents writing the Deployment. found: None in that case."""
 
     obstacles: list[Obstacle] = field(default_factory=list)
     found: Found | None = None
@@ -41,7 +41,7 @@ class Dependencies:
 
 
 def ca_source(cr: Distribution, known: Stores) -> Source | Obstacle | None:
-    """The ConfigMap with the certificates: the CR's, or the cluster's own where it is in the namespace."""
+    """The ConfigMap with the certificates: the CR's, or the cluster's own if it is in the namespace."""
     tls = cr.spec.server.tls_config
     bundle = tls.ca_bundle if tls else None
     name = bundle.config_map_name if bundle else names.TRUSTED_CA
@@ -62,7 +62,7 @@ def find(
     ca_digest: str | None,
     tool: str,
 ) -> Dependencies:
-    """All that is known for the CR. latched: base URLs that its Deployment has, by provider id."""
+    """What is known for the CR. latched: base URLs in its Deployment, by provider id."""
     made = Dependencies()
     server = cr.spec.server
     image = distribution.image(server.distribution, config)
@@ -106,7 +106,7 @@ def _user_config(cr: Distribution, known: Stores, made: Dependencies) -> UserCon
 def _endpoints(
     cr: Distribution, known: Stores, latched: dict[str, str], made: Dependencies
 ) -> dict[str, str] | None:
-    """Base URLs by provider id; None while one is missing, and nothing is deployed without it."""
+    """Base URLs by provider id; None while one is missing, because nothing is deployed without it."""
     references = cr.spec.server.model_deployments
     follow = known.model_deployments
     lookup = None
@@ -135,7 +135,7 @@ def _missing(place: str, name: str, cr: Distribution) -> Obstacle:
 
 
 def lost_fields(definition: Object | None) -> bool:
-    """Whether the CRD in the cluster is one that loses externalProviders: the existing operator's."""
+    """Whether the CRD in the cluster is one that drops externalProviders: the existing operator's."""
     if definition is None:
         return False
     for version in definition["spec"]["versions"]:

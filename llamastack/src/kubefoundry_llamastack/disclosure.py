@@ -1,6 +1,6 @@
-"""What of a server's settings may appear in the status.
+"""Which of a server's settings may appear in the status.
 
-The server lists its configuration with every `${env.X}` replaced, and hides values by the names of their keys only
+The server lists its configuration with every `${env.X}` replaced, and hides values only by the names of their keys
 (llama_stack/core/utils/config.py and core/stack.py, 0.7.3). A variable may come from a Secret, which the status must
 not repeat.
 """
@@ -23,8 +23,8 @@ _VARIABLE: Final = "${env."
 def disclosed(cr: Distribution, providers: Iterable[Object]) -> list[Object]:
     """The providers as the status lists them.
 
-    Those of the CR with its own text wherever that names a variable. Of all others it is not known what their texts
-    came from: they are hidden where the CR has a variable whose value is not in the CR.
+    Those of the CR keep the CR's text where it names a variable. For all others the origin of their texts is unknown,
+    so they are hidden if the CR has a variable whose value is not in the CR.
     """
     written = _written(cr)
     secret = any("valueFrom" in item for item in cr.spec.server.container_spec.env or ())
@@ -41,7 +41,7 @@ def disclosed(cr: Distribution, providers: Iterable[Object]) -> list[Object]:
 
 
 def _written(cr: Distribution) -> dict[tuple[str, str], Object]:
-    """Configurations of the CR, by llama-stack's API and provider id."""
+    """Configurations in the CR, by llama-stack's API and provider id."""
     models = {("inference", item.id): item.config or {} for item in cr.spec.server.model_deployments}
     externals = {
         (apis.run_name(section) or section, item.provider_id): item.config or {}
@@ -55,7 +55,7 @@ def _as_written(running: Any, written: Any) -> Any:
         return {key: _as_written(value, written.get(key)) for key, value in running.items()}
     if isinstance(running, list) and isinstance(written, list):
         if len(running) != len(written):
-            # an item that a variable turned off
+            # an item that a variable disables
             return written
         return [_as_written(*pair) for pair in zip(running, written, strict=True)]
     return written if isinstance(written, str) and _VARIABLE in written else running

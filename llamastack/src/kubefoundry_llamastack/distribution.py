@@ -17,7 +17,7 @@ IMAGES: Final[dict[str, str]] = {
     name: f"docker.io/llamastack/distribution-{name}:latest"
     for name in ("starter", "remote-vllm", "meta-reference-gpu", "postgres-demo")
 }
-"""What the existing operator runs for a name (sources §5.1)."""
+"""The image that the existing operator runs for a name (sources §5.1)."""
 
 CUSTOM: Final = "custom"
 """activeDistribution of a CR that names an image."""
@@ -25,9 +25,12 @@ CUSTOM: Final = "custom"
 
 @dataclass(frozen=True, slots=True)
 class OperatorConfig:
-    """What the ConfigMap `llama-stack-operator-config` says. problems: what of it cannot be used, for the log.
-    network_policies: None where that is not to be read; then those that stand stay, because taking them away would
-    open what was closed."""
+    """The content of the ConfigMap `llama-stack-operator-config`.
+
+    problems: parts that cannot be used, for the log.
+    network_policies: None if that cannot be read. Existing policies then stay, because deleting them would open what
+        was closed.
+    """
 
     images: Mapping[str, str] = field(default_factory=dict)
     network_policies: bool | None = False
@@ -64,7 +67,7 @@ def _network_policies(data: Mapping[str, str], problems: list[str]) -> bool | No
 
 
 def image(distribution: Distribution, config: OperatorConfig) -> str | None:
-    """The image to run; None for a name that nobody knows."""
+    """The image to run; None for an unknown name."""
     if distribution.image:
         return distribution.image
     name = distribution.name or ""
@@ -72,7 +75,7 @@ def image(distribution: Distribution, config: OperatorConfig) -> str | None:
 
 
 def active(distribution: Distribution) -> str:
-    """What the status calls it."""
+    """Its name in the status."""
     return CUSTOM if distribution.image else distribution.name or ""
 
 
@@ -90,7 +93,8 @@ def refusal(distribution: Distribution, config: OperatorConfig) -> str:
 def _mapping(data: Mapping[str, str], key: str, problems: list[str]) -> dict[Any, Any]:
     try:
         value = yaml.safe_load(data.get(key, ""))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError) as error:
+        # PyYAML's conversions of `!!bool x` and `!!timestamp x` raise the latter
         problems.append(f"{key} is not YAML and is ignored: {' '.join(str(error).split())}")
         return {}
     if value is None or isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The process `kubefoundry-llamastack`: runs LlamaStackDistributions, with providers added when they are deployed."""
+"""The process `kubefoundry-llamastack`: runs LlamaStackDistributions, adding providers when they are deployed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def main() -> None:
 def size(text: str) -> str:
     """A quantity. Raises ArgumentTypeError for anything else."""
     if not re.fullmatch(formats.QUANTITY, text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no quantity such as 2Gi")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a quantity such as 2Gi")
     return text
 
 
@@ -58,13 +58,13 @@ def resources(text: str) -> dict[str, dict[str, str]]:
     try:
         value: Any = json.loads(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no JSON: {error}") from error
+        raise argparse.ArgumentTypeError(f"{text!r} is not JSON: {error}") from error
     if not isinstance(value, dict) or not set(value) <= {"requests", "limits"}:
         raise argparse.ArgumentTypeError(f"{text!r} has other keys than requests and limits")
     for part in value.values():
         if not isinstance(part, dict):
-            raise argparse.ArgumentTypeError(f"{text!r} is no map of resources")
+            raise argparse.ArgumentTypeError(f"{text!r} is not a map of resources")
         for name, amount in part.items():
             if not re.fullmatch(formats.QUANTITY, str(amount)):
-                raise argparse.ArgumentTypeError(f"{name}: {amount!r} is no quantity such as 256Mi")
+                raise argparse.ArgumentTypeError(f"{name}: {amount!r} is not a quantity such as 256Mi")
     return {key: {name: str(amount) for name, amount in part.items()} for key, part in value.items()}

@@ -1,4 +1,4 @@
-"""What the operator remembers of one LlamaStackDistribution from one turn to the next."""
+"""What the operator remembers of one LlamaStackDistribution between reconciles."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ Child = tuple[str, str]
 
 @dataclass(slots=True)
 class Memory:
-    """Dropped as a whole with the LlamaStackDistribution. A restart loses it: it spares requests, and times what
-    lasts."""
+    """Dropped as a whole with the LlamaStackDistribution. Lost on restart: it only saves requests and measures
+    durations."""
 
     refusals: dict[Child, Refusal] = field(default_factory=lambda: defaultdict(Refusal))
-    """What was refused is not tried again at every event."""
+    """A refused manifest is not retried at every event."""
     repairs: Repairs = field(default_factory=Repairs)
     bundle: tuple[str, str] | None = None
-    """Digest of what the certificates were read from, and their text."""
+    """Digest of the certificates' source, and their text."""
     applied: str | None = None
     """Digest of the Deployment that was applied last."""
     other_operator: str | None = None
-    """Value of the refresh annotation at which the existing operator was found at work."""
+    """Value of the refresh annotation when the existing operator was last detected."""
 
 
 Memories = Callable[[Key], Memory]

@@ -1,6 +1,6 @@
-"""ModelDeployments as providers: which base URL each has, latched once the server is deployed on it.
+"""ModelDeployments as providers: the base URL of each, latched once the server is deployed with it.
 
-A change of the ModelDeployment's readiness alone never replaces a pod: only another endpoint that is ready does.
+A change of the ModelDeployment's readiness alone never replaces a pod; only another endpoint that is ready does.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from kubefoundry_sdk.api.kinds import Object
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """One reference. url: to use, None while there is none. ready: whether it is served now. reason: why not."""
+    """One reference. url: the one to use, None while there is none. ready: whether it is served now. reason: why
+    not."""
 
     name: str
     provider_id: str
@@ -27,7 +28,7 @@ class Resolved:
 
     @property
     def row(self) -> Object:
-        """Its line in the status, without the transition time."""
+        """Its row in the status, without the transition time."""
         row: Object = {"name": self.name, "providerId": self.provider_id, "ready": self.ready}
         if self.url:
             row["endpoint"] = self.url
@@ -40,8 +41,8 @@ def resolve(
     lookup: Callable[[str], Object | None] | None,
     latched: Mapping[str, str],
 ) -> list[Resolved]:
-    """lookup: the ModelDeployment of a name; None while they cannot be read. latched: base URLs by provider id
-    that the Deployment has."""
+    """lookup: the ModelDeployment of a name; None while they cannot be read. latched: base URLs in the Deployment, by
+    provider id."""
     return [_resolve(item, namespace, lookup, latched.get(item.id)) for item in references]
 
 
@@ -98,7 +99,7 @@ def endpoints(resolved: list[Resolved]) -> dict[str, str] | None:
 
 
 def summary(resolved: list[Resolved], generation: int) -> Condition | None:
-    """The condition over all of them: the first that is not resolved; None where the CR names none."""
+    """The condition for all of them: the first that is not resolved; None if the CR names none."""
     if not resolved:
         return None
     worst = next((item for item in resolved if item.url is None), None)

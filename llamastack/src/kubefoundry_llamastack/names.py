@@ -1,4 +1,4 @@
-"""Names that the operator shares with its users, with the existing operator and with the tool in the pods."""
+"""Names that the operator shares with its users, the existing operator and the tool in the pods."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ DISRUPTION_BUDGETS: Final = Kind("policy", "v1", "poddisruptionbudgets", "PodDis
 MANAGER: Final = "kubefoundry-llamastack"
 
 OLD_MANAGER: Final = "manager"
-"""Field manager under which the existing operator creates and updates; it applies under the CR's own name
-(sources §5.1)."""
+"""Field manager with which the existing operator creates and updates; it applies under the CR's own name (sources
+§5.1)."""
 
 MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
 INSTANCE_LABEL: Final = "app.kubernetes.io/instance"
@@ -39,13 +39,13 @@ PART_OF_LABEL: Final = "app.kubernetes.io/part-of"
 COMPONENT_LABEL: Final = "app.kubernetes.io/component"
 WATCH_LABEL: Final = "llamastack.io/watch"
 MANAGED_BY: Final = "llama-stack-operator"
-"""Kept as the existing operator writes it: selectors of users and of a take-over rely on it."""
+"""Same as the existing operator's: users' selectors and an adoption rely on it."""
 
 APP: Final = "llama-stack"
 
 OPERATOR_CONFIG: Final = "llama-stack-operator-config"
 TRUSTED_CA: Final = "odh-trusted-ca-bundle"
-"""Taken up without any field of the CR where it is in its namespace (sources §5.1)."""
+"""Used without any field of the CR if it is in its namespace (sources §5.1)."""
 
 ANYUID_ROLE: Final = "system:openshift:scc:anyuid"
 
@@ -53,7 +53,7 @@ USER_CONFIG_HASH: Final = "configmap.hash/user-config"
 CA_BUNDLE_HASH: Final = "configmap.hash/ca-bundle"
 
 PROVIDER_SECONDS_ANNOTATION: Final = f"{GROUP}/provider-seconds"
-"""Of a CR: seconds that each external provider has to load before the server starts."""
+"""On a CR: seconds that each external provider has to load before the server starts."""
 
 INSTALL: Final = "external-provider-"
 EXTRACT: Final = "extract-distribution-config"

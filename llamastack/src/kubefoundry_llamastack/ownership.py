@@ -1,6 +1,6 @@
-"""Whether a live child is as it was applied, and taking children over from the existing operator.
+"""Whether a live child is as it was applied, and adopting children from the existing operator.
 
-Server-side apply with one field manager: what the CR asks for no longer goes away, because only we own it.
+Server-side apply with one field manager: fields that the CR no longer requests are removed, because only we own them.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from kubefoundry_sdk.api.managed_fields import Fields, owned
 Ownership = Literal["ours", "leaving", "foreign"]
 
 AMOUNTS: Final = frozenset({"limits", "requests", "sizeLimit", "divisor"})
-"""Fields that hold quantities: the API server writes them in its own form ("0.5" as "500m")."""
+"""Fields that hold quantities: the API server normalizes them ("0.5" to "500m")."""
 
 
 def ownership(live: Object, uid: str) -> Ownership:
-    """Whose object of a child's name this is.
+    """Who owns the object of a child's name.
 
     ours: its controller is this CR, or it has none and carries the operator's label (the existing operator drops the
-    owner on some edits, and a deletion with `--cascade=orphan` leaves it so). leaving: it is being deleted, or its
-    controller was an earlier CR. foreign: hands off.
+        owner on some edits, and a deletion with `--cascade=orphan` leaves it so).
+    leaving: it is being deleted, or its controller was an earlier CR.
+    foreign: do not touch it.
     """
     meta = live["metadata"]
     controller = next((item for item in meta.get("ownerReferences") or () if item.get("controller")), None)
@@ -39,8 +40,8 @@ def ownership(live: Object, uid: str) -> Ownership:
 
 
 def differs(wanted: Object, live: Object) -> bool:
-    """Whether an apply of `wanted` would change something: a value, a field that we owned and that is no longer
-    wanted, or the ownership of one that somebody has taken."""
+    """Whether an apply of `wanted` would change something: a value, a field of ours that is no longer wanted, or the
+    ownership of one that somebody has taken."""
     fields = owned(live, MANAGER)
     if fields is None:
         return True
@@ -51,7 +52,7 @@ def differs(wanted: Object, live: Object) -> bool:
 
 
 def template_stands(template: Object, live: Object) -> bool:
-    """Whether what we own of a Deployment's pod template is this one and nothing else."""
+    """Whether what we own of a Deployment's pod template is exactly this one."""
     fields = ((owned(live, MANAGER) or {}).get("f:spec") or {}).get("f:template")
     return fields is not None and not _differs(template, live["spec"]["template"], fields, "")
 
@@ -64,7 +65,7 @@ def _differs(wanted: Any, live: Any, fields: Fields, name: str) -> bool:
         if not isinstance(live, dict):
             return True
         ours = {key[2:]: sub for key, sub in inner.items()}
-        # An apply with an empty value owns nothing where the API server leaves the value out.
+        # An apply with an empty value owns nothing if the API server drops the value.
         stated = {key for key, value in wanted.items() if value not in (None, "", False, [], {})}
         if not (stated <= ours.keys() <= wanted.keys()):
             return True
@@ -91,7 +92,7 @@ class _Items:
         self._by: dict[tuple[str, ...], dict[tuple[Any, ...], Any]] = {}
 
     def meant(self, entry: str) -> Any:
-        """The item, None where there is none."""
+        """The item, None if there is none."""
         mark = json.loads(entry[2:])
         if not entry.startswith("k:"):
             return mark if mark in self._items else None
@@ -103,7 +104,7 @@ class _Items:
 
 
 def _stands(wanted: Any, live: Any, name: str) -> bool:
-    """Whether the live value is the wanted one, but for what the API server fills in."""
+    """Whether the live value is the wanted one, apart from what the API server fills in."""
     if wanted in (None, "", False, 0, [], {}) and live in (None, "", False, 0, [], {}):
         return True
     if isinstance(wanted, dict) and isinstance(live, dict):
@@ -125,13 +126,13 @@ def _same_amount(one: Any, other: Any) -> bool:
 
 
 def holds(wanted: Object, live: Object) -> bool:
-    """Whether all that is wanted stands on the live object, whoever wrote it."""
+    """Whether the live object has everything that is wanted, whoever wrote it."""
     body = {key: value for key, value in wanted.items() if key not in ("apiVersion", "kind", "metadata")}
     return _within(body, live, "")
 
 
 def _within(wanted: Any, live: Any, name: str) -> bool:
-    """As `_stands`, with further items in lists whose items have a name or a path."""
+    """As `_stands`, allowing further items in lists whose items have a name or a path."""
     if isinstance(wanted, dict) and isinstance(live, dict):
         return all(
             _within(value, live.get(key), name if name in AMOUNTS else key) for key, value in wanted.items()
@@ -151,11 +152,11 @@ def _told_apart(items: list[Any], mark: str) -> bool:
 ROLLING: Final[Fields] = {
     "f:spec": {"f:strategy": {"f:rollingUpdate": {"f:maxSurge": {}, "f:maxUnavailable": {}}}}
 }
-"""What the API server has filled in and nobody owns; as ours it can go."""
+"""Filled in by the API server and owned by nobody; once it is ours it can be removed."""
 
 
 def old_entries(live: Object, cr_name: str) -> list[Mapping[str, Any]]:
-    """What the existing operator owns: it creates as `manager` and applies under the CR's name."""
+    """The entries of the existing operator: it creates as `manager` and applies under the CR's name."""
     return [
         entry
         for entry in live["metadata"].get("managedFields") or ()
@@ -165,8 +166,8 @@ def old_entries(live: Object, cr_name: str) -> list[Mapping[str, Any]]:
 
 
 def taken_over(live: Object, cr_name: str, api_version: str) -> list[Object]:
-    """`managedFields` with all that the existing operator owned given to us, so that our next apply drops what is
-    no longer requested. What others own stays theirs."""
+    """`managedFields` with everything that the existing operator owned given to us, so that our next apply drops what
+    is no longer requested. What others own stays theirs."""
     old = old_entries(live, cr_name)
     ours = [
         entry

@@ -58,13 +58,15 @@ REASONS: Final[dict[str, frozenset[str]]] = {
     SOLE_OPERATOR: frozenset({"OldOperatorRunning", "OldCRDInstalled"}),
     PAUSED: frozenset({"ReconcilePaused"}),
 }
-"""SoleOperator is there only while another operator writes to the same objects, Paused only while paused."""
+"""SoleOperator exists only while another operator writes to the same objects, Paused only while paused."""
 
 
 def condition(
     type_: str, status: ConditionStatus | bool, reason: str, message: str, *, generation: int
 ) -> Condition:
-    """A condition without its transition time. Raises ValueError for a reason outside the closed list."""
+    """A condition without its transition time. Raises ValueError for a reason that is not in the closed list."""
     if reason not in REASONS[type_]:
-        raise ValueError(f"{reason} is no reason of condition {type_}: {', '.join(sorted(REASONS[type_]))}")
+        raise ValueError(
+            f"{reason} is not a reason of condition {type_}: {', '.join(sorted(REASONS[type_]))}"
+        )
     return made(type_, status, reason, message, generation=generation)

@@ -1,7 +1,7 @@
-"""One turn for a LlamaStackDistribution: look, decide, write what differs, report.
+"""One reconcile of a LlamaStackDistribution: look, decide, write what differs, report.
 
-The order: gone, deleting, paused, refused, another operator, children, what is no longer requested, status. What
-keeps the Deployment from being written ends no turn: the status is always told.
+The order: deleted, being deleted, paused, refused, another operator, children, what is no longer requested, status.
+An obstacle to writing the Deployment does not end the reconcile: the status is always reported.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from kubefoundry_sdk.runtime.store import Key
 
 @dataclass(slots=True)
 class Operator:
-    """What a turn works with. answer: what the server of a CR said last, asked for elsewhere."""
+    """What a reconcile works with. answer: what a CR's server last said, requested in the background."""
 
     client: Client
     recorder: Recorder
@@ -60,7 +60,7 @@ class Operator:
         )
 
     async def reconcile(self, key: Key) -> float | None:
-        """Seconds after which another turn is wanted, None for the next event."""
+        """Returns the seconds until the next reconcile, None to wait for an event."""
         live = self.known.distributions.get(key)
         if live is None:
             self.memories.pop(key, None)
@@ -72,7 +72,7 @@ class Operator:
             await self._keep(live, {"phase": "Terminating"})
             return None
         if (meta.get("annotations") or {}).get(shared.PAUSED_ANNOTATION) == "true":
-            text = f"reconciliation paused; remove the annotation {shared.PAUSED_ANNOTATION} to go on"
+            text = f"reconciliation paused; remove the annotation {shared.PAUSED_ANNOTATION} to resume"
             await self._keep(
                 live,
                 {},
@@ -141,14 +141,14 @@ class Operator:
         return found if found and ownership(found, cr.uid) == "ours" else None
 
     async def _refuse(self, key: Key, live: Object, text: str) -> None:
-        """A CR that cannot be read: stored before the CRD had today's rules. What serves goes on serving."""
+        """A CR that cannot be read, stored before the CRD had today's rules. Whatever serves keeps serving."""
         generation = live["metadata"]["generation"]
         told = condition(reasons.DEPLOYMENT_READY, False, "InvalidSpec", text, generation=generation)
         serves = counts(self.known.deployments.get(key)).enough
         await self._keep(live, {} if serves else {"phase": "Failed"}, told)
 
     async def _hands_off(self, live: Object, stopped: Obstacle) -> None:
-        """Another operator writes: tell it once, and write nothing that it would write again."""
+        """Another operator writes: report it once, and write nothing that it would overwrite."""
         conditions = (live.get("status") or {}).get("conditions") or ()
         if any(
             item.get("type") == stopped.type and item.get("reason") == stopped.reason for item in conditions
@@ -159,7 +159,7 @@ class Operator:
         await self._keep(live, {}, told)
 
     async def _keep(self, live: Object, fields: Mapping[str, Any], *told: Object) -> None:
-        """Writes these fields and conditions, and leaves all others that are ours as they are."""
+        """Writes these fields and conditions, and keeps all others that are ours."""
         owned = managed_fields.owned(live, MANAGER, "status") or {}
         standing = (
             managed_fields.project(live.get("status") or {}, owned["f:status"]) if "f:status" in owned else {}
@@ -198,7 +198,7 @@ def read(live: Object) -> Distribution:
 
 
 def refused(cr: Distribution, text: str) -> list[Obstacle]:
-    """How a CR that asks for what cannot be is reported."""
+    """The report for a CR that requests something impossible."""
     made = [Obstacle(reasons.DEPLOYMENT_READY, "InvalidSpec", text)]
     if "is used twice" in text:
         made.append(Obstacle(reasons.PROVIDERS_READY, report.DUPLICATE, text))
@@ -206,7 +206,7 @@ def refused(cr: Distribution, text: str) -> list[Obstacle]:
 
 
 def invalid(error: ValidationError) -> str:
-    """The first thing that is wrong with a spec, in one line."""
+    """The first problem of a spec, in one line."""
     first = error.errors()[0]
     place = ".".join(str(step) for step in first["loc"])
     return f"spec.{place}: {first['msg']}; correct it and apply the LlamaStackDistribution again"

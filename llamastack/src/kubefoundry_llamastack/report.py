@@ -1,4 +1,4 @@
-"""The status of a CR from what is known of it: a pure function (sources §5.1, §5.2; FR-028)."""
+"""The status of a CR: a pure function of what is known about it (sources §5.1, §5.2; FR-028)."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ PARTS = {
     "merge": "ConfigMergeFailed",
     "preflight": "PreflightFailed",
 }
-"""Reason of ExternalProvidersReady, by the part of the pod's start that failed."""
+"""Reason of ExternalProvidersReady, by the step of the pod's start that failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """What kept something from being written. type: of the condition that tells it."""
+    """Why something was not written. type: the condition that reports it."""
 
     type: str
     reason: str
@@ -42,7 +42,7 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the server said to the operator's question. providers: None while it has not answered."""
+    """The server's answer to the operator. providers: None while it has not answered."""
 
     providers: list[Object] | None = None
     version: str = ""
@@ -51,8 +51,13 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """All that a status is made from. live: the Deployment, ours. newest: its ReplicaSet that is rolled out. pods:
-    the live ones of that. claim, service, ingress: as they stand."""
+    """The input of a status.
+
+    live: the Deployment, ours.
+    newest: the ReplicaSet that it rolls out.
+    pods: that one's live pods.
+    claim, service, ingress: as they are now.
+    """
 
     cr: Distribution
     live: Object | None = None
@@ -68,7 +73,7 @@ class Seen:
 
 
 def status(seen: Seen, before: Mapping[str, Any], now: str) -> Object:
-    """The status as it is to be, conditions without transition times. before: the live status; now: RFC 3339."""
+    """The new status, conditions without transition times. before: the live status; now: RFC 3339."""
     cr = seen.cr
     counts = deployments.counts(seen.live)
     rows = pods.rows(cr, seen.pods)
@@ -98,7 +103,7 @@ def status(seen: Seen, before: Mapping[str, Any], now: str) -> Object:
     if seen.ingress is not None:
         made["routeURL"] = _route(seen.ingress)
     if rows and not any(item.reason == "InvalidSpec" for item in seen.obstacles):
-        # of a spec that is refused nothing is installed, and there may be any number
+        # of a refused spec nothing is installed, and its providers may be any number
         made["externalProviderStatus"] = _stamped(
             rows, before.get("externalProviderStatus"), "providerId", "phase", now
         )
@@ -110,7 +115,7 @@ def status(seen: Seen, before: Mapping[str, Any], now: str) -> Object:
 
 
 def phase(seen: Seen, counts: Counts, failing: bool) -> str:
-    """Ready while enough pods serve, whatever the newest do; Failed only where none does."""
+    """Ready while enough pods serve, whatever the newest do; Failed only if none does."""
     if counts.enough:
         return "Ready"
     if failing and counts.available == 0:
@@ -124,7 +129,7 @@ def phase(seen: Seen, counts: Counts, failing: bool) -> str:
 
 
 def service_url(cr: Distribution) -> str:
-    """Where the server answers inside the cluster."""
+    """The server's address inside the cluster."""
     return f"http://{cr.name}-service.{cr.namespace}.svc.cluster.local:{cr.port}"
 
 
@@ -138,7 +143,7 @@ def _deployment(seen: Seen, counts: Counts, problem: Problem | None, refused: st
     if counts.complete and counts.enough:
         return condition(type_, True, "DeploymentReady", "Deployment is ready", generation=generation)
     if problem is not None:
-        # what a pod says that could be made is newer than why others could not
+        # a pod that could be created says something newer than why others could not
         return condition(type_, False, problem.reason, problem.message, generation=generation)
     if refused:
         return condition(type_, False, "PodCreationRefused", refused, generation=generation)
@@ -169,7 +174,7 @@ def _providers(seen: Seen, rows: list[Object], problem: Problem | None) -> list[
 
 
 def _mismatches(seen: Seen) -> Iterator[str]:
-    """A warning for each provider whose type the server lists otherwise than the image's metadata states it."""
+    """A warning for each provider whose type in the server differs from the one in the image's metadata."""
     stated = pods.provider_types(seen.cr, seen.pods)
     for item in (seen.answer.providers if seen.answer else None) or ():
         written, running = stated.get(item["provider_id"]), item["provider_type"]
@@ -191,7 +196,7 @@ def _serves(cr: Distribution, pod: Object) -> bool:
 
 
 def _runs(cr: Distribution, pod: Object) -> bool:
-    """Whether the server's container runs; what comes before the server (preflight) counts as well."""
+    """Whether the server's container runs; preflight counts as well."""
     container = status_of(pod, cr.spec.server.container_spec.name)
     return container is not None and pod_status.running(container) is not None
 
@@ -260,7 +265,7 @@ def _distribution(seen: Seen) -> Object:
 
 
 def _route(ingress: Object) -> str:
-    """Where the Ingress answers; empty while it has no address."""
+    """The Ingress's address; empty while it has none."""
     for item in ((ingress.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ():
         if address := item.get("hostname") or item.get("ip"):
             return f"http://{address}"
@@ -280,8 +285,8 @@ def _stamped(rows: list[Object], before: Any, key: str, decides: str, now: str) 
 
 
 def announcements(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[bool, str, str]]:
-    """Events for what has changed: whether all is well, reason, note. A condition tells once that it turned, and a
-    failing one again when its reason changes."""
+    """Events for what has changed: type, reason, note. One for each condition's transition, and another if a failing
+    one changes its reason."""
     told = []
     known = before.get("conditions")
     for item in after.get("conditions") or ():

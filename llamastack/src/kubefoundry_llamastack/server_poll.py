@@ -1,4 +1,4 @@
-"""Asks running servers what they run: /v1/providers and /v1/version, beside the reconciles and never in one."""
+"""Polls running servers for /v1/providers and /v1/version, in the background and never in a reconcile."""
 
 from __future__ import annotations
 
@@ -9,29 +9,26 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 
-import aiohttp
-
 from kubefoundry_llamastack.report import Answer
 from kubefoundry_sdk.api.foreign_json import Unreadable, decode, encode, nested
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.runtime.store import Key
+from kubefoundry_sdk.runtime.tenant_http import NoAnswer, TooSlow, exchange
 
 EVERY: Final = 60.0
 AGAIN: Final = 5.0
-"""Seconds between two questions to a server that answers, and to one that does not yet."""
+"""Seconds between two requests to a server that answers, and to one that does not yet."""
 
 DEADLINE: Final = 5.0
 AT_ONCE: Final = 8
-LIMIT: Final = 1 << 20
-"""Seconds that a server may take, servers asked at the same time, and bytes of an answer that are read."""
-
+"""Seconds that a server may take, and servers that are polled concurrently."""
 
 TEXT: Final = 1024
 DEPTH: Final = 32
 CONFIG: Final = 4096
 PROVIDERS: Final = 128
-"""Characters of a text, levels and bytes of a provider's config, and providers that are reported: the status of a CR
-has to fit into an object of 1.5 MiB, with what a server says beside all else."""
+"""Characters of a text, levels and bytes of a provider's config, and providers that are reported: the status has to
+fit into an object of 1.5 MiB together with everything else."""
 
 log = logging.getLogger(__name__)
 
@@ -46,50 +43,42 @@ class _Known:
 
 
 class ServerPoll:
-    """`changed` is called with the key of a CR whose server has something new to say."""
+    """`changed` is called with the key of a CR whose server has a new answer."""
 
     def __init__(self, changed: Callable[[Key], None]) -> None:
         self._changed = changed
         self._known: dict[Key, _Known] = {}
         self._wake = asyncio.Event()
+        self._free = asyncio.Semaphore(AT_ONCE)
 
     def answer(self, key: Key) -> Answer | None:
-        """What the CR's server said last."""
+        """The last answer of the CR's server."""
         known = self._known.get(key)
         return known.answer if known else None
 
     def follow(self, key: Key, url: str | None, *, pods: str) -> None:
-        """Asks the server at the URL from now on; None: no more, because no pod serves.
+        """Polls the server at the URL from now on; None stops, because no pod serves.
 
-        pods: another value says that others serve than before: they are asked at once.
+        pods: a new value means that other pods serve now, which are polled at once.
         """
         known = self._known.get(key)
         if url is None:
             self._known.pop(key, None)
         elif known is None or (known.url, known.pods) != (url, pods):
-            # an answer that is on its way from the pods before is no longer waited for
+            # do not wait for an answer of the previous pods
             answer = known.answer if known and known.url == url else None
             self._known[key] = _Known(url, pods, asyncio.get_running_loop().time(), answer)
             self._wake.set()
 
     async def run(self) -> None:
-        """Asks until cancelled."""
-        timeout = aiohttp.ClientTimeout(total=DEADLINE)
-        # A kilobyte that is compressed may be a megabyte, and does not count against LIMIT.
-        headers = {"Accept-Encoding": "identity"}
-        connector = aiohttp.TCPConnector(limit=AT_ONCE, force_close=True)
-        async with (
-            aiohttp.ClientSession(
-                timeout=timeout, connector=connector, headers=headers, auto_decompress=False
-            ) as session,
-            asyncio.TaskGroup() as group,
-        ):
+        """Polls until cancelled."""
+        async with asyncio.TaskGroup() as group:
             while True:
                 now = asyncio.get_running_loop().time()
                 for key, known in self._known.items():
                     if known.due <= now and not known.asking:
                         known.asking = True
-                        group.create_task(self._ask(session, key, known))
+                        group.create_task(self._ask(key, known))
                 waits = [known.due - now for known in self._known.values() if not known.asking]
                 self._wake.clear()
                 try:
@@ -98,8 +87,9 @@ class ServerPoll:
                 except TimeoutError:
                     pass
 
-    async def _ask(self, session: aiohttp.ClientSession, key: Key, known: _Known) -> None:
-        answer = await ask(session, known.url)
+    async def _ask(self, key: Key, known: _Known) -> None:
+        async with self._free:
+            answer = await ask(known.url)
         known.asking = False
         known.due = asyncio.get_running_loop().time() + (AGAIN if answer.problem else EVERY)
         self._wake.set()
@@ -108,28 +98,25 @@ class ServerPoll:
             self._changed(key)
 
 
-async def ask(session: aiohttp.ClientSession, url: str) -> Answer:
-    """One question; what went wrong is part of the answer, whatever it was: the server is the user's."""
+async def ask(url: str) -> Answer:
+    """One request; an error becomes part of the answer, whatever it is: the server is the user's."""
     try:
-        return await _told(session, url)
+        return await _told(url)
     except Exception as error:
         log.exception("the answer of %s cannot be read because of an internal error", url)
         return Answer(problem=f"The server's answer at {url} cannot be read: {type(error).__name__}")
 
 
-async def _told(session: aiohttp.ClientSession, url: str) -> Answer:
+async def _told(url: str) -> Answer:
     try:
-        listed = await _json(session, f"{url}/v1/providers")
-        version = await _json(session, f"{url}/v1/version")
+        listed = await _json(f"{url}/v1/providers")
+        version = await _json(f"{url}/v1/version")
     except Unreadable as error:
         return Answer(problem=f"The server's answer at {url} is not JSON: {error}")
-    except TimeoutError:
-        return Answer(
-            problem=f"The server at {url} accepts requests but does not answer within {DEADLINE:.0f} s"
-        )
-    except (aiohttp.ClientError, OSError, ValueError) as error:
-        what = str(error)[:TEXT] or type(error).__name__
-        return Answer(problem=f"The server does not answer at {url}: {what}")
+    except TooSlow as error:
+        return Answer(problem=f"The server at {url} accepts requests but {error}")
+    except NoAnswer as error:
+        return Answer(problem=f"The server at {url} {error}"[:TEXT])
     items = listed.get("data") if isinstance(listed, dict) else None
     if not isinstance(items, list):
         return Answer(problem=f"The server's answer at {url}/v1/providers is not llama-stack's")
@@ -137,19 +124,11 @@ async def _told(session: aiohttp.ClientSession, url: str) -> Answer:
     return Answer([row for item in items[:PROVIDERS] if (row := provider(item))], _text(told))
 
 
-async def _json(session: aiohttp.ClientSession, url: str) -> Any:
-    # The image is the user's: it must not lead the operator to any address that only the operator reaches.
-    async with session.get(url, allow_redirects=False) as response:
-        if response.status != HTTPStatus.OK:
-            raise ValueError(f"it answers {response.status} {response.reason}")
-        if response.headers.get("Content-Encoding", "identity") != "identity":
-            raise ValueError(f"the answer of {url} is compressed, which was not asked for")
-        raw = bytearray()
-        async for chunk in response.content.iter_any():
-            raw += chunk
-            if len(raw) > LIMIT:
-                raise ValueError(f"the answer of {url} is longer than {LIMIT} bytes")
-        return decode(raw)
+async def _json(url: str) -> Any:
+    reply = await exchange("GET", url, seconds=DEADLINE)
+    if reply.status != HTTPStatus.OK:
+        raise NoAnswer(f"answers {reply.status} {reply.reason}")
+    return decode(reply.body)
 
 
 def provider(item: Any) -> Object | None:
@@ -170,7 +149,7 @@ def provider(item: Any) -> Object | None:
 
 
 def _config(told: Any) -> Object:
-    """Of a size that the status can hold beside the others'."""
+    """Bounded, so that the status can hold all of them."""
     if not isinstance(told, dict):
         return {}
     if nested(told, DEPTH):

@@ -1,4 +1,4 @@
-"""What the operator follows: CRs, their children, pods, the ConfigMaps they name, ModelDeployments."""
+"""What the operator watches: CRs, their children, pods, the ConfigMaps that they name, ModelDeployments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OWN = frozenset({names.MANAGER})
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """One store for each kind; `children` are those by whose name the CR is known."""
+    """One store for each kind; `children` are those whose names lead to their CR."""
 
     distributions: Store
     children: dict[Kind, Store]
@@ -31,10 +31,10 @@ class Stores:
     pods: Store
     namespaces: Store
     anyuid: Store
-    """OpenShift's role of that name, where an administrator lets it be given; empty where not."""
+    """OpenShift's role of that name, if an administrator allows binding it; empty if not."""
     model_deployments: Followed
     definition: Followed
-    """The CRD of LlamaStackDistribution itself: an older one loses our fields."""
+    """The CRD of LlamaStackDistribution itself: an older one drops our fields."""
 
     @property
     def deployments(self) -> Store:
@@ -42,7 +42,7 @@ class Stores:
 
 
 def follow(process: Process, changed: Callable[[], None]) -> Stores:
-    """Starts all watches. changed: called when a CRD has come, changed or gone."""
+    """Starts all watches. changed: called when a CRD is created, changed or deleted."""
     kinds = (
         names.DEPLOYMENTS,
         names.SERVICES,
@@ -95,14 +95,14 @@ def _short(obj: Object, *more: str) -> Object:
 
 
 def digests(config_map: Object) -> Object:
-    """A ConfigMap by what is asked of it: which keys it has, and whether their content is another."""
+    """A ConfigMap reduced to its keys and digests of their content."""
     content = {**(config_map.get("data") or {}), **(config_map.get("binaryData") or {})}
     keys = {key: hashlib.sha256(value.encode()).hexdigest()[:16] for key, value in content.items()}
     return {"metadata": _short(config_map), "keys": keys}
 
 
 def digest(config_map: Object) -> str:
-    """Of all keys of a ConfigMap that `digests` has shortened."""
+    """Of all keys of a ConfigMap that `digests` has reduced."""
     text = "\n".join(f"{key} {value}" for key, value in sorted(config_map["keys"].items()))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -113,7 +113,7 @@ def without_tool(config_map: Object) -> Object:
 
 
 def replica_set(obj: Object) -> Object:
-    """A ReplicaSet by its place in the rollout, the volumes of its pods, and why it cannot make them."""
+    """A ReplicaSet reduced to its place in the rollout, the volumes of its pods, and why it cannot create them."""
     template = ((obj.get("spec") or {}).get("template") or {}).get("spec") or {}
     return {
         "metadata": _short(obj, "annotations", "labels", "ownerReferences"),
@@ -126,7 +126,7 @@ def replica_set(obj: Object) -> Object:
 
 
 def pod(obj: Object) -> Object:
-    """A pod by its containers' images and its status."""
+    """A pod reduced to its containers' images and its status."""
     containers = [
         {key: item[key] for key in ("name", "image") if key in item}
         for item in (obj.get("spec") or {}).get("containers") or ()
@@ -139,5 +139,5 @@ def pod(obj: Object) -> Object:
 
 
 def namespace(obj: Object) -> Object:
-    """A namespace by its labels."""
+    """A namespace reduced to its labels."""
     return {"metadata": _short(obj, "labels")}

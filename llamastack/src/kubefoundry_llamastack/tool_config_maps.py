@@ -1,4 +1,4 @@
-"""The tool as immutable ConfigMaps: one for each of its versions that a Deployment of the CR still mounts."""
+"""The tool as immutable ConfigMaps: one for each version that a Deployment of the CR still mounts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Tool:
         return hashlib.sha256(self.content).hexdigest()[:12]
 
     def name(self, cr_name: str) -> str:
-        """Name of its ConfigMap for a CR."""
+        """The name of its ConfigMap for a CR."""
         return f"{cr_name}-provider-tool-{self.hash}"
 
     def config_map(self, cr: Distribution) -> Object:
@@ -50,12 +50,12 @@ def current() -> Tool:
 
 
 def cr_of(config_map: str) -> str | None:
-    """Name of the CR that a ConfigMap with a tool belongs to, None for any other name."""
+    """The CR that a tool's ConfigMap belongs to, None for any other name."""
     match = NAME.match(config_map)
     return match["cr"] if match else None
 
 
 def unused(existing: Iterable[str], templates: Iterable[Object]) -> list[str]:
-    """Names of those that no pod template mounts: the Deployment's, and its ReplicaSets', to go back to."""
+    """Those that no pod template mounts: neither the Deployment's nor its ReplicaSets', which a rollback needs."""
     mounted = {tool_of(template) for template in templates}
     return sorted(name for name in existing if name not in mounted)

@@ -1,11 +1,11 @@
-"""What the Deployment of a CR is to be now: today's render, or the pod template that stands.
+"""Decides the Deployment of a CR: today's render, or the current pod template.
 
-A pod template changes only when what it is made from does: the CR, the content of its ConfigMaps, the endpoints of
-its ModelDeployments, or the refresh annotation. A newer operator alone (another tool, default image or script)
-changes nothing that runs.
+A pod template changes only if its inputs do: the CR, the content of its ConfigMaps, the endpoints of its
+ModelDeployments, or the refresh annotation. A newer operator alone (another tool, default image or script) changes
+nothing that runs.
 
-What was applied is recorded in a ConfigMap. It is believed only while it is what stands: who may write ConfigMaps
-must not thereby decide what pods run.
+A ConfigMap records what was applied. It is trusted only while it matches the live object, so that permission to write
+ConfigMaps does not decide which pods run.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.managed_fields import owned
 
 RECORD: Final = "-applied"
-"""What follows a CR's name in that of the ConfigMap with its record."""
+"""Suffix of the ConfigMap with the record, after the CR's name."""
 
 PROBES: Final = ("readinessProbe", "livenessProbe")
-"""Of the server's container, that the existing operator does not make: they come with the next change of the pods."""
+"""Parts of the server's container that the existing operator does not set: they are added with the next change of the
+pods."""
 
 NOT_IN_TEMPLATE: Final = ("podDisruptionBudget", "autoscaling")
 """Parts of spec.server that no pod template depends on."""
@@ -43,8 +44,8 @@ NOT_IN_TEMPLATE: Final = ("podDisruptionBudget", "autoscaling")
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What was applied last: the pod template, and the digest of what it was made from. adopted: whether the
-    Deployment is still as the existing operator left it, with whatever it did not clean up."""
+    """What was applied last: the pod template, and the digest of its inputs. adopted: whether the Deployment is still
+    as the existing operator left it, including leftovers."""
 
     template: Object
     inputs: str
@@ -53,9 +54,12 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What is known of the time before. user_config_version: resource version of the user's ConfigMap, by which the
-    existing operator marked its pods. ca_stands: whether the bundle that stands is today's. tools: names of the
-    ConfigMaps with a tool that are there, or can be made."""
+    """The previous state.
+
+    user_config_version: resource version of the user's ConfigMap, with which the existing operator marked its pods.
+    ca_stands: whether the current bundle is today's.
+    tools: names of the tool's ConfigMaps that exist, or can be created.
+    """
 
     user_config_version: str = ""
     ca_stands: bool = True
@@ -67,8 +71,14 @@ NOTHING: Final = Before()
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """body: the Deployment as it is to be applied. record: of it. write: whether an apply is needed. adopt: whether
-    what the existing operator owns of it is to be made ours. template_changed: whether pods are replaced."""
+    """The decision.
+
+    body: the Deployment to apply.
+    record: of it.
+    write: whether an apply is needed.
+    adopt: whether to take over what the existing operator owns of it.
+    template_changed: whether pods are replaced.
+    """
 
     body: Object
     record: Record
@@ -78,8 +88,8 @@ class Workload:
 
 
 def inputs(cr: Distribution, found: Found, image_override: str, raw_spec: Object) -> str:
-    """The digest of what the pod template is made from. image_override: what the operator's ConfigMap says for the
-    distribution's name; a default image of the operator's own is not part of it."""
+    """The digest of the pod template's inputs. image_override: the operator's ConfigMap for the distribution's name;
+    a default image of the operator's own is not an input."""
     server = {
         key: value for key, value in (raw_spec.get("server") or {}).items() if key not in NOT_IN_TEMPLATE
     }
@@ -96,14 +106,14 @@ def inputs(cr: Distribution, found: Found, image_override: str, raw_spec: Object
         "refresh": cr.annotations.get(names.REFRESH_ANNOTATION, ""),
     }
     if seconds := cr.annotations.get(PROVIDER_SECONDS_ANNOTATION):
-        # left out where it is absent: the digests of those that run without it stay what they were
+        # left out if absent, so that existing digests without it stay the same
         parts["providerSeconds"] = seconds
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def recorded(config_map: Object | None) -> Record | None:
-    """What was applied last; None where there is no readable record."""
+    """What was applied last; None if there is no readable record."""
     data = (config_map or {}).get("data") or {}
     try:
         template = decode(data.get("template", "").encode())
@@ -115,8 +125,8 @@ def recorded(config_map: Object | None) -> Record | None:
 
 
 def record_map(cr: Distribution, record: Record) -> Object:
-    """The ConfigMap that keeps the record. An annotation of the Deployment would change its generation, which a
-    take-over must not (Kubernetes 1.36, pkg/registry/apps/deployment/strategy.go)."""
+    """The ConfigMap that keeps the record. An annotation on the Deployment would change its generation, which an
+    adoption must not do (Kubernetes 1.36, pkg/registry/apps/deployment/strategy.go)."""
     data = {
         "template": json.dumps(record.template, sort_keys=True, separators=(",", ":")),
         "inputs": record.inputs,
@@ -126,7 +136,7 @@ def record_map(cr: Distribution, record: Record) -> Object:
 
 
 def latched(cr: Distribution, live: Object | None) -> dict[str, str]:
-    """Base URLs by provider id that the Deployment has for the CR's ModelDeployments."""
+    """Base URLs in the Deployment for the CR's ModelDeployments, by provider id."""
     containers = ((((live or {}).get("spec") or {}).get("template") or {}).get("spec") or {}).get(
         "containers"
     )
@@ -152,7 +162,7 @@ def decide(
     record: Record | None,
     before: Before = NOTHING,
 ) -> Workload:
-    """The Deployment to have. live: the one that stands, ours. made_from: see `inputs`. record: what was applied."""
+    """The wanted Deployment. live: the current one, ours. made_from: see `inputs`. record: what was applied."""
     body = deployment(cr, found, settings)
     keep = record is not None and record.inputs == made_from and _stands(cr, record, live)
     keep = keep and record is not None and _runs(record.template, before.tools)
@@ -174,7 +184,7 @@ def decide(
 
 
 def _stands(cr: Distribution, record: Record, live: Object | None) -> bool:
-    """Whether the pod template that was recorded is the one that stands."""
+    """Whether the recorded pod template is the live one."""
     if live is None:
         return False
     if record.adopted or owned(live, MANAGER) is None:
@@ -184,13 +194,13 @@ def _stands(cr: Distribution, record: Record, live: Object | None) -> bool:
 
 
 def _runs(template: Object, tools: Collection[str]) -> bool:
-    """Whether the tool that the pods of this template mount is there."""
+    """Whether the tool that this template mounts exists."""
     tool = tool_of(template)
     return not tool or tool in tools
 
 
 def tool_of(template: Object) -> str:
-    """Name of the ConfigMap with the tool that a pod template mounts; empty where it mounts none."""
+    """Name of the tool's ConfigMap that a pod template mounts; empty if it mounts none."""
     for volume in template["spec"].get("volumes") or ():
         if volume.get("name") == "provider-tool":
             return str((volume.get("configMap") or {}).get("name", ""))
@@ -198,8 +208,8 @@ def tool_of(template: Object) -> str:
 
 
 def _adopt(cr: Distribution, body: Object, live: Object, known: Before) -> None:
-    """What the existing operator made from the same CR in other words stays in its words: its start script, its
-    marks, which are resource versions instead of digests, and a server without the probes that it does not make."""
+    """What the existing operator rendered differently from the same CR stays: its start script, its marks, which are
+    resource versions instead of digests, and a server without the probes that it does not set."""
     template, standing = body["spec"]["template"], live["spec"]["template"]
     wanted = template["metadata"].get("annotations", {})
     before = standing["metadata"].get("annotations") or {}
@@ -214,7 +224,7 @@ def _adopt(cr: Distribution, body: Object, live: Object, known: Before) -> None:
     elif CA_BUNDLE_HASH in wanted and str(before.get(CA_BUNDLE_HASH, "")).endswith(f"-{cr.name}-ca-bundle"):
         wanted[CA_BUNDLE_HASH] = before[CA_BUNDLE_HASH]
     elif CA_BUNDLE_HASH in wanted and CA_BUNDLE_HASH not in before:
-        # A bundle that no CR asked for was never marked.
+        # A bundle that no CR requested was never marked.
         del wanted[CA_BUNDLE_HASH]
     if not wanted:
         template["metadata"].pop("annotations", None)
@@ -233,8 +243,8 @@ def _adopt(cr: Distribution, body: Object, live: Object, known: Before) -> None:
 
 
 def _replicas(cr: Distribution, body: Object, live: Object | None) -> None:
-    """With autoscaling the number is the autoscaler's. One that we own is stated as it stands until it has taken it
-    over: an apply without it would set it back to 1."""
+    """With autoscaling, the autoscaler owns the number. While we still own it, we state the live value until the
+    autoscaler has taken it over; an apply without it would reset it to 1."""
     if cr.spec.server.autoscaling is None:
         body["spec"]["replicas"] = cr.spec.replicas
     elif live is not None and "f:replicas" in ((owned(live, MANAGER) or {}).get("f:spec") or {}):
@@ -242,5 +252,5 @@ def _replicas(cr: Distribution, body: Object, live: Object | None) -> None:
 
 
 def digest(text: str) -> str:
-    """Of a text that pods read when they start."""
+    """Of a text that pods read at start."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Writing children by server-side apply, taking them over from the existing operator, deleting them."""
+"""Writes children by server-side apply, adopts them from the existing operator, and deletes them."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Writer:
     memory: Memories
 
     async def apply(self, kind: Kind, store: Store, wanted: Object, cr: Distribution, now: float) -> bool:
-        """Makes the object so, unless it is; whether something was written.
+        """Applies the object if it differs; returns whether something was written.
 
-        Raises Conflict, Refused, or ApiError for what passes by itself.
+        Raises Conflict, Refused, or ApiError for transient errors.
         """
         live = self.ours(kind, store, key_of(wanted), cr)
         if live is not None and not ownership.differs(wanted, live):
@@ -44,7 +44,7 @@ class Writer:
         return True
 
     def ours(self, kind: Kind, store: Store, key: Key, cr: Distribution) -> Object | None:
-        """The live object of that name, None where there is none. Raises Conflict where it is another's."""
+        """The live object of that name, None if there is none. Raises Conflict if it belongs to another."""
         live = store.get(key)
         if live is None:
             return None
@@ -87,7 +87,7 @@ class Writer:
                     self.client, kind, body, manager=MANAGER, origin=ORIGIN
                 )
         except NameTaken as error:
-            # It may be ours, and have lost the label that we watch by.
+            # It may be ours, and have lost the label that we watch.
             namespace, name = key_of(wanted)
             found = await self.client.get(kind, name, namespace)
             if ownership.ownership(found, cr.uid) != "ours":
@@ -103,12 +103,12 @@ class Writer:
     async def take_over(
         self, kind: Kind, store: Store, live: Object, cr: Distribution, extra: list[Object] | None = None
     ) -> Object:
-        """Makes all that the existing operator owns of the object ours, without a change of its content; the object
-        then. extra: further operations of the same JSON patch."""
+        """Transfers everything that the existing operator owns of the object to us, without changing its content;
+        returns the object. extra: further operations of the same JSON patch."""
         namespace, name = key_of(live)
         if not extra and not ownership.old_entries(live, cr.name):
             return live
-        # What the store keeps of managed fields is ours alone.
+        # The store keeps only our own managed fields.
         fresh = await self.client.get(kind, name, namespace)
         managed = ownership.taken_over(fresh, cr.name, kind.api_version)
         operations: list[Object] = [
@@ -126,7 +126,7 @@ class Writer:
         return answer
 
     async def delete(self, kind: Kind, store: Store, key: Key, cr: Distribution) -> bool:
-        """Deletes a child that is no longer requested; whether there was one of ours."""
+        """Deletes a child that is no longer requested; returns whether there was one of ours."""
         live = store.get(key)
         if (
             live is None

@@ -55,8 +55,8 @@ def test_every_raise_names_an_entry_of_the_table() -> None:
                 passed_on = isinstance(node.exc, ast.Name) and node.exc.id in problems
                 if not passed_on:
                     free.append(name)
-    # what the probe found comes from another process by name; see below
-    assert set(free) == {"loading.py"}
+    # what the probe found comes from another process by name, see below; PyYAML's errors end in load()
+    assert set(free) == {"loading.py", "yaml_file.py"}
 
 
 def test_every_failure_names_its_entry_as_a_constant() -> None:

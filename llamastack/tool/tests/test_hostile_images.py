@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from llamastack_providers import cli, layout
+from support.hostile_image_variants import IMAGE_VARIANTS
 from support.hostile_images import IMAGES
+from support.hostile_runs import BEYOND_LINT, ID, code, linted, source
 from support.provider_images import image
-from support.provider_pod import Pod
+from support.provider_pod import Ended, Pod
+from support.unfit_images import UNFIT
 
 pytestmark = pytest.mark.integration
 
@@ -34,13 +40,37 @@ def test_an_image_with(begun: Pod, tmp_path: Path, name: str) -> None:
     assert pod.tree() == before
 
 
+@pytest.mark.accept("HP-8")
+@pytest.mark.parametrize("name", IMAGE_VARIANTS)
+def test_an_image_with_a_variant_of(begun: Pod, tmp_path: Path, name: str, umask: None) -> None:
+    """In this process, where most cost a hundredth of a start."""
+    case = IMAGE_VARIANTS[name]
+    pod = begun.copied(tmp_path / "pod")
+    before = pod.tree()
+    log = pod.places.at(layout.TERMINATION_LOG)
+    log.parent.mkdir(parents=True, exist_ok=True)
+
+    exit_code = cli.main(pod.install_arguments(source(tmp_path, case), ID))
+
+    message = log.read_text()
+    assert code(Ended(exit_code, "", message)) == case.code, message
+    if case.code:
+        for word in (f"Provider: {ID}\n", "Image: images/echo:1\n", "Resolution: ", *case.words):
+            assert word in message
+        assert pod.tree() == before
+
+
 @pytest.mark.accept("HP-4", "HP-8")
-@pytest.mark.parametrize("name", [name for name, case in IMAGES.items() if case.code])
+@pytest.mark.parametrize("name", [*IMAGES, *IMAGE_VARIANTS, *UNFIT])
 def test_lint_says_the_same_of_an_image_with(tmp_path: Path, name: str) -> None:
-    """In this process: it is the same code as the zipapp's."""
-    from llamastack_providers import lint
+    case = {**IMAGES, **IMAGE_VARIANTS, **UNFIT}[name]
 
-    source = image(tmp_path / "echo")
-    IMAGES[name].change(source)
+    assert linted(source(tmp_path, case)) == ("" if case.code in BEYOND_LINT else case.code)
 
-    assert lint.main(source) == (0 if "checksums" in name else 1)
+
+@pytest.fixture
+def umask() -> Iterator[None]:
+    """The tool sets its own."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)

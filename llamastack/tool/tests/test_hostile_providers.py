@@ -6,31 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from support.hostile_providers import HOSTILE, LOADING, PRYING, SECRETS, SEVERAL, SHADOWING, TYPES, Hostile
-from support.provider_pod import Ended
-from support.provider_server import GOOD, Server
+from support.hostile_provider_variants import LINTED, PROVIDER_KINDS, PROVIDER_VARIANTS
+from support.hostile_providers import HOSTILE, LOADING, PRYING, SECRETS, SHADOWING, TYPES
+from support.hostile_runs import checked, linted
+from support.provider_images import image
+from support.provider_server import Server
 
 pytestmark = pytest.mark.integration
-
-
-def checked(server: Server, case: Hostile) -> Ended:
-    """What preflight says of the provider in a pod of its own."""
-    server.distribution()
-    server.distributed("single", "1.0.0", files={"single.py": "", "several/theirs.py": ""})
-    server.distributed("declared", "1.0.0", files={"declared/__init__.py": SEVERAL})
-    (server.root / "site" / "llama_stack_api.py").open("a").write("import single\n")
-    if case.second is not None:
-        server.provide(case.second, "acme-other", provider_id="other")
-    server.provide({**GOOD, **case.files}, case.package)
-    server.configure(**case.entry)
-    if case.second is not None:
-        server.configure_before("other", **{"module": "acme_other", **case.second_entry})
-    server.asked = {
-        "seconds": 1 if case.code == "TookTooLong" else 60,
-        "secret": [*case.secret],
-        **case.asked,
-    }
-    return server.preflight(**{name: SECRETS[name] for name in (*case.secret, "KEY", "LINES")})
 
 
 @pytest.mark.parametrize(
@@ -40,10 +22,11 @@ def checked(server: Server, case: Hostile) -> Ended:
         *(pytest.param(name, marks=pytest.mark.accept("HP-2")) for name in LOADING),
         *(pytest.param(name, marks=pytest.mark.accept("HP-4")) for name in SHADOWING),
         *(pytest.param(name, marks=pytest.mark.accept("HP-6")) for name in PRYING),
+        *PROVIDER_VARIANTS,
     ],
 )
 def test_a_provider_that(tmp_path: Path, tool: Path, name: str) -> None:
-    case = HOSTILE[name]
+    case = {**HOSTILE, **PROVIDER_VARIANTS}[name]
     server = Server(tmp_path / "pod", tool)
 
     ended = checked(server, case)
@@ -62,6 +45,16 @@ def test_a_provider_that(tmp_path: Path, tool: Path, name: str) -> None:
     for variable in case.secret:
         for part in parts(SECRETS[variable]):
             assert part.lower() not in "".join((ended.message + ended.log).lower().split())
+
+
+@pytest.mark.accept("HP-4", "HP-8")
+@pytest.mark.parametrize("kind", LINTED)
+def test_lint_says_the_same_of(tmp_path: Path, kind: str) -> None:
+    seen = {
+        name: linted(image(tmp_path / name, extra=case.files)) for name, case in PROVIDER_KINDS[kind].items()
+    }
+
+    assert seen == {name: case.code for name, case in PROVIDER_KINDS[kind].items()}
 
 
 def parts(secret: str) -> list[str]:

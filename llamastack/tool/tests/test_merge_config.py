@@ -90,6 +90,34 @@ def test_merged(installed: Pod) -> None:
     assert warning in json.loads(ended.message)["warnings"][0]
 
 
+BOMB = "x0: &x0 [abc]\n" + "".join(f"x{n}: &x{n} [{', '.join([f'*x{n - 1}'] * 10)}]\n" for n in range(1, 10))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        pytest.param("n: 0x" + "f" * 9000, "not a valid int", id="more digits than Python writes"),
+        pytest.param("n: " + "7" * 5000, "not a valid int", id="more digits than Python reads"),
+        pytest.param("when: 2024-02-31", "not a valid timestamp", id="a day that does not exist"),
+        pytest.param("on: !!bool perhaps", "not a valid bool", id="a truth that is none"),
+        pytest.param("a: &a [*a]", "contains itself", id="a list within itself"),
+        pytest.param(
+            BOMB + "providers: {inference: [{provider_id: echo, provider_type: *x9}]}",
+            "with its aliases",
+            id="a type larger than memory",
+        ),
+    ],
+)
+def test_a_base_that_cannot_be_held_is_refused_with_its_place(installed: Pod, text: str, words: str) -> None:
+    installed.base(text)
+
+    ended = installed.merge()
+
+    assert (ended.code, "Code: InvalidYaml" in ended.message) == (1, True), ended.log
+    assert " at line " in ended.message
+    assert words in ended.message
+
+
 @pytest.mark.accept("NFR-002")
 def test_merging_again_gives_the_same_files(installed: Pod) -> None:
     installed.base(BASE)

@@ -2,152 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from support.provider_images import image, shared_object, spec, wheel, write_spec
+from support.hostile_images import HostileImage
+from support.provider_images import image, wheel
 from support.provider_pod import Pod
+from support.unfit_images import UNFIT
 
 pytestmark = pytest.mark.integration
-
-Change = Callable[[Path], object]
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """change: what is done to a good image. code, words: what the message holds."""
-
-    change: Change
-    code: str
-    words: tuple[str, ...]
-
-
-def replaced(path: str, content: bytes) -> Change:
-    return lambda folder: (folder / path).write_bytes(content)
-
-
-def broken_spec(**changes: object) -> Change:
-    return lambda folder: write_spec(folder, spec(**changes))
-
-
-def empty_packages(folder: Path) -> None:
-    for path in (folder / "packages").iterdir():
-        path.unlink()
-
-
-def no_packages(folder: Path) -> None:
-    empty_packages(folder)
-    (folder / "packages").rmdir()
-
-
-def link_out(folder: Path) -> None:
-    outside = wheel(folder.parent / "outside", "outside")
-    (folder / "packages" / outside.name).symlink_to(outside)
-
-
-def link_to_root(folder: Path) -> None:
-    outside = wheel(folder.parent / "outside", "acme-echo")
-    (folder / "packages" / outside.name).unlink()
-    (folder / "packages" / outside.name).symlink_to(outside)
-
-
-def foreign_object(folder: Path) -> None:
-    wheel(folder / "packages", "native", files={"native/core.abi3.so": shared_object(machine=8)})
-
-
-MAIN = "packages/acme_echo-1.0.0-py3-none-any.whl"
-
-CASES = {
-    "no metadata": Case(
-        lambda folder: (folder / "lls-provider-spec.yaml").unlink(),
-        "MissingSpec",
-        ("Missing /lls-provider/lls-provider-spec.yaml in image images/echo:1",),
-    ),
-    "broken YAML": Case(
-        lambda folder: write_spec(
-            folder, "apiVersion: llamastack.io/v1alpha1\nkind: [ProviderPackage\nmetadata: {}\n"
-        ),
-        "InvalidYaml",
-        ("/lls-provider/lls-provider-spec.yaml at line 3, column 9",),
-    ),
-    "a tab in YAML": Case(
-        lambda folder: write_spec(folder, "kind: ProviderPackage\nmetadata:\n\tname: x\n"),
-        "InvalidYaml",
-        ("at line 3, column 1",),
-    ),
-    "bytes that are no text": Case(
-        replaced("lls-provider-spec.yaml", b"kind: a\nx: \xff\n"), "InvalidYaml", ("line 2",)
-    ),
-    "another API": Case(
-        broken_spec(spec__api="vector_io"),
-        "ApiMismatch",
-        (
-            "ERROR: Provider API type mismatch\n",
-            "Provider 'my-echo' (image: images/echo:1)\ndeclares api=vector_io in lls-provider-spec.yaml\n"
-            "but is placed under externalProviders.inference",
-            "Resolution: Move the provider to externalProviders.vectorIo section in the LLSD spec.",
-        ),
-    ),
-    "no packages folder": Case(no_packages, "NoPackages", ("has no folder /lls-provider/packages/",)),
-    "no wheel": Case(empty_packages, "NoPackages", ("no *.whl file in /lls-provider/packages/",)),
-    "a main wheel that is missing": Case(
-        broken_spec(spec__wheelPath="packages/none-1-py3-none-any.whl"), "MissingWheel", ("spec.wheelPath",)
-    ),
-    "a dependency that is missing": Case(
-        broken_spec(spec__dependencyWheels=["packages/none-1-py3-none-any.whl"]),
-        "MissingWheel",
-        ("spec.dependencyWheels",),
-    ),
-    "a path upwards": Case(broken_spec(spec__wheelPath="../etc/passwd"), "PathOutside", ("../etc/passwd",)),
-    "an absolute path": Case(
-        broken_spec(spec__wheelPath="/etc/passwd"), "PathOutside", ("not below /lls-provider",)
-    ),
-    "a path upwards in disguise": Case(
-        broken_spec(spec__wheelPath="/lls-provider/packages/../../etc/passwd"), "PathOutside", ("points to",)
-    ),
-    "a link out of the folder": Case(link_out, "PathOutside", ("outside-1.0.0",)),
-    "a main wheel behind a link": Case(link_to_root, "PathOutside", ("spec.wheelPath",)),
-    "a wheel that is no archive": Case(replaced(MAIN, b"no archive"), "BadWheel", ("acme_echo-1.0.0",)),
-    "a wheel with a name that is none": Case(
-        replaced("packages/nonsense.whl", b""), "BadWheel", ("nonsense.whl",)
-    ),
-    "two versions of one package": Case(
-        lambda folder: wheel(folder / "packages", "acme-echo", "2.0.0"), "DuplicateWheel", ("acme-echo",)
-    ),
-    "a wheel for another processor": Case(
-        lambda folder: wheel(folder / "packages", "native", tag="cp312-cp312-manylinux_2_17_riscv64"),
-        "WrongPlatform",
-        ("riscv64", "this container's Python"),
-    ),
-    "a wheel for another Python": Case(
-        lambda folder: wheel(folder / "packages", "native", tag="cp27-cp27m-any"), "WrongPlatform", ("cp27",)
-    ),
-    "native code of another processor in a wheel for any": Case(
-        foreign_object, "WrongArchitecture", ("native/core.abi3.so", "processor 8")
-    ),
-    "a Python that is too old": Case(
-        lambda folder: wheel(folder / "packages", "later", requires_python=">=4"), "PythonTooOld", (">=4",)
-    ),
-    "a conflict inside the image": Case(
-        lambda folder: (
-            wheel(folder / "packages", "left", requires=["right>=2"]),
-            wheel(folder / "packages", "right", "1.0"),
-        ),
-        "DependencyConflict",
-        ("left 1.0.0 of this image requires right>=2", "right 1.0 of this image"),
-    ),
-}
 
 
 @pytest.mark.accept(
     "FR-001", "FR-002", "FR-003", "FR-015", "FR-023", "FR-025", "FR-030", "FR-032", "NFR-003", "SC-005"
 )
 @pytest.mark.accept("US3-1", "US3-3", "US3-5", "SC-002", "SC-009")
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_refused_with_all_that_a_user_needs(begun: Pod, tmp_path: Path, case: Case) -> None:
+@pytest.mark.parametrize("case", UNFIT.values(), ids=UNFIT)
+def test_refused_with_all_that_a_user_needs(begun: Pod, tmp_path: Path, case: HostileImage) -> None:
     pod = begun.copied(tmp_path / "pod")
     before = pod.tree()
     source = image(tmp_path / "echo")

@@ -1,4 +1,4 @@
-"""Who asked the API server for what: the control plane's audit log."""
+"""Which user sent which requests to the API server, from the control plane's audit log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 def requests_by_user(audit_log: Path, start: int = 0) -> Iterator[dict[str, Any]]:
     """The audit log's entries that begin at the byte `start` or later.
 
-    A size taken while the API server writes a line may lie within it: that line had begun before.
+    A size taken while the API server writes a line may be in the middle of it; that line began earlier and is left
+    out.
     """
     with audit_log.open("rb") as log:
         if start:

@@ -1,4 +1,4 @@
-"""Children that do not outlive this process, however it ends; elsewhere than on Linux they may."""
+"""Child processes that do not outlive this one, however it ends (on Linux; elsewhere they may)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from collections.abc import Callable
 from typing import Final
 
 PR_SET_PDEATHSIG: Final = 1
-"""prctl(2): the signal that a process gets when the thread that made it ends."""
+"""prctl(2): the signal that a process gets when the thread that created it ends."""
 
 
 def ends_with_us() -> Callable[[], None] | None:
     """The `preexec_fn` of such a child; for the main thread, because its end is the process's."""
     if sys.platform != "linux":
         return None
-    # Looked up here: between fork and exec only what is loaded already is safe to use.
+    # Looked up here: between fork and exec only code that is already loaded is safe to use.
     prctl, us = ctypes.CDLL(None).prctl, os.getpid()
 
     def ask() -> None:

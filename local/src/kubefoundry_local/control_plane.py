@@ -1,6 +1,6 @@
 """A real control plane on this machine: our devcluster, or the one that the environment names.
 
-`KUBEFOUNDRY_TEST_KUBECONFIG`: a running cluster to use as it is. `KUBEBUILDER_ASSETS`: binaries to run instead of
+`KUBEFOUNDRY_TEST_KUBECONFIG`: a running cluster to use unchanged. `KUBEBUILDER_ASSETS`: binaries to run instead of
 building ours (devcluster reads it).
 """
 
@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[3]
-"""The checkout: manifests, CRDs and devcluster lie there."""
+"""The checkout with manifests, CRDs and devcluster."""
 
 SERVED: Final = 30.0
-"""Seconds within which a CRD has to be served."""
+"""Seconds until a CRD has to be served."""
 
 BUILD: Final = ROOT / "devcluster" / "build"
 
@@ -33,7 +33,7 @@ class CannotRun(Exception):
 
 @dataclass(slots=True)
 class ControlPlane:
-    """kubeconfig: an administrator's. audit_log: JSON lines of all requests, where the server is ours."""
+    """kubeconfig: an administrator's. audit_log: JSON lines of all requests, if the server is ours."""
 
     kubeconfig: Path
     server: str
@@ -44,7 +44,7 @@ class ControlPlane:
     def kubectl(
         self, *arguments: str, input: str | None = None, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
-        """Runs kubectl as administrator. Raises CannotRun with its words when it fails and `check` is set."""
+        """Runs kubectl as administrator. Raises CannotRun with its output if it fails and `check` is set."""
         program = [str(self.binary), "kubectl"] if self.binary else ["kubectl"]
         done = subprocess.run(
             [*program, "--kubeconfig", str(self.kubeconfig), *arguments],
@@ -60,30 +60,30 @@ class ControlPlane:
         return done
 
     def wait_served(self, *crds: str) -> None:
-        """Waits until the CRDs of these names are served. Raises CannotRun when that takes too long."""
+        """Waits until the CRDs of these names are served. Raises CannotRun if that takes too long."""
         names = [f"crd/{name}" for name in crds]
         until = time.monotonic() + SERVED
-        # kubectl fails at once on a CRD that has no conditions at all yet.
+        # kubectl fails immediately on a CRD that has no conditions at all yet.
         while self.kubectl("wait", "--for=condition=Established", *names, check=False).returncode:
             if time.monotonic() > until:
                 raise CannotRun(f"not served after {SERVED:.0f} s: {', '.join(crds)}")
 
     def restart_api_server(self) -> None:
-        """Ends kube-apiserver and waits until a new one answers at the same address; ours only."""
+        """Stops kube-apiserver and waits until a new one answers at the same address; ours only."""
         self._ask(signal.SIGHUP, "apiserver-ready")
 
     def stop_api_server(self) -> None:
-        """An outage, which `restart_api_server` ends; ours only."""
+        """Starts an outage, which `restart_api_server` ends; ours only."""
         self._ask(signal.SIGUSR2, "apiserver-stopped")
 
     def back_up_etcd(self, folder: Path) -> None:
-        """Copies etcd's data to the folder, which is made, while the API server is away; ours only."""
+        """Copies etcd's data to a new directory while the API server is down; ours only."""
         self.stop_api_server()
         shutil.copytree(self.kubeconfig.parent / "etcd", folder)
         self.restart_api_server()
 
     def restore_etcd(self, folder: Path) -> None:
-        """Starts the control plane again, at the same address and with the data of a backup; ours only."""
+        """Restarts the control plane at the same address with the data of a backup; ours only."""
         if self.process is None or self.binary is None:
             raise CannotRun("the data of a cluster that is not ours are not replaced")
         end(self.process)
@@ -103,6 +103,10 @@ class ControlPlane:
 
 def build() -> Path:
     """The devcluster binary, built if its sources changed (minutes when cold; progress goes to stderr)."""
+    if not BUILD.is_file():
+        raise CannotRun(
+            "a control plane of our own is built from a checkout of KubeFoundry: run it from there"
+        )
     done = subprocess.run([str(BUILD)], stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         raise CannotRun(f"{BUILD} failed: its last lines say why")
@@ -111,7 +115,7 @@ def build() -> Path:
 
 @contextmanager
 def control_plane(folder: Path, flags: Sequence[str] = ()) -> Iterator[ControlPlane]:
-    """The control plane that the environment names, which stays, else one of our own."""
+    """The control plane that the environment names, which is left running, else one of our own."""
     if given := os.environ.get("KUBEFOUNDRY_TEST_KUBECONFIG"):
         yield existing(Path(given))
     else:
@@ -121,10 +125,10 @@ def control_plane(folder: Path, flags: Sequence[str] = ()) -> Iterator[ControlPl
 
 @contextmanager
 def own_control_plane(folder: Path, flags: Sequence[str] = ()) -> Iterator[ControlPlane]:
-    """A control plane whose data lie in `folder`; it ends with the block."""
+    """A control plane with its data in `folder`; it stops with the block."""
     binary, log = build(), _log(folder)
-    # CRDs that are there before the controllers start are collected from the first second on; the garbage collector
-    # looks for new kinds every 30 s only.
+    # The garbage collector handles CRDs that exist before the controllers start from the first second on; it looks
+    # for new kinds only every 30 s.
     process = _launch(binary, folder, log, ["--crds", str(ROOT / "crds"), *flags])
     plane = None
     try:
@@ -138,7 +142,7 @@ def own_control_plane(folder: Path, flags: Sequence[str] = ()) -> Iterator[Contr
 
 
 def end(process: subprocess.Popen[str]) -> None:
-    """Ends a control plane, which takes five seconds at most."""
+    """Stops a control plane, within five seconds."""
     process.terminate()
     try:
         process.wait(10)
@@ -158,15 +162,15 @@ def _launch(binary: Path, folder: Path, log: Path, flags: Sequence[str]) -> subp
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,
-            # Ctrl-C is for the caller, who ends what talks to the control plane first.
+            # Ctrl-C is for the caller, which first stops the clients of the control plane.
             start_new_session=True,
-            # Go collects garbage at twice the live heap; here processors are scarcer than memory.
+            # Go collects garbage at twice the live heap; here CPU is scarcer than memory.
             env={"GOGC": "400", **os.environ},
         )
 
 
 def existing(kubeconfig: Path) -> ControlPlane:
-    """A cluster that runs already. Raises CannotRun without a kubectl to reach it."""
+    """A cluster that is already running. Raises CannotRun without a kubectl to reach it."""
     if shutil.which("kubectl") is None:
         raise CannotRun("KUBEFOUNDRY_TEST_KUBECONFIG needs kubectl on PATH")
     plane = ControlPlane(kubeconfig, "", None, None, None)
@@ -177,13 +181,13 @@ def existing(kubeconfig: Path) -> ControlPlane:
 
 
 def last_line(log: Path, besides: str = "") -> str:
-    """What a program said at its end, that one line apart."""
+    """The last line that a program printed, except that one."""
     said = [line for line in log.read_text().splitlines() if line.strip() and line != besides]
     return said[-1] if said else "it said nothing"
 
 
 def _until_told(process: subprocess.Popen[str], event: str, log: Path) -> dict[str, Any]:
-    """What it says of an event, in a line of JSON. Raises CannotRun where it ends instead."""
+    """Waits for an event that it reports in a line of JSON. Raises CannotRun if it ends instead."""
     assert process.stdout is not None
     for line in process.stdout:
         if line.startswith("{") and (told := json.loads(line)).get("event") == event:

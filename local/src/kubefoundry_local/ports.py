@@ -1,4 +1,4 @@
-"""Free ports of the loopback address, shared among the processes that start suites beside each other."""
+"""Free ports of the loopback address, shared among processes that start suites concurrently."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Final
 from kubefoundry_local.control_plane import CannotRun
 
 _PORTS: Final = iter(random.sample(range(10000, 20000), 10000))
-"""Below those that the kernel gives to outgoing connections, which could sit on one before it is listened on."""
+"""Below those that the kernel gives to outgoing connections, which could take one before we listen on it."""
 
 _CLAIMS: Final[list[socket.socket]] = []
-"""An abstract socket of the port's name for as long as this process lives: between the look at a port and its use
-another process that starts a suite would find it free."""
+"""An abstract socket named after the port, for as long as this process lives. Otherwise another process that starts a
+suite would find the port free between our check and its use."""
 
 
 def free_port() -> int:
-    """A port of the loopback address on which nobody listens, another one at each call, in whichever process."""
+    """A port of the loopback address on which nobody listens; a different one at each call, in any process."""
     for port in _PORTS:
         claim = socket.socket(socket.AF_UNIX)
         try:

@@ -1,8 +1,8 @@
-"""Our processes on this machine, as the Deployments of `manifests/` state them.
+"""Our processes on this machine, as the Deployments of `manifests/` describe them.
 
-Command, arguments and environment come from the manifest; each process has the token of its own ServiceAccount and
-reaches the API server the way a pod does. What a machine is not: the ports (one address for all, so each gets free
-ones) and the Service of the webhooks (no kube-proxy, so their configurations name a loopback URL).
+Command, arguments and environment come from the manifest. Each process has the token of its own ServiceAccount and
+reaches the API server as a pod does. Two things differ from a cluster: the ports (one address for all, so each gets
+free ones) and the webhooks' Service (no kube-proxy, so their configurations name a loopback URL).
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ COMPONENTS: Final = {
     "selector": "selector.yaml",
     **{path.stem: f"providers/{path.name}" for path in sorted((ROOT / "manifests/providers").glob("*.yaml"))},
 }
-"""Component and its manifest under `manifests/`; a provider has the name of its file."""
+"""Component -> its manifest under `manifests/`; a provider has the name of its file."""
 
 OPT_IN: Final = {"llamastack": "llamastack/llamastack.yaml"}
-"""Components that an installation holds only where they are asked for; named, they are started like all others."""
+"""Components that are installed only on request; if named, they are started like all others."""
 
 NAMESPACE: Final = "kubefoundry-system"
 START: Final = 60.0
 PROBE: Final = 0.02
-"""Seconds that a component may take to be ready, and between two looks."""
+"""Seconds for a component to become ready, and between two checks."""
 
 STOP: Final = 30.0
-"""Seconds that a process gets to end on SIGTERM, as a kubelet gives it."""
+"""Seconds that a process has to shut down after SIGTERM, as with a kubelet."""
 
 
 @dataclass(slots=True)
 class Component:
-    """One of our processes. `log`: what it wrote to stderr. `health_port`: of /healthz and /readyz."""
+    """One of our processes. `log`: its stderr. `health_port`: of /healthz and /readyz."""
 
     name: str
     command: list[str]
@@ -72,9 +72,9 @@ class Component:
             )
 
     def wait_ready(self) -> None:
-        """Asks /readyz as a kubelet would, until it says yes.
+        """Polls /readyz, as a kubelet would, until it succeeds.
 
-        Raises CannotRun with the last line that the process wrote when it ends, or when it takes long.
+        Raises CannotRun with the process's last line if it exits or takes too long.
         """
         until = time.monotonic() + START
         while time.monotonic() < until:
@@ -116,7 +116,7 @@ class Suite:
     components: dict[str, Component] = field(default_factory=dict)
     simulators: list[subprocess.Popen[bytes]] = field(default_factory=list)
     _authority: bytes = b""
-    """The API server's, asked for once."""
+    """The API server's, fetched once."""
 
     def install_ground(self) -> None:
         """Namespace, CRDs and user roles; waits until both kinds are served."""
@@ -143,29 +143,19 @@ class Suite:
         ]
         self.plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(applied))
         [deployment] = [document for document in documents if document["kind"] == "Deployment"]
-        pod = deployment["spec"]["template"]["spec"]
-        [container] = pod["containers"]
         folder = self.folder / name
         folder.mkdir(parents=True, exist_ok=True)
-        health, metrics = free_port(), free_port()
-        variables = {
-            "PATH": os.environ["PATH"],
-            **pod_environment(container),
-            **self._in_cluster(pod["serviceAccountName"], folder),
-            "KUBEFOUNDRY_HEALTH_PORT": str(health),
-            "KUBEFOUNDRY_METRICS_PORT": str(metrics),
-            **(
-                {"KUBEFOUNDRY_WEBHOOK_PORT": str(web), "KUBEFOUNDRY_WEBHOOK_HOST": "127.0.0.1"} if web else {}
-            ),
-            **(environment or {}),
-        }
-        command = [str(Path(sys.executable).parent / container["command"][0]), *container.get("args", ())]
-        component = Component(name, command, variables, folder / "log", health, metrics)
+        account = deployment["spec"]["template"]["spec"]["serviceAccountName"]
+        webhooks = (
+            {"KUBEFOUNDRY_WEBHOOK_PORT": str(web), "KUBEFOUNDRY_WEBHOOK_HOST": "127.0.0.1"} if web else {}
+        )
+        variables = {**self._in_cluster(account, folder), **webhooks, **(environment or {})}
+        component = process_of(name, deployment, folder, variables)
         self.components[name] = component
         return component
 
     def uninstall(self, name: str) -> None:
-        """Ends the process and deletes what its manifest installed."""
+        """Stops the process and deletes what its manifest installed."""
         component = self.components.pop(name)
         if component.running:
             component.stop()
@@ -174,7 +164,7 @@ class Suite:
         )
 
     def start(self, *names: str) -> None:
-        """Installs and starts these components, all where none is named, and waits until they are ready."""
+        """Installs and starts these components, or all if none is named, and waits until they are ready."""
         for name in names or COMPONENTS:
             if name not in self.components:
                 self.install(name)
@@ -185,7 +175,7 @@ class Suite:
             self.components[name].wait_ready()
 
     def simulate(self, *providers: str, flags: Sequence[str] = ()) -> subprocess.Popen[bytes]:
-        """Starts simulated upstream operators for these providers, as administrator; they end with the suite."""
+        """Starts simulated upstream operators for these providers, as administrator; they stop with the suite."""
         command = [sys.executable, "-m", "kubefoundry_simulators", "--kubeconfig", str(self.plane.kubeconfig)]
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "simulators.log").open("ab") as log:
@@ -200,7 +190,7 @@ class Suite:
         return process
 
     def stop(self) -> None:
-        """Ends all processes, ours first."""
+        """Stops all processes, ours first."""
         try:
             self._stop_components()
         finally:
@@ -225,19 +215,43 @@ class Suite:
                 self.plane.kubectl("config", "view", "--raw", "--minify", "-o", "json").stdout
             )
             self._authority = base64.b64decode(config["clusters"][0]["cluster"]["certificate-authority-data"])
-        (folder / "token").write_text(token)
-        (folder / "token").chmod(0o600)
-        (folder / "ca.crt").write_bytes(self._authority)
-        address = urlsplit(self.plane.server)
-        return {
-            "KUBERNETES_SERVICE_HOST": address.hostname or "",
-            "KUBERNETES_SERVICE_PORT": str(address.port or 443),
-            "KUBEFOUNDRY_SERVICE_ACCOUNT_DIR": str(folder),
-        }
+        return account_files(folder, token, self._authority, self.plane.server)
+
+
+def process_of(
+    name: str, deployment: Mapping[str, Any], folder: Path, environment: Mapping[str, str]
+) -> Component:
+    """The process of a Deployment with one container, not started. environment: overrides the manifest's."""
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    health, metrics = free_port(), free_port()
+    variables = {
+        "PATH": os.environ["PATH"],
+        **pod_environment(container),
+        "KUBEFOUNDRY_HEALTH_PORT": str(health),
+        "KUBEFOUNDRY_METRICS_PORT": str(metrics),
+        **environment,
+    }
+    command = [str(Path(sys.executable).parent / container["command"][0]), *container.get("args", ())]
+    return Component(name, command, variables, folder / "log", health, metrics)
+
+
+def account_files(folder: Path, token: str, authority: bytes, server: str) -> dict[str, str]:
+    """Writes the files of a ServiceAccount as a kubelet would; returns the variables that name them and the API
+    server."""
+    (folder / "token").write_text(token)
+    (folder / "token").chmod(0o600)
+    (folder / "ca.crt").write_bytes(authority)
+    address = urlsplit(server)
+    return {
+        "KUBERNETES_SERVICE_HOST": address.hostname or "",
+        "KUBERNETES_SERVICE_PORT": str(address.port or 443),
+        "KUBEFOUNDRY_SERVICE_ACCOUNT_DIR": str(folder),
+    }
 
 
 def end(process: subprocess.Popen[bytes]) -> int:
-    """SIGTERM, and the exit code. Raises TimeoutExpired when it does not end in time (it is killed then)."""
+    """Sends SIGTERM; returns the exit code. Raises TimeoutExpired if the process does not exit in time (it is then
+    killed)."""
     process.terminate()
     try:
         return process.wait(STOP)
@@ -254,7 +268,7 @@ def manifest(name: str) -> list[dict[str, Any]]:
 
 
 def pod_environment(container: Mapping[str, Any]) -> dict[str, str]:
-    """The container's variables; what the kubelet would fill in (the pod's uid) is made up."""
+    """The container's variables; those that the kubelet fills in (the pod's uid) are made up."""
     made: dict[str, str] = {}
     for variable in container.get("env", ()):
         made[variable["name"]] = variable.get("value") or str(uuid.uuid4())
@@ -262,7 +276,7 @@ def pod_environment(container: Mapping[str, Any]) -> dict[str, str]:
 
 
 def local_webhooks(document: dict[str, Any], port: int) -> dict[str, Any]:
-    """Webhook configurations that name a loopback URL instead of a Service; anything else as it is."""
+    """Webhook configurations with a loopback URL instead of a Service; any other object unchanged."""
     for webhook in document.get("webhooks", ()) if "WebhookConfiguration" in document["kind"] else ():
         path = webhook["clientConfig"]["service"]["path"]
         webhook["clientConfig"] = {"url": f"https://127.0.0.1:{port}{path}"}

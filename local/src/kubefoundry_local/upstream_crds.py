@@ -1,4 +1,4 @@
-"""The upstream systems' CRDs for the demo: the real ones beside the checkout, else the project's stand-ins."""
+"""The upstream systems' CRDs for the demo: the real ones next to the checkout, else the project's stand-ins."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class UpstreamCRD:
 
 
 def upstream_crds() -> list[UpstreamCRD]:
-    """One a provider. `../shared`, or the folder that KUBEFOUNDRY_SHARED names, is asked first."""
+    """One for each provider. Looks first in `../shared`, or the directory in KUBEFOUNDRY_SHARED."""
     shared = Path(os.environ.get("KUBEFOUNDRY_SHARED") or ROOT.parent / "shared") / "upstream-crds"
     found = []
     for provider, release in RELEASES.items():

@@ -92,6 +92,28 @@ def started(
         ),
         pytest.param(
             "llamacpp",
+            {"gpus": 0, "cpu": "0"},
+            "--hf-repo org/m --alias m --host 0.0.0.0 --port 8000 --threads 1",
+            id="llamacpp with no core: 0 threads would be one for each core of the node",
+        ),
+        pytest.param(
+            "llamacpp",
+            {
+                "gpus": 0,
+                "args": {"flash-attn": "true", "fit": "false", "log_colors": "", "reasoning": "auto"},
+            },
+            "--hf-repo org/m --alias m --host 0.0.0.0 --port 8000 --fit off --flash-attn on --log-colors on "
+            "--reasoning auto",
+            id="llamacpp with options that take on or off",
+        ),
+        pytest.param(
+            "llamacpp",
+            {"gpus": 0, "args": {"no-fa": ""}},
+            "--hf-repo org/m --alias m --host 0.0.0.0 --port 8000 --flash-attn off",
+            id="llamacpp with such an option turned off by its short name",
+        ),
+        pytest.param(
+            "llamacpp",
             {"gpus": 0, "cpu": "4", "args": {"t": "2"}},
             "--hf-repo org/m --alias m --host 0.0.0.0 --port 8000 --threads 2",
             id="llamacpp with threads stated",
@@ -114,10 +136,50 @@ def test_the_command_line(engine: str, settings: dict[str, Any], expected: str) 
     assert started(engine, **settings) == expected.split()
 
 
+@pytest.mark.parametrize(
+    ("engine", "name", "value"),
+    [
+        ("vllm", "host", "127.0.0.1"),
+        ("vllm", "uds", "/tmp/socket"),
+        ("vllm", "headless", "true"),
+        ("vllm", "ssl_keyfile", "/tls.key"),
+        ("sglang", "grpc-mode", ""),
+        ("llamacpp", "ssl-key-file", "/tls.key"),
+        ("llamacpp", "api-prefix", "/v2"),
+    ],
+)
+def test_a_server_that_the_probes_would_not_find_is_refused(engine: str, name: str, value: str) -> None:
+    spec = {"model": {"id": "org/m"}, "engine": {"type": engine, "args": {name: value}}}
+
+    (problem,) = DIRECT.supports(deployment({**spec, "resources": {"gpu": {"count": 1}}}), None)
+
+    assert problem == (
+        f'engine.args "{name.replace("_", "-")}" is "{value}", but the Service and the probes send HTTP to port 8000 '
+        "of the pod: remove it"
+    )
+
+
+@pytest.mark.parametrize(("name", "value"), [("host", "0.0.0.0"), ("host", "::"), ("headless", "false")])
+def test_an_address_that_they_find_is_taken(name: str, value: str) -> None:
+    spec = {"model": {"id": "org/m"}, "engine": {"type": "vllm", "args": {name: value}}}
+
+    assert DIRECT.supports(deployment({**spec, "resources": {"gpu": {"count": 1}}}), None) == []
+
+
 def test_values_stay_entries_of_their_own() -> None:
     line = started("vllm", args={"chat-template": "a b; $(rm)"})
 
     assert line[-2:] == ["--chat-template", "a b; $$(rm)"]
+
+
+def test_a_command_of_the_users_is_kubernetes_own() -> None:
+    """The kubelet expands it, as it does everywhere: unlike `engine.args`, it is not escaped."""
+    command = ["/serve", "--key=$(KEY)", "$$(literal)"]
+    overrides = {"name": "direct", "overrides": {"command": command}}
+
+    made = container({"model": {"id": "org/m"}, "engine": {"type": "llamacpp"}, "provider": overrides})
+
+    assert made["command"] == command
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm", "llamacpp"])

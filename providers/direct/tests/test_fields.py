@@ -67,6 +67,8 @@ CHANGES: dict[str, Spec] = {
     "engine.args": {"engine": {"args": {"log-level": "debug"}}},
     "engine.args: a key": {"engine": {"args": {"kv_cache_config": '{"dtype":"fp8"}'}}},
     "engine.args: port": {"engine": {"args": {"port": "80"}}},
+    "engine.args: ssl-certfile": {"engine": {"args": {"ssl-certfile": "/tls.crt"}}},
+    "engine.args: api-prefix": {"engine": {"args": {"api-prefix": "/v2"}}},
     "serving.mode: disaggregated": {"serving": {"mode": "disaggregated"}},
     "scaling.replicas": {"scaling": {"replicas": 0}},
     **{

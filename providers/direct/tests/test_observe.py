@@ -26,12 +26,12 @@ LATE = {
 }
 
 
-def seen(status: dict[str, Any], desired: int = 2, generation: int = 3) -> Observation:
+def seen(status: dict[str, Any], desired: int = 2, generation: int = 3, **spec: Any) -> Observation:
     live = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": "m", "namespace": "n", "generation": generation},
-        "spec": {"replicas": desired},
+        "spec": {"replicas": desired, **spec},
         "status": status,
     }
     return provider(Settings()).observe(deployment(SPEC), live)
@@ -105,6 +105,62 @@ def test_a_status_is_read(
     found = seen(status, desired)
 
     assert (found.phase, found.reason, found.message) == (phase, reason, message)
+
+
+def progressing(replica_set: str) -> dict[str, Any]:
+    return {
+        "type": "Progressing",
+        "status": "True",
+        "reason": "ReplicaSetUpdated",
+        "message": f'ReplicaSet "{replica_set}" is progressing.',
+    }
+
+
+@pytest.mark.parametrize(
+    ("newest", "phase"),
+    [
+        pytest.param("m-7c7b46fbd9", "Deploying", id="of the previous spec"),
+        pytest.param("m-78bff65487", "Failed", id="of the newest spec"),
+    ],
+)
+def test_a_refusal_counts_while_the_spec_is_the_refused_one(newest: str, phase: str) -> None:
+    refused = {**REFUSED, "message": 'pods "m-78bff65487-cgdh6" is forbidden: violates PodSecurity'}
+
+    found = seen(counts(1, 1, 0, progressing(newest), refused), 1)
+
+    assert found.phase == phase
+    assert ("forbidden" in found.message) == (phase == "Failed")
+
+
+def test_a_refusal_counts_while_the_newest_spec_has_no_pod() -> None:
+    """After a change back to an earlier spec, the Deployment names the ReplicaSet in between."""
+    refused = {**REFUSED, "message": 'pods "m-78bff65487-cgdh6" is forbidden: exceeded quota: memory'}
+    between = {**progressing("m-7c7b46fbd9"), "reason": "NewReplicaSetAvailable"}
+
+    found = seen(counts(1, 0, 1, between, refused), 1)
+
+    assert (found.phase, found.message) == (
+        "Running",
+        "1 of 1 replica available; rolling out: 0 updated, 1 of the previous spec; " + refused["message"],
+    )
+
+
+def test_the_pods_that_are_asked_are_those_of_the_newest_spec() -> None:
+    live = {"metadata": {"name": "m"}, "status": counts(2, 1, 0, progressing("m-7c7b46fbd9"))}
+    pods = provider(Settings()).pods
+
+    assert pods is not None and pods.owned
+    assert pods.makers(live) == ["m-7c7b46fbd9"]
+    assert pods.makers({"metadata": {"name": "m"}}) == ["m"]
+
+
+def test_a_paused_deployment_says_what_ends_it() -> None:
+    found = seen(counts(1, 0, 1), 1, paused=True)
+
+    assert found.message == (
+        "1 of 1 replica available; rolling out: 0 updated, 1 of the previous spec; "
+        "paused: no change reaches its pods before kubectl rollout resume deployment/m"
+    )
 
 
 def test_while_old_pods_are_left_the_status_is_of_before() -> None:

@@ -139,6 +139,14 @@ def test_a_name_that_no_service_can_have_is_refused(name: str) -> None:
     assert name in problem and "create it under another name" in problem
 
 
+def test_the_annotation_that_an_engine_reads_is_ours() -> None:
+    stated = {"metadata": {"annotations": {"kubefoundry.ai/engine-options": "mine"}}}
+
+    problems = check(provider(Settings()), deployment({**CPU, "podTemplate": stated}), SCHEMA).problems
+
+    assert len(problems) == 1 and "sets pod annotation kubefoundry.ai/engine-options itself" in problems[0]
+
+
 def test_the_label_that_pods_are_found_by_is_ours() -> None:
     labels = {"podTemplate": {"metadata": {"labels": {"kubefoundry.ai/model-deployment": "other"}}}}
 

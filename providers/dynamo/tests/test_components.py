@@ -143,10 +143,13 @@ SHARED: dict[str, Any] = {
 }
 
 
+METADATA = {"labels": {"l": "1", "kubefoundry.ai/modeldeployment": "m"}, "annotations": {"a": "1"}}
+
+
 def test_all_pods_share_these_in_v1alpha1() -> None:
     for service in components(rendered(V1_4, **SHARED)):
         assert SHARED["env"][0] in service["envs"]
-        assert service["extraPodMetadata"] == {"labels": {"l": "1"}, "annotations": {"a": "1"}}
+        assert service["extraPodMetadata"] == METADATA
         assert service["envFromSecret"] == "hf"
         assert service["extraPodSpec"]["nodeSelector"] == {"pool": "gpu"}
         assert service["extraPodSpec"]["tolerations"] == [{"operator": "Exists"}]
@@ -157,7 +160,7 @@ def test_all_pods_share_these_in_v1beta1() -> None:
         template = component["podTemplate"]
         (container,) = template["spec"]["containers"]
         assert SHARED["env"][0] in container["env"]
-        assert template["metadata"] == {"labels": {"l": "1"}, "annotations": {"a": "1"}}
+        assert template["metadata"] == METADATA
         assert container["envFrom"] == [{"secretRef": {"name": "hf"}}]
         assert template["spec"]["nodeSelector"] == {"pool": "gpu"}
         assert template["spec"]["tolerations"] == [{"operator": "Exists"}]

@@ -52,6 +52,7 @@ def test_aggregated_on_0_7() -> None:
                 "Frontend": {
                     "componentType": "frontend",
                     "replicas": 1,
+                    "extraPodMetadata": {"labels": {"kubefoundry.ai/modeldeployment": "llama-8b"}},
                     "envFromSecret": "hf-token",
                     "envs": [{"name": "DYN_ROUTER_MODE", "value": "round-robin"}],
                     "resources": {"requests": {"cpu": "2", "memory": "4Gi"}, "limits": {"memory": "4Gi"}},
@@ -60,6 +61,7 @@ def test_aggregated_on_0_7() -> None:
                 "VllmWorker": {
                     "componentType": "worker",
                     "replicas": 1,
+                    "extraPodMetadata": {"labels": {"kubefoundry.ai/modeldeployment": "llama-8b"}},
                     "envFromSecret": "hf-token",
                     "resources": {"requests": {"memory": "32Gi"}, "limits": {"memory": "32Gi", "gpu": "1"}},
                     "extraPodSpec": {
@@ -121,6 +123,7 @@ def test_disaggregated_on_v1beta1() -> None:
     assert (frontend["name"], frontend["type"], frontend["replicas"]) == ("Frontend", "frontend", 2)
     assert (prefill["name"], prefill["type"], prefill["replicas"]) == ("VllmPrefillWorker", "prefill", 2)
     assert decode["podTemplate"] == {
+        "metadata": {"labels": {"kubefoundry.ai/modeldeployment": "llama-70b-pd"}},
         "spec": {
             "containers": [
                 {
@@ -142,5 +145,5 @@ def test_disaggregated_on_v1beta1() -> None:
                     },
                 }
             ]
-        }
+        },
     }

@@ -63,7 +63,7 @@ def test_runtime_version_from_the_environment(monkeypatch: pytest.MonkeyPatch) -
     ("flags", "text"),
     [
         (["--default-image", "llamacpp=r/i:1"], "Dynamo runs sglang, trtllm, vllm only"),
-        (["--runtime-version", "latest"], "'latest' is no MAJOR.MINOR.PATCH version"),
+        (["--runtime-version", "latest"], "'latest' is not a MAJOR.MINOR.PATCH version"),
     ],
 )
 def test_a_bad_flag_ends_the_process_with_one_line(

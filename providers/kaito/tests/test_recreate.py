@@ -21,8 +21,8 @@ PRESET: dict[str, Any] = {
 }
 TEMPLATE: dict[str, Any] = {**PRESET, "image": "example.com/vllm:1.0.0"}
 
-INFERENCE = "KAITO rolls no change of inference out"
-CONFIG = "KAITO rolls no change of the inference config out"
+INFERENCE = "KAITO does not roll out a change of inference"
+CONFIG = "KAITO does not roll out a change of the inference config"
 
 
 def rendered(spec: dict[str, Any]) -> Rendered:
@@ -38,7 +38,7 @@ def rendered(spec: dict[str, Any]) -> Rendered:
         pytest.param(
             TEMPLATE,
             {"nodeSelector": {"pool": "a"}},
-            "KAITO rolls no change of resource, inference out",
+            "KAITO does not roll out a change of resource, inference",
             id="nodeSelector",
         ),
         pytest.param(PRESET, {"secrets": {"huggingFaceToken": "s"}}, INFERENCE, id="secret of a preset"),
@@ -51,7 +51,7 @@ def rendered(spec: dict[str, Any]) -> Rendered:
         pytest.param(
             PRESET,
             {"image": "x:1"},
-            "KAITO rolls no change of resource, inference, the inference config out",
+            "KAITO does not roll out a change of resource, inference, the inference config",
             id="preset to image",
         ),
     ],

@@ -49,6 +49,7 @@ def test_a_cpu_model_becomes_a_pod_template() -> None:
         "resource": {"count": 1, "labelSelector": {"matchLabels": {"kubernetes.io/os": "linux"}}},
         "inference": {
             "template": {
+                "metadata": {"labels": {"kubefoundry.ai/modeldeployment": "gemma"}},
                 "spec": {
                     "containers": [
                         {
@@ -64,7 +65,7 @@ def test_a_cpu_model_becomes_a_pod_template() -> None:
                             },
                         }
                     ]
-                }
+                },
             }
         },
     }
@@ -134,7 +135,11 @@ def test_an_image_of_llama_cpps_own_server_gets_its_options() -> None:
     result = container(
         {
             "model": {"id": "org/model-gguf"},
-            "engine": {"type": "llamacpp", "contextLength": 2048, "args": {"hf-file": "q4.gguf"}},
+            "engine": {
+                "type": "llamacpp",
+                "contextLength": 2048,
+                "args": {"hf-file": "q4.gguf", "fa": "true"},
+            },
             "image": "example/llama-server:1",
             "provider": LLAMA_SERVER,
         }
@@ -146,6 +151,7 @@ def test_an_image_of_llama_cpps_own_server_gets_its_options() -> None:
         *("--host", "0.0.0.0"),
         *("--port", "5000"),
         *("--ctx-size", "2048"),
+        *("--flash-attn", "on"),
         *("--hf-file", "q4.gguf"),
     ]
     assert result["readinessProbe"] == {"httpGet": {"path": "/health", "port": 5000}}

@@ -15,6 +15,7 @@ from kubefoundry_kuberay.overrides import Head
 from kubefoundry_kuberay.serve_config import serve_config
 from kubefoundry_kuberay.settings import DEFAULT_IMAGE, Settings
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.provider.contract import Deployment
 
 ray = pytest.importorskip("ray", reason="Ray is not installed here; make test-ray brings it")
 pytest.importorskip("pyarrow")
@@ -103,7 +104,7 @@ def test_scaling_is_no_new_code_to_serve() -> None:
 
 
 def test_the_autoscaler_knows_what_a_worker_has(spec: Spec) -> None:
-    typed = ModelDeploymentSpec.model_validate(spec)
+    typed = Deployment("m", "default", "uid", 1, ModelDeploymentSpec.model_validate(spec))
     cluster = ray_cluster(typed, Head(), DEFAULT_IMAGE, ray.__version__)
 
     head = autoscaling_config._node_type_from_group_spec(cluster["headGroupSpec"], is_head=True)

@@ -65,7 +65,8 @@ def test_the_whole_object() -> None:
     metadata = config["headGroupSpec"]["template"]["metadata"]
     digest = metadata["annotations"].pop("kubefoundry.ai/tolerations")
     assert len(digest) == 16
-    assert metadata == {"labels": {"team": "a"}, "annotations": {"note": "b"}}
+    labels = {"team": "a", "kubefoundry.ai/modeldeployment": "m"}
+    assert metadata == {"labels": labels, "annotations": {"note": "b"}}
     assert config == {
         "rayVersion": "2.56.0",
         "enableInTreeAutoscaling": True,
@@ -103,7 +104,7 @@ def test_the_whole_object() -> None:
                 "rayStartParams": {"num-cpus": "4", "num-gpus": "2"},
                 "template": {
                     "metadata": {
-                        "labels": {"team": "a"},
+                        "labels": labels,
                         "annotations": {"note": "b", "kubefoundry.ai/tolerations": digest},
                     },
                     "spec": {
@@ -130,6 +131,7 @@ def test_nothing_is_rendered_for_what_is_not_stated() -> None:
 
     worker = config["workerGroupSpecs"][0]["template"]
     assert worker == {
+        "metadata": {"labels": {"kubefoundry.ai/modeldeployment": "m"}},
         "spec": {
             "containers": [
                 {
@@ -139,7 +141,7 @@ def test_nothing_is_rendered_for_what_is_not_stated() -> None:
                     "resources": {"limits": {"nvidia.com/gpu": "1"}},
                 }
             ]
-        }
+        },
     }
 
 

@@ -51,4 +51,4 @@ def test_a_malformed_ray_version_is_refused(capsys: pytest.CaptureFixture[str]) 
     with pytest.raises(SystemExit):
         parsed("--ray-version", "latest")
 
-    assert "'latest' is no Ray version such as 2.56.0" in capsys.readouterr().err
+    assert "'latest' is not a Ray version such as 2.56.0" in capsys.readouterr().err

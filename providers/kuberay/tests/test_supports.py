@@ -76,7 +76,7 @@ def test_names_that_kuberay_does_not_take(name: str, text: str) -> None:
 
 ZERO = (
     "KubeRay cannot scale to zero here: the installed RayService CRD has no spec.suspend; install KubeRay 1.7 "
-    "or newer, or ask for 1 replica or more"
+    "or newer, or request at least 1 replica"
 )
 
 
@@ -155,7 +155,7 @@ def test_zero_replicas_need_suspend(given: Spec, schema: Schema | None, expected
         ),
         (
             spec(provider={"name": "kuberay", "overrides": {"head": {"resources": {"cpu": "two"}}}}),
-            'provider.overrides head.resources.cpu: \'two\' is no quantity: write it like "16Gi", "500m" or 4',
+            'provider.overrides head.resources.cpu: \'two\' is not a quantity: write it like "16Gi", "500m" or 4',
         ),
         (
             spec(provider={"name": "kuberay", "overrides": {"head": {"rayStartParams": 4}}}),

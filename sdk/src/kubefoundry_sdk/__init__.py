@@ -1,25 +1,28 @@
-"""The SDK of KubeFoundry: all that a provider for another inference system needs.
+"""The SDK of KubeFoundry: everything you need to write a provider for another inference system.
 
     from kubefoundry_sdk import Capabilities, Deployment, Provider, Rendered, Schema, UpstreamKind, run
 
-A provider describes itself as a `Provider` with four pure functions and calls `run`; docs/writing-a-provider.md walks
+Describe your provider as a `Provider` with four pure functions, then call `run`. docs/writing-a-provider.md walks you
 through one. These names keep their meaning within a minor version. Everything else in this package is private by
-convention: it may move or change in any release.
+convention and may move or change in any release.
 
-Each name is imported when it is first used, so importing this package alone costs nothing.
+Each name is imported on first use, so importing this package alone costs nothing.
 """
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
-"""As type checkers understand it: importing `typing` for it would cost more than all the rest of this module."""
+"""Type checkers treat this as true. Importing it from `typing` would cost more than the rest of this module."""
 
 if TYPE_CHECKING:
     from typing import Any, Final
 
+    from kubefoundry_sdk.api.engine_args import Parallel, parallel
     from kubefoundry_sdk.api.kinds import Object
     from kubefoundry_sdk.api.modeldeployment import ComponentScaling, GpuSpec, ModelDeploymentSpec
+    from kubefoundry_sdk.api.parts import mapping
     from kubefoundry_sdk.api.pod_status import LAST_WORDS
+    from kubefoundry_sdk.provider.as_started import from_flags
     from kubefoundry_sdk.provider.command_line import Derived, argv, contradictions, literal
     from kubefoundry_sdk.provider.contract import (
         Capabilities,
@@ -54,7 +57,6 @@ if TYPE_CHECKING:
     from kubefoundry_sdk.provider.upstream_status import (
         UpstreamCondition,
         count,
-        mapping,
         text,
         upstream_conditions,
     )
@@ -76,6 +78,7 @@ __all__ = [
     "Observation",
     "ObservedPhase",
     "Operator",
+    "Parallel",
     "Pods",
     "Provider",
     "ReadyReason",
@@ -96,9 +99,11 @@ __all__ = [
     "count",
     "declared",
     "flag",
+    "from_flags",
     "literal",
     "manifest",
     "mapping",
+    "parallel",
     "refused_fields",
     "run",
     "secret_env_from",
@@ -109,6 +114,7 @@ __all__ = [
 ]
 
 _ELSEWHERE: Final = {
+    "from_flags": "kubefoundry_sdk.provider.as_started",
     "Settings": "kubefoundry_sdk.provider.embedding",
     "connect": "kubefoundry_sdk.provider.embedding",
     "serve": "kubefoundry_sdk.provider.embedding",
@@ -126,7 +132,7 @@ _ELSEWHERE: Final = {
     "count": "kubefoundry_sdk.provider.upstream_status",
     "declared": "kubefoundry_sdk.provider.upstream_fields",
     "literal": "kubefoundry_sdk.provider.command_line",
-    "mapping": "kubefoundry_sdk.provider.upstream_status",
+    "mapping": "kubefoundry_sdk.api.parts",
     "refused_fields": "kubefoundry_sdk.provider.refused_fields",
     "secret_env_from": "kubefoundry_sdk.provider.pod_resources",
     "text": "kubefoundry_sdk.provider.upstream_status",
@@ -135,14 +141,16 @@ _ELSEWHERE: Final = {
     "GpuSpec": "kubefoundry_sdk.api.modeldeployment",
     "ModelDeploymentSpec": "kubefoundry_sdk.api.modeldeployment",
     "Object": "kubefoundry_sdk.api.kinds",
+    "Parallel": "kubefoundry_sdk.api.engine_args",
+    "parallel": "kubefoundry_sdk.api.engine_args",
     "flag": "kubefoundry_sdk.runtime.options",
     "run": "kubefoundry_sdk.provider.run",
 }
-"""The module of each name that is not part of `kubefoundry_sdk.provider.contract`."""
+"""The modules of the names that are not in `kubefoundry_sdk.provider.contract`."""
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a public name. Raises AttributeError for any other."""
+    """Import a public name. Raises AttributeError for any other."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -1,12 +1,12 @@
-"""A provider inside an operator that is written in kopf (the extra `kopf`).
+"""A provider inside an operator that is written with kopf (the extra `kopf`).
 
     import kopf
     import kubefoundry_sdk.kopf
 
     kubefoundry_sdk.kopf.serve(provider)
 
-It runs in kopf's event loop, with a client and watches of its own. kopf's handlers, finalizers, annotations and
-posted Events have no part in it, because they break the contract (docs/kopf.md).
+It runs in kopf's event loop, with its own client and watches. It uses none of kopf's handlers, finalizers,
+annotations and posted Events, because they break the contract (docs/kopf.md).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 
 import kopf
 
+from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.embedding import Settings, connect
 from kubefoundry_sdk.provider.embedding import serve as serve_until
@@ -32,10 +33,10 @@ def serve(
     registry: kopf.OperatorRegistry | None = None,
     settings: Settings | None = None,
 ) -> None:
-    """Adds handlers to a registry (kopf's default one): the provider starts with the operator and ends with it.
+    """Adds handlers to a registry (kopf's default one): the provider starts and stops with the operator.
 
-    provider: or what makes it, called when the operator starts. A failure is logged and tried again with back-off:
-    it does not end the operator.
+    provider: the provider, or a function that creates it when the operator starts. A failure is logged and retried
+        with back-off; it does not stop the operator.
     """
     stop: asyncio.Event | None = None
     task: asyncio.Task[None] | None = None
@@ -63,5 +64,20 @@ def serve(
     kopf.on.cleanup(registry=registry, id="kubefoundry-provider")(end)
 
 
+def login(**context: Any) -> kopf.ConnectionInfo | None:
+    """For `kopf.on.login()`: kopf logs in as the provider does, with a pod's ServiceAccount or else the kubeconfig.
+
+    Only needed if the ServiceAccount's files are elsewhere (KUBEFOUNDRY_SERVICE_ACCOUNT_DIR, contract §6), as they
+    are while the conformance kit runs it.
+    """
+    if not credentials.inside(None):
+        return kopf.login_with_kubeconfig(**context)
+    folder = credentials.service_account_dir()
+    token = (folder / "token").read_text(encoding="utf-8").strip()
+    return kopf.ConnectionInfo(
+        server=credentials.server_of_pods(), ca_path=folder / "ca.crt", scheme="Bearer", token=token
+    )
+
+
 ENDS = 5.0
-"""Seconds that the provider gets to end in (contract §6)."""
+"""Seconds that the provider has to shut down (contract §6)."""

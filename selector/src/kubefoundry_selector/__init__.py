@@ -1,9 +1,10 @@
-"""The selector, and what a selector of one's own needs of it: only the choice is to be written.
+"""The selector, and what you need to write your own: only the choice.
 
     from kubefoundry_selector import Choice, run
 
-`candidates` and `keep_or_choose` are pure; `run` is the process (docs/writing-a-selector.md). Each name is imported
-when it is first used: the command line needs only some of this package.
+`candidates` and `keep_or_choose` are pure functions of what a `Registry` knows; `run` is the process
+(docs/writing-a-selector.md). Each name is imported on first use, because the command line needs only part of this
+package.
 """
 
 from __future__ import annotations
@@ -16,14 +17,16 @@ if TYPE_CHECKING:
     from kubefoundry_selector.candidate import Provider, Request
     from kubefoundry_selector.decision import keep_or_choose
     from kubefoundry_selector.main import run
+    from kubefoundry_selector.registry import Registry
     from kubefoundry_selector.select import Choice, Choose, candidates
 
-__all__ = ["Choice", "Choose", "Provider", "Request", "candidates", "keep_or_choose", "run"]
+__all__ = ["Choice", "Choose", "Provider", "Registry", "Request", "candidates", "keep_or_choose", "run"]
 
 _WHERE: Final = {
     "Choice": "select",
     "Choose": "select",
     "Provider": "candidate",
+    "Registry": "registry",
     "Request": "candidate",
     "candidates": "select",
     "keep_or_choose": "decision",
@@ -32,7 +35,7 @@ _WHERE: Final = {
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a public name. Raises AttributeError for any other."""
+    """Import a public name. Raises AttributeError for any other."""
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

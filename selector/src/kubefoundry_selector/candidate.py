@@ -1,4 +1,4 @@
-"""Providers and requests as selection sees them: plain values made from the two resources (contract §5)."""
+"""Providers and requests as selection sees them: plain values from the two resources (contract §5)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kubefoundry_selector import cel
 
 @dataclass(frozen=True, slots=True)
 class SelectionRule:
-    """A rule of a provider; `index` is its place in the InferenceProviderConfig."""
+    """A rule of a provider; `index` is its position in the InferenceProviderConfig."""
 
     index: int
     condition: str
@@ -24,9 +24,16 @@ class SelectionRule:
     compiled: cel.Rule | cel.InvalidRule
 
 
+Outage = Literal["short", "long"]
+"""Of a provider that was healthy before: whether it may be back in a moment (contract §5)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A registered provider. `not_ready`: why `status.ready` is not true, else None."""
+    """A registered provider. `not_ready`: why `status.ready` is not true, else None.
+
+    outage: how long it has not been healthy, if it was before.
+    """
 
     name: str
     engines: frozenset[str]
@@ -36,6 +43,7 @@ class Provider:
     not_ready: str | None
     rules: tuple[SelectionRule, ...]
     heartbeat_fresh: bool = True
+    outage: Outage | None = None
 
     @property
     def healthy(self) -> bool:
@@ -44,9 +52,9 @@ class Provider:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a ModelDeployment asks for. `left_out`: providers that refused it, with what they said.
+    """What a ModelDeployment requests. `left_out`: providers that refused it, with their reasons.
 
-    A disaggregated model always runs on GPUs: the counts are its components' (contract §2).
+    A disaggregated model always runs on GPUs: its components have the counts (contract §2).
     """
 
     engine: str
@@ -56,7 +64,7 @@ class Request:
     left_out: Mapping[str, str] = field(default_factory=dict)
     namespace: str = ""
     gpu_type: str = ""
-    """Resource name of the GPUs; of those of prefill in disaggregated mode."""
+    """Resource name of the GPUs; in disaggregated mode those of prefill."""
 
     @property
     def on_gpu(self) -> bool:
@@ -73,14 +81,14 @@ Check = Literal["ready", "heartbeat", "engine", "mode", "gpu", "cpu", "refused"]
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """Why a provider is no candidate; the text goes on after the provider's name."""
+    """Why a provider is not a candidate; the text follows the provider's name."""
 
     check: Check
     text: str
 
 
 def provider(config: Object) -> Provider:
-    """Reads an InferenceProviderConfig, also one that was stored under an older schema."""
+    """Reads an InferenceProviderConfig, even one that was stored under an older schema."""
     spec, status = config.get("spec") or {}, config.get("status") or {}
     can = spec.get("capabilities") or {}
     return Provider(
@@ -95,7 +103,7 @@ def provider(config: Object) -> Provider:
 
 
 def request(deployment: Object, left_out: Mapping[str, str] | None = None) -> Request:
-    """What a ModelDeployment with a valid spec asks for."""
+    """What a ModelDeployment with a valid spec requests."""
     spec = default(deployment.get("spec") or {})
     part = (
         spec["scaling"].get("prefill", {})
@@ -114,7 +122,7 @@ def request(deployment: Object, left_out: Mapping[str, str] | None = None) -> Re
 
 
 def exclusions(asked: Request, offered: Provider) -> tuple[Exclusion, ...]:
-    """All that keeps a provider from being a candidate."""
+    """Every reason why a provider is not a candidate."""
     found = list(incapabilities(asked, offered))
     if offered.not_ready is not None:
         found.append(Exclusion("ready", f"is not ready{offered.not_ready}"))
@@ -127,7 +135,7 @@ def exclusions(asked: Request, offered: Provider) -> tuple[Exclusion, ...]:
 
 
 def incapabilities(asked: Request, offered: Provider) -> tuple[Exclusion, ...]:
-    """What the request needs and the provider's capabilities lack."""
+    """What the request needs and the provider cannot do."""
     found: list[Exclusion] = []
     if asked.engine not in offered.engines:
         found.append(Exclusion("engine", f"does not support {asked.engine} engine"))

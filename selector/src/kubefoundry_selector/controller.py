@@ -1,4 +1,4 @@
-"""The selector at work: watches, decides (`decision`, `rules`), writes what differs, tells it."""
+"""The selector at work: watches, decides (`decision`, `rules`), writes what differs, and reports it."""
 
 from __future__ import annotations
 
@@ -39,26 +39,30 @@ class Controller:
         self._rules = process.queue("selector-rules", self._check_rules, of=self._configs)
         self._deployments.subscribe(lambda key, obj: self._selections.add(key))
         self._configs.subscribe(self._config_changed)
-        # Held without election too: core reads from it that a selector is there (contract §3).
+        # Held without election, too: it shows core that a selector is running (contract §3).
         process.always_hold(SELECTOR_LEASE)
 
-    async def _select(self, key: Key) -> None:
+    async def _select(self, key: Key) -> float | None:
+        """Returns the seconds after which an outage counts as long, which no event reports."""
         live = self._deployments.get(key)
         if live is None:
-            return
+            return None
         decided = decide(live, self._registry.providers(), self._choice)
-        if decided is not None and await self._write(MODEL_DEPLOYMENTS, self._deployments, live, decided):
+        if decided is None:
+            return None
+        if await self._write(MODEL_DEPLOYMENTS, self._deployments, live, decided):
             self._tell(live, decided)
+        return self._registry.end_of_short_outage() if unsettled(live, decided) else None
 
     def _tell(self, live: Object, decided: Object) -> None:
-        told = announcement(live, decided)
-        if told is None:
+        event = announcement(live, decided)
+        if event is None:
             return
-        self._process.recorder.event(live, *told)
-        if told[0] == "Normal":
+        self._process.recorder.event(live, *event)
+        if event[0] == "Normal":
             SELECTIONS.labels(decided["provider"]["name"], "AutoSelected").inc()
         else:
-            SELECTIONS.labels("", told[1]).inc()
+            SELECTIONS.labels("", event[1]).inc()
 
     async def _check_rules(self, key: Key) -> None:
         live = self._configs.get(key)
@@ -80,7 +84,8 @@ class Controller:
             return False
 
     def _config_changed(self, key: Key, config: Object | None) -> None:
-        """A heartbeat alone changes nothing: only what bears on a choice makes the undecided ones be decided."""
+        """Undecided deployments are reconciled only if something that matters to the choice changes, not for a
+        heartbeat."""
         if self._registry.see(key[1], config):
             for waiting in self._deployments.indexed(UNSETTLED):
                 meta = waiting["metadata"]

@@ -1,7 +1,8 @@
-"""What the selector says of a ModelDeployment: a pure function from the object to the status fields it owns.
+"""The selector's status fields of a ModelDeployment: a pure function of the object.
 
 Contract §3 (whose turn it is) and contract §5 (a selection is kept unless the user's change, the annotation reselect,
-or a refusal before anything was created calls for another)."""
+or a refusal before anything was created requires another).
+"""
 
 from __future__ import annotations
 
@@ -18,12 +19,12 @@ from kubefoundry_selector.select import Choose, Decision, Select, by, select
 
 RESELECT_FAILED: Final = "reselection requested, but: "
 OURS: Final = ("AutoSelected", "NoHealthyProviders", "NoMatchingProvider")
-"""Reasons that a selector gives; the others are core's."""
+"""Reasons that a selector sets; the others are core's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The selection as it stands. `condition`: `ProviderSelected`, {} where there is none."""
+    """The current selection. `condition`: `ProviderSelected`, {} if there is none."""
 
     name: str | None
     reason: str
@@ -37,22 +38,22 @@ class Standing:
 
 
 def keep_or_choose(deployment: Object, registered: Sequence[Provider], choose: Choose) -> Object | None:
-    """As `decide`, with the choice of another selector: what is kept, and when there is a new choice, is the same."""
+    """As `decide`, with another selector's choice: what is kept, and when a new choice is made, are the same."""
     return decide(deployment, registered, by(choose))
 
 
 def decide(deployment: Object, registered: Sequence[Provider], choice: Select = select) -> Object | None:
     """The status fields that the selector has to own now, conditions without transition times.
 
-    choice: how a provider is chosen where there is none to keep.
+    choice: chooses a provider if there is none to keep.
 
-    {}: release all. None: change nothing; it is not the selector's turn, or not yet time.
+    {} releases everything. None changes nothing: it is not the selector's turn, or not yet time.
     """
     meta = deployment["metadata"]
     live: Object = deployment.get("status") or {}
     wanted = explicit(deployment)
     if wanted:
-        # What we hold is let go only when core has taken it over: in between nothing would be published.
+        # Release what we hold only after core has taken it over: in between nothing would be published.
         taken = (find(live.get("conditions"), reasons.PROVIDER_SELECTED) or {}).get("reason")
         current = (live.get("provider") or {}).get("name")
         return {} if taken == "ExplicitlySelected" and current == wanted else None
@@ -63,14 +64,14 @@ def decide(deployment: Object, registered: Sequence[Provider], choice: Select = 
     return _turn(deployment, _standing(live), registered, choice)
 
 
-def unsettled(deployment: Object) -> bool:
-    """Whether a change of the registered providers may change the selection."""
-    standing = _standing(deployment.get("status") or {})
+def unsettled(deployment: Object, status: Object | None = None) -> bool:
+    """Whether a change of the registered providers may change the selection. status: in place of the live one."""
+    standing = _standing(deployment.get("status") or {} if status is None else status)
     return not explicit(deployment) and (not standing.settled or RESELECT_FAILED in standing.text)
 
 
 def announcement(deployment: Object, decided: Object) -> tuple[Literal["Normal", "Warning"], str, str] | None:
-    """The Event (type, reason, note) that tells a change of the selection, once it is written (contract §4.16)."""
+    """The Event (type, reason, note) that reports a change of the selection, once it is written (contract §4.16)."""
     before, after = _standing(deployment.get("status") or {}), _standing(decided)
     if after.settled and (after.name != before.name or after.memory.reselect != before.memory.reselect):
         return "Normal", "ProviderSelected", f"Selected provider '{after.name}': {after.reason}"
@@ -100,7 +101,7 @@ def _turn(deployment: Object, standing: Standing, registered: Sequence[Provider]
     asked_again = mark((deployment["metadata"].get("annotations") or {}).get(names.RESELECT_ANNOTATION))
     memory = Memory(standing.memory.left_out if current else (), asked_again or standing.memory.reselect)
 
-    # Taken over from core, or from a selector that remembers nothing: an annotation from before asks for nothing.
+    # Taken over from core, or from a selector that remembers nothing: an annotation from before does not count.
     ours = standing.condition.get("reason") in OURS
     reselect = ours and asked_again is not None and asked_again != standing.memory.reselect
     refusal = None if reselect else refused(deployment, standing.name)
@@ -131,9 +132,9 @@ def _turn(deployment: Object, standing: Standing, registered: Sequence[Provider]
 
 
 def _stays(asked: Request, standing: Standing, registered: Sequence[Provider]) -> bool:
-    """Whether the provider of an earlier spec, or one that core or nobody accounts for, stays selected.
+    """Whether to keep the provider of an earlier spec, or one that core or nobody claims.
 
-    Never left for priority, health or a registration that went away (contract §5).
+    Priority, health or a removed registration never change it (contract §5).
     """
     if standing.name is None or standing.name in asked.left_out:
         return False
@@ -144,9 +145,9 @@ def _stays(asked: Request, standing: Standing, registered: Sequence[Provider]) -
 
 
 def refused(deployment: Object, provider: str | None) -> str | None:
-    """What the provider said when it refused this generation before creating anything, else None.
+    """What the provider said if it refused this generation before creating anything, else None.
 
-    The condition may still be its predecessor's: it counts once the provider itself has written a status.
+    The condition may still be the previous provider's: it counts once the provider itself has written a status.
     """
     live = deployment.get("status") or {}
     found = find(live.get("conditions"), reasons.PROVIDER_COMPATIBLE)
@@ -163,7 +164,8 @@ def refused(deployment: Object, provider: str | None) -> str | None:
 
 
 def _has_made(deployment: Object, provider: str) -> bool:
-    """Whether the provider has made anything. While another one holds the model, what is published is that one's."""
+    """Whether the provider has created anything. While another one holds the model, that one published what is
+    there."""
     live = deployment.get("status") or {}
     published = (live.get("provider") or {}).get("resourceName") or conditions.is_true(
         live.get("conditions"), reasons.RESOURCE_CREATED
@@ -172,7 +174,7 @@ def _has_made(deployment: Object, provider: str) -> bool:
 
 
 def _serving(deployment: Object, chosen: str | None) -> str | None:
-    """Another provider that still holds the model: it serves until the chosen one has said that it takes over."""
+    """Another provider that still holds the model: it serves until the chosen one reports that it takes over."""
     return next((name for name in handover.holders(deployment) if name != chosen), None)
 
 
@@ -203,7 +205,7 @@ def _kept(standing: Standing, memory: Memory, generation: int, note: str = "") -
 
 
 def _none(decision: Decision, standing: Standing, memory: Memory, generation: int) -> Object:
-    """No provider fits. The one there was keeps the model, and says itself what it cannot do."""
+    """No provider fits. The current one keeps the model, and reports what it cannot do itself."""
     kept = f". Provider {standing.name} keeps serving" if standing.name else ""
     message = remember(f"{decision.text}{kept}", memory)
     status: Object = {"conditions": [_selected(False, decision.reason, message, generation)]}
@@ -213,7 +215,7 @@ def _none(decision: Decision, standing: Standing, memory: Memory, generation: in
 
 
 def _unchanged(standing: Standing) -> dict[str, Any]:
-    """The provider fields as they stand; the reason of an explicit choice ended with that choice."""
+    """The provider fields unchanged; the reason of an explicit choice ended with that choice."""
     reason = standing.reason
     if reason in ("", reasons.EXPLICIT_SELECTION):
         reason = f"kept → {standing.name} (selected before)"

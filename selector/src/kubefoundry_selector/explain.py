@@ -13,9 +13,10 @@ from kubefoundry_selector.select import Decision, select
 
 @dataclass(frozen=True, slots=True)
 class RuleVerdict:
-    """outcome: of evaluating it, also where its provider is excluded. problem: of a rule that is invalid or failed.
-
-    values: JSON at the paths that the rule reads, None where one is absent. decided: this rule chose the provider.
+    """outcome: of evaluating it, even if its provider is excluded.
+    problem: of a rule that is invalid or failed.
+    values: JSON at the paths that the rule reads, None for an absent one.
+    decided: whether this rule chose the provider.
     """
 
     index: int
@@ -29,7 +30,7 @@ class RuleVerdict:
 
 @dataclass(frozen=True, slots=True)
 class ProviderVerdict:
-    """A provider with exclusions is no candidate, whatever its rules say."""
+    """A provider with exclusions is not a candidate, whatever its rules say."""
 
     provider: str
     exclusions: tuple[Exclusion, ...]
@@ -38,7 +39,7 @@ class ProviderVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The decision, and what it rests on, by provider name."""
+    """The decision and its basis, by provider name."""
 
     decision: Decision
     providers: tuple[ProviderVerdict, ...]

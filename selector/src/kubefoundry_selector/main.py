@@ -19,9 +19,10 @@ def main() -> None:
 
 
 def run(prepare: Callable[[Process], Choose] | None = None) -> int:
-    """Runs a selector; the process's exit code. Everything but the choice itself is ours: Lease, what is kept, words.
+    """Run a selector; returns the exit code. Provides everything but the choice: the Lease, keeping selections,
+    messages.
 
-    prepare: gets the process, watches what the choice needs, and returns the choice; None for the rules of the
+    prepare: receives the process, watches what the choice needs, and returns the choice; None for the rules of the
         InferenceProviderConfigs.
     """
     parser = options.parser(PROGRAM, "Chooses a provider for ModelDeployments that name none.")

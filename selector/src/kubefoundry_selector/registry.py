@@ -1,14 +1,18 @@
-"""The registered providers, and whether each is alive, as one reader's clock sees it (contract §5)."""
+"""The registered providers, and whether each is alive, by this process's clock (contract §5)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from math import inf
+from typing import Any, Final
 
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.runtime.lease import Expiry
-from kubefoundry_selector.candidate import Provider, provider
+from kubefoundry_selector.candidate import Outage, Provider, provider
+
+SHORT: Final = 300.0
+"""Seconds for which a model waits for a provider that is down, before one of last resort gets it (contract §5)."""
 
 
 @dataclass(slots=True)
@@ -16,6 +20,8 @@ class _Entry:
     offered: Provider
     heartbeat: Any
     expiry: Expiry
+    ready_until: float
+    """When it was last seen ready; -inf if it never was, as a provider whose upstream is not installed."""
 
 
 class Registry:
@@ -30,14 +36,18 @@ class Registry:
         self._entries: dict[str, _Entry] = {}
 
     def see(self, name: str, config: Object | None) -> bool:
-        """Takes in an InferenceProviderConfig, or that it is gone; whether that bears on a choice."""
+        """Records an InferenceProviderConfig, or its deletion; returns whether that matters to a choice."""
         before = self.get(name)
         if config is None:
             self._entries.pop(name, None)
             return before is not None
         heartbeat = (config.get("status") or {}).get("lastHeartbeat")
-        expiry = self._entries[name].expiry if name in self._entries else Expiry(self._clock)
-        self._entries[name] = _Entry(provider(config), heartbeat, expiry)
+        known = self._entries.get(name)
+        expiry = known.expiry if known else Expiry(self._clock)
+        offered = provider(config)
+        was_ready = offered.not_ready is None or (known is not None and known.offered.not_ready is None)
+        until = self._clock() if was_ready else known.ready_until if known else -inf
+        self._entries[name] = _Entry(offered, heartbeat, expiry, until)
         return self.get(name) != before
 
     def get(self, name: str) -> Provider | None:
@@ -45,8 +55,26 @@ class Registry:
         if entry is None:
             return None
         fresh = entry.expiry.see(entry.heartbeat) <= self._timeout
-        return replace(entry.offered, heartbeat_fresh=fresh)
+        down = self._down_for(entry)
+        outage: Outage | None = None
+        if down is not None and down < inf:
+            outage = "short" if down < SHORT else "long"
+        return replace(entry.offered, heartbeat_fresh=fresh, outage=outage)
+
+    def end_of_short_outage(self) -> float | None:
+        """Seconds until the first outage that is short is not; None if there is none."""
+        left = [
+            SHORT - down for entry in self._entries.values() if (down := self._down_for(entry)) is not None
+        ]
+        return min((seconds for seconds in left if seconds > 0), default=None)
+
+    def _down_for(self, entry: _Entry) -> float | None:
+        """Seconds for which it has not been healthy; inf if it never was, None if it is."""
+        silent = entry.expiry.see(entry.heartbeat) - self._timeout
+        if entry.offered.not_ready is None:
+            return silent if silent > 0 else None
+        return max(silent, self._clock() - entry.ready_until)
 
     def providers(self) -> list[Provider]:
-        """All that are registered, by name."""
+        """All registered providers, by name."""
         return [offered for name in sorted(self._entries) if (offered := self.get(name))]

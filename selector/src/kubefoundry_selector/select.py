@@ -8,7 +8,7 @@ from typing import Literal
 
 from kubefoundry_selector import cel
 from kubefoundry_selector.candidate import Provider, Request, SelectionRule, exclusions
-from kubefoundry_selector.wording import chosen_text, no_provider_text
+from kubefoundry_selector.wording import LAST_RESORT, chosen_text, no_provider_text, waiting_text
 
 RuleFailures = Mapping[tuple[str, int], str]
 """Why rules could not be evaluated, by provider and index."""
@@ -16,10 +16,12 @@ RuleFailures = Mapping[tuple[str, int], str]
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The outcome; condition, selectedReason, message and Event are made from it.
+    """The outcome; condition, selectedReason, message and Event are derived from it.
 
-    provider: None where none was found. reason: of the condition `ProviderSelected`. text: `selectedReason`, or
-    one line that says why there is none and what to do. rule: index of the rule that decided.
+    provider: None if none was found.
+    reason: of the condition `ProviderSelected`.
+    text: `selectedReason`, or one line that says why there is none and what to do.
+    rule: index of the rule that decided.
     """
 
     provider: str | None
@@ -40,14 +42,14 @@ class Choice:
 
 
 Choose = Callable[[Request, Sequence[Provider]], Choice | None]
-"""From a request and its candidates to one of them, None where none of them shall have it."""
+"""From a request and its candidates to one of them, None to choose none."""
 
 
 def select(asked: Request, registered: Sequence[Provider]) -> Decision:
-    """Of the candidates, the one with the matching rule of the highest priority; ties by name.
+    """The candidate with the matching rule of the highest priority; ties are broken by name.
 
-    A provider without a matching rule is never chosen. Rules are evaluated in the order of priority, and none
-    after the first that matches.
+    A provider without a matching rule is never chosen. Rules are evaluated by priority, and not after the first
+    match. A rule of last resort does not decide while a provider that takes precedence has a short outage.
     """
     failures: dict[tuple[str, int], str] = {}
     for offered, rule in by_priority(candidates(asked, registered)):
@@ -57,7 +59,10 @@ def select(asked: Request, registered: Sequence[Provider]) -> Decision:
         if isinstance(outcome, cel.Failure):
             failures[offered.name, rule.index] = outcome.text
         elif outcome:
-            text = chosen_text(asked, offered, rule, registered)
+            missed = preferred_but_down(asked, registered) if rule.priority < LAST_RESORT else []
+            if any(down.outage == "short" for down in missed):
+                return Decision(None, "NoHealthyProviders", waiting_text(asked, offered, missed))
+            text = chosen_text(asked, offered, rule, registered, missed)
             return Decision(offered.name, "AutoSelected", text, rule.index)
     healthy = any(offered.healthy for offered in registered)
     return Decision(
@@ -68,18 +73,35 @@ def select(asked: Request, registered: Sequence[Provider]) -> Decision:
 
 
 def candidates(asked: Request, registered: Sequence[Provider]) -> list[Provider]:
-    """Those that can serve the request now: capable, ready, alive, and none that has refused it (contract §5)."""
+    """The providers that can serve the request now: capable, ready, alive, and without a refusal of it (contract
+    §5)."""
     return [offered for offered in registered if not exclusions(asked, offered)]
 
 
+def preferred_but_down(asked: Request, registered: Sequence[Provider]) -> list[Provider]:
+    """The providers with an outage that would be chosen without it, by a rule that is not of last resort."""
+    return [
+        offered
+        for offered in registered
+        if offered.outage is not None
+        and all(exclusion.check in ("ready", "heartbeat") for exclusion in exclusions(asked, offered))
+        and any(
+            rule.priority >= LAST_RESORT
+            and isinstance(rule.compiled, cel.Rule)
+            and cel.match(rule.compiled, asked.variables) is True
+            for rule in offered.rules
+        )
+    ]
+
+
 def by(choose: Choose) -> Select:
-    """The choice of another selector in the form of `select`. Raises ValueError where it is not a candidate."""
+    """Another selector's choice as a Decision. Raises ValueError if it is not a candidate."""
 
     def select(asked: Request, registered: Sequence[Provider]) -> Decision:
         able = candidates(asked, registered)
         if (choice := choose(asked, able) if able else None) is not None:
             if choice.provider not in {offered.name for offered in able}:
-                raise ValueError(f"{choice.provider} was chosen and is no candidate")
+                raise ValueError(f"{choice.provider} was chosen but is not a candidate")
             return Decision(choice.provider, "AutoSelected", choice.why)
         healthy = any(offered.healthy for offered in registered)
         reason: Literal["NoMatchingProvider", "NoHealthyProviders"] = (
@@ -91,6 +113,6 @@ def by(choose: Choose) -> Select:
 
 
 def by_priority(providers: Iterable[Provider]) -> list[tuple[Provider, SelectionRule]]:
-    """All rules in the order in which they are asked."""
+    """All rules in the order of evaluation."""
     pairs = [(offered, rule) for offered in providers for rule in offered.rules]
     return sorted(pairs, key=lambda pair: (-pair[1].priority, pair[0].name, pair[1].index))

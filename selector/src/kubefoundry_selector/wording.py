@@ -1,8 +1,8 @@
-"""Texts of a selection: the design's own (contract §5), composed from facts, because no provider is known here.
+"""The texts of a selection (contract §5), composed from facts, because no provider is known here.
 
-How a reason is composed: the `reason` of the rule that decided, where it has one; else the fact that left no
-choice (the only CPU provider, the only provider of that engine, among all that are registered); else the rule.
-Providers that offer themselves last (all their rules below 0) are no choice beside another one.
+A reason is the `reason` of the rule that decided, if it has one; else the fact that left no choice (the only CPU
+provider, the only provider of that engine, among all that are registered); else the rule. A provider of last resort
+(all its rules are below 0) does not count as an alternative to another one.
 """
 
 from __future__ import annotations
@@ -15,12 +15,41 @@ from kubefoundry_selector.candidate import Provider, Request, SelectionRule, exc
 NO_HEALTHY: Final = "No healthy providers available"
 """contract §5, word for word."""
 
+LAST_RESORT: Final = 0
+"""A rule with a priority below this is of last resort (contract §5)."""
+
 MAX_QUOTED: Final = 120
-"""Characters of a rule that are quoted in a reason."""
+"""Characters of a rule that a reason quotes."""
 
 
-def chosen_text(asked: Request, chosen: Provider, rule: SelectionRule, registered: Sequence[Provider]) -> str:
-    """`status.provider.selectedReason`."""
+def chosen_text(
+    asked: Request,
+    chosen: Provider,
+    rule: SelectionRule,
+    registered: Sequence[Provider],
+    missed: Sequence[Provider] = (),
+) -> str:
+    """`status.provider.selectedReason`. missed: providers that take precedence and are down."""
+    before = f"{_states(asked, missed)}; " if missed else ""
+    return before + _reason(asked, chosen, rule, registered)
+
+
+def waiting_text(asked: Request, last: Provider, missed: Sequence[Provider]) -> str:
+    """One line: that only a provider of last resort is healthy, what is waited for, and what to do."""
+    return (
+        f"{NO_HEALTHY} but {last.name}, which is of last resort: {_states(asked, missed)}. Waiting for up to five "
+        f"minutes; check that provider's controller and upstream operator, or set spec.provider.name to {last.name}"
+    )
+
+
+def _states(asked: Request, missed: Sequence[Provider]) -> str:
+    return "; ".join(
+        f"{offered.name} " + " and ".join(exclusion.text for exclusion in exclusions(asked, offered))
+        for offered in sorted(missed, key=lambda offered: offered.name)
+    )
+
+
+def _reason(asked: Request, chosen: Provider, rule: SelectionRule, registered: Sequence[Provider]) -> str:
     if rule.reason:
         return rule.reason
     if not asked.on_gpu and _only(chosen, [other for other in registered if other.cpu_support]):
@@ -36,7 +65,7 @@ def chosen_text(asked: Request, chosen: Provider, rule: SelectionRule, registere
 def no_provider_text(
     asked: Request, registered: Sequence[Provider], failures: Mapping[tuple[str, int], str]
 ) -> str:
-    """One line: that none was found, why each provider does not fit, what to do."""
+    """One line: that none was found, why each provider does not fit, and what to do."""
     if not registered:
         return f"{NO_HEALTHY}: none is registered. Install a provider"
     each = "; ".join(
@@ -54,8 +83,8 @@ def _only(chosen: Provider, able: Sequence[Provider]) -> bool:
 
 
 def _last(offered: Provider) -> bool:
-    """Whether it is to be taken only where no other one is."""
-    return bool(offered.rules) and all(rule.priority < 0 for rule in offered.rules)
+    """Whether it is a provider of last resort."""
+    return bool(offered.rules) and all(rule.priority < LAST_RESORT for rule in offered.rules)
 
 
 def _why_not(asked: Request, offered: Provider, failures: Mapping[tuple[str, int], str]) -> str:

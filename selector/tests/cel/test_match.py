@@ -75,7 +75,7 @@ def test_quantities(rule: str, memory: int | str, expected: bool | cel.Failure) 
     [
         ("spec.resources.gpu.count > 0", "no such member in mapping: 'gpu'"),
         ("metadata.labels['absent'] == 'x'", "no such key"),
-        ("dyn(spec.scaling.replicas)", "it gives no bool"),
+        ("dyn(spec.scaling.replicas)", "it does not return a bool"),
         ("1 / (spec.scaling.replicas - 1) == 1", "modulus or divide by zero"),
     ],
 )

@@ -16,13 +16,13 @@ IMMUTABLE: Final = (("resource", "count"), ("resource", "instanceType"), ("resou
 
 CONFIG_KEY: Final = "inference_config.yaml"
 LONGEST_CONTEXT: Final = 131_072
-"""Of every preset here; of a real one the model's own limit."""
+"""For every preset here; a real one has the model's own limit."""
 
 
 def kaito_refusal(new: Object, old: Object | None, config_maps: Mapping[str, Object]) -> str | None:
     """Why KAITO refuses a create (`old` None) or an update, or None.
 
-    `config_maps` has the ConfigMap that `inference.config` names, where it is there.
+    `config_maps` has the ConfigMap that `inference.config` names, if it exists.
     """
     inference = new.get("inference") or {}
     if "." in new["metadata"]["name"]:
@@ -48,7 +48,7 @@ def kaito_refusal(new: Object, old: Object | None, config_maps: Mapping[str, Obj
 
 
 def _config_problem(config_map: Object) -> str | None:
-    """KAITO judges by the content that the ConfigMap has when it is asked."""
+    """KAITO judges by the ConfigMap's current content."""
     text = (config_map.get("data") or {}).get(CONFIG_KEY)
     if text is None:
         return _invalid(f"ConfigMap has no key {CONFIG_KEY}: inference.config")

@@ -22,17 +22,17 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 APPLY: Final = "application/apply-patch+yaml"
 
 CONNECTIONS: Final = 16
-"""Requests on their way at a time: enough for a thousand objects, little enough to leave the server air."""
+"""Concurrent requests: enough for a thousand objects, few enough not to overload the server."""
 BUSY: Final = frozenset({429, 500, 503, 504})
-"""Answers after which the same request may do; 500 is also a webhook that does not answer."""
+"""Status codes after which the same request may succeed; 500 also means a webhook that does not answer."""
 RETRY_AFTER: Final = 0.5
-"""Seconds before a broken watch or a failed request is tried again."""
+"""Seconds before a broken watch or a failed request is retried."""
 
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 
 class Refused(Exception):
-    """The API server's answer to a write that it did not do."""
+    """The API server's response to a write that it refused."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"{status}: {message}")
@@ -50,13 +50,13 @@ class Cluster:
         await self._session.close()
 
     async def get(self, path: str) -> Object:
-        """Raises Refused (404 where it is not there)."""
+        """Raises Refused (404 if it does not exist)."""
         return await self.send("GET", path)
 
     async def send(
         self, method: str, path: str, body: Any = None, *, content: str = JSON, manager: str = ""
     ) -> Object:
-        """One request, again and again while the server is away or busy. Raises Refused with its words."""
+        """One request, retried while the server is down or busy. Raises Refused with its message."""
         params = {"fieldManager": manager} if manager else {}
         if content == APPLY:
             params["force"] = "true"
@@ -76,7 +76,7 @@ class Cluster:
             await asyncio.sleep(RETRY_AFTER)
 
     async def watch(self, path: str, selector: str = "") -> AsyncIterator[tuple[EventType, Object]]:
-        """Every object of a collection, then every change, through lost connections. Raises Refused 404."""
+        """Every object of a collection, followed by every change, across lost connections. Raises Refused 404."""
         known: dict[str, Object] = {}
         fields = {"fieldSelector": selector} if selector else {}
         while True:
@@ -110,7 +110,7 @@ class Cluster:
         async with self._session.get(path, params=fields) as answer:
             found = _object(answer.status, await answer.text())
         for item in found["items"]:
-            # items of a list carry neither
+            # items of a list have neither
             item.setdefault("apiVersion", found["apiVersion"])
             item.setdefault("kind", found["kind"].removesuffix("List"))
         return found

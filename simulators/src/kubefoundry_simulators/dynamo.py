@@ -1,4 +1,4 @@
-"""NVIDIA's Dynamo operator, after its documentation and source (1.0 to 1.4); it was never seen running.
+"""NVIDIA's Dynamo operator, according to its documentation and source (1.0 to 1.4); it was never seen running.
 
 The seconds are assumed.
 """
@@ -42,7 +42,7 @@ BROKEN: Final = (
 
 
 def adopt(graph: Object) -> list[Step]:
-    """The finalizer and the operator's annotations; the spec, and so the generation, stays."""
+    """Adds the finalizer and the operator's annotations; the spec, and so the generation, stays."""
     if FINALIZER in (graph["metadata"].get("finalizers") or []):
         return []
     return [
@@ -56,7 +56,7 @@ def adopt(graph: Object) -> list[Step]:
 
 
 def plan(graph: Object, before: Object | None) -> list[Step]:
-    """Deploy, or roll an edit out. Crash-looping pods stay `pending` forever, as the real ones do."""
+    """Deploys, or rolls out an edit. Crash-looping pods stay `pending` forever, like the real ones."""
     asked = failure(graph)
     first = find_condition(graph, "Ready") is None
     steps: list[Step] = []
@@ -79,12 +79,12 @@ def plan(graph: Object, before: Object | None) -> list[Step]:
 
 
 def leave(graph: Object) -> list[Step]:
-    """The finalizer goes; the children are the garbage collector's."""
+    """Removes the finalizer; the garbage collector deletes the children."""
     return [Rewrite(0.1, lambda live: without_finalizer(live, FINALIZER))]
 
 
 def _status(graph: Object, outcome: tuple[str, str, str, str], ready: int | None) -> Object:
-    """`ready` bounds the ready replicas of every component; None means all."""
+    """`ready` limits the ready replicas of every component; None means all."""
     state, status, reason, message = outcome
     generation = graph["metadata"]["generation"]
     components = _components(graph)

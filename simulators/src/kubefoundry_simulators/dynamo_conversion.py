@@ -1,7 +1,7 @@
-"""DynamoGraphDeployments between v1alpha1 (a map of services) and v1beta1 (a list of components).
+"""Converts DynamoGraphDeployments between v1alpha1 (a map of services) and v1beta1 (a list of components).
 
-Field for field for what both shapes can say. What only one can say comes back unharmed, because the shape that
-was converted lies in an annotation, as the real operator's conversion keeps it.
+Field for field where both shapes have a field. What only one shape has survives, because an annotation keeps the
+original, as in the real operator's conversion.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ SHARED_FIELDS: Final = (
     "runtimeVersionOverride",
     "scalingAdapter",
 )
-"""Fields of a service and a component with one meaning."""
+"""Fields of a service and a component with the same meaning."""
 
 
 def converted(object_: Object, api_version: str) -> Object:
-    """The object in that version. Raises ValueError for a version that is neither."""
+    """The object in that version. Raises ValueError for an unknown version."""
     if object_["apiVersion"] == api_version:
         return object_
     version = api_version.removeprefix(f"{GROUP}/")

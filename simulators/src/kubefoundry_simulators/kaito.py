@@ -31,8 +31,8 @@ FINALIZER: Final = "workspace.finalizer.kaito.sh"
 HASH: Final = "workspace.kaito.io/hash"
 REVISION: Final = "workspace.kaito.io/revision"
 LONGEST_NAME: Final = 52
-"""A longer name is accepted and then stuck: the pods' label `controller-revision-hash`, `<name>-<10 characters>`,
-does not fit, and from 55 characters on neither does the name of Service `<name>-headless`."""
+"""A longer name is accepted and then hangs: the pods' label `controller-revision-hash`, `<name>-<10 characters>`,
+does not fit, and from 55 characters on neither does the name of the Service `<name>-headless`."""
 LONGEST_SERVICE: Final = 63
 
 Outcome = tuple[str, str, str]
@@ -97,7 +97,7 @@ PROBLEMS: Final[dict[str, tuple[str, str]]] = {
 
 
 def adopt(workspace: Object) -> list[Step]:
-    """The finalizer; then the annotations and a rewritten spec, which makes generation 2."""
+    """Adds the finalizer, then the annotations and a rewritten spec, which makes generation 2."""
     if REVISION in (workspace["metadata"].get("annotations") or {}):
         return []
     return [
@@ -107,21 +107,21 @@ def adopt(workspace: Object) -> list[Step]:
 
 
 def plan(workspace: Object, before: Object | None) -> list[Step]:
-    """First all that follows creation; later what an edit or a failure changes in the status."""
+    """First everything that follows creation; later what an edit or a failure changes in the status."""
     if find_condition(workspace, "InferenceReady") is None:
         return list(_start(workspace))
     steps: list[Step] = []
     if before is not None and _hash(before) != _hash(workspace):
         revision = int((workspace["metadata"].get("annotations") or {}).get(REVISION, "1"))
         steps.append(Rewrite(0.01, lambda live: _revised(live, revision + 1)))
-    # a template edit reaches nothing but the generations: the StatefulSet keeps the old pods
+    # a template edit changes only the generations: the StatefulSet keeps the old pods
     if failure(workspace) in PROBLEMS:
         return [*steps, Report(0.3, _troubled(workspace, "NotReady"))]
     return [*steps, Report(0.05, _served(workspace))]
 
 
 def leave(workspace: Object) -> list[Step]:
-    """The finalizer goes at once; the children are the garbage collector's."""
+    """Removes the finalizer at once; the garbage collector deletes the children."""
     return [Rewrite(0.01, lambda live: without_finalizer(live, FINALIZER))]
 
 
@@ -142,7 +142,7 @@ def _start(workspace: Object) -> Iterator[Step]:
         service(workspace, f"{name}-headless", {}, {"kaito.sh/workspace": name}, headless=True),
     )
     inference = workspace.get("inference") or {}
-    # the StatefulSet: it is never written again
+    # the StatefulSet is never written again
     yield Run(0.0, {"resource": workspace.get("resource"), "inference": inference}, inference.get("config"))
     yield Report(0.47, _status(workspace, _nodes_ready(workspace) | WAITING, "Pending"))
     if failure(workspace) in PROBLEMS:
@@ -208,7 +208,7 @@ def _nodes_ready(workspace: Object) -> dict[str, Outcome]:
 
 
 def _provisioned(workspace: Object) -> bool:
-    """Whether the node is to be bought: an instanceType is named."""
+    """Whether KAITO has to create the node: an instanceType is set."""
     return bool((workspace.get("resource") or {}).get("instanceType"))
 
 

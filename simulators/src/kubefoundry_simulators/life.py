@@ -27,19 +27,19 @@ from kubefoundry_simulators.steps import (
 log = logging.getLogger(__name__)
 
 LEFTOVER_PAUSE: Final = 0.2
-"""Seconds until something is looked at again: a Service of another owner (the garbage collector's turn), or what was
-not there."""
+"""Seconds until it looks again at a Service of another owner (the garbage collector's turn), or at something
+missing."""
 
 LONGEST_PAUSE: Final = 5.0
-"""Seconds, where it is missing for good."""
+"""The same in seconds if it stays missing."""
 
 
 class Gone(Exception):
-    """The object, or what it needs, is not there."""
+    """The object, or something that it needs, does not exist."""
 
 
 class Life:
-    """Runs an operator's plans on one object, from its first sight to its end."""
+    """Runs an operator's plans on one object, from first sight to deletion."""
 
     def __init__(
         self, cluster: Cluster, operator: Operator, path: str, object_: Object, speed: float, services: bool
@@ -59,18 +59,18 @@ class Life:
             self._news.set()
 
     async def run(self) -> None:
-        """Ends when the object does, or when it is cancelled because a watch says so.
+        """Ends with the object, or when the watch reports its deletion and cancels it.
 
         An API server that has just started answers 404 for a moment, whatever is stored there.
         """
         pause = LEFTOVER_PAUSE
         while not await self._lived():
-            # nothing tells that what was missing has come, and each attempt begins with its Services
+            # no event reports that the missing object was created, and each attempt begins with its Services
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _lived(self) -> bool:
-        """From its adoption to its end; False where something was not there on the way."""
+        """From adoption to deletion; False if something was missing on the way."""
         try:
             await self._perform(self._operator.adopt(self._object))
             planned: Object | None = None
@@ -85,7 +85,7 @@ class Life:
         except Gone:
             return False
         except Exception:
-            # an object that nobody foresaw must not stop the others
+            # an unexpected object must not stop the others
             log.exception("simulated %s gives up on %s", self._operator.name, self._path)
         return True
 
@@ -98,7 +98,7 @@ class Life:
         await self._news.wait()
 
     async def _perform(self, steps: list[Step]) -> None:
-        """Until the last step, the object's deletion, or a refusal (the rest is then left undone)."""
+        """Until the last step, the object's deletion, or a refusal (the rest is then skipped)."""
         for step in steps:
             await self._pause(step.after / self._speed)
             if self._leaving or not await self._try(step):
@@ -209,7 +209,7 @@ class Life:
 
 
 def _trigger(object_: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What makes an operator look again: another spec, or another failure asked for."""
+    """What makes an operator look again: another spec, or another requested failure."""
     return object_["metadata"]["generation"], failure(object_)
 
 

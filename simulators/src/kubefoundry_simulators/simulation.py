@@ -1,4 +1,4 @@
-"""A simulated operator over a cluster: one life an object, whichever version of its CRD is installed."""
+"""A simulated operator over a cluster: one life for each object, whichever version of its CRD is installed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 class Settings:
     """speed: how many recorded seconds pass in one.
 
-    services: whether children are made, as the real ones do, and told what runs.
+    services: whether to create children, as the real operators do, and to record what runs.
     """
 
     speed: float
@@ -34,10 +34,11 @@ async def simulate(
     settings: Settings,
     installed: Callable[[Object], Awaitable[None]],
 ) -> None:
-    """Simulate the operator until cancelled. `installed` gets its CRD, whenever that is another one.
+    """Simulates the operator until cancelled. `installed` is called with its CRD whenever that changes.
 
-    Objects are simulated in the stored version: another one is another release of the operator, which starts again
-    with what is there."""
+    Objects are simulated in the stored version: a new one means another release of the operator, which restarts with
+    the existing objects.
+    """
     playing: asyncio.Task[None] | None = None
     played = ""
     async with asyncio.TaskGroup() as tasks:
@@ -60,7 +61,7 @@ async def simulate(
 
 
 async def _installations(cluster: Cluster, name: str) -> AsyncIterator[Object | None]:
-    """The CRD whenever its spec is another one and it is served; None when it is gone."""
+    """The CRD whenever its spec changes and it is served; None once it is gone."""
     known = None
     async for type_, crd in cluster.watch(CRDS, selector=f"metadata.name={name}"):
         conditions = (crd.get("status") or {}).get("conditions") or []
@@ -74,7 +75,7 @@ async def _installations(cluster: Cluster, name: str) -> AsyncIterator[Object | 
 
 
 async def _play_on(cluster: Cluster, operator: Operator, settings: Settings, api: str, plural: str) -> None:
-    """Through the times in which the objects cannot be listed: a CRD that has just come, or goes."""
+    """Continues while the objects cannot be listed: their CRD was just created, or is being deleted."""
     while True:
         try:
             await _play(cluster, operator, settings, api, plural)

@@ -1,4 +1,4 @@
-"""What a simulated operator does, as data: single writes, each some recorded seconds after the one before."""
+"""What a simulated operator does, as data: single writes, each some recorded seconds after the previous one."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any, Final
 Object = dict[str, Any]
 
 NOW: Final = "<now>"
-"""Stands for the time of the write at the top level of a reported status."""
+"""Replaced by the time of the write, at the top level of a reported status."""
 
 FAIL_ANNOTATION: Final = "simulator.kubefoundry.ai/fail"
 RUNS_ANNOTATION: Final = "simulator.kubefoundry.ai/runs"
 FAIL_LABEL: Final = "kubefoundry.ai/simulator-fail"
-"""The label that does the same: providers copy labels with that prefix from a ModelDeployment (contract §7)."""
+"""The label with the same effect: providers copy labels with that prefix from a ModelDeployment (contract §7)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """Update the object itself, as a plain PUT: what changes goes over to the operator's field manager."""
+    """Updates the object itself by a plain PUT: what changes is then owned by the operator's field manager."""
 
     after: float
     change: Callable[[Object], Object]
@@ -28,7 +28,7 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Replace the status. Conditions get their transition time when it is written."""
+    """Replaces the status. Conditions get their transition time when it is written."""
 
     after: float
     status: Object
@@ -36,7 +36,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Create a Service that the object owns."""
+    """Creates a Service that the object owns."""
 
     after: float
     service: Object
@@ -44,7 +44,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete the Service of that name."""
+    """Deletes the Service of that name."""
 
     after: float
     service: str
@@ -52,9 +52,9 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """From now on the pods are these: told in an annotation, where a test can see what runs behind the spec.
+    """From now on these pods run: recorded in an annotation, where a test can see what runs behind the spec.
 
-    config_map: a ConfigMap that they read when they start; its data are added.
+    config_map: a ConfigMap that they read at start; its data are added.
     """
 
     after: float
@@ -69,9 +69,9 @@ Step = Rewrite | Report | Create | Delete | Run
 class Operator:
     """An upstream operator as seen from outside.
 
-    adopt: what it does to every object first (finalizer, annotations, spec rewrite); nothing where it is done.
-    plan: what it does when an object is new or its spec, or the failure asked for, has changed; the second
-        argument is the object at the time of the plan before, None for the first.
+    adopt: what it does to every object first (finalizer, annotations, spec rewrite); nothing if it is done.
+    plan: what it does when an object is new or its spec, or the requested failure, has changed. The second argument
+        is the object at the previous plan, None for the first.
     leave: what it does once the object has a deletionTimestamp.
     """
 
@@ -84,14 +84,14 @@ class Operator:
 
 
 def runs(object_: Mapping[str, Any]) -> Object:
-    """The workload of the last `Run`, empty where there was none."""
+    """The workload of the last `Run`, empty if there was none."""
     told = (object_["metadata"].get("annotations") or {}).get(RUNS_ANNOTATION)
     found: Object = json.loads(told) if told else {}
     return found
 
 
 def failure(object_: Mapping[str, Any]) -> str | None:
-    """The failure that the object asks for, by annotation or label."""
+    """The failure that the object requests, by annotation or label."""
     meta = object_["metadata"]
     asked = (meta.get("annotations") or {}).get(FAIL_ANNOTATION) or (meta.get("labels") or {}).get(FAIL_LABEL)
     return asked or None
@@ -110,7 +110,7 @@ def find_condition(object_: Mapping[str, Any], type_: str) -> Object | None:
 
 
 def with_finalizer(object_: Object, finalizer: str) -> Object:
-    """The object, the finalizer on it."""
+    """The object with the finalizer."""
     meta = object_["metadata"]
     finalizers = meta.get("finalizers") or []
     if finalizer in finalizers:
@@ -119,14 +119,14 @@ def with_finalizer(object_: Object, finalizer: str) -> Object:
 
 
 def without_finalizer(object_: Object, finalizer: str) -> Object:
-    """The object, the finalizer off it."""
+    """The object without the finalizer."""
     meta = object_["metadata"]
     kept = [item for item in meta.get("finalizers") or [] if item != finalizer]
     return {**object_, "metadata": {**meta, "finalizers": kept}}
 
 
 def annotated(object_: Object, annotations: Mapping[str, str]) -> Object:
-    """The object, the annotations on it."""
+    """The object with the annotations."""
     meta = object_["metadata"]
     return {
         **object_,

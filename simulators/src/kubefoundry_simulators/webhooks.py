@@ -24,7 +24,7 @@ CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1/validatingwebhook
 CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 FAREWELL: Final = 3.0
-"""Seconds for taking the registrations back at the end."""
+"""Seconds to remove the registrations at the end."""
 
 WORKSPACES: Final = "workspaces.kaito.sh"
 GRAPHS: Final = "dynamographdeployments.nvidia.com"
@@ -49,7 +49,7 @@ class Webhooks:
         return {"url": f"{self.url}/convert", "caBundle": self.ca}
 
     async def register(self, crd: Object) -> None:
-        """Register what the operator of that CRD has: its admission webhook, and its conversion webhook."""
+        """Registers the webhooks of that CRD's operator: admission, and conversion."""
         name = crd["metadata"]["name"]
         if name not in (WORKSPACES, GRAPHS):
             return
@@ -70,7 +70,7 @@ class Webhooks:
             self._registered.append(path)
 
     async def close(self) -> None:
-        """Take the registrations back, or every write would fail. Nobody waits for a server that is gone."""
+        """Removes the registrations, or every write would fail. Does not wait for a server that is gone."""
         try:
             async with asyncio.timeout(FAREWELL):
                 for path in self._registered:
@@ -103,7 +103,7 @@ class Webhooks:
 
 
 async def serve(cluster: Cluster) -> Webhooks:
-    """Start the server on a free loopback port, with a certificate of its own."""
+    """Starts the server on a free loopback port, with its own certificate."""
     certificate, key = self_signed(HOST)
     application = web.Application()
     runner = web.AppRunner(application, access_log=None)
@@ -122,7 +122,7 @@ def _admission(refusal: Callable[[Object], Awaitable[str | None]]) -> Callable[[
     async def review(request: web.Request) -> web.Response:
         body = await request.json()
         response: Object = {"uid": body["request"]["uid"], "allowed": True}
-        # an operator's own finalizer must always come off
+        # an operator must always be able to remove its own finalizer
         if body["request"]["operation"] != "DELETE" and not _deleting(body["request"]["object"]):
             message = await refusal(body["request"])
             if message:

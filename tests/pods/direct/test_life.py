@@ -69,7 +69,8 @@ async def test_no_request_fails_while_it_grows_changes_and_loses_a_pod(
 async def test_an_answer_that_is_being_written_is_finished_before_its_pod_ends(
     api: Client, namespace: str, models: Hub
 ) -> None:
-    await created(api, tiny(namespace, models, drain=10, engine={"contextLength": 2048}))
+    # What a busy machine takes for the answer, not how long it takes here.
+    await created(api, tiny(namespace, models, drain=300, engine={"contextLength": 2048}))
     await running(api, namespace)
     [pod] = await pods(api, namespace)
     body = {

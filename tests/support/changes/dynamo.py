@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.changes.seen import ENV, POD, TEMPLATE, TOLERATION, Change, at, without
+from support.changes.seen import ENV, POD, TEMPLATE, TOLERATION, Change, at, with_metadata, without
 from support.deployments import DISAGGREGATED, GPU
 
 _WORKER = "VllmWorker"
@@ -102,7 +102,7 @@ CHANGES: list[Change] = [
         "podTemplate.metadata",
         GPU,
         {"podTemplate": POD},
-        at(f"{_WORKER}.extraPodMetadata", POD["metadata"]),
+        with_metadata(f"{_WORKER}.extraPodMetadata"),
     ),
     (
         "in place",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.changes.seen import ENV, POD, TEMPLATE, TOLERATION, Change, at, without
+from support.changes.seen import ENV, POD, TEMPLATE, TOLERATION, Change, at, with_metadata, without
 from support.deployments import CPU, GPU
 
 _INFERENCE = "inference.template"
@@ -131,7 +131,7 @@ CHANGES: list[Change] = [
         "podTemplate.metadata",
         TEMPLATE,
         {"podTemplate": POD},
-        at(f"{_INFERENCE}.metadata", POD["metadata"]),
+        with_metadata(f"{_INFERENCE}.metadata"),
     ),
     (
         "recreate",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.changes.seen import ENV, POD, TOLERATION, Change, at, without
+from support.changes.seen import ENV, POD, TOLERATION, Change, at, with_metadata, without
 from support.deployments import DISAGGREGATED, GPU
 
 _GROUP = "cluster.workerGroupSpecs[0]"
@@ -110,7 +110,7 @@ CHANGES: list[Change] = [
         "podTemplate.metadata",
         GPU,
         {"podTemplate": POD},
-        at(f"{_GROUP}.template.metadata", POD["metadata"]),
+        with_metadata(f"{_GROUP}.template.metadata"),
     ),
     (
         "in place",

@@ -46,3 +46,9 @@ TEMPLATE: Spec = {**GPU, "image": "example.com/vllm:1.0.0"}
 ENV = [{"name": "A", "value": "1"}]
 POD = {"metadata": {"labels": {"team": "a"}, "annotations": {"note": "b"}}}
 TOLERATION = {"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}
+
+
+def with_metadata(path: str) -> Seen:
+    """Whether labels and annotations of POD are in the metadata at that path, beside others."""
+    label, annotation = at(f"{path}.labels.team", "a"), at(f"{path}.annotations.note", "b")
+    return lambda workload: label(workload) and annotation(workload)

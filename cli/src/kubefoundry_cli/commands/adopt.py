@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import click
 
-from kubefoundry_cli import adoption, cluster, output
+from kubefoundry_cli import adoption, cluster, ejection, output
 from kubefoundry_cli.adoption import Adoption
 from kubefoundry_cli.cluster import MANAGER, Session, Target
-from kubefoundry_cli.edit import YES, annotation, confirmed, guarded
+from kubefoundry_cli.edit import TRIES, YES, Operations, annotation, confirmed, guarded, guarded_patch, stated
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.output import clean, say
@@ -181,6 +181,7 @@ async def _adopt(
                 "is not its own: delete one of the two first"
             ) from error
         raise of(error, f"create ModelDeployment '{name}'") from error
+    touched: list[tuple[Kind, Object]] = []
     try:
         helpers = await _rendered(session, found)
         whose = {key: value for key, value in made["metadata"].items() if key != "annotations"}
@@ -188,11 +189,13 @@ async def _adopt(
         if not todo.fits:
             raise _refused(todo, live)
         known = {(one["kind"], one["metadata"]["name"]): one for one in helpers}
-        for one in todo.todo.helpers:
-            await _mark(session, kind_of(one), one, known[one["kind"], one["metadata"]["name"]], manager)
-        await _mark(session, kind, todo.todo.main, live, manager)
+        pairs = [(one, known[one["kind"], one["metadata"]["name"]]) for one in todo.todo.helpers]
+        for wanted, there in [*pairs, (todo.todo.main, live)]:
+            kind_of_it = kind if there is live else kind_of(wanted)
+            touched.append((kind_of_it, there))
+            await _mark(session, kind_of_it, wanted, there, manager)
     except (Failure, ApiError, Unreachable) as error:
-        await _withdraw(session, made)
+        await _withdraw(session, made, touched, manager)
         if isinstance(error, Failure):
             raise
         raise of(error, f"adopt {kind.kind} '{name}'") from error
@@ -204,7 +207,29 @@ async def _mark(session: Session, kind: Kind, wanted: Object, live: Object, mana
     ApiError.
 
     An apply would, even where it has the same values: operators put empty maps into lists that an apply replaces.
+    A status that its operator writes meanwhile stops neither of the two patches.
     """
+    for attempt in range(TRIES):
+        try:
+            marked, tried = await _marked(session, kind, wanted, live, manager)
+            break
+        except ApiError as error:
+            now = await session.client.get(kind, live["metadata"]["name"], live["metadata"]["namespace"])
+            if not error.conflict or attempt + 1 == TRIES or stated(now) != stated(live):
+                raise
+            live = {**live, "metadata": now["metadata"]}
+
+    def owned(now: Object) -> Operations:
+        owners = adoption.taken_over(now, tried, manager)
+        return [{"op": "replace", "path": "/metadata/managedFields", "value": owners}]
+
+    await guarded_patch(session, kind, marked, owned)
+
+
+async def _marked(
+    session: Session, kind: Kind, wanted: Object, live: Object, manager: str
+) -> tuple[Object, Object]:
+    """The object with owner, labels and record, and the answer to the dry run. Raises Failure, ApiError."""
     meta = live["metadata"]
     known = {part: meta[part] for part in ("uid", "resourceVersion")}
     body = {**wanted, "metadata": {**wanted["metadata"], **known}}
@@ -225,9 +250,7 @@ async def _mark(session: Session, kind: Kind, wanted: Object, live: Object, mana
     ]
     name, namespace = meta["name"], meta["namespace"]
     marked = await session.client.json_patch(kind, name, namespace, [*guarded(live), *marks], manager=MANAGER)
-    owners = adoption.taken_over(marked, tried, manager)
-    fields = [{"op": "add", "path": "/metadata/managedFields", "value": owners}]
-    await session.client.json_patch(kind, name, namespace, [*guarded(marked), *fields], manager=MANAGER)
+    return marked, tried
 
 
 def _content(obj: Object) -> Object:
@@ -249,10 +272,14 @@ async def _resume(session: Session, made: Object) -> None:
         raise of(error, f"resume ModelDeployment '{meta['name']}', which is adopted and paused") from error
 
 
-async def _withdraw(session: Session, made: Object) -> None:
-    """Takes the ModelDeployment away again; what it has marked already is not its garbage: `Orphan`."""
+async def _withdraw(
+    session: Session, made: Object, touched: Sequence[tuple[Kind, Object]], manager: str
+) -> None:
+    """Takes the marks off the objects again, then the ModelDeployment away, which then owns nothing: `Orphan`."""
     meta: Mapping[str, str] = made["metadata"]
     try:
+        for kind, one in touched:
+            await ejection.release(session, kind, one, meta["uid"], manager)
         await session.client.delete(
             MODEL_DEPLOYMENTS, meta["name"], meta["namespace"], uid=meta["uid"], propagation="Orphan"
         )

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 
 import click
 
@@ -15,7 +13,7 @@ from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.model import provider_of
 from kubefoundry_cli.output import clean, say
-from kubefoundry_cli.providers import crds_in, in_cluster, installed, named
+from kubefoundry_cli.providers import RELEASE_HELP, crd_file, crds_in, in_cluster, installed, named
 from kubefoundry_cli.upgrade import Model, Outcome, Release
 from kubefoundry_sdk.api.kinds import CRDS, HELPER_KINDS, MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.api.validation import default, validate
@@ -23,9 +21,6 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.write import manifest
 from kubefoundry_sdk.provider.write.helpers import whole
-
-RELEASES = "KUBEFOUNDRY_UPSTREAM_CRDS"
-"""Names the folder in which `--release` looks, PROVIDER/RELEASE.yaml each."""
 
 SHOWN = 5
 """Paths of a model that are named at most."""
@@ -38,7 +33,7 @@ SHOWN = 5
     "--release",
     "release_name",
     metavar="V",
-    help=f"The CRD from PROVIDER/V.yaml in the folder that {RELEASES} names.",
+    help=RELEASE_HELP,
 )
 @click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Models of all namespaces.")
 @output.option("text", "json", "yaml")
@@ -93,12 +88,7 @@ def _wanted(name: str | None, files: Sequence[str], release: str | None) -> tupl
                 "--release needs PROVIDER, for example kubefoundry compat kuberay --release v1.7.0",
                 Exit.USAGE,
             )
-        folder = os.environ.get(RELEASES)
-        if not folder:
-            raise Failure(
-                f"--release looks in the folder that {RELEASES} names; set it, or give --crd FILE", Exit.USAGE
-            )
-        files = [str(Path(folder) / name / f"{release}.yaml")]
+        files = [crd_file(name, release)]
     definitions = crds_in(files)
     known = [named(name)] if name else list(installed().values())
     found = [one for one in known if one.upstream.version is None and one.upstream.crd in definitions]
@@ -184,7 +174,8 @@ def _show(provider: Provider, new: Release, found: Sequence[Outcome]) -> None:
         [[one.model, one.fate, _few(one.lost), one.why] for one in found],
     )
     count = Counter(one.fate for one in found)
-    say(f"{len(found)} models: {', '.join(f'{number} {fate}' for fate, number in count.items())}")
+    fates = ", ".join(f"{number} {fate}" for fate, number in count.items())
+    say(f"{len(found)} model{'' if len(found) == 1 else 's'}: {fates}")
 
 
 def _few(paths: Sequence[str]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from kubefoundry_cli import cluster, output
@@ -91,14 +93,15 @@ def uninstall(
             confirmed(f"delete {models}{len(there)} objects from {session.client.server}{kept}", yes)
             await (run.eject_models(session, found) if eject else run.delete_models(session, found, timeout))
             await run.delete(session, there)
+            say("KubeFoundry is removed")
 
     cluster.run(work())
-    say("KubeFoundry is removed")
 
 
 @command.command()
+@output.option(*output.LISTS)
 @cluster.options
-def status(target: Target) -> None:
+def status(form: str, target: Target) -> None:
     """Show whether core, selector and the providers' processes are up."""
 
     async def work() -> bool:
@@ -107,25 +110,34 @@ def status(target: Target) -> None:
                 found, _ = await session.client.list(DEPLOYMENTS, names.SYSTEM_NAMESPACE)
             except (ApiError, Unreachable) as error:
                 raise of(error, f"list Deployments of namespace {names.SYSTEM_NAMESPACE}") from error
-            leases = await leases_of(session)
+            leases, unseen = await leases_of(session)
+            for one in unseen:
+                say(one.text)
             elsewhere = [one for one in leases if outside(one, found)]
             if not found and not elsewhere:
                 raise Failure(f"KubeFoundry is not installed; {hint('controller install')}", Exit.NO_CLUSTER)
             findings = list(components(found, leases))
-            rows = [_row(one) for one in found]
-            rows += [
-                [
-                    one["metadata"]["name"],
-                    "-",
-                    f"outside this cluster: Lease held by {one['spec']['holderIdentity']}",
-                ]
-                for one in elsewhere
-            ]
-            output.table(["NAME", "READY", "IMAGE"], rows)
+            output.objects(found, form, DEPLOYMENTS, lambda wide: _rows(found, elsewhere, leases, wide=wide))
             return all(finding.state == "good" for finding in findings)
 
     if not cluster.run(work()):
         raise SystemExit(Exit.NO)
+
+
+def _rows(
+    found: Sequence[Object], elsewhere: Sequence[Object], leases: Sequence[Object], *, wide: bool
+) -> tuple[list[str], list[list[str]]]:
+    """Head and cells. elsewhere: Leases of processes that run outside the cluster."""
+    holders = {
+        one["metadata"]["name"]: str((one.get("spec") or {}).get("holderIdentity") or "nobody")
+        for one in leases
+    }
+    rows = [[*_row(one), holders.get(one["metadata"]["name"], "-")] for one in found]
+    for one in elsewhere:
+        name = one["metadata"]["name"]
+        rows.append([name, "-", f"outside this cluster: Lease held by {holders[name]}", holders[name]])
+    head = ["NAME", "READY", "IMAGE", "LEASE HELD BY"]
+    return (head, rows) if wide else (head[:-1], [row[:-1] for row in rows])
 
 
 def _row(deployment: Object) -> list[str]:

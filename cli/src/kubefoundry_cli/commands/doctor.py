@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Final, Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Final
 
 import click
 
-from kubefoundry_cli import cluster, output, support_bundle
+from kubefoundry_cli import cluster, output, server, support_bundle
+from kubefoundry_cli.checks import one_model
+from kubefoundry_cli.checks.finding import Finding, listed
+from kubefoundry_cli.checks.models import DRIFT, changed_by_others, failing, secrets
+from kubefoundry_cli.checks.versions import versions
+from kubefoundry_cli.checks.webhooks import webhooks
 from kubefoundry_cli.cluster import Session, Target
-from kubefoundry_cli.failure import Exit, of
+from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.hint import hint
+from kubefoundry_cli.model import provider_of
 from kubefoundry_cli.output import clean, say, since
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.conditions import find
-from kubefoundry_sdk.api.kinds import DEPLOYMENTS, LEASES, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
+from kubefoundry_sdk.api.kinds import DEPLOYMENTS, EVENTS, LEASES, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
 from kubefoundry_sdk.api.reasons import UPSTREAM_OPERATOR_UP, UPSTREAM_READY
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.runtime.options import HEARTBEAT_TIMEOUT
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """good; wrong: it has to be corrected; unknown: it could not be looked at. text: what, and what to do."""
-
-    state: Literal["good", "wrong", "unknown"]
-    text: str
-
 
 RENEWED: Final = 60.0
 """Seconds after which a Lease that nobody renews is nobody's, four times its duration."""
@@ -36,6 +33,7 @@ SIGNS: Final = {"good": "✔", "wrong": "✗", "unknown": "?"}
 
 
 @click.command()
+@click.argument("name", required=False)
 @click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Models of all namespaces.")
 @click.option(
     "--bundle",
@@ -45,12 +43,16 @@ SIGNS: Final = {"good": "✔", "wrong": "✗", "unknown": "?"}
 )
 @output.option("table", "json", "yaml")
 @cluster.options
-def command(everywhere: bool, file: str | None, form: str, target: Target) -> None:
+def command(name: str | None, everywhere: bool, file: str | None, form: str, target: Target) -> None:
     """Check the installation: API server, components, providers, and the models of a namespace.
+
+    With NAME, check one model: why it does not serve what is asked for, and what to do.
 
     Exit code 1 when something is wrong. What you may not read is marked with a question mark.
     """
-    found = cluster.run(_examined(everywhere, file, target))
+    if name and (everywhere or file):
+        raise Failure("a model's name goes with neither -A nor --bundle", Exit.USAGE)
+    found = cluster.run(_about(name, target) if name else _examined(everywhere, file, target))
     if form == "table":
         for finding in found:
             print(f"{SIGNS[finding.state]} {clean(finding.text)}")
@@ -71,40 +73,63 @@ async def _examined(everywhere: bool, file: str | None, target: Target) -> list[
         return found
 
 
+async def _about(name: str, target: Target) -> list[Finding]:
+    async with cluster.session(target) as session:
+        return await examine_model(session, await session.model(name))
+
+
+async def examine_model(session: Session, obj: Object) -> list[Finding]:
+    """One model: its status, its provider, its Secret, its pods, and who else writes to its upstream object."""
+    # for a list of checks without a model it is not needed
+    from kubefoundry_cli.pods import NotToBeFound, of_model
+
+    found = list(one_model.judged(obj))
+    name, namespace = provider_of(obj), obj["metadata"]["namespace"]
+    if name:
+        found += await listed(
+            session,
+            PROVIDER_CONFIGS,
+            None,
+            lambda all_of_them: providers([one for one in all_of_them if one["metadata"]["name"] == name]),
+        )
+    found += await secrets(session, [obj])
+    about = {"fieldSelector": f"{DRIFT['fieldSelector']},regarding.name={obj['metadata']['name']}"}
+    found += await listed(session, EVENTS, namespace, changed_by_others, about)
+    try:
+        found += one_model.of_pods(await of_model(session, obj))
+    except NotToBeFound as error:
+        found.append(Finding("unknown", f"cannot look at the pods: {error}"))
+    return found
+
+
 async def examine(session: Session, namespace: str | None) -> list[Finding]:
     """The installation, and the models of a namespace, of all where it is None. Raises Failure without a cluster."""
-    try:
-        server = await session.client.read("/version")
-    except (ApiError, Unreachable) as error:
-        raise of(error, "read the API server's version") from error
-    found = [Finding("good", f"Kubernetes {server.get('gitVersion')} at {session.client.server}")]
+    release = await server.version(session)
+    old = server.too_old(release)
+    known = Finding("good", f"Kubernetes {release} at {session.client.server}")
+    found = [Finding("wrong", old) if old else known]
     try:
         models, _ = await session.client.list(MODEL_DEPLOYMENTS, namespace)
     except (ApiError, Unreachable) as error:
         failure = of(error, "list ModelDeployments")
         if failure.exit_code == Exit.NO_CLUSTER:
-            raise failure from error
+            raise _absent(failure, old) from error
         models = []
         found.append(Finding("unknown", failure.message))
-    leases = await leases_of(session)
-    found += await _listed(
-        session, DEPLOYMENTS, names.SYSTEM_NAMESPACE, lambda found: components(found, leases)
-    )
-    found += await _listed(session, PROVIDER_CONFIGS, None, providers)
-    return [*found, *failing(models, namespace)]
+    leases, unseen = await leases_of(session)
+    found += unseen
+    found += await listed(session, DEPLOYMENTS, names.SYSTEM_NAMESPACE, lambda one: components(one, leases))
+    found += await webhooks(session)
+    found += await listed(session, PROVIDER_CONFIGS, None, providers)
+    found += await versions(session)
+    found += await secrets(session, models)
+    found += await listed(session, EVENTS, namespace, changed_by_others, DRIFT)
+    # the same permission may be missing for several checks
+    return list(dict.fromkeys([*found, *failing(models, namespace)]))
 
 
-async def _listed(
-    session: Session,
-    kind: Kind,
-    namespace: str | None,
-    judge: Callable[[Sequence[Object]], Iterator[Finding]],
-) -> list[Finding]:
-    try:
-        objects, _ = await session.client.list(kind, namespace)
-    except (ApiError, Unreachable) as error:
-        return [Finding("unknown", of(error, f"list {kind.plural}").message)]
-    return list(judge(objects))
+def _absent(failure: Failure, old: str | None) -> Failure:
+    return Failure(f"{failure.message}. {old}", Exit(failure.exit_code)) if old else failure
 
 
 def components(deployments: Sequence[Object], leases: Sequence[Object]) -> Iterator[Finding]:
@@ -121,8 +146,12 @@ def components(deployments: Sequence[Object], leases: Sequence[Object]) -> Itera
     for deployment in deployments:
         name, asked = deployment["metadata"]["name"], (deployment.get("spec") or {}).get("replicas", 1)
         up = (deployment.get("status") or {}).get("availableReplicas", 0)
-        if up >= asked:
-            yield Finding("good", f"{name}: {up} of {asked} replicas available")
+        own = {one["metadata"]["name"]: one for one in leases}.get(name)
+        if up >= asked and own is not None and not held(own):
+            yield Finding("wrong", _nobody(name, own))
+        elif up >= asked:
+            holder = f", Lease held by {own['spec']['holderIdentity']}" if own else ""
+            yield Finding("good", f"{name}: {up} of {asked} replicas available{holder}")
         else:
             yield Finding(
                 "wrong",
@@ -131,25 +160,40 @@ def components(deployments: Sequence[Object], leases: Sequence[Object]) -> Itera
             )
 
 
-def outside(lease: Object, deployments: Sequence[Object]) -> bool:
-    """Whether a process of ours holds that Lease, and no Deployment is its."""
-    name, spec = str(lease["metadata"]["name"]), lease.get("spec") or {}
+def _nobody(name: str, lease: Object) -> str:
+    spec = lease.get("spec") or {}
     silent = since(spec.get("renewTime"))
+    who = (
+        f"{spec.get('holderIdentity') or 'nobody'}, not renewed for {silent:.0f} s"
+        if silent is not None
+        else "nobody"
+    )
     return (
-        name.startswith("kubefoundry-")
-        and name not in {one["metadata"]["name"] for one in deployments}
-        and bool(spec.get("holderIdentity"))
-        and silent is not None
-        and silent <= RENEWED
+        f"{name}: its Lease is held by {who}, so it does no work; "
+        f"kubectl -n {names.SYSTEM_NAMESPACE} logs deployment/{name}"
     )
 
 
-async def leases_of(session: Session) -> list[Object]:
-    """Leases of kubefoundry-system; none where they cannot be listed."""
+def held(lease: Object) -> bool:
+    """Whether a process renews that Lease."""
+    spec = lease.get("spec") or {}
+    silent = since(spec.get("renewTime"))
+    return bool(spec.get("holderIdentity")) and silent is not None and silent <= RENEWED
+
+
+def outside(lease: Object, deployments: Sequence[Object]) -> bool:
+    """Whether a process of ours holds that Lease, and no Deployment is its."""
+    name = str(lease["metadata"]["name"])
+    here = {one["metadata"]["name"] for one in deployments}
+    return name.startswith("kubefoundry-") and name not in here and held(lease)
+
+
+async def leases_of(session: Session) -> tuple[list[Object], list[Finding]]:
+    """Leases of kubefoundry-system, or which permission is missing to list them."""
     try:
-        return (await session.client.list(LEASES, names.SYSTEM_NAMESPACE))[0]
-    except (ApiError, Unreachable):
-        return []
+        return (await session.client.list(LEASES, names.SYSTEM_NAMESPACE))[0], []
+    except (ApiError, Unreachable) as error:
+        return [], [Finding("unknown", of(error, "list leases").message)]
 
 
 def providers(configs: Sequence[Object]) -> Iterator[Finding]:
@@ -179,19 +223,6 @@ def providers(configs: Sequence[Object]) -> Iterator[Finding]:
             yield Finding("wrong", f"provider {name}: its upstream operator is down: {down.get('message')}")
         else:
             told = "".join(f"; {note.get('type')} is False: {note.get('message')}" for note in notes)
-            yield Finding("good", f"provider {name} is ready ({status.get('upstreamCRDVersion')}){told}")
-
-
-def failing(models: Sequence[Object], namespace: str | None) -> Iterator[Finding]:
-    """Models that need somebody: failed ones, in the words of their status."""
-    where = f"namespace {namespace}" if namespace else "all namespaces"
-    failed = [one for one in models if (one.get("status") or {}).get("phase") == "Failed"]
-    for one in failed:
-        meta = one["metadata"]
-        yield Finding("wrong", f"model {meta['namespace']}/{meta['name']}: {(one['status']).get('message')}")
-    if not failed:
-        running = sum((one.get("status") or {}).get("phase") == "Running" for one in models)
-        told = (
-            f"{len(models)} model{'' if len(models) == 1 else 's'} in {where}, {running} running, none failed"
-        )
-        yield Finding("good", told if models else f"no models in {where}")
+            flags = "".join(f", {flag}={text}" for flag, text in sorted((status.get("flags") or {}).items()))
+            running = f"{status.get('version')}, {status.get('upstreamCRDVersion')}{flags}"
+            yield Finding("good", f"provider {name} is ready ({running}){told}")

@@ -12,7 +12,7 @@ from kubefoundry_cli.cluster import Target
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.model import edited, from_file, valid
-from kubefoundry_cli.output import clean
+from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.selection import Stored, asked, stored
 from kubefoundry_cli.upstream import problems
 from kubefoundry_cli.what_if import Verdict, verdicts
@@ -49,7 +49,7 @@ def command(
     A provider that refuses the model in the words of its package is left out, as the selector does it in a cluster.
     Exit code 1 when no provider would run it.
     """
-    from kubefoundry_cli.providers import installed
+    from kubefoundry_cli.providers import as_running_all, installed
     from kubefoundry_selector.candidate import provider as registered
     from kubefoundry_selector.explain import explain
 
@@ -57,12 +57,13 @@ def command(
         raise Failure("name a model, or give a file with -f", Exit.USAGE)
     if offline and name:
         raise Failure("--offline needs a file: -f FILE", Exit.USAGE)
-    packages = installed()
+    packages, notes = installed(), list[str]()
     if offline:
         assert file is not None
         obj, configs = from_file(file), [_registered(package) for package in packages.values()]
     else:
         obj, configs = cluster.run(_read(name, file, target))
+        packages, notes = as_running_all(packages, configs)
     asked_for = valid(edited(obj, edits))
     known = [registered(config) for config in configs]
     kept = None if offline or asked_for["spec"] != default(obj["spec"]) else stored(obj)
@@ -73,6 +74,8 @@ def command(
     package = packages.get(named or "")
     refusals = problems(package, asked_for, None) if package else ()
     unknown = bool(named) and named not in {one.name for one in known}
+    for note in notes:
+        say(f"note: {note}")
     if form == "table":
         if named:
             _show_named(named, unknown, refusals, known, explanation.decision)

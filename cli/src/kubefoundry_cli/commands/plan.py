@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,7 +13,7 @@ from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.model import edited, from_file, valid
 from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.provenance import text
-from kubefoundry_cli.providers import crds_in, in_cluster, named, probed
+from kubefoundry_cli.providers import RELEASE_HELP, as_running, definitions, in_cluster, named, probed
 from kubefoundry_cli.spec_path import ABSENT
 from kubefoundry_cli.upstream import Change, Planned
 from kubefoundry_sdk.api.kinds import HELPER_KINDS, MODEL_DEPLOYMENTS, Kind, Object
@@ -22,6 +22,9 @@ from kubefoundry_sdk.provider.contract import Provider, Schema
 from kubefoundry_sdk.provider.reconcile import dry_run
 from kubefoundry_sdk.provider.write import manifest
 from kubefoundry_sdk.provider.write.helpers import marked, whole
+
+if TYPE_CHECKING:
+    from kubefoundry_cli.documents import PlanDocument, PlannedChange
 
 FROM_NOWHERE = "the provider's own"
 
@@ -51,6 +54,7 @@ class HandOver:
     metavar="FILE",
     help="CRD file of the upstream kind, if you may not read it from the cluster.",
 )
+@click.option("--release", metavar="V", help=RELEASE_HELP)
 @click.option(
     "--server",
     is_flag=True,
@@ -64,6 +68,7 @@ def command(
     edits: tuple[str, ...],
     provider_name: str | None,
     crds: tuple[str, ...],
+    release: str | None,
     server: bool,
     form: str,
     target: Target,
@@ -78,7 +83,7 @@ def command(
     """
     if bool(name) == bool(file):
         raise Failure("name a model, or give a file with -f", Exit.USAGE)
-    cluster.run(_plan(name, file, edits, provider_name, crds, server, form, target))
+    cluster.run(_plan(name, file, edits, provider_name, crds, release, server, form, target))
 
 
 async def _plan(
@@ -87,6 +92,7 @@ async def _plan(
     edits: tuple[str, ...],
     provider_name: str | None,
     crds: tuple[str, ...],
+    release: str | None,
     server: bool,
     form: str,
     target: Target,
@@ -96,18 +102,19 @@ async def _plan(
             obj = await _asked_for(session, name, file)
             obj = valid(edited(obj, edits))
             provider = named(provider_for(obj, provider_name))
-            definitions = crds_in(crds)
-            if provider.upstream.crd in definitions:
-                schema, notes = probed(provider, definitions[provider.upstream.crd]), list[str]()
+            provider, settings, started = await as_running(session.client, provider)
+            given = definitions(crds, release, provider)
+            if provider.upstream.crd in given:
+                schema, notes = probed(provider, given[provider.upstream.crd]), list[str]()
             else:
-                schema, notes = await in_cluster(session.client, provider)
+                schema, notes = await in_cluster(session.client, provider, settings)
             kind = provider.upstream.served(schema.api_version)
             live, helpers = await live_of(session, kind, obj), await _helpers(session, provider, obj)
             planned = upstream.planned(provider, obj, schema, live, helpers)
             verdict = await _verdict(session, kind, planned, live, helpers) if server else None
         except (ApiError, Unreachable) as error:
             raise of(error, "plan") from error
-    for note in (*notes, *planned.notes, *_versions(provider, schema)):
+    for note in (*notes, *planned.notes, *started, *_versions(provider, schema)):
         say(f"note: {note}")
     hand_over = _handed_over(obj, provider)
     if form == "text":
@@ -184,7 +191,8 @@ async def _verdict(
 
 def _versions(provider: Provider, schema: Schema) -> tuple[str, ...]:
     lost = f"; this CRD does not support: {', '.join(schema.lost)}" if schema.lost else ""
-    return (f"rendered as {provider.name} {provider.version} renders it with its default settings{lost}",)
+    flags = " ".join(f"{flag}={text}" for flag, text in sorted(provider.flags.items())) or "its defaults"
+    return (f"rendered as {provider.name} {provider.version} renders it with {flags}{lost}",)
 
 
 def _handed_over(obj: Object, provider: Provider) -> HandOver | None:
@@ -227,7 +235,7 @@ def _source(change: Change) -> str:
 
 def _as_json(
     kind: Kind, obj: Object, planned: Planned, hand_over: HandOver | None, verdict: str | None
-) -> dict[str, Any]:
+) -> PlanDocument:
     return {
         "kind": kind.kind,
         "apiVersion": kind.api_version,
@@ -236,14 +244,15 @@ def _as_json(
         "recreate": planned.todo.recreate,
         "handOver": {"from": hand_over.from_, "deleted": hand_over.deleted} if hand_over else None,
         "dryRun": verdict,
-        "changes": [
-            {
-                "path": text(change.path),
-                **({} if change.old is ABSENT else {"old": change.old}),
-                **({} if change.new is ABSENT else {"new": change.new}),
-                "fields": [f"spec.{field}" for field in change.fields],
-            }
-            for change in planned.changes
-        ],
+        "changes": list(map(_change, planned.changes)),
         "unchanged": planned.unchanged,
     }
+
+
+def _change(change: Change) -> PlannedChange:
+    made: PlannedChange = {"path": text(change.path), "fields": [f"spec.{field}" for field in change.fields]}
+    if change.old is not ABSENT:
+        made["old"] = change.old
+    if change.new is not ABSENT:
+        made["new"] = change.new
+    return made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import click
 
@@ -27,7 +28,7 @@ def command() -> None:
 
 
 @command.command("list", short_help="List providers.")
-@output.option("table", "json", "yaml")
+@output.option(*output.LISTS)
 @cluster.options
 def listed(form: str, target: Target) -> None:
     """List the providers of the cluster, and those that come with this command line."""
@@ -42,19 +43,32 @@ def listed(form: str, target: Target) -> None:
             return found, Counter(provider_of(one) for one in models)
 
     found, count = cluster.run(work())
-    if form != "table":
-        output.data(found, form)
-        return
+    output.objects(found, form, PROVIDER_CONFIGS, lambda wide: _rows(found, count, wide=wide))
+    missing = sorted(set(bundle.providers()) - {one["metadata"]["name"] for one in found})
+    if missing and form in ("table", "wide"):
+        say(f"not installed: {', '.join(missing)}; {hint('provider install NAME')}")
+
+
+def _rows(
+    found: Sequence[Object], count: Mapping[str | None, int], *, wide: bool
+) -> tuple[list[str], list[list[str]]]:
+    """Head and cells of the list. count: models by provider."""
+    head = ["NAME", "READY", "UPSTREAM", "HEARTBEAT", "MODELS"]
     rows = []
     for one in found:
         name, status = one["metadata"]["name"], one.get("status") or {}
         ready = "True" if status.get("ready") is True else "False"
         upstream = str(status.get("upstreamCRDVersion") or "<none>")
-        rows.append([name, ready, upstream, age(status.get("lastHeartbeat")), str(count[name])])
-    missing = sorted(set(bundle.providers()) - {row[0] for row in rows})
-    output.table(["NAME", "READY", "UPSTREAM", "HEARTBEAT", "MODELS"], rows)
-    if missing:
-        say(f"not installed: {', '.join(missing)}; {hint('provider install NAME')}")
+        row = [name, ready, upstream, age(status.get("lastHeartbeat")), str(count.get(name, 0))]
+        if wide:
+            flags = status.get("flags")
+            told = sorted(flags.items()) if isinstance(flags, Mapping) else ()
+            row += [
+                str(status.get("version") or "<none>"),
+                " ".join(f"{flag}={text}" for flag, text in told) or "-",
+            ]
+        rows.append(row)
+    return [*head, "VERSION", "FLAGS"] if wide else head, rows
 
 
 @command.command(short_help="Install a provider, or bring it to this version.")

@@ -8,7 +8,7 @@ from kubefoundry_cli import output, upstream
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.model import edited, from_file, valid
 from kubefoundry_cli.output import say
-from kubefoundry_cli.providers import crds_in, installed, named, probed
+from kubefoundry_cli.providers import RELEASE_HELP, crds_in, definitions, installed, named, probed
 from kubefoundry_sdk.api.kinds import Object
 
 
@@ -26,19 +26,29 @@ from kubefoundry_sdk.api.kinds import Object
     metavar="FILE",
     help="CRD file of the upstream kind; built-in kinds need none.",
 )
+@click.option("--release", metavar="V", help=RELEASE_HELP)
 @click.option("--set", "edits", multiple=True, metavar="PATH=VALUE", help="Edit a field of the spec first.")
 @output.option("yaml", "json")
-def command(file: str, name: str | None, crds: tuple[str, ...], edits: tuple[str, ...], form: str) -> None:
+def command(
+    file: str,
+    name: str | None,
+    crds: tuple[str, ...],
+    release: str | None,
+    edits: tuple[str, ...],
+    form: str,
+) -> None:
     """Print the upstream objects of a ModelDeployment FILE as its provider renders them, without a cluster.
 
     \b
     kubefoundry render -f llama-8b.yaml --provider kuberay --crd ray.io_rayservices.yaml
     """
     obj = valid(edited(from_file(file), edits))
-    definitions = crds_in(crds)
+    if release and name == "all":
+        raise Failure("--release is of one upstream system; name its provider", Exit.USAGE)
+    found_crds = crds_in(crds)
     if name == "all":
         chosen = [
-            one for one in installed().values() if one.upstream.schema or one.upstream.crd in definitions
+            one for one in installed().values() if one.upstream.schema or one.upstream.crd in found_crds
         ]
         if not chosen:
             raise Failure("no CRD file belongs to an installed provider package", Exit.USAGE)
@@ -47,15 +57,17 @@ def command(file: str, name: str | None, crds: tuple[str, ...], edits: tuple[str
         if not wanted:
             raise Failure(f"{file} names no provider; add --provider NAME or --provider all", Exit.USAGE)
         chosen = [named(wanted)]
-        if not chosen[0].upstream.schema and chosen[0].upstream.crd not in definitions:
+        found_crds = definitions(crds, release, chosen[0])
+        if not chosen[0].upstream.schema and chosen[0].upstream.crd not in found_crds:
             raise Failure(
-                f"CRD {chosen[0].upstream.crd} is in none of the files; give it as --crd FILE", Exit.USAGE
+                f"CRD {chosen[0].upstream.crd} is in none of the files; give it as --crd FILE or --release V",
+                Exit.USAGE,
             )
     objects: list[Object] = []
     refused: list[str] = []
     for provider in chosen:
         try:
-            schema = provider.upstream.schema or probed(provider, definitions[provider.upstream.crd])
+            schema = provider.upstream.schema or probed(provider, found_crds[provider.upstream.crd])
             found = upstream.rendered(provider, obj, schema)
         except Failure as failure:
             refused.append(failure.message)

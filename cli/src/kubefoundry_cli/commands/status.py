@@ -22,7 +22,7 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 @click.argument("name", required=False)
 @click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Models of all namespaces.")
 @click.option("-w", "--watch", is_flag=True, help="Go on with a line for each change, until Ctrl-C.")
-@output.option("table", "wide", "json", "yaml", "name")
+@output.option(*output.LISTS)
 @cluster.options
 def command(name: str | None, everywhere: bool, watch: bool, form: str, target: Target) -> None:
     """Show models: phase, provider, endpoint, and why one is not ready. With NAME, all that is known of one.
@@ -46,18 +46,15 @@ async def _list(everywhere: bool, form: str, target: Target) -> None:
             found, _ = await session.client.list(MODEL_DEPLOYMENTS, namespace)
         except (ApiError, Unreachable) as error:
             raise of(error, f"list ModelDeployments in {namespace or 'all namespaces'}") from error
-    if form in ("json", "yaml"):
-        output.data(found, form)
-    elif form == "name":
-        for obj in found:
-            print(f"{MODEL_DEPLOYMENTS.crd}/{obj['metadata']['name']}")
-    elif not found:
+    if not found and form in ("table", "wide"):
         say(
             f"No models in {f'namespace {namespace}' if namespace else 'any namespace'}. "
             f"Create one: {hint('deploy MODEL')}, or kubectl apply -f FILE"
         )
     else:
-        output.table(*rows(found, everywhere=everywhere, wide=form == "wide"))
+        output.objects(
+            found, form, MODEL_DEPLOYMENTS, lambda wide: rows(found, everywhere=everywhere, wide=wide)
+        )
         for obj in found if form == "table" else ():
             status = obj.get("status") or {}
             if status.get("phase") == "Failed":

@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 import click
 
-from kubefoundry_cli import cluster, output
+from kubefoundry_cli import cluster, output, server
 from kubefoundry_cli.cluster import Target
 from kubefoundry_cli.failure import of
 from kubefoundry_cli.output import say
@@ -37,11 +37,7 @@ def _print(found: dict[str, str]) -> None:
 
 async def _of_cluster(target: Target) -> dict[str, str]:
     async with cluster.session(target) as session:
-        try:
-            server = await session.client.read("/version")
-        except (ApiError, Unreachable) as error:
-            raise of(error, "read the API server's version") from error
-        found = {"kubernetes": str(server.get("gitVersion"))}
+        found = {"kubernetes": await server.version(session)}
         try:
             configs, _ = await session.client.list(PROVIDER_CONFIGS)
         except (ApiError, Unreachable) as error:

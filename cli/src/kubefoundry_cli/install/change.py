@@ -82,12 +82,37 @@ class Kinds:
 
 
 async def plan(session: Session, objects: Sequence[Object], *, force: bool) -> list[Change]:
-    """What applying them would change, in the order in which it is done. Raises Failure for what would be refused."""
+    """What applying them would change, in the order in which it is done.
+
+    Raises Failure with all that would be refused.
+    """
     kinds = Kinds(session)
     ordered = sorted(
         objects, key=lambda obj: FIRST.index(obj["kind"]) if obj["kind"] in FIRST else len(FIRST)
     )
-    return [await _change(session, await kinds.of(obj), obj, force=force) for obj in ordered]
+    found, refused = list[Change](), list[Failure]()
+    for obj in ordered:
+        try:
+            found.append(await _change(session, await kinds.of(obj), obj, force=force))
+        except Failure as failure:
+            # without an API server, the next question has the same answer
+            if failure.exit_code == Exit.NO_CLUSTER:
+                raise
+            refused.append(failure)
+    if refused:
+        raise _all(refused)
+    return found
+
+
+def _all(refused: Sequence[Failure]) -> Failure:
+    """One failure for them: each refusal once, a line each; its exit code if all have the same one."""
+    if len(refused) == 1:
+        return refused[0]
+    codes = {Exit(one.exit_code) for one in refused}
+    lines = "".join(f"\n  {one}" for one in dict.fromkeys(one.message for one in refused))
+    return Failure(
+        f"{len(refused)} objects cannot be written:{lines}", codes.pop() if len(codes) == 1 else Exit.NO
+    )
 
 
 async def _change(session: Session, kind: Kind, body: Object, *, force: bool) -> Change:

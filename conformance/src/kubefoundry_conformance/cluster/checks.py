@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubefoundry_conformance.cluster import leaving, life, registering, selecting
+from kubefoundry_conformance.cluster import (
+    handing_over,
+    leaving,
+    life,
+    permissions,
+    refusing,
+    registering,
+    selecting,
+)
 
 PROVIDER: Final = (
     *registering.REGISTRATION,
     *registering.PROCESS,
     *life.CHECKS,
+    *refusing.CHECKS,
+    *handing_over.CHECKS,
     *leaving.CHECKS,
-    *registering.LAST,
+    *permissions.CHECKS,
 )
-"""In this order: the first ones see the CRD come."""
+"""In this order: the first ones see the CRD come, the last ones all that was asked for."""
 
-SELECTOR: Final = (*selecting.CHECKS, *registering.PROCESS, *registering.LAST)
+SELECTOR: Final = (*selecting.CHECKS, *registering.PROCESS, *permissions.CHECKS)

@@ -2,73 +2,100 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
 
 from kubefoundry_conformance.check import Finding
-from kubefoundry_conformance.cluster.rig import Rig, condition, of_rig
+from kubefoundry_conformance.cluster import waiting
+from kubefoundry_conformance.cluster.rig import Rig, of_rig
+from kubefoundry_conformance.cluster.waiting import condition
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
-from kubefoundry_sdk.api.reasons import RESOURCE_CREATED
+from kubefoundry_sdk.api.reasons import RESOURCE_CREATED, VALIDATED
 
 HOLD: Final = "example.com/conformance-holds"
+INVALID: Final = {"engine": {"args": {"tensor-parallel-size": "999"}}}
+"""Of any spec: no machine has so many GPUs. Only core knows, so the API server takes it while core is away."""
+
 OTHER: Final = "kubefoundry.ai/conformance-provider"
 
 
-async def deletions(rig: Rig) -> Finding | None:
-    namespace = await rig.namespace()
-    await rig.create(namespace)
-    await rig.upstream(namespace)
-    await rig.annotate(namespace, names.PAUSED_ANNOTATION, "true")
-    await rig.delete(namespace)
-    await rig.until(MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
-    await rig.until(rig.kind, "m", namespace, lambda obj: obj is None)
-    if rig.crd is not None:
-        namespace = await rig.namespace()
-        await rig.create(namespace)
-        await rig.upstream(namespace)
-        await rig.remove_crd()
-        try:
-            await rig.delete(namespace)
-            await rig.until(MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
-        finally:
-            await rig.install_crd()
-            await rig.registered(lambda obj: (obj.get("status") or {}).get("ready"))
+async def deletion_while_paused(rig: Rig) -> Finding | None:
+    place = rig.place()
+    await rig.create(place)
+    await rig.upstream(place)
+    await rig.annotate(place, names.PAUSED_ANNOTATION, "true")
+    await rig.delete(place)
+    await rig.gone(place)
+    return None
+
+
+async def deletion_without_the_crd(rig: Rig) -> Finding | None:
+    place = rig.place()
+    await rig.create(place)
+    await rig.upstream(place)
+    await rig.remove_crd()
+    try:
+        await rig.delete(place)
+        await rig.until(MODEL_DEPLOYMENTS, *place, lambda obj: obj is None)
+    finally:
+        await rig.install_crd()
+        await rig.registered(lambda obj: (obj.get("status") or {}).get("ready"))
+    return None
+
+
+async def deletion_with_an_invalid_spec(rig: Rig) -> Finding | None:
+    core = rig.own("core, which refuses an invalid spec, would have to be stopped").components["core"]
+    place = rig.place()
+    await rig.create(place)
+    await rig.upstream(place)
+    await asyncio.to_thread(core.stop)
+    try:
+        await rig.respec(place, INVALID)
+    finally:
+        core.start()
+        await asyncio.to_thread(core.wait_ready)
+    await rig.deployment(place, lambda obj: condition(obj, VALIDATED).get("status") == "False")
+    await rig.delete(place)
+    await rig.gone(place)
     return None
 
 
 async def given_up(rig: Rig) -> Finding | None:
-    namespace = await rig.namespace()
-    await rig.create(namespace)
-    await rig.upstream(namespace)
+    place = rig.place()
+    await rig.create(place)
+    await rig.upstream(place)
     hold: list[dict[str, Any]] = [{"op": "add", "path": "/metadata/finalizers", "value": [HOLD]}]
-    await rig.api.json_patch(rig.kind, "m", namespace, hold, manager="somebody")
-    await rig.delete(namespace)
+    await rig.api.json_patch(rig.kind, *place, hold, manager="somebody")
+    await rig.delete(place)
     try:
-        await rig.until(MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
-        await rig.event(namespace, "FinalizerTimeout", rig.kind.kind)
+        await rig.until(MODEL_DEPLOYMENTS, *place, lambda obj: obj is None)
+        await waiting.event(rig.api, *place, "FinalizerTimeout", rig.kind.kind)
     finally:
         free: list[dict[str, Any]] = [{"op": "remove", "path": "/metadata/finalizers"}]
-        await rig.api.json_patch(rig.kind, "m", namespace, free, manager="somebody")
+        await rig.api.json_patch(rig.kind, *place, free, manager="somebody")
     return None
 
 
 async def waits_for_others(rig: Rig) -> Finding | None:
-    namespace = await rig.namespace()
-    await rig.create(namespace, finalizers=[OTHER])
+    place = rig.place()
+    await rig.create(place, finalizers=[OTHER])
     await rig.deployment(
-        namespace, lambda obj: condition(obj, RESOURCE_CREATED).get("reason") == "WaitingForCleanup"
+        place, lambda obj: condition(obj, RESOURCE_CREATED).get("reason") == "WaitingForCleanup"
     )
-    there, _ = await rig.api.list(rig.kind, namespace)
+    there = await rig.stored(place)
     if there:
         return Finding("the object was made beside another provider's finalizer", "WaitingForCleanup first")
-    await rig.upstream(namespace)
+    await rig.upstream(place)
     free: list[dict[str, Any]] = [{"op": "replace", "path": "/metadata/finalizers", "value": [rig.finalizer]}]
-    await rig.api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, free, manager="somebody")
+    await rig.api.json_patch(MODEL_DEPLOYMENTS, *place, free, manager="somebody")
     return None
 
 
 CHECKS: Final = (
-    of_rig("LEV-2", "deletion while paused, and without the CRD", deletions, "it is gone"),
+    of_rig("LEV-2", "deletion while paused", deletion_while_paused, "it is gone"),
+    of_rig("LEV-2", "deletion with an invalid spec", deletion_with_an_invalid_spec, "it is gone"),
+    of_rig("LEV-2", "deletion without the CRD", deletion_without_the_crd, "it is gone"),
     of_rig("LEV-3", "an upstream object that does not go", given_up, "it is given up"),
     of_rig(
         "LEV-4",

@@ -9,9 +9,11 @@ from functools import partial
 from typing import Any, Final
 
 from kubefoundry_conformance.check import Finding, Skipped
-from kubefoundry_conformance.cluster.rig import QUIET, NotSeen, Rig, condition, of_rig, phase
+from kubefoundry_conformance.cluster import waiting
+from kubefoundry_conformance.cluster.rig import QUIET, RESTARTED, Place, Rig, of_rig
+from kubefoundry_conformance.cluster.waiting import NotSeen, condition, phase
 from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import EVENTS, MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.api.managed_fields import managers
 from kubefoundry_sdk.api.reasons import READY, RESOURCE_CREATED
 from kubefoundry_sdk.cluster.errors import ApiError
@@ -24,9 +26,9 @@ NOT_CONTENT: Final = ("apiVersion", "kind", "metadata", "status")
 
 
 async def dressed(rig: Rig) -> Finding | None:
-    namespace = await rig.namespace()
-    made = await rig.create(namespace)
-    meta, uid = (await rig.upstream(namespace))["metadata"], made["metadata"]["uid"]
+    place = rig.place()
+    made = await rig.create(place)
+    meta, uid = (await rig.upstream(place))["metadata"], made["metadata"]["uid"]
     owners = [one for one in meta.get("ownerReferences") or () if one.get("uid") == uid]
     if not owners or not (owners[0].get("controller") and owners[0].get("blockOwnerDeletion")):
         return Finding(f"ownerReferences {meta.get('ownerReferences')}", f"controller and owner {uid}")
@@ -39,17 +41,17 @@ async def dressed(rig: Rig) -> Finding | None:
 
 
 async def finalizer_first(rig: Rig) -> Finding | None:
-    namespace = await rig.namespace()
-    await rig.create(namespace)
-    await rig.upstream(namespace)
-    for entry in rig.writes(namespace):
+    place = rig.place()
+    await rig.create(place)
+    await rig.upstream(place)
+    for entry in rig.writes(place):
         about = entry["objectRef"]
         if about["resource"] == rig.kind.plural:
             return Finding(
                 f"the first write is {entry['verb']} {about['resource']}", f"finalizer {rig.finalizer}"
             )
         if about["resource"] == names.MODEL_DEPLOYMENTS and not about.get("subresource"):
-            live = await rig.deployment(namespace)
+            live = await rig.deployment(place)
             if rig.finalizer not in (live["metadata"].get("finalizers") or ()):
                 return Finding(f"finalizers {live['metadata'].get('finalizers')}", rig.finalizer)
             return None
@@ -57,22 +59,20 @@ async def finalizer_first(rig: Rig) -> Finding | None:
 
 
 async def foreign(rig: Rig) -> Finding | None:
-    first, namespace = await rig.namespace(), await rig.namespace()
+    first, place = rig.place(), rig.place()
     await rig.create(first)
     template = await rig.upstream(first)
     theirs = {
         "apiVersion": rig.kind.api_version,
         "kind": rig.kind.kind,
-        "metadata": {"name": "m", "namespace": namespace},
+        "metadata": {"name": place.name, "namespace": place.namespace},
         **copy.deepcopy(_content(template)),
     }
     made = await rig.api.create(rig.kind, theirs, manager="somebody")
-    await rig.create(namespace)
-    await rig.deployment(
-        namespace, lambda obj: condition(obj, RESOURCE_CREATED).get("reason") == "NameConflict"
-    )
-    live = await rig.api.get(rig.kind, "m", namespace)
-    if _content(live) != _content(made) or rig.manager in managers(live):
+    await rig.create(place)
+    await rig.deployment(place, lambda obj: condition(obj, RESOURCE_CREATED).get("reason") == "NameConflict")
+    live = await rig.api.get(rig.kind, *place)
+    if live["metadata"]["resourceVersion"] != made["metadata"]["resourceVersion"]:
         return Finding("the object of somebody else was changed", "it is left as it is")
     return None
 
@@ -103,35 +103,35 @@ def _at(obj: Object, pointer: str) -> Any:
 
 
 async def drift(rig: Rig) -> Finding | None:
-    namespace = await rig.namespace()
-    await rig.create(namespace)
-    await rig.deployment(namespace, lambda obj: condition(obj, RESOURCE_CREATED).get("status") == "True")
-    live = await rig.upstream(namespace)
+    place = rig.place()
+    await rig.create(place)
+    await rig.deployment(place, lambda obj: condition(obj, RESOURCE_CREATED).get("status") == "True")
+    live = await rig.upstream(place)
     for pointer, value in _texts(_content(live)):
-        edit = partial(_edit, rig, namespace, pointer, value)
+        edit = partial(_edit, rig, place, pointer, value)
         try:
             await edit()
         except ApiError:
             continue
-        return await _bounded(rig, namespace, pointer, _at(live, pointer), edit)
+        return await _bounded(rig, place, pointer, _at(live, pointer), edit)
     raise Skipped("no text in the upstream object can be changed")
 
 
-async def _edit(rig: Rig, namespace: str, pointer: str, value: Any) -> None:
+async def _edit(rig: Rig, place: Place, pointer: str, value: Any) -> None:
     change = [{"op": "replace", "path": pointer, "value": value}]
-    await rig.api.json_patch(rig.kind, "m", namespace, change, manager="somebody")
+    await rig.api.json_patch(rig.kind, *place, change, manager="somebody")
 
 
 async def _bounded(
-    rig: Rig, namespace: str, pointer: str, good: Any, edit: Callable[[], Awaitable[None]]
+    rig: Rig, place: Place, pointer: str, good: Any, edit: Callable[[], Awaitable[None]]
 ) -> Finding | None:
     """The value was edited once; it is put back MOST times, and then no more."""
     for _ in range(MOST):
-        await rig.upstream(namespace, lambda obj: _at(obj, pointer) == good)
+        await rig.upstream(place, lambda obj: _at(obj, pointer) == good)
         await edit()
     try:
         await rig.until(
-            rig.kind, "m", namespace, lambda obj: obj is not None and _at(obj, pointer) == good, seconds=QUIET
+            rig.kind, *place, lambda obj: obj is not None and _at(obj, pointer) == good, seconds=QUIET
         )
     except NotSeen:
         return None
@@ -139,27 +139,27 @@ async def _bounded(
 
 
 async def paused(rig: Rig) -> Finding | None:
-    namespace, later = await rig.namespace(), await rig.namespace()
-    await rig.create(namespace, annotations={names.PAUSED_ANNOTATION: "true"})
-    await rig.deployment(namespace, lambda obj: ((obj.get("status") or {}).get("message")) == PAUSED)
+    place, later = rig.place(), rig.place()
+    await rig.create(place, annotations={names.PAUSED_ANNOTATION: "true"})
+    await rig.deployment(place, lambda obj: ((obj.get("status") or {}).get("message")) == PAUSED)
     await rig.create(later)
     await rig.upstream(later)
-    there, _ = await rig.api.list(rig.kind, namespace)
+    there = await rig.stored(place)
     if there:
         return Finding(f"{rig.kind.kind} {there[0]['metadata']['name']} was made", "nothing")
-    await rig.annotate(namespace, names.PAUSED_ANNOTATION, None)
-    await rig.upstream(namespace)
+    await rig.annotate(place, names.PAUSED_ANNOTATION, None)
+    await rig.upstream(place)
     return None
 
 
 async def dry_run(rig: Rig) -> Finding | None:
-    namespace = await rig.namespace()
-    await rig.create(namespace, annotations={names.DRY_RUN_ANNOTATION: "true"})
+    place = rig.place()
+    await rig.create(place, annotations={names.DRY_RUN_ANNOTATION: "true"})
 
     def answered(obj: Object) -> str | None:
         return (obj["metadata"].get("annotations") or {}).get(names.DRY_RUN_RESULT_ANNOTATION)
 
-    live = await rig.deployment(namespace, answered)
+    live = await rig.deployment(place, answered)
     try:
         result = json.loads(answered(live) or "")
         complete = {"accepted", "message"} <= result.keys()
@@ -167,8 +167,8 @@ async def dry_run(rig: Rig) -> Finding | None:
         complete = False
     if not complete:
         return Finding(f"dry-run-result {answered(live)!r}", "JSON with accepted, message and objects")
-    await rig.deployment(namespace, lambda obj: condition(obj, RESOURCE_CREATED).get("reason") == "DryRun")
-    there, _ = await rig.api.list(rig.kind, namespace)
+    await rig.deployment(place, lambda obj: condition(obj, RESOURCE_CREATED).get("reason") == "DryRun")
+    there = await rig.stored(place)
     if there or live["metadata"].get("finalizers"):
         return Finding(
             f"{len(there)} objects, finalizers {live['metadata'].get('finalizers')}", "nothing is stored"
@@ -177,24 +177,24 @@ async def dry_run(rig: Rig) -> Finding | None:
 
 
 async def endpoint(rig: Rig) -> Finding | None:
-    namespace = await rig.namespace()
-    await rig.create(namespace)
-    await rig.upstream(namespace)
-    waiting = await rig.deployment(namespace, phase)
+    place = rig.place()
+    await rig.create(place)
+    await rig.upstream(place)
+    waiting = await rig.deployment(place, phase)
     if waiting["status"].get("endpoint"):
         return Finding(f"endpoint {waiting['status']['endpoint']} while {phase(waiting)}", "none")
-    await rig.play(namespace, rig.case("Running"))
-    await rig.deployment(namespace, lambda obj: phase(obj) == "Running" and obj["status"].get("endpoint"))
-    await rig.play(namespace, rig.case("Failed"))
-    failed = await rig.deployment(namespace, lambda obj: phase(obj) == "Failed")
+    await rig.play(place, rig.case("Running"))
+    await rig.deployment(place, lambda obj: phase(obj) == "Running" and obj["status"].get("endpoint"))
+    await rig.play(place, rig.case("Failed"))
+    failed = await rig.deployment(place, lambda obj: phase(obj) == "Failed")
     if failed["status"].get("endpoint"):
         return Finding(f"endpoint {failed['status']['endpoint']} while Failed", "none")
     return None
 
 
 async def own_manager(rig: Rig) -> Finding | None:
-    namespace = await rig.namespace()
-    live = await rig.running(namespace)
+    place = rig.place()
+    live = await rig.running(place)
     found = managers(live, "status")
     expected = {names.CORE_MANAGER, rig.manager}
     if rig.manager not in found or found - expected:
@@ -203,15 +203,15 @@ async def own_manager(rig: Rig) -> Finding | None:
 
 
 async def at_rest(rig: Rig) -> Finding | None:
-    namespace = await rig.namespace()
-    await rig.running(namespace)
-    before = len(rig.writes(namespace))
+    place = rig.place()
+    await rig.running(place)
+    before = len(rig.writes(place))
     for number in range(3):
-        await rig.annotate(namespace, "example.com/touched", str(number))
-    await rig.running(await rig.namespace())
+        await rig.annotate(place, "example.com/touched", str(number))
+    await rig.running(rig.place())
     written = [
         f"{entry['verb']} {entry['requestURI'].partition('?')[0]}"
-        for entry in rig.writes(namespace)[before:]
+        for entry in rig.writes(place)[before:]
         if entry["objectRef"]["resource"] != "events"
     ]
     if written:
@@ -220,27 +220,28 @@ async def at_rest(rig: Rig) -> Finding | None:
 
 
 async def transition_times(rig: Rig) -> Finding | None:
-    namespace = await rig.namespace()
-    await rig.create(namespace)
-    await rig.upstream(namespace)
-    first = condition(await rig.deployment(namespace, lambda obj: condition(obj, RESOURCE_CREATED)), READY)
+    place = rig.place()
+    await rig.create(place)
+    await rig.upstream(place)
+    first = condition(await rig.deployment(place, lambda obj: condition(obj, RESOURCE_CREATED)), READY)
     # A second is the unit: a time that is taken again shows only in the next one.
     try:
-        await rig.until(rig.kind, "m", namespace, lambda obj: False, seconds=1.1)
+        await rig.until(rig.kind, *place, lambda obj: False, seconds=1.1)
     except NotSeen:
-        await rig.play(namespace, rig.case("Deploying"))
-    second = condition(await rig.deployment(namespace, lambda obj: phase(obj) == "Deploying"), READY)
+        await rig.play(place, rig.case("Deploying"))
+    second = condition(await rig.deployment(place, lambda obj: phase(obj) == "Deploying"), READY)
     if first["status"] == second["status"] and first["lastTransitionTime"] != second["lastTransitionTime"]:
         return Finding("Ready stayed False and has another lastTransitionTime", first["lastTransitionTime"])
     return None
 
 
 async def one_event(rig: Rig) -> Finding | None:
-    namespace = await rig.namespace()
-    await rig.running(namespace)
-    await rig.running(await rig.namespace())
-    items, _ = await rig.api.list(EVENTS, namespace)
-    about = [item for item in items if item["regarding"]["kind"] == names.MODEL_DEPLOYMENT]
+    place = rig.place()
+    await rig.running(place)
+    # Events come after what they are about, on a busy machine much later; a second one by the next model.
+    await waiting.event(rig.api, *place, "DeploymentReady", "")
+    await rig.running(rig.place())
+    about = await rig.events(place)
     ready = [item for item in about if item["reason"] == "DeploymentReady"]
     if len(ready) != 1 or ready[0].get("series"):
         return Finding(f"{len(ready)} Events DeploymentReady of {[item['reason'] for item in about]}", "one")
@@ -249,25 +250,25 @@ async def one_event(rig: Rig) -> Finding | None:
 
 async def killed(rig: Rig) -> Finding | None:
     for writes in (1, 2, 3):
-        namespace = await rig.namespace()
-        await rig.create(namespace)
-        await rig.deployment(namespace, lambda obj: True)
+        place = rig.place()
+        await rig.create(place)
+        await rig.deployment(place, lambda obj: True)
         for _ in range(400):
-            if len(rig.writes(namespace)) >= writes:
+            if len(rig.writes(place)) >= writes:
                 break
-            await rig.api.get(MODEL_DEPLOYMENTS, "m", namespace)
+            await rig.api.get(MODEL_DEPLOYMENTS, *place)
         rig.subject.kill()
         rig.subject.start()
         rig.subject.wait_ready()
-        await rig.deployment_after_restart(
-            namespace, lambda obj: condition(obj, RESOURCE_CREATED).get("status") == "True"
+        await rig.deployment(
+            place, lambda obj: condition(obj, RESOURCE_CREATED).get("status") == "True", seconds=RESTARTED
         )
-        live = await rig.deployment(namespace)
+        live = await rig.deployment(place)
         if rig.finalizer not in (live["metadata"].get("finalizers") or ()):
             return Finding(f"no finalizer after a kill after write {writes}", rig.finalizer)
-        await rig.delete(namespace)
-        await rig.until(MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
-        await rig.until(rig.kind, "m", namespace, lambda obj: obj is None)
+        await rig.delete(place)
+        # The third write may be the status itself: then the subject may still be waiting for the dead one's Lease.
+        await rig.gone(place, seconds=RESTARTED)
     return None
 
 

@@ -8,14 +8,16 @@ import urllib.request
 from typing import Any, Final
 
 from kubefoundry_conformance.check import Finding, Skipped
-from kubefoundry_conformance.cluster.rig import TIMEOUT, Rig, condition, of_rig
+from kubefoundry_conformance.cluster.rig import TIMEOUT, Rig, of_rig
+from kubefoundry_conformance.cluster.waiting import condition
 from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS, Object
-from kubefoundry_sdk.api.reasons import UPSTREAM_READY
+from kubefoundry_sdk.api.reasons import RULES_VALID, UPSTREAM_READY
 
 END: Final = 5.0
 """Seconds from SIGTERM (contract §6)."""
 
-RULES: Final = [{"condition": "metadata.name == 'nobody'", "priority": 7}]
+RULES: Final = [{"condition": "false", "priority": 7}]
+"""Of an administrator: they select the subject for nothing."""
 
 
 async def without_the_crd(rig: Rig) -> Finding | None:
@@ -54,6 +56,21 @@ async def heartbeats(rig: Rig) -> Finding | None:
     took = time.monotonic() - third_after
     if took > TIMEOUT / 2:
         return Finding(f"{took:.1f} s between two heartbeats", f"{TIMEOUT / 3} s")
+    return None
+
+
+async def rules_compile(rig: Rig) -> Finding | None:
+    suite = rig.own("the subject's selection rules are replaced by one that selects nothing")
+    await asyncio.to_thread(suite.start, "selector")
+    try:
+        judged = await rig.registered(
+            lambda obj: condition(obj, RULES_VALID).get("observedGeneration") == obj["metadata"]["generation"]
+        )
+    finally:
+        await asyncio.to_thread(suite.components["selector"].stop)
+    said = condition(judged, RULES_VALID)
+    if said["status"] != "True":
+        return Finding(f"RulesValid=False: {said['message']}", "rules that the selector can read")
     return None
 
 
@@ -110,24 +127,11 @@ async def ends(rig: Rig) -> Finding | None:
     return None
 
 
-async def permitted(rig: Rig) -> Finding | None:
-    refused = {
-        f"{entry['verb']} {entry['requestURI'].partition('?')[0]}"
-        for entry in rig.requests()
-        if entry["responseStatus"]["code"] == 403
-        and entry.get("annotations", {}).get("authorization.k8s.io/decision") == "forbid"
-    }
-    if refused:
-        return Finding(
-            f"403 for {', '.join(sorted(refused))}", "the manifest permits what the subject asks for"
-        )
-    return None
-
-
 REGISTRATION: Final = (
     of_rig("REG-4", "the registration without the CRD", without_the_crd, "a reason"),
     of_rig("REG-3", "the CRD comes", ready_follows, "status.ready true"),
     of_rig("REG-2", "three heartbeats", heartbeats, "a heartbeat"),
+    of_rig("REG-5", "the selector reads the rules", rules_compile, "RulesValid"),
     of_rig(
         "REG-1",
         "rules and capabilities changed by an administrator",
@@ -139,5 +143,3 @@ PROCESS: Final = (
     of_rig("PRO-1", "/readyz and /metrics", ports, "both answer"),
     of_rig("PRO-2", "SIGTERM", ends, "an end"),
 )
-LAST: Final = (of_rig("PRO-3", "the audit log of all checks", permitted, "no 403"),)
-"""Of all that the subject was refused since it started."""

@@ -1,41 +1,31 @@
-"""A control plane with core, the subject as its manifest says, and an upstream that the cases play."""
+"""What the checks of a process work with: an API server, the subject, and an upstream that the cases play."""
 
 from __future__ import annotations
 
 import asyncio
 import copy
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Final
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
 
-import yaml
-
-from kubefoundry_conformance.cases import Case, Cases, Unusable
+from kubefoundry_conformance.cases import Case, Cases, merged
 from kubefoundry_conformance.check import Check, Finding, Skipped
+from kubefoundry_conformance.cluster import waiting
+from kubefoundry_conformance.cluster.manifest import Rule
+from kubefoundry_conformance.cluster.waiting import SECONDS, Holds, NotSeen, Present, condition, phase
 from kubefoundry_local.audit_log import requests_by_user
-from kubefoundry_local.control_plane import own_control_plane
-from kubefoundry_local.suite import NAMESPACE, Component, Suite
+from kubefoundry_local.suite import Component, Suite
 from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import (
-    CRDS,
-    EVENTS,
-    MODEL_DEPLOYMENTS,
-    NAMESPACES,
-    PROVIDER_CONFIGS,
-    Kind,
-    Object,
-)
-from kubefoundry_sdk.cluster import credentials
+from kubefoundry_sdk.api.kinds import CRDS, EVENTS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.runtime.lease import DURATION
 
 MANAGER: Final = "kubefoundry-conformance"
-SECONDS: Final = 20.0
-"""How long anything is waited for."""
+MARK: Final = "kubefoundry.ai/conformance"
+"""Label of what the kit makes outside of its namespace: the name of that namespace."""
 
 RESTARTED: Final = SECONDS + 2 * DURATION
 """The same, after a process was killed that held a Lease."""
@@ -46,30 +36,44 @@ QUIET: Final = 2.0
 TIMEOUT: Final = 6
 """`--finalizer-timeout` and `--heartbeat-timeout` of the subject, in seconds."""
 
-Holds = Callable[[Object | None], Any]
-Present = Callable[[Object], Any]
+SHORT: Final = {
+    "KUBEFOUNDRY_FINALIZER_TIMEOUT": str(TIMEOUT),
+    "KUBEFOUNDRY_HEARTBEAT_TIMEOUT": str(TIMEOUT),
+}
 
 
-class NotSeen(Exception):
-    """What was waited for did not come; the text is the last state."""
+class Place(NamedTuple):
+    """Where a check has its ModelDeployment; the upstream object has the same name."""
+
+    name: str
+    namespace: str
 
 
 @dataclass(slots=True)
 class Rig:
-    """kind: the upstream kind in its stored version. crd: None for a kind of Kubernetes."""
+    """kind: the upstream kind in its stored version. crd: None for a kind of Kubernetes.
 
-    suite: Suite
+    system: the namespace of the subject's ServiceAccount and Lease. namespace: the one of the checks.
+    """
+
     api: Client
     provider: str
     subject: Component
     account: str
+    system: str
+    namespace: str
     kind: Kind
     crd: Object | None
     cases: Cases
     runner: asyncio.Runner
+    rules: Sequence[Rule] = ()
+    """What the manifest permits the subject."""
+    suite: Suite | None = None
+    """Core beside it, and a control plane that is ours: None in a cluster that others use."""
     providers: Sequence[str] = ()
     """Of a selector: those that the checks register."""
-    made: list[str] = field(default_factory=list)
+    made: list[tuple[Kind, Object]] = field(default_factory=list)
+    """What the checks made outside of the namespace, oldest first."""
 
     def check(
         self, look: Callable[[Rig], Coroutine[Any, Any, Finding | None]], expected: str
@@ -98,105 +102,96 @@ class Rig:
     async def until(
         self, kind: Kind, name: str, namespace: str | None, holds: Holds, *, seconds: float = SECONDS
     ) -> Object | None:
-        """The object once `holds` is true of it (None stands for: there is none). Raises NotSeen."""
-        last: Object | None = None
-        selector = {"fieldSelector": f"metadata.name={name}"}
-        try:
-            async with asyncio.timeout(seconds):
-                items, version = await self.api.list(kind, namespace, selector=selector)
-                last = items[0] if items else None
-                if holds(last):
-                    return last
-                watch = self.api.watch(
-                    kind, namespace, resource_version=version, seconds=300, silence=300, selector=selector
-                )
-                async for event in watch:
-                    if event["type"] in ("ADDED", "MODIFIED", "DELETED"):
-                        last = None if event["type"] == "DELETED" else event["object"]
-                        if holds(last):
-                            return last
-        except TimeoutError:
-            pass
-        shown = (last or {}).get("status") or {
-            "finalizers": (last or {}).get("metadata", {}).get("finalizers")
-        }
-        raise NotSeen(f"after {seconds:.0f} s {kind.kind} {name} is {shown if last else 'not there'}")
+        """As `waiting.until`."""
+        return await waiting.until(self.api, kind, name, namespace, holds, seconds=seconds)
 
-    async def event(self, namespace: str, reason: str, word: str) -> None:
-        """Waits for an Event: it may come after what it is about. Raises NotSeen, with the reasons that came."""
-        found: set[str] = set()
-        try:
-            async with asyncio.timeout(SECONDS):
-                async for item in self._events(namespace):
-                    found.add(str(item.get("reason")))
-                    if item.get("reason") == reason and word in (item.get("note") or ""):
-                        return
-        except TimeoutError:
-            raise NotSeen(f"Events {sorted(found)}") from None
-
-    async def _events(self, namespace: str) -> AsyncIterator[Object]:
-        """Those that are there, then those that come."""
-        items, version = await self.api.list(EVENTS, namespace)
-        for item in items:
-            yield item
-        async for event in self.api.watch(
-            EVENTS, namespace, resource_version=version, seconds=300, silence=300
-        ):
-            yield event["object"]
-
-    async def there(self, kind: Kind, name: str, namespace: str | None, holds: Present = bool) -> Object:
-        """As `until`, of an object that is there."""
-        found = await self.until(kind, name, namespace, lambda obj: obj is not None and holds(obj))
-        assert found is not None
-        return found
-
-    async def deployment(self, namespace: str, holds: Present = bool) -> Object:
-        return await self.there(MODEL_DEPLOYMENTS, "m", namespace, holds)
-
-    async def deployment_after_restart(self, namespace: str, holds: Present) -> Object:
-        """As `deployment`, of a subject that was killed: its Lease may have to run out first."""
-        found = await self.until(
-            MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is not None and holds(obj), seconds=RESTARTED
-        )
-        assert found is not None
-        return found
-
-    async def deployment_soon(self, namespace: str, holds: Present) -> Object:
-        """As `deployment`, of what must not happen: it is waited for shortly."""
-        found = await self.until(
-            MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is not None and holds(obj), seconds=QUIET
-        )
-        assert found is not None
-        return found
-
-    async def upstream(self, namespace: str, holds: Present = bool) -> Object:
-        return await self.there(self.kind, "m", namespace, holds)
-
-    async def namespace(self) -> str:
-        """One of its own."""
-        name = f"conformance-{uuid.uuid4().hex[:8]}"
-        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        await self.api.create(NAMESPACES, body, manager=MANAGER)
-        self.made.append(name)
-        return name
-
-    async def create(
-        self, namespace: str, name: str = "m", *, spec: Mapping[str, Any] | None = None, **metadata: Any
+    async def there(
+        self,
+        kind: Kind,
+        name: str,
+        namespace: str | None,
+        holds: Present = bool,
+        *,
+        seconds: float = SECONDS,
     ) -> Object:
+        """As `until`, of an object that is there."""
+        found = await self.until(
+            kind, name, namespace, lambda obj: obj is not None and holds(obj), seconds=seconds
+        )
+        assert found is not None
+        return found
+
+    async def deployment(self, place: Place, holds: Present = bool, *, seconds: float = SECONDS) -> Object:
+        return await self.there(MODEL_DEPLOYMENTS, *place, holds, seconds=seconds)
+
+    async def upstream(self, place: Place, holds: Present = bool) -> Object:
+        return await self.there(self.kind, *place, holds)
+
+    async def events(self, place: Place) -> list[Object]:
+        """Of the ModelDeployment, those that are there."""
+        items, _ = await self.api.list(EVENTS, place.namespace)
+        return [item for item in items if waiting.about(item, place.name)]
+
+    async def gone(self, place: Place, *, seconds: float = SECONDS) -> None:
+        """Waits until neither the ModelDeployment nor its upstream object is there."""
+        await self.until(MODEL_DEPLOYMENTS, *place, lambda obj: obj is None, seconds=seconds)
+        await self.until(self.kind, *place, lambda obj: obj is None, seconds=seconds)
+
+    async def stored(self, place: Place) -> list[Object]:
+        """Upstream objects of that name, or that were made for the ModelDeployment under another."""
+        items, _ = await self.api.list(self.kind, place.namespace)
+        return [
+            item
+            for item in items
+            if place.name
+            in (
+                item["metadata"]["name"],
+                *(one["name"] for one in item["metadata"].get("ownerReferences") or ()),
+            )
+        ]
+
+    def place(self) -> Place:
+        """One that nobody has used."""
+        return Place(f"m-{uuid.uuid4().hex[:8]}", self.namespace)
+
+    async def add(self, kind: Kind, body: Object) -> Object:
+        """Makes something outside of the namespace; it is removed at the end. Raises ApiError where it is there.
+
+        Interrupted, it waits for the API server's answer: what was made without an answer would never be removed.
+        """
+        meta = {
+            **body["metadata"],
+            "labels": {**(body["metadata"].get("labels") or {}), MARK: self.namespace},
+        }
+
+        async def recorded() -> Object:
+            made = await self.api.create(kind, {**body, "metadata": meta}, manager=MANAGER)
+            self.made.append((kind, made))
+            return made
+
+        request = asyncio.create_task(recorded())
+        try:
+            return await asyncio.shield(request)
+        finally:
+            await asyncio.wait([request])
+
+    async def create(self, place: Place, *, spec: Mapping[str, Any] | None = None, **metadata: Any) -> Object:
         """A ModelDeployment for the subject; the first spec of the cases where none is given."""
-        asked = copy.deepcopy(dict(spec or self.spec))
-        asked["provider"] = {**(asked.get("provider") or {}), "name": self.provider}
         body = {
             "apiVersion": names.API_VERSION,
             "kind": names.MODEL_DEPLOYMENT,
-            "metadata": {"name": name, "namespace": namespace, **metadata},
-            "spec": asked,
+            "metadata": {"name": place.name, "namespace": place.namespace, **metadata},
+            "spec": self._asked(spec or self.spec),
         }
         return await self.api.create(MODEL_DEPLOYMENTS, body, manager=MANAGER)
 
-    async def play(self, namespace: str, case: Case) -> Object:
+    def _asked(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        asked = copy.deepcopy(dict(spec))
+        return {**asked, "provider": {**(asked.get("provider") or {}), "name": self.provider}}
+
+    async def play(self, place: Place, case: Case) -> Object:
         """The upstream says what the case says."""
-        live = await self.upstream(namespace)
+        live = await self.upstream(place)
         meta = {key: live["metadata"][key] for key in ("name", "namespace", "uid")}
         status = copy.deepcopy(case.status or {})
         if "observedGeneration" in status:
@@ -219,52 +214,76 @@ class Rig:
                 return case
         raise Skipped(f"no case is {phase}")
 
-    async def running(self, namespace: str, name: str = "m", **metadata: Any) -> Object:
+    async def running(self, place: Place, **metadata: Any) -> Object:
         """A ModelDeployment that serves."""
-        await self.create(namespace, name, **metadata)
-        await self.play(namespace, self.case("Running"))
-        return await self.deployment(namespace, lambda obj: phase(obj) == "Running")
+        await self.create(place, **metadata)
+        await self.play(place, self.case("Running"))
+        return await self.deployment(place, lambda obj: phase(obj) == "Running")
 
-    async def annotate(self, namespace: str, key: str, value: str | None) -> None:
-        live = await self.api.get(MODEL_DEPLOYMENTS, "m", namespace)
+    async def annotate(self, place: Place, key: str, value: str | None) -> None:
+        live = await self.api.get(MODEL_DEPLOYMENTS, *place)
         held = {**(live["metadata"].get("annotations") or {}), key: value}
         kept = {name: text for name, text in held.items() if text is not None}
-        change = [{"op": "add", "path": "/metadata/annotations", "value": kept}]
-        await self.api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, change, manager=MANAGER)
+        await self.edit(place, {"op": "add", "path": "/metadata/annotations", "value": kept})
 
-    async def delete(self, namespace: str) -> None:
-        live = await self.api.get(MODEL_DEPLOYMENTS, "m", namespace)
-        await self.api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=live["metadata"]["uid"])
+    async def edit(self, place: Place, *operations: Mapping[str, Any]) -> Object:
+        """A JSON patch of the ModelDeployment."""
+        return await self.api.json_patch(MODEL_DEPLOYMENTS, *place, operations, manager=MANAGER)
 
-    def writes(self, namespace: str | None = None) -> list[dict[str, Any]]:
-        """Finished writes of the subject, dry runs and Leases apart, oldest first."""
+    async def respec(self, place: Place, change: Mapping[str, Any]) -> Object:
+        """The ModelDeployment with these parts of its spec changed."""
+        live = await self.api.get(MODEL_DEPLOYMENTS, *place)
+        return await self.edit(
+            place, {"op": "replace", "path": "/spec", "value": merged(live["spec"], change)}
+        )
+
+    async def replace(self, place: Place, spec: Mapping[str, Any]) -> Object:
+        """The ModelDeployment with that spec, for the subject."""
+        return await self.edit(place, {"op": "replace", "path": "/spec", "value": self._asked(spec)})
+
+    async def delete(self, place: Place) -> None:
+        live = await self.api.get(MODEL_DEPLOYMENTS, *place)
+        await self.api.delete(MODEL_DEPLOYMENTS, *place, uid=live["metadata"]["uid"])
+
+    def writes(self, place: Place) -> list[dict[str, Any]]:
+        """Finished writes of the subject to what has the place's name, dry runs apart, oldest first."""
         return [
             entry
             for entry in self.requests()
             if entry["verb"] in ("create", "update", "patch", "delete")
             and "dryRun=All" not in entry["requestURI"]
             and entry["responseStatus"]["code"] < 300
-            and (namespace is None or entry.get("objectRef", {}).get("namespace") == namespace)
+            and str(entry.get("objectRef", {}).get("name", "")).startswith(place.name)
         ]
 
     def requests(self) -> list[dict[str, Any]]:
         """All finished requests of the subject. Raises Skipped where the audit log is out of reach."""
-        log = self.suite.plane.audit_log
-        if log is None:
-            raise Skipped("the audit log of a cluster that is not ours is out of reach")
-        user = f"system:serviceaccount:{NAMESPACE}:{self.account}"
+        log = self.own("the audit log of a cluster that others use cannot be read").plane.audit_log
+        assert log is not None
+        user = f"system:serviceaccount:{self.system}:{self.account}"
         return [
             entry
             for entry in requests_by_user(log)
             if entry["stage"] == "ResponseComplete" and entry["user"]["username"] == user
         ]
 
+    def own(self, why: str) -> Suite:
+        """The suite of a control plane that is ours. Raises Skipped with the reason in any other cluster."""
+        if self.suite is None:
+            raise Skipped(f"not run, because {why}")
+        return self.suite
+
     async def install_crd(self) -> None:
+        """Raises ApiError where it is there."""
         if self.crd is not None:
-            self.suite.plane.kubectl("apply", "--server-side", "-f", "-", input=yaml.safe_dump(self.crd))
-            self.suite.plane.wait_served(self.kind.crd)
+            said = {"annotations": self.crd["metadata"].get("annotations") or {}}
+            await self.add(CRDS, {**self.crd, "metadata": {**said, "name": self.kind.crd}})
+            await self.there(
+                CRDS, self.kind.crd, None, lambda obj: condition(obj, "Established").get("status") == "True"
+            )
 
     async def remove_crd(self) -> None:
+        self.own("others may have objects of the kind whose CRD would be removed")
         if self.crd is None:
             raise Skipped("the upstream kind is part of Kubernetes")
         live = await self.api.get(CRDS, self.kind.crd)
@@ -282,58 +301,6 @@ def of_rig(
     return Check(rule, title, lambda rig: rig.check(look, expected))
 
 
-def phase(obj: Object | None) -> str:
-    return str(((obj or {}).get("status") or {}).get("phase", ""))
-
-
-def condition(obj: Object | None, type_: str) -> Mapping[str, Any]:
-    """The condition of that type, empty where there is none."""
-    for item in ((obj or {}).get("status") or {}).get("conditions") or ():
-        if item["type"] == type_:
-            found: Mapping[str, Any] = item
-            return found
-    return {}
-
-
-@contextmanager
-def local(
-    manifest: Sequence[Object],
-    crd: Object | None,
-    kind: Kind,
-    cases: Cases,
-    command: Sequence[str],
-    folder: Path,
-    providers: Sequence[str] = (),
-) -> Iterator[Rig]:
-    """A rig on a control plane of its own; the upstream CRD is not installed yet. Raises Unusable, CannotRun."""
-    account = account_of(manifest)
-    provider = account.removeprefix("kubefoundry-provider-")
-    with own_control_plane(folder / "plane") as plane:
-        suite = Suite(plane, folder / "suite")
-        suite.install_ground()
-        suite.start("core")
-        environment = {
-            "KUBEFOUNDRY_FINALIZER_TIMEOUT": str(TIMEOUT),
-            "KUBEFOUNDRY_HEARTBEAT_TIMEOUT": str(TIMEOUT),
-        }
-        subject = suite.install(provider, environment=environment, documents=manifest)
-        if command:
-            subject.command = [*command, *subject.command[1:]]
-        try:
-            with asyncio.Runner() as runner:
-                api = Client(credentials.from_kubeconfig(str(plane.kubeconfig)), user_agent=MANAGER)
-                runner.run(api.__aenter__())
-                try:
-                    yield Rig(suite, api, provider, subject, account, kind, crd, cases, runner, providers)
-                finally:
-                    runner.run(api.__aexit__(None, None, None))
-        finally:
-            suite.stop()
-
-
-def account_of(manifest: Sequence[Object]) -> str:
-    """The ServiceAccount of the manifest's Deployment. Raises Unusable."""
-    found = [document for document in manifest if document.get("kind") == "Deployment"]
-    if len(found) != 1:
-        raise Unusable(f"the manifest has {len(found)} Deployments: give the one that runs the subject")
-    return str(found[0]["spec"]["template"]["spec"].get("serviceAccountName", ""))
+def now() -> str:
+    """As the API server writes times."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from kubefoundry_conformance.check import Finding
-from kubefoundry_conformance.cluster.rig import MANAGER, QUIET, NotSeen, Rig, condition, of_rig
+from kubefoundry_conformance.cluster.rig import MANAGER, QUIET, Place, Rig, now, of_rig
+from kubefoundry_conformance.cluster.waiting import NotSeen, condition
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.conditions import condition as told
 from kubefoundry_sdk.api.kinds import LEASES, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
@@ -19,10 +19,6 @@ WANTED: Final = {
     "engine": {"type": "vllm"},
     "resources": {"gpu": {"count": 1}},
 }
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def selected(obj: Object) -> str:
@@ -47,27 +43,27 @@ async def register(rig: Rig, *, ready: dict[str, bool]) -> None:
             {**head, "spec": {"capabilities": can, "selectionRules": rules}},
             manager=MANAGER,
         )
-        status = {"ready": ready.get(name, True), "lastHeartbeat": _now()}
+        status = {"ready": ready.get(name, True), "lastHeartbeat": now()}
         await rig.api.apply_status(PROVIDER_CONFIGS, {**head, "status": status}, manager=MANAGER)
 
 
-async def ask(rig: Rig, namespace: str, **metadata: Any) -> Object:
+async def ask(rig: Rig, place: Place, **metadata: Any) -> Object:
     """A ModelDeployment that names no provider."""
     body = {
         "apiVersion": names.API_VERSION,
         "kind": names.MODEL_DEPLOYMENT,
-        "metadata": {"name": "m", "namespace": namespace, **metadata},
+        "metadata": {"name": place.name, "namespace": place.namespace, **metadata},
         "spec": WANTED,
     }
     return await rig.api.create(MODEL_DEPLOYMENTS, body, manager=MANAGER)
 
 
-async def chosen(rig: Rig) -> tuple[str, str]:
-    """A namespace with a ModelDeployment, and the provider that was selected for it."""
+async def chosen(rig: Rig) -> tuple[Place, str]:
+    """A place with a ModelDeployment, and the provider that was selected for it."""
     await register(rig, ready={})
-    namespace = await rig.namespace()
-    await ask(rig, namespace)
-    return namespace, selected(await rig.deployment(namespace, selected))
+    place = rig.place()
+    await ask(rig, place)
+    return place, selected(await rig.deployment(place, selected))
 
 
 async def holds_the_lease(rig: Rig) -> Finding | None:
@@ -82,14 +78,14 @@ async def holds_the_lease(rig: Rig) -> Finding | None:
 
 async def waits_for_core(rig: Rig) -> Finding | None:
     await register(rig, ready={})
-    core = rig.suite.components["core"]
+    core = rig.own("core would have to be stopped").components["core"]
     await asyncio.to_thread(core.stop)
     try:
-        namespace = await rig.namespace()
-        await ask(rig, namespace)
+        place = rig.place()
+        await ask(rig, place)
         try:
             live = await rig.until(
-                MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj and selected(obj), seconds=QUIET
+                MODEL_DEPLOYMENTS, *place, lambda obj: obj and selected(obj), seconds=QUIET
             )
             return Finding(f"{selected(live or {})} was selected before core said {VALIDATED}", "no decision")
         except NotSeen:
@@ -97,36 +93,38 @@ async def waits_for_core(rig: Rig) -> Finding | None:
     finally:
         core.start()
         await asyncio.to_thread(core.wait_ready)
-    await rig.deployment(namespace, selected)
+    # On a busy machine core is away for longer than a heartbeat counts.
+    await register(rig, ready={})
+    await rig.deployment(place, selected)
     return None
 
 
 async def stays(rig: Rig) -> Finding | None:
-    namespace, name = await chosen(rig)
+    place, name = await chosen(rig)
     change = [{"op": "add", "path": "/spec/model/servedName", "value": "renamed"}]
-    await rig.api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, change, manager=MANAGER)
+    await rig.api.json_patch(MODEL_DEPLOYMENTS, *place, change, manager=MANAGER)
     await asyncio.to_thread(rig.subject.stop)
     rig.subject.start()
     await asyncio.to_thread(rig.subject.wait_ready)
     await register(rig, ready={name: False})
     try:
-        other = await rig.deployment_soon(namespace, lambda obj: selected(obj) not in ("", name))
+        other = await rig.deployment(place, lambda obj: selected(obj) not in ("", name), seconds=QUIET)
         return Finding(f"{selected(other)} in place of {name}, though nothing asked for it", name)
     except NotSeen:
         return None
 
 
 async def chooses_again(rig: Rig) -> Finding | None:
-    namespace, name = await chosen(rig)
+    place, name = await chosen(rig)
     await register(rig, ready={name: False})
-    await rig.annotate(namespace, names.RESELECT_ANNOTATION, "again")
-    await rig.deployment(namespace, lambda obj: selected(obj) not in ("", name))
+    await rig.annotate(place, names.RESELECT_ANNOTATION, "again")
+    await rig.deployment(place, lambda obj: selected(obj) not in ("", name))
     return None
 
 
 async def leaves_out_who_refuses(rig: Rig) -> Finding | None:
-    namespace, name = await chosen(rig)
-    live = await rig.deployment(namespace)
+    place, name = await chosen(rig)
+    live = await rig.deployment(place)
     said = told(
         PROVIDER_COMPATIBLE, False, "Unsupported", "not this one", generation=live["metadata"]["generation"]
     )
@@ -135,19 +133,19 @@ async def leaves_out_who_refuses(rig: Rig) -> Finding | None:
         "apiVersion": names.API_VERSION,
         "kind": names.MODEL_DEPLOYMENT,
         "metadata": meta,
-        "status": {"conditions": [{**said, "lastTransitionTime": _now()}]},
+        "status": {"conditions": [{**said, "lastTransitionTime": now()}]},
     }
     await rig.api.apply_status(MODEL_DEPLOYMENTS, body, manager=names.provider_manager(name))
-    await rig.deployment(namespace, lambda obj: selected(obj) not in ("", name))
+    await rig.deployment(place, lambda obj: selected(obj) not in ("", name))
     return None
 
 
 async def only_ready_ones(rig: Rig) -> Finding | None:
     for name in rig.providers:
         await register(rig, ready={other: other == name for other in rig.providers})
-        namespace = await rig.namespace()
-        await ask(rig, namespace)
-        got = selected(await rig.deployment(namespace, selected))
+        place = rig.place()
+        await ask(rig, place)
+        got = selected(await rig.deployment(place, selected))
         if got != name:
             return Finding(f"{got} was selected, which is not ready", name)
     return None
@@ -155,9 +153,9 @@ async def only_ready_ones(rig: Rig) -> Finding | None:
 
 async def says_that_there_is_none(rig: Rig) -> Finding | None:
     await register(rig, ready=dict.fromkeys(rig.providers, False))
-    namespace = await rig.namespace()
-    await ask(rig, namespace)
-    live = await rig.deployment(namespace, lambda obj: condition(obj, PROVIDER_SELECTED))
+    place = rig.place()
+    await ask(rig, place)
+    live = await rig.deployment(place, lambda obj: condition(obj, PROVIDER_SELECTED))
     said = condition(live, PROVIDER_SELECTED)
     if said["status"] != "False" or said["reason"] not in ("NoHealthyProviders", "NoMatchingProvider"):
         return Finding(
@@ -168,22 +166,22 @@ async def says_that_there_is_none(rig: Rig) -> Finding | None:
 
 async def leaves_paused_ones(rig: Rig) -> Finding | None:
     await register(rig, ready={})
-    namespace = await rig.namespace()
-    await ask(rig, namespace, annotations={names.PAUSED_ANNOTATION: "true"})
+    place = rig.place()
+    await ask(rig, place, annotations={names.PAUSED_ANNOTATION: "true"})
     await chosen(rig)
-    live = await rig.deployment(namespace)
+    live = await rig.deployment(place)
     if selected(live):
         return Finding(f"{selected(live)} was selected for a paused one", "nothing")
-    await rig.annotate(namespace, names.PAUSED_ANNOTATION, None)
-    await rig.deployment(namespace, selected)
+    await rig.annotate(place, names.PAUSED_ANNOTATION, None)
+    await rig.deployment(place, selected)
     return None
 
 
 async def releases(rig: Rig) -> Finding | None:
-    namespace, name = await chosen(rig)
+    place, name = await chosen(rig)
     change = [{"op": "add", "path": "/spec/provider", "value": {"name": name}}]
-    await rig.api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, change, manager=MANAGER)
-    await rig.deployment(namespace, lambda obj: names.SELECTOR_MANAGER not in managers(obj, "status"))
+    await rig.api.json_patch(MODEL_DEPLOYMENTS, *place, change, manager=MANAGER)
+    await rig.deployment(place, lambda obj: names.SELECTOR_MANAGER not in managers(obj, "status"))
     return None
 
 

@@ -19,7 +19,7 @@ from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.reasons import READY, REASONS
 from kubefoundry_sdk.api.schema import Schema, structural
 from kubefoundry_sdk.api.status import ModelDeploymentStatus
-from kubefoundry_sdk.provider.contract import Deployment, Observation, Provider
+from kubefoundry_sdk.provider.contract import Deployment, Endpoint, Observation, Provider
 from kubefoundry_sdk.provider.reconcile.report import Report
 
 UNHEARD: Final = "NeverHeardOf"
@@ -194,11 +194,19 @@ def refused(provider: Provider, seen: Observation, live: Object) -> list[str]:
     found = [
         f"{problem.path} {problem.message}" for problem in structure.problems(status, _status(), "status")
     ]
-    endpoint = {"service": seen.endpoint.service, "port": seen.endpoint.port}
-    published = {"endpoint": endpoint}
+    published = {"endpoint": _endpoint(seen)}
     return found or [
         f"{one.path} {one.message}" for one in structure.problems(published, _status(), "status")
     ]
+
+
+def _endpoint(seen: Observation) -> dict[str, Any]:
+    """What it would be once published: a gateway's has neither Service nor port, and before there is one, nothing."""
+    told = seen.endpoint
+    url = {"url": told.url} if told.url else {}
+    if told == Endpoint(url=told.url) and (url or seen.phase != "Running"):
+        return url
+    return {"service": told.service, "port": told.port, **url}
 
 
 @functools.cache

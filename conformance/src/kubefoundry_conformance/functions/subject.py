@@ -7,13 +7,15 @@ import importlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import entry_points
-from typing import Any, Final
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Final, get_args
 
 from kubefoundry_conformance.cases import Cases, Unusable
 from kubefoundry_conformance.check import Broken, Finding, Skipped
 from kubefoundry_sdk.api import validation
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.modeldeployment import Engine, ServingMode
+from kubefoundry_sdk.api.names import PROVIDER_PACKAGES
 from kubefoundry_sdk.provider.contract import (
     Deployment,
     Observation,
@@ -62,7 +64,10 @@ class Functions:
         except Exception as error:
             raise Unusable(f"probe raises {error!r} on the CRD that was given") from error
         if isinstance(probed, UnsupportedSchema):
-            raise Unusable(f"probe does not support the CRD that was given: {', '.join(probed.missing)}")
+            raise Unusable(
+                f"probe does not support the CRD that was given, because it lacks {', '.join(probed.missing)}: "
+                "give the CRD that the provider is for, or ask for less in probe"
+            )
         return probed
 
     def installed(self) -> Object:
@@ -150,15 +155,46 @@ def loaded(where: str) -> Provider:
             module, _, function = where.partition(":")
             made = getattr(importlib.import_module(module), function)
         else:
-            [entry] = entry_points(group="kubefoundry.providers", name=where)
-            made = entry.load()
+            made = _announced(where).load()
         provider = made() if callable(made) else made
+    except (ImportError, AttributeError) as error:
+        raise Unusable(
+            f"no provider at {where}: {error!r}; name a MODULE:FUNCTION that this Python can import"
+        ) from error
+    except Unusable:
+        raise
     except Exception as error:
         raise Unusable(
-            f"no provider at {where}: {error!r}; name a MODULE:FUNCTION without arguments"
+            f"no provider at {where}: it raises {error!r}, and has to return a Provider without arguments"
         ) from error
     if not isinstance(provider, Provider):
         raise Unusable(f"{where} gives a {type(provider).__name__}, not a kubefoundry_sdk.Provider")
+    return _of_the_api(provider)
+
+
+def _announced(name: str) -> EntryPoint:
+    """Raises Unusable."""
+    known = {entry.name: entry for entry in entry_points(group=PROVIDER_PACKAGES)}
+    if name not in known:
+        raise Unusable(
+            f"no provider at {name}: no installed package has an entry point {name} in the group {PROVIDER_PACKAGES} "
+            f"(there is {', '.join(sorted(known)) or 'none'}): install the package again, or name a MODULE:FUNCTION"
+        )
+    return known[name]
+
+
+def _of_the_api(provider: Provider) -> Provider:
+    """Raises Unusable where it is capable of what no ModelDeployment can ask for."""
+    able = provider.capabilities
+    for field, named, known in (
+        ("engines", able.engines, get_args(Engine)),
+        ("serving_modes", able.serving_modes, get_args(ServingMode)),
+    ):
+        if strange := [one for one in named if one not in known]:
+            raise Unusable(
+                f"capabilities.{field} of provider {provider.name} names {', '.join(strange)}, which no "
+                f"ModelDeployment can ask for: name some of {', '.join(known)}"
+            )
     return provider
 
 

@@ -1,7 +1,8 @@
-"""The webhook's three paths: how much is taken in at once, and where it is judged. The answers are pure functions.
+"""The webhook's three paths: how many and how large reviews it accepts, and where it answers them. The answers are
+pure functions.
 
-Whoever reaches the port may ask, unless `--webhook-client-ca` demands a certificate: so nothing here holds more
-memory, or the loop for longer, because of what a stranger sends.
+Anyone who reaches the port may send a review, unless `--webhook-client-ca` demands a certificate. So nothing that a
+stranger sends takes more memory, or blocks the loop for longer.
 """
 
 from __future__ import annotations
@@ -19,14 +20,15 @@ from kubefoundry_core.admission.review import Review
 from kubefoundry_sdk.api.kinds import Object
 
 MAX_BODY: Final = 2 * 1536 * 1024 + 64 * 1024
-"""Bytes of a review: an object and the one it replaces, of the 1.5 MiB that etcd stores at most
-(`--max-request-bytes`), and what stands around them. What is larger cannot be stored, whatever a webhook says."""
+"""The largest review in bytes: an object and the one it replaces, each at most the 1.5 MiB that etcd stores
+(`--max-request-bytes`), and the fields around them. Anything larger cannot be stored, whatever a webhook answers."""
 
 SMALL: Final = 64 * 1024
-"""Bytes up to which a review is judged in the loop, in milliseconds. A hop to a thread costs more than most take."""
+"""Reviews of at most that many bytes are answered in the loop, within milliseconds. A hop to a thread costs more than
+most of them take."""
 
 WAITING: Final = 8
-"""Large reviews that may wait for the one that is read or judged; more are turned away."""
+"""Large reviews that may wait for the one that is read or answered; further ones are turned away."""
 
 PATIENCE: Final = 4.0
 """Seconds to get a turn and to send the body: a little less than the API server waits for the answer."""
@@ -35,7 +37,7 @@ PATIENCE: Final = 4.0
 def application(
     registered: Callable[[], Mapping[str, Object]], *, patience: float = PATIENCE
 ) -> web.Application:
-    """registered: the InferenceProviderConfigs of this moment, by name."""
+    """registered: returns the current InferenceProviderConfigs by name."""
     large = asyncio.Semaphore(1)
     waiting = 0
 
@@ -68,7 +70,7 @@ def application(
     def path(judge: Callable[[], Judge]) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def handler(request: web.Request) -> web.Response:
             try:
-                # What the judge has to know is taken here: a thread may not read what the loop changes.
+                # Collect the answer's inputs here: a thread must not read what the loop changes.
                 return await take(request, judge())
             except ValueError as error:
                 return _said(400, str(error))
@@ -92,7 +94,7 @@ def application(
 
 
 def _said(status: int, text: str) -> web.Response:
-    """An answer that is no review. The connection ends: what of the body is still to come is not waited for."""
+    """A response that is not a review. Closes the connection without waiting for the rest of the body."""
     answer = web.Response(status=status, text=f"{text}\n")
     answer.force_close()
     return answer

@@ -1,4 +1,4 @@
-"""The difference that defaults make, as a JSON patch (RFC 6902)."""
+"""The JSON patch (RFC 6902) that adds the defaults."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def patch(before: Mapping[str, Any], after: Mapping[str, Any], at: str) -> Iterator[dict[str, Any]]:
-    """Operations that give `before` what `after` has more; what only `before` has stays.
+    """Operations that add to `before` what only `after` has; what only `before` has stays.
 
     at: JSON pointer of both.
     """

@@ -15,13 +15,13 @@ from kubefoundry_sdk.api.kinds import Object
 
 
 def mutate(review: Any) -> Review:
-    """Fills in the defaults that the CRD has too, for servers whose CRD is older. Raises Malformed."""
+    """Adds the defaults that the CRD has, too, for clusters with an older CRD. Raises Malformed."""
     request = request_of(review)
     if not request.decides_spec:
         return allowed(request)
     spec = request.object.get("spec")
     if not isinstance(spec, dict) or extent.too_deep(spec):
-        # The validating webhook, which is asked next, says what is wrong with it.
+        # The validating webhook, which is called next, reports what is wrong with it.
         return allowed(request)
     operations = list(patch(spec, validation.default(spec), "/spec"))
     if not operations:
@@ -30,10 +30,10 @@ def mutate(review: Any) -> Review:
 
 
 def validate(review: Any, registered: Mapping[str, Object]) -> Review:
-    """Refuses a spec that breaks a rule, naming every rule it breaks. Raises Malformed.
+    """Refuses a spec that breaks rules, naming every one. Raises Malformed.
 
-    registered: the InferenceProviderConfigs by name; what they say about the provider is only ever warned about,
-    because the order in which things are installed is the cluster's business.
+    registered: the InferenceProviderConfigs by name. A problem with the provider only causes a warning, because
+        things may be installed in any order.
     """
     request = request_of(review)
     if not request.decides_spec:
@@ -46,7 +46,7 @@ def validate(review: Any, registered: Mapping[str, Object]) -> Review:
 
 
 def provider_warnings(spec: Mapping[str, Any], registered: Mapping[str, Object]) -> list[str]:
-    """What the registrations say against `spec.provider.name`, a line each."""
+    """Problems that the registrations show for `spec.provider.name`, a line each."""
     name = (spec.get("provider") or {}).get("name")
     if not name:
         return []

@@ -1,7 +1,7 @@
 """Admission of InferenceProviderConfigs: warnings only (contract §2).
 
-A registration is never refused here: a provider that cannot register would be worse than one whose rule is skipped.
-Core does not read the rules' language; what the selector found out about the stored rules is passed on.
+A registration is never refused here: a provider that cannot register is worse than one whose rule is skipped. Core
+does not parse rules; it passes on what the selector found about the stored ones.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kubefoundry_sdk.api.providerconfig import ProviderConfigSpec
 
 
 def validate(review: Any) -> Review:
-    """Allows, and warns of what keeps the provider or a rule from being used. Raises Malformed."""
+    """Allows it, and warns of what keeps the provider or a rule from being used. Raises Malformed."""
     request = request_of(review)
     if not request.decides_spec:
         return allowed(request)
@@ -46,12 +46,12 @@ def _warnings(request: Request) -> list[str]:
         rules = find((stored.get("status") or {}).get("conditions"), reasons.RULES_VALID) or {}
         unchanged = (stored.get("spec") or {}).get("selectionRules") == raw.get("selectionRules")
     except (AttributeError, TypeError) as error:
-        raise Malformed(f"no InferenceProviderConfig as it is stored: {error!r}") from error
+        raise Malformed(f"not an InferenceProviderConfig as it is stored: {error!r}") from error
     if unchanged and rules.get("status") == "False":
         found.append(f"spec.selectionRules: {rules.get('message', '')}")
     return found
 
 
 def _path(location: tuple[int | str, ...]) -> str:
-    """A pydantic location as Kubernetes writes field paths."""
+    """A pydantic location in the format of Kubernetes field paths."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)

@@ -1,6 +1,6 @@
-"""From the bytes of a review to its answer, also where they cannot be turned into objects.
+"""From the bytes of a review to its answer, even if they cannot be parsed into objects.
 
-The webhooks fail open, so an answer that is none would let in what could not be read.
+The webhooks fail open, so without a valid answer an unreadable object would be admitted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Judge = Callable[[Any], Review]
 
 MOST: Final = 100_000
 """Maps and lists in a review. Each takes 2 bytes to write and about 90 to hold, and is held twice while defaults are
-filled in: 3 MiB of nothing else would be 260 MiB. Brackets within texts are counted, too."""
+added: 3 MiB of nothing else would be 260 MiB. Brackets in strings count, too."""
 
 _HEAD: Final = re.compile(
     rb'\s*\{"kind":"AdmissionReview","apiVersion":"[^"]*","request":\{"uid":"([^"\\]{1,64})"'
@@ -28,23 +28,23 @@ _DELETION: Final = b'"deletionTimestamp":"'
 
 
 def answered(body: bytes, judge: Judge) -> Review:
-    """The judge's answer; a refusal where the review holds too much to be judged.
+    """The judge's answer; a refusal if the review holds too much to be judged.
 
-    One that reports a deletion is let through unread: its finalizers have to be taken off. Whoever only writes that
-    word into a spec gains nothing, the controller judges every object again.
+    A review that reports a deletion is admitted unread, because its finalizers must be removable. Writing that word
+    into a spec gains nothing: the controller validates every object again.
 
-    Raises ValueError (Malformed among them) where the bytes are no review.
+    Raises ValueError (Malformed among them) if the bytes are not a review.
     """
     if body.count(b"{") + body.count(b"[") > MOST:
         return _unread(body, f"it holds more than {MOST} maps and lists")
-    # What is nested deeper than is read is cut: of a ModelDeployment the rule of a spec's depth then says so.
+    # Anything nested deeper than we read is cut; the rule for a spec's depth then refuses the ModelDeployment.
     return judge(decode(body))
 
 
 def _unread(body: bytes, why: str) -> Review:
     head = _HEAD.match(body)
     if head is None:
-        raise Malformed(f"no AdmissionReview request, and {why}")
+        raise Malformed(f"not an AdmissionReview request, and {why}")
     uid = head[1].decode("ascii", "replace")
     if _DELETION in body:
         return allowed_unread(uid)

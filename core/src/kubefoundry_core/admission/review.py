@@ -1,4 +1,4 @@
-"""AdmissionReview (admission.k8s.io/v1): what is asked, and the three answers there are."""
+"""AdmissionReview (admission.k8s.io/v1): the request, and the three possible answers."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Review = dict[str, Any]
 
 
 class Malformed(ValueError):
-    """The body is no AdmissionReview request; says what is missing."""
+    """The body is not an AdmissionReview request; the text says what is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """object: as the user wants it. old: as it is stored, None on create."""
+    """object: the new state. old: the stored one, None on create."""
 
     uid: str
     group: str
@@ -30,10 +30,10 @@ class Request:
 
     @property
     def decides_spec(self) -> bool:
-        """Whether rules apply: a new spec, of an object that is to stay.
+        """Whether rules apply: a new or changed spec, of an object that is not being deleted.
 
-        An object that is being deleted, or whose spec stays as it is, is let through: otherwise a rule that came
-        after the object would keep its finalizers and labels from ever being changed.
+        Any other write is admitted. Otherwise a rule that is newer than the object would block every change of its
+        finalizers and labels.
         """
         if self.old is None:
             return True
@@ -49,18 +49,18 @@ def request_of(review: Any) -> Request:
         obj, old = request["object"], request.get("oldObject") or None
         meta = obj["metadata"]
         if not all(isinstance(part, dict) for part in (obj, meta, {} if old is None else old)):
-            raise TypeError("an object is no map")
+            raise TypeError("an object is not a map")
         return Request(
             uid=request["uid"],
             group=request["kind"]["group"],
             kind=request["kind"]["kind"],
-            # The server has drawn no name yet for an object with generateName.
+            # For an object with generateName the server has not generated a name yet.
             name=request.get("name") or meta.get("name") or meta.get("generateName", ""),
             object=obj,
             old=old,
         )
     except (TypeError, KeyError, AttributeError) as error:
-        raise Malformed(f"no AdmissionReview request with an object: {error!r}") from error
+        raise Malformed(f"not an AdmissionReview request with an object: {error!r}") from error
 
 
 def allowed(request: Request, warnings: Sequence[str] = ()) -> Review:
@@ -84,10 +84,10 @@ def patched(request: Request, patch: bytes) -> Review:
 
 
 def refused(request: Request, problems: Sequence[Problem]) -> Review:
-    """Refused with every problem, worded and coded as the API server does with its own (422 Invalid).
+    """Refused with every problem, worded and coded as the API server's own refusals (422 Invalid).
 
-    Source: k8s.io/apimachinery v0.36 api/errors NewInvalid and util/errors Aggregate: one problem stands alone,
-    several are in brackets.
+    Source: k8s.io/apimachinery v0.36 api/errors NewInvalid and util/errors Aggregate: one problem is shown as it is,
+    several in brackets.
     """
     texts = [f"{problem.path}: {problem.message}" for problem in problems]
     listing = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

@@ -50,7 +50,7 @@ def definition() -> Object:
         _open(at(spec, f"server.externalProviders.{section.alias}[].config"))
     config = at(spec, "server.modelDeployments[].config")
     _open(config)
-    config["properties"] = {"base_url": {"type": "string", "description": "Refused."}}
+    config["properties"] = {"base_url": {"type": "string", "description": "Rejected."}}
     _rule(config, "!has(self.base_url)", BASE_URL)
     status = structural(Status)
     _open(at(status, "distributionConfig.providers[].config"))
@@ -83,7 +83,7 @@ def definition() -> Object:
                     "subresources": {"status": {}},
                     "schema": {
                         "openAPIV3Schema": {
-                            "description": "A llama-stack server, with providers added when it is deployed.",
+                            "description": "A llama-stack server with providers that are added at deploy time.",
                             "type": "object",
                             "required": ["spec"],
                             "properties": {"spec": spec, "status": status},

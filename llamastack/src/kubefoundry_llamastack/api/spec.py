@@ -23,30 +23,30 @@ ProviderId = Annotated[str, Field(min_length=1, max_length=45, pattern=formats.D
 
 
 class AllowedFrom(ApiModel):
-    """Who may reach the server besides its own namespace."""
+    """Which other namespaces may reach the server."""
 
     namespaces: list[str] | None = None
-    """Names of namespaces; "*" stands for all."""
+    """Names of namespaces. "*" allows all."""
 
     labels: list[str] | None = None
-    """Label keys; namespaces that carry one may call, whatever its value."""
+    """Label keys. Namespaces with one of these labels may connect, whatever its value."""
 
 
 class NetworkSpec(ApiModel):
-    """How the server is reached."""
+    """Network access to the server."""
 
     expose_route: bool = False
-    """Whether an Ingress is made for the server."""
+    """Whether to create an Ingress for the server."""
 
     allowed_from: AllowedFrom | None = None
-    """Who may call; enforced where the operator's network policies are switched on."""
+    """Who may connect. Enforced if the operator's network policies are enabled."""
 
 
 class Distribution(ApiModel):
-    """Which distribution image runs; either its name or its image."""
+    """The distribution to run: either its name or its image."""
 
     name: str | None = None
-    """A name that the operator knows, for example starter."""
+    """Name of a distribution that the operator knows, for example starter."""
 
     image: str | None = None
     """A container image."""
@@ -59,16 +59,16 @@ class ContainerSpec(ApiModel):
     """Name of the container."""
 
     port: Int32 | None = None
-    """Port that the server listens on; 8321 when omitted."""
+    """Port that the server listens on. Defaults to 8321."""
 
     resources: JsonObject | None = None
     """Requests and limits of the container."""
 
     env: list[JsonObject] | None = None
-    """Environment variables; one that repeats the operator's own replaces it."""
+    """Environment variables. They take precedence over those that the operator sets."""
 
     command: list[str] | None = None
-    """Command in place of the image's entrypoint."""
+    """Command, instead of the image's entrypoint."""
 
     args: list[str] | None = None
     """Arguments of the command."""
@@ -78,61 +78,61 @@ class PodOverrides(ApiModel):
     """Changes to the pod."""
 
     service_account_name: str | None = None
-    """ServiceAccount of the pods, in place of the one that the operator makes."""
+    """ServiceAccount of the pods, instead of the one that the operator creates."""
 
     termination_grace_period_seconds: Annotated[int, Field(json_schema_extra={"format": "int64"})] | None = (
         None
     )
-    """Seconds that the pod gets to end."""
+    """Seconds that the pod has to shut down."""
 
     volumes: list[JsonObject] | None = None
-    """Further volumes of the pod."""
+    """Additional volumes of the pod."""
 
     volume_mounts: list[JsonObject] | None = None
-    """Further mounts of the server's container."""
+    """Additional mounts of the server's container."""
 
 
 class PodDisruptionBudget(ApiModel):
-    """How many pods may be away at a time."""
+    """How many pods may be disrupted at a time."""
 
     min_available: int | str | None = None
-    """Pods that have to stay, as a number or a share."""
+    """Pods that must stay available, as a number or a percentage."""
 
     max_unavailable: int | str | None = None
-    """Pods that may be away, as a number or a share."""
+    """Pods that may be unavailable, as a number or a percentage."""
 
 
 class Autoscaling(ApiModel):
     """Scaling by load."""
 
     min_replicas: Int32 | None = None
-    """Fewest pods."""
+    """Minimum number of pods."""
 
     max_replicas: Int32
-    """Most pods."""
+    """Maximum number of pods."""
 
     target_cpu: Annotated[Int32 | None, Field(alias="targetCPUUtilizationPercentage")] = None
-    """CPU use to aim for, in percent of the request."""
+    """Target CPU utilization, in percent of the request."""
 
     target_memory: Annotated[Int32 | None, Field(alias="targetMemoryUtilizationPercentage")] = None
-    """Memory use to aim for, in percent of the request."""
+    """Target memory utilization, in percent of the request."""
 
 
 class Storage(ApiModel):
-    """A volume that outlives the pods."""
+    """A persistent volume."""
 
     size: Annotated[int, Field()] | Annotated[str, Field(pattern=QUANTITY)] | None = None
-    """Size of the volume; 10Gi when omitted."""
+    """Size of the volume. Defaults to 10Gi."""
 
     mount_path: str | None = None
-    """Where it is mounted; /.llama when omitted."""
+    """Path of the mount. Defaults to /.llama."""
 
 
 class UserConfig(ApiModel):
-    """The server's configuration, in place of the distribution's."""
+    """The server's configuration, instead of the distribution's."""
 
     config_map_name: str
-    """ConfigMap that holds it under the key config.yaml (or run.yaml)."""
+    """ConfigMap that holds the configuration under the key config.yaml (or run.yaml)."""
 
     config_map_namespace: str | None = None
     """Namespace of the ConfigMap: only that of the LlamaStackDistribution itself is possible."""
@@ -148,39 +148,39 @@ class CaBundle(ApiModel):
     """Namespace of the ConfigMap: only that of the LlamaStackDistribution itself is possible."""
 
     config_map_keys: Annotated[list[str], Field(max_length=50)] | None = None
-    """Keys to take, in this order; ca-bundle.crt when omitted."""
+    """Keys to use, in this order. Defaults to ca-bundle.crt."""
 
 
 class TlsConfig(ApiModel):
-    """TLS of the server's own calls."""
+    """TLS of the server's outgoing connections."""
 
     ca_bundle: CaBundle | None = None
     """Certificate authorities that the server trusts."""
 
 
 class ExternalProvider(ApiModel):
-    """A provider that is installed from an image when the pod starts."""
+    """A provider that an init container installs from an image."""
 
     provider_id: ProviderId
-    """Name of this provider; no two external providers may share one, whatever their API."""
+    """Id of this provider. Must be unique among all external providers, across APIs."""
 
     image: Text
     """Image with /lls-provider/lls-provider-spec.yaml and the provider's wheels."""
 
     image_pull_policy: Literal["Always", "Never", "IfNotPresent"] = "IfNotPresent"
-    """When the image is pulled."""
+    """When to pull the image."""
 
     config: JsonObject | None = None
-    """The provider's own settings, passed on as they are. No secrets: name a variable as ${env.NAME} and set it
-    from a Secret under containerSpec.env."""
+    """The provider's settings, passed on unchanged. Do not put secrets here: refer to a variable as ${env.NAME} and
+    set it from a Secret under containerSpec.env."""
 
 
 Providers = Annotated[list[ExternalProvider], ATOMIC]
 
 
 class ExternalProviders(ApiModel):
-    """Providers that are added to the distribution, by API. They are installed in this order of APIs, and within
-    one in the order of its list."""
+    """Providers to add to the distribution, by API. They are installed in this order of APIs, and within an API in
+    the order of its list."""
 
     inference: Providers = Field(default_factory=list)
     """Providers of the API inference."""
@@ -229,10 +229,10 @@ class ModelDeploymentRef(ApiModel):
     """Name of the ModelDeployment."""
 
     provider_id: ProviderId | None = None
-    """Name of the provider; the ModelDeployment's name when omitted."""
+    """Id of the provider. Defaults to the ModelDeployment's name."""
 
     config: JsonObject | None = None
-    """Further settings of the provider. base_url is refused: it follows the ModelDeployment."""
+    """Additional settings of the provider. base_url is rejected, because it follows the ModelDeployment."""
 
     @property
     def id(self) -> str:
@@ -244,37 +244,37 @@ class ServerSpec(ApiModel):
     """The server."""
 
     distribution: Distribution
-    """Which distribution image runs."""
+    """The distribution to run: either its name or its image."""
 
     container_spec: ContainerSpec = Field(default_factory=ContainerSpec)
     """The server's container."""
 
     workers: Annotated[int, Field(ge=1)] | None = None
-    """Worker processes; also the CPU request."""
+    """Number of worker processes. Also sets the CPU request."""
 
     pod_overrides: PodOverrides | None = None
     """Changes to the pod."""
 
     pod_disruption_budget: PodDisruptionBudget | None = None
-    """How many pods may be away at a time."""
+    """How many pods may be disrupted at a time."""
 
     topology_spread_constraints: list[JsonObject] | None = None
-    """How the pods are spread over the cluster."""
+    """How to spread the pods across the cluster."""
 
     autoscaling: Autoscaling | None = None
-    """Scaling by load; spec.replicas is left alone then."""
+    """Scaling by load. If set, spec.replicas is ignored."""
 
     storage: Storage | None = None
-    """A volume that outlives the pods; without it they have an empty one."""
+    """A persistent volume. If omitted, the pods get an empty volume."""
 
     user_config: UserConfig | None = None
-    """The server's configuration, in place of the distribution's."""
+    """The server's configuration, instead of the distribution's."""
 
     tls_config: TlsConfig | None = None
-    """TLS of the server's own calls."""
+    """TLS of the server's outgoing connections."""
 
     external_providers: ExternalProviders | None = None
-    """Providers that are added to the distribution when it is deployed."""
+    """Providers to add to the distribution at deploy time."""
 
     model_deployments: Annotated[
         list[ModelDeploymentRef],
@@ -287,16 +287,16 @@ class ServerSpec(ApiModel):
 
 
 class Spec(ApiModel):
-    """What is asked for."""
+    """The desired state."""
 
     replicas: Int32 = 1
-    """Number of pods, where autoscaling is not set."""
+    """Number of pods, unless autoscaling is set."""
 
     server: ServerSpec
     """The server."""
 
     network: NetworkSpec | None = None
-    """How the server is reached."""
+    """Network access to the server."""
 
     def providers(self) -> list[tuple[str, ExternalProvider]]:
         """The external providers in the order of installation, each with its section."""

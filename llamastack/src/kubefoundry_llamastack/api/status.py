@@ -21,49 +21,49 @@ class Snake(ApiModel):
 
 
 class Health(ApiModel):
-    """What llama-stack says of a provider's health."""
+    """A provider's health, as reported by llama-stack."""
 
     status: str
-    """Its state."""
+    """State of the provider."""
 
     message: str
-    """More about it."""
+    """Details."""
 
 
 class ProviderInfo(Snake):
     """A provider as /v1/providers lists it."""
 
     api: str
-    """The API that it serves."""
+    """API that the provider serves."""
 
     provider_id: str
-    """Its name."""
+    """Id of the provider."""
 
     provider_type: str
-    """Its type."""
+    """Type of the provider."""
 
     config: dict[str, Any]
-    """Its settings, without secrets."""
+    """Settings of the provider, without secrets."""
 
     health: Health
-    """What llama-stack says of its health."""
+    """Health of the provider, as reported by llama-stack."""
 
 
 class DistributionConfig(ApiModel):
-    """What runs, as the server tells it."""
+    """The running configuration, as reported by the server."""
 
     active_distribution: str | None = None
-    """Name of the distribution; custom where an image is given."""
+    """Name of the distribution, or custom if the spec sets an image."""
 
     available_distributions: dict[str, str] | None = None
-    """Names that the operator knows, and their images."""
+    """Distributions that the operator knows, and their images."""
 
     providers: list[ProviderInfo] | None = None
-    """The providers that the server has."""
+    """Providers of the server."""
 
 
 class VersionInfo(ApiModel):
-    """Versions."""
+    """Versions of operator and server."""
 
     operator_version: str | None = None
     """Version of the operator."""
@@ -76,25 +76,25 @@ class VersionInfo(ApiModel):
 
 
 class ExternalProviderStatus(ApiModel):
-    """How far an external provider is: the worst over the newest pods."""
+    """Installation state of an external provider: the worst across the newest pods."""
 
     provider_id: str
-    """Name of the provider."""
+    """Id of the provider."""
 
     image: str
-    """Image that it is installed from."""
+    """Image of the provider."""
 
     phase: ProviderPhase
     """Pending, Installing, Ready or Failed."""
 
     message: str | None = None
-    """What goes on or what went wrong, and what to do."""
+    """Progress or error, and what to do."""
 
     init_container_name: str | None = None
-    """Init container that installs it."""
+    """Init container that installs the provider."""
 
     image_id: Annotated[str | None, Field(alias="imageID")] = None
-    """The image as the node resolved it."""
+    """Digest of the image, as resolved by the node."""
 
     package: str | None = None
     """Name of the provider's package."""
@@ -107,51 +107,51 @@ class ExternalProviderStatus(ApiModel):
 
 
 class ModelDeploymentStatus(ApiModel):
-    """How a ModelDeployment is used as a provider."""
+    """A ModelDeployment that is used as a provider."""
 
     name: str
     """Name of the ModelDeployment."""
 
     provider_id: str
-    """Name of the provider."""
+    """Id of the provider."""
 
     endpoint: str | None = None
     """Base URL that the server uses."""
 
     ready: bool
-    """Whether the ModelDeployment serves now."""
+    """Whether the ModelDeployment is serving."""
 
     message: str | None = None
     """What is missing, and what to do."""
 
     last_transition_time: Time | None = None
-    """When ready last changed."""
+    """When `ready` last changed."""
 
 
 class Status(ApiModel):
-    """What was found."""
+    """The observed state."""
 
     phase: Phase | None = None
     """Summary of the state."""
 
     version: VersionInfo | None = None
-    """Versions."""
+    """Versions of operator and server."""
 
     distribution_config: DistributionConfig | None = None
-    """What runs, as the server tells it."""
+    """The running configuration, as reported by the server."""
 
     conditions: Conditions = Field(default_factory=list)
-    """DeploymentReady, HealthCheck, StorageReady, ServiceReady, ExternalProvidersReady, ModelDeploymentsResolved
-    and others, each with its reason."""
+    """Conditions such as DeploymentReady, HealthCheck, StorageReady, ServiceReady, ExternalProvidersReady and
+    ModelDeploymentsResolved."""
 
     available_replicas: int | None = None
-    """Pods that requests can reach."""
+    """Number of pods that can receive requests."""
 
     service_url: Annotated[str | None, Field(alias="serviceURL")] = None
-    """Where the server answers inside the cluster."""
+    """URL of the server inside the cluster."""
 
     route_url: Annotated[str | None, Field(alias="routeURL")] = None
-    """Where it answers from outside; empty while the Ingress has no address."""
+    """URL of the server from outside of the cluster. Empty while the Ingress has no address."""
 
     external_provider_status: Annotated[
         list[ExternalProviderStatus],

@@ -1,4 +1,4 @@
-"""What one container of a pod says, and what a user can do about it (FR-028 to FR-030)."""
+"""What the status of one container means, and what a user can do about it (FR-028 to FR-030)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ from typing import Any, Final
 from kubefoundry_llamastack.api.status import ProviderPhase
 from kubefoundry_sdk.api import pod_status
 from kubefoundry_sdk.api.foreign_json import Unreadable, decode
+from kubefoundry_sdk.api.parts import mapping
 
 LIMIT: Final = 4096
-"""Bytes of a message that are passed on: what a container may leave (pitfall 1)."""
+"""Bytes of a message that are passed on, as many as a container may leave."""
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """phase: how far the container is. reason: what failed, in the words of DeploymentReady; empty where nothing
-    did. message: for people. said: whether the container itself told the cause."""
+    """phase: how far the container is.
+    reason: what failed, in the words of DeploymentReady; empty if nothing did.
+    message: for people.
+    said: whether the container itself reported the cause.
+    """
 
     phase: ProviderPhase
     reason: str = ""
@@ -30,15 +34,19 @@ class Said:
 
 
 def status_of(pod: Mapping[str, Any], container: str) -> Mapping[str, Any] | None:
-    """The container's status, init containers included; None where the pod has none yet."""
+    """The container's status, init containers included; None if the pod has none yet."""
     found = pod_status.containers(pod.get("status") or {})
     return next((item for item in found if item.get("name") == container), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A container of a pod. what: how a message calls its image. serves: it is to run forever. confidential: its own
-    words may repeat a Secret, and are not passed on unless the tool wrote them."""
+    """A container of a pod.
+
+    what: what a message calls its image.
+    serves: whether it should run forever.
+    confidential: whether its own words may repeat a Secret, and are passed on only if the tool wrote them.
+    """
 
     image: str
     what: str
@@ -47,11 +55,11 @@ class Place:
 
 
 def read(status: Mapping[str, Any] | None, place: Place) -> Said:
-    """What the container's status tells.
+    """What the container's status means.
 
-    A container that has failed says what its last run said until it has outlived it: a server until it serves again,
-    others until they have done their work. Between two runs it waits, starts and runs for a moment, and a status that
-    told that would change several times a minute.
+    A container that has failed keeps reporting its last run until it recovers: a server when it serves again, others
+    when they have completed. Between two runs it waits, starts and runs for a moment; a status that followed each
+    step would change several times a minute.
     """
     if status is None:
         return Said("Pending", message="Waiting for the container to start")
@@ -71,7 +79,7 @@ def read(status: Mapping[str, Any] | None, place: Place) -> Said:
         if _failed(end, place) and not status.get("ready"):
             return _ended(end, place, image_id)
         return Said("Installing", message="Running", image_id=image_id)
-    if pod_status.mapping(status.get("state")).get("terminated"):
+    if mapping(status.get("state")).get("terminated"):
         if _failed(end, place):
             return _ended(end, place, image_id)
         facts = _facts(str(end.get("message") or ""))
@@ -87,12 +95,12 @@ def read(status: Mapping[str, Any] | None, place: Place) -> Said:
 
 
 def _failed(ended: Mapping[str, Any], place: Place) -> bool:
-    """Whether the run was a failure: a server must not end at all."""
+    """Whether the run was a failure; a server must not exit at all."""
     return bool(ended) and (place.serves or bool(ended.get("exitCode")))
 
 
 def _ended(ended: Mapping[str, Any], place: Place, image_id: str) -> Said:
-    """A run that failed. The container's own words take precedence over all guesses."""
+    """A run that failed. The container's own words take precedence over guesses."""
     text = str(ended.get("message") or "").strip()
     code, reason = ended.get("exitCode"), str(ended.get("reason") or "")
     own = is_ours(text)
@@ -113,7 +121,7 @@ def _ended(ended: Mapping[str, Any], place: Place, image_id: str) -> Said:
 
 
 def is_ours(text: str) -> bool:
-    """Whether the message was written by the tool: it has its summary's lines."""
+    """Whether the tool wrote the message: it has the lines of its summary."""
     return text.startswith("ERROR: ") and "\nCode: " in text
 
 
@@ -160,14 +168,14 @@ def _config(reason: str, text: str) -> str:
 
 
 def _facts(text: str) -> dict[str, str]:
-    """What an install container leaves when all went well: one line of JSON."""
+    """The single line of JSON that a successful install container leaves."""
     try:
         value = decode(text.encode())
     except Unreadable:
         return {}
     if not isinstance(value, dict):
         return {}
-    # whatever a container wrote: what is no text is not shown
+    # a container may write anything: show only strings
     facts = {
         key: told
         for key in ("package", "version", "providerType")
@@ -181,6 +189,6 @@ def _facts(text: str) -> dict[str, str]:
 
 
 def complete(text: str, facts: Iterable[tuple[str, str]]) -> str:
-    """The message with the facts that it lacks before it (FR-030): (`Provider`, `my-vllm`) and so on."""
+    """The message, preceded by the facts that it lacks (FR-030): (`Provider`, `my-vllm`) and so on."""
     missing = [f"{label}: {value}" for label, value in facts if value and value not in text]
     return "\n".join([*missing, text])

@@ -1,4 +1,4 @@
-"""What the Deployment tells about itself: how many pods serve, and why it gets none."""
+"""What the Deployment reports: how many pods serve, and why it gets none."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from kubefoundry_sdk.api.kinds import Object
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """desired, available, updated (of the newest template), total: numbers of pods. enough: whether as many serve
-    as the rollout always keeps."""
+    """desired, available, updated (of the newest template), total: numbers of pods. enough: whether as many serve as
+    a rollout always keeps."""
 
     desired: int
     available: int
@@ -22,12 +22,12 @@ class Counts:
 
     @property
     def complete(self) -> bool:
-        """Whether all pods are of the newest template and serve."""
+        """Whether all pods have the newest template and serve."""
         return self.desired <= self.available and self.desired <= self.updated == self.total
 
 
 def counts(live: Object | None) -> Counts:
-    """Of a Deployment; nothing where there is none, or its controller has not seen its newest spec."""
+    """The counts of a Deployment; none if it does not exist, or its controller has not seen its newest spec."""
     if live is None:
         return Counts(0, 0, 0, 0, False)
     status: dict[str, Any] = live.get("status") or {}
@@ -44,10 +44,10 @@ def counts(live: Object | None) -> Counts:
 
 
 def creation_refused(newest: Object | None, pods: int) -> str:
-    """Why the newest ReplicaSet cannot make its pods (quota, LimitRange, Pod Security), in the API server's words;
-    empty where it can. pods: how many it has.
+    """Why the newest ReplicaSet cannot create its pods (quota, LimitRange, Pod Security), in the API server's words;
+    empty if it can. pods: how many it has.
 
-    The Deployment repeats what an older ReplicaSet was refused long after the cause is gone.
+    The Deployment keeps repeating an older ReplicaSet's refusal long after the cause is gone.
     """
     failure = find(((newest or {}).get("status") or {}).get("conditions"), "ReplicaFailure")
     wanted = ((newest or {}).get("spec") or {}).get("replicas")

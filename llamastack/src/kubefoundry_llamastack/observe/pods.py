@@ -1,7 +1,7 @@
-"""The state of a CR's newest pods: a row for each external provider, and what keeps the server from running.
+"""The state of a CR's newest pods: a row for each external provider, and what prevents the server from running.
 
-The newest ReplicaSet counts, and of its pods the worst: during a rollout the old pods' state says nothing about what
-was asked for last (FR-028).
+Only the newest ReplicaSet counts, and the worst of its pods: during a rollout the old pods say nothing about the
+latest change (FR-028).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ORDER: Final = ("Failed", "Pending", "Installing", "Ready")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What keeps the newest pods from serving. part: `install`, `extract`, `merge`, `preflight`, or `pod` for
+    """What prevents the newest pods from serving. part: `install`, `extract`, `merge`, `preflight`, or `pod` for
     anything else. reason: of DeploymentReady."""
 
     part: str
@@ -40,8 +40,7 @@ def newest(replica_sets: Iterable[Object], deployment_uid: str) -> Object | None
 
 
 def live_pods(pods: Iterable[Object], replica_set: Object | None) -> list[Object]:
-    """The ReplicaSet's pods that are not on their way out; those that have failed for good (evicted) only where no
-    other is there."""
+    """The ReplicaSet's pods that are not terminating; failed (evicted) ones only if there is no other."""
     if replica_set is None:
         return []
     own = [
@@ -111,7 +110,7 @@ def _install(pod: Object, container: str, image: str) -> Said:
 
 
 def provider_types(cr: Distribution, pods: Iterable[Object]) -> dict[str, str]:
-    """The type that each image's metadata states, by provider id, as far as one of the pods has installed it."""
+    """The type in each image's metadata by provider id, once one of the pods has installed it."""
     stated: dict[str, str] = {}
     for pod in pods:
         for _, item in cr.spec.providers():
@@ -122,7 +121,7 @@ def provider_types(cr: Distribution, pods: Iterable[Object]) -> dict[str, str]:
 
 
 def worst(found: Iterable[Said]) -> Said:
-    """The worst of several; Pending where there is none."""
+    """The worst of several; Pending if there is none."""
     return min(
         found,
         key=lambda item: ORDER.index(item.phase),
@@ -131,7 +130,7 @@ def worst(found: Iterable[Said]) -> Said:
 
 
 def merge_warnings(pods: Iterable[Object]) -> str:
-    """What was warned about when the providers came into the configuration: of the first pod that has."""
+    """Warnings of the merge, from the first pod that has some."""
     told = (
         containers.read(containers.status_of(pod, MERGE), Place("", "distribution image")) for pod in pods
     )
@@ -139,7 +138,7 @@ def merge_warnings(pods: Iterable[Object]) -> str:
 
 
 def problem(cr: Distribution, pods: list[Object]) -> Problem | None:
-    """The first thing that keeps one of the pods from serving, in the order in which a pod starts."""
+    """The first problem that prevents one of the pods from serving, in the order of a pod's start."""
     for pod in pods:
         if found := _problem(cr, pod):
             return found
@@ -168,7 +167,7 @@ def _problem(cr: Distribution, pod: Object) -> Problem | None:
     for part, container, place in parts:
         found = containers.read(containers.status_of(pod, container), place)
         if found.phase == "Failed":
-            # What the tool did not write is the server's own error, not preflight's.
+            # The tool did not write it, so it is the server's own error and not preflight's.
             is_server = part == "preflight" and not found.said
             label = "Container" if part == "preflight" else "Init Container"
             provider = container.removeprefix(INSTALL) if part == "install" else ""
@@ -187,7 +186,7 @@ def _image(pod: Object, container: str) -> str:
 
 
 def gone(status: Mapping[str, Any]) -> str:
-    """Of a pod that has ended for good: evicted, or its node is lost."""
+    """For a pod that has ended for good: evicted, or its node is lost."""
     reason, text = status.get("reason") or "Failed", status.get("message") or ""
     return (
         f"The pod has ended ({reason}): {text}\n"
@@ -197,7 +196,7 @@ def gone(status: Mapping[str, Any]) -> str:
 
 
 def unschedulable(status: Mapping[str, Any]) -> str:
-    """Why no node takes the pod; empty where one does."""
+    """Why no node accepts the pod; empty if one does."""
     if (found := pod_status.unscheduled(status)) is not None:
         reason, message = found
         return (

@@ -1,4 +1,4 @@
-"""The certificates that the server trusts: one ConfigMap from the user's (sources §5.1)."""
+"""The certificates that the server trusts: one ConfigMap made from the user's (sources §5.1)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kubefoundry_sdk.api.kinds import Object
 
 KEY: Final = "ca-bundle.crt"
 TRUSTED_KEYS: Final = (KEY, "odh-ca-bundle.crt")
-"""Keys that are read of a ConfigMap which no CR names; an empty one is passed over."""
+"""Keys that are read from a ConfigMap that the CR does not name; an empty one is skipped."""
 
 _BLOCK: Final = re.compile(r"-----BEGIN CERTIFICATE-----\s.*?-----END CERTIFICATE-----", re.DOTALL)
 
@@ -22,9 +22,9 @@ class Unusable(ValueError):
 
 
 def bundle(data: Mapping[str, str], keys: Sequence[str], config_map: str, *, given: bool) -> str:
-    """The PEM certificates of these keys, in this order; other blocks and comments are left out.
+    """The PEM certificates of these keys, in order; other blocks and comments are left out.
 
-    given: whether the CR asks for the keys, so that each has to hold a certificate. Raises Unusable.
+    given: whether the CR names the keys; each must then contain a certificate. Raises Unusable.
     """
     parts = []
     for key in keys:

@@ -1,4 +1,4 @@
-"""All children of a CR but its Deployment and ConfigMaps (sources §5.1)."""
+"""All children of a CR except its Deployment and ConfigMaps (sources §5.1)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kubefoundry_llamastack.render.request import Distribution, child
 from kubefoundry_sdk.api.kinds import Kind, Object
 
 SIZE = "10Gi"
-"""Of a volume whose size the CR leaves out (sources §5.1)."""
+"""Size of a volume if the CR states none (sources §5.1)."""
 
 OPTIONAL: tuple[tuple[Kind, str], ...] = (
     (SERVICES, "-service"),
@@ -33,16 +33,16 @@ OPTIONAL: tuple[tuple[Kind, str], ...] = (
     (DISRUPTION_BUDGETS, "-pdb"),
     (NETWORK_POLICIES, "-network-policy"),
 )
-"""Children that go when the CR asks for them no longer; the claim stays, because it holds data."""
+"""Children that are deleted once the CR no longer requests them; the claim stays, because it holds data."""
 
 
 def service_account(cr: Distribution) -> Object:
-    """The pods' account. It states nothing but itself, so that what users add to it (imagePullSecrets) survives."""
+    """The pods' ServiceAccount. It states nothing else, so what users add to it (imagePullSecrets) survives."""
     return child(SERVICE_ACCOUNTS.kind, SERVICE_ACCOUNTS.api_version, f"{cr.name}-sa", cr)
 
 
 def role_binding(cr: Distribution) -> Object:
-    """For OpenShift: lets the account use any user id. Only where that ClusterRole exists and may be given."""
+    """For OpenShift: lets the account use any user id. Only if that ClusterRole exists and may be bound."""
     return child(
         ROLE_BINDINGS.kind,
         ROLE_BINDINGS.api_version,
@@ -54,7 +54,7 @@ def role_binding(cr: Distribution) -> Object:
 
 
 def service(cr: Distribution) -> Object | None:
-    """Where the server is called."""
+    """The Service of the server."""
     if not cr.served:
         return None
     return child(
@@ -86,7 +86,7 @@ def claim(cr: Distribution) -> Object | None:
 
 
 def disruption_budget(cr: Distribution) -> Object | None:
-    """Given, or one pod at a time where there are several."""
+    """As given, or one pod at a time if there are several."""
     given = cr.spec.server.pod_disruption_budget
     amounts: dict[str, Any] = {}
     if given is not None:
@@ -134,7 +134,7 @@ def autoscaler(cr: Distribution) -> Object | None:
 
 
 def ingress(cr: Distribution) -> Object | None:
-    """The way in from outside; only where there is a Service to lead to."""
+    """Access from outside; only if there is a Service."""
     if not (cr.served and cr.spec.network and cr.spec.network.expose_route):
         return None
     backend = {"service": {"name": f"{cr.name}-service", "port": {"number": cr.port}}}
@@ -152,7 +152,7 @@ def ingress(cr: Distribution) -> Object | None:
 def network_policy(cr: Distribution, operator_namespace: str) -> Object:
     """Who may call the server: its own namespace, the operator's, and those that the CR allows.
 
-    With any `spec.network` OpenShift's router may, too; "*" lets everybody (sources §5.1).
+    With any `spec.network` OpenShift's router may, too; "*" allows everybody (sources §5.1).
     """
     allowed = cr.spec.network.allowed_from if cr.spec.network else None
     namespaces = (allowed.namespaces if allowed else None) or []

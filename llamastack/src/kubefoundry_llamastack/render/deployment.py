@@ -24,14 +24,14 @@ MOUNT_PATH: Final = "/.llama"
 CONFIG_PATH: Final = "/etc/llama-stack/config.yaml"
 CA_FOLDER: Final = "/etc/ssl/certs/ca-bundle"
 GROUP: Final = 1001
-"""Group of the volumes' files, so that a pod of any user can write them."""
+"""Group of the volumes' files, so that a pod with any user can write them."""
 
 
 def deployment(cr: Distribution, found: Found, settings: Settings) -> Object:
-    """The Deployment as it is applied, `replicas` apart: who sets those depends on the live one.
+    """The Deployment to apply, without `replicas`: who sets those depends on the live one.
 
-    Strategy Recreate with storage, because its volume takes one pod at a time. `rollingUpdate` is stated with the
-    API server's own defaults: what nobody owns would stay, and be refused beside Recreate.
+    Strategy Recreate with storage, because its volume attaches to one pod at a time. `rollingUpdate` is set to the
+    API server's own defaults: unowned, it would stay and be refused next to Recreate.
     """
     strategy: Object = {
         "type": "RollingUpdate",
@@ -73,7 +73,7 @@ def _template(cr: Distribution, found: Found, settings: Settings) -> Object:
 
 
 def _marks(cr: Distribution, found: Found) -> dict[str, str]:
-    """Digests of the ConfigMaps that the pods read when they start: another content is another pod."""
+    """Digests of the ConfigMaps that the pods read at start, so that new content replaces the pods."""
     marks = {}
     if found.user_config and cr.spec.server.user_config:
         marks[USER_CONFIG_HASH] = f"{found.user_config.digest}-{cr.spec.server.user_config.config_map_name}"
@@ -102,7 +102,7 @@ def _container(cr: Distribution, found: Found) -> Object:
         **server.probes(cr),
     }
     if cr.extended and not confidential.held(cr):
-        # with secrets in its variables the log's end must not become a part of the pod's status
+        # with secrets in its variables, the end of the log must not become part of the pod's status
         made |= LAST_WORDS
     if cr.extended and found.restricted:
         made["securityContext"] = init.RESTRICTED
@@ -110,8 +110,8 @@ def _container(cr: Distribution, found: Found) -> Object:
 
 
 def environment(cr: Distribution, found: Found) -> list[Object]:
-    """The operator's variables, then the user's; each name once, because an apply with two of a name is refused.
-    The user's stands where both have one: it did so in the container before, being the last."""
+    """The operator's variables followed by the user's. Each name once, because an apply with duplicates is refused.
+    The user's wins, as the last of two does in a container."""
     own: list[Object] = [{"name": "HF_HOME", "value": mount_path(cr)}]
     if found.ca_digest:
         own.append({"name": "SSL_CERT_FILE", "value": f"{CA_FOLDER}/{ca_bundle.KEY}"})
@@ -127,7 +127,7 @@ def environment(cr: Distribution, found: Found) -> list[Object]:
 
 
 def resources(cr: Distribution) -> Object:
-    """Requests of one CPU a worker and 1Gi, where the CR has none, but never above its limits; with `workers` the
+    """Requests of one CPU for each worker and 1Gi, if the CR has none, but never above its limits; with `workers` the
     limits are the same (sources §5.1)."""
     given = cr.spec.server.container_spec.resources or {}
     limits = given.get("limits") or {}
@@ -147,7 +147,7 @@ def _lower(amount: str, limit: int | str | None) -> int | str:
     try:
         return min(amount, limit, key=quantity.parse)
     except ValueError:
-        # Not ours to judge: the API server refuses it in its own words.
+        # Not for us to judge: the API server refuses it in its own words.
         return amount
 
 
@@ -185,7 +185,7 @@ def _volumes(cr: Distribution, found: Found, settings: Settings) -> list[Object]
 
 
 def _spread(cr: Distribution) -> Object:
-    """Several pods are spread over regions, zones and nodes, as far as that goes (sources §5.1)."""
+    """Spreads several pods over regions, zones and nodes, if possible (sources §5.1)."""
     selector = {"matchLabels": {INSTANCE_LABEL: cr.name}}
     given = cr.spec.server.topology_spread_constraints
     made: Object = {}
@@ -213,7 +213,7 @@ def _spread(cr: Distribution) -> Object:
 
 
 def _last_of_each(items: Iterable[Any], key: str) -> list[Any]:
-    """The items with each key once: the last one, at the place of the first."""
+    """The items with unique keys: the last one, in the position of the first."""
     kept: dict[Any, Any] = {}
     for item in items:
         kept[item.get(key)] = item

@@ -1,4 +1,4 @@
-"""The containers before the server: install providers, extract the base configuration, merge (sources §5.2)."""
+"""The init containers: install providers, extract the base configuration, merge (sources §5.2)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from kubefoundry_sdk.api.pod_status import LAST_WORDS
 from llamastack_providers import layout
 
 RESTRICTED: Final[Object] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-"""What the Pod Security level `restricted` asks of every container."""
+"""What the Pod Security level `restricted` requires of every container."""
 
 LOCATION: Final = frozenset({"RUN_CONFIG_PATH", "DISTRO_NAME"})
-"""Variables of the CR that tell where a distribution keeps its configuration."""
+"""Variables of the CR that say where a distribution keeps its configuration."""
 
 
 def containers(cr: Distribution, found: Found, settings: Settings) -> list[Object]:
@@ -69,7 +69,7 @@ def containers(cr: Distribution, found: Found, settings: Settings) -> list[Objec
 
 
 def base_mount(found: Found) -> Object:
-    """Where merge finds the configuration to start from: what was extracted, or the user's ConfigMap."""
+    """Where merge finds the base configuration: the extracted one, or the user's ConfigMap."""
     if found.user_config is None:
         return _mount("base-config", layout.BASE_CONFIG, read_only=True)
     mount = _mount("user-config", f"{layout.BASE_CONFIG}/run.yaml", read_only=True)
@@ -77,7 +77,7 @@ def base_mount(found: Found) -> Object:
 
 
 def volumes(cr: Distribution, found: Found, settings: Settings) -> list[Object]:
-    """The volumes that carry packages and configuration from one container to the next, and the tool."""
+    """The volumes that pass packages and configuration from one container to the next, and the tool."""
     if not cr.extended:
         return []
     made: list[Object] = [{"name": "external-providers", "emptyDir": {"sizeLimit": settings.size_limit}}]
@@ -89,7 +89,7 @@ def volumes(cr: Distribution, found: Found, settings: Settings) -> list[Object]:
 
 
 def server_mounts(cr: Distribution) -> list[Object]:
-    """What the server's container sees of them."""
+    """The mounts of these in the server's container."""
     if not cr.extended:
         return []
     return [
@@ -106,7 +106,7 @@ def _container(name: str, image: str, command: list[str], mounts: list[Object]) 
         "image": image,
         "command": command,
         "volumeMounts": [*mounts, _mount("provider-tool", tool.FOLDER, read_only=True)],
-        # The tool writes its error there; where it could not even start, the log has to do.
+        # The tool writes its error there; if it could not even start, the log is used.
         **LAST_WORDS,
     }
 

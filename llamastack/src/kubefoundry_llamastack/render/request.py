@@ -1,4 +1,4 @@
-"""What a render works on: the CR, and what was found for it. Values only."""
+"""The input of a render: the CR, and what was found for it. Values only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubefoundry_llamastack.names import LLSD, labels
 from kubefoundry_sdk.api.kinds import Object
 
 PORT = 8321
-"""Port of the server where the CR names none (sources §5.1)."""
+"""Port of the server if the CR names none (sources §5.1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +30,25 @@ class Distribution:
 
     @property
     def extended(self) -> bool:
-        """Whether the configuration is put together in the pod: it has external providers or ModelDeployments."""
+        """Whether the configuration is assembled in the pod: it has external providers or ModelDeployments."""
         return bool(self.spec.server.model_deployments or self.spec.providers())
 
     @property
     def served(self) -> bool:
-        """Whether there is a Service. The existing operator makes one only for a CR with a port or a variable
-        (sources §5.1); a distribution with providers of ours always has one."""
+        """Whether there is a Service. The existing operator creates one only for a CR with a port or a variable
+        (sources §5.1); a distribution with our providers always has one."""
         container = self.spec.server.container_spec
         return bool(container.port or container.env or self.extended)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The operator's own configuration. size_limit: of the volume that providers are installed on (sources §5.2
-    "Shared
-    Volume Specification"). init_resources: of the containers before the server. namespace: the operator's own."""
+    """The operator's own configuration.
+
+    size_limit: of the volume that providers are installed on (sources §5.2 "Shared Volume Specification").
+    init_resources: of the init containers.
+    namespace: the operator's own.
+    """
 
     size_limit: str = "2Gi"
     init_resources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -62,9 +65,14 @@ class UserConfig:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was found for a CR. image: of the distribution. ca_digest: of the bundle that is mounted. endpoints: base
-    URL of each ModelDeployment by provider id. tool: ConfigMap with the zipapp. restricted: the namespace admits
-    only pods of the Pod Security level `restricted`."""
+    """What was found for a CR.
+
+    image: of the distribution.
+    ca_digest: of the mounted bundle.
+    endpoints: base URL of each ModelDeployment by provider id.
+    tool: ConfigMap with the zipapp.
+    restricted: whether the namespace admits only pods of the Pod Security level `restricted`.
+    """
 
     image: str
     user_config: UserConfig | None = None
@@ -90,7 +98,7 @@ def child(kind_of: str, api_version: str, name: str, cr: Distribution, **body: o
 
 
 def owner(cr: Distribution) -> Object:
-    """The reference by which a child belongs to the CR."""
+    """The owner reference of a child."""
     return {
         "apiVersion": LLSD.api_version,
         "kind": LLSD.kind,

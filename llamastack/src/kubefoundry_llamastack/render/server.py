@@ -1,6 +1,6 @@
-"""How the server's container is started (sources §5.1, §5.2).
+"""The command of the server's container (sources §5.1, §5.2).
 
-No word of a user is in a script: a user's own command arrives as positional parameters.
+No script contains a user's text: a user's own command is passed as positional parameters.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ else:
     words += ["--port", port, "--workers", workers]
 os.execv(sys.executable, [sys.executable, "-m", *words])
 """
-"""Starts the server on the user's configuration, as its version wants it."""
+"""Starts the server with the user's configuration, in the way of its version."""
 
 PYTHON: Final = 'exec "`command -v python3 || command -v python`" -c "$0"'
-"""Runs the program that follows."""
+"""Runs the program in the next argument."""
 
 WITH_PROVIDERS: Final = f"""\
 set -e
@@ -55,9 +55,8 @@ export LLAMA_STACK_CONFIG RUN_CONFIG_PATH OGX_CONFIG
 package=llama_stack
 command -v llama >/dev/null || ! command -v ogx >/dev/null || package=ogx
 """
-"""What comes before the server where providers are installed. Nothing of them is on the path of preflight itself.
-PYTHONPATH keeps what image and user have in it, and has no trailing colon, because that would mean the working
-folder."""
+"""Runs before the server if providers are installed. Preflight itself does not have them on its path. PYTHONPATH
+keeps what image and user put there, and has no trailing colon, because that would mean the working directory."""
 
 SEVERAL: Final = (
     'exec "$python" -m uvicorn "$package.core.server.server:create_app" --factory --host 0.0.0.0 '
@@ -69,12 +68,12 @@ OWN: Final = (
     'exec llama stack run "$LLAMA_STACK_CONFIG" --port "$LLS_PORT" "$@"\n'
 )
 GIVEN: Final = 'exec "$@"\n'
-"""How it goes on: the server itself (with several workers by uvicorn), or the command that the CR gives. Arguments
-without a command are the server's."""
+"""What runs next: the server itself (with several workers under uvicorn), or the command in the CR. Arguments without
+a command are the server's."""
 
 
 def start(cr: Distribution, image: str) -> Object:
-    """`command` and `args` of the server's container; empty where the image's entrypoint runs as it is."""
+    """`command` and `args` of the server's container; empty if the image's entrypoint runs unchanged."""
     container = cr.spec.server.container_spec
     if cr.extended:
         end = GIVEN if container.command else SEVERAL if (cr.spec.server.workers or 1) > 1 else OWN
@@ -93,19 +92,20 @@ def start(cr: Distribution, image: str) -> Object:
 
 
 PREFLIGHT_SECONDS: Final = 60
-"""Seconds that preflight gets besides what each provider may take: the design's 30 s for 10, doubled."""
+"""Seconds that preflight gets in addition to what each provider may take: the design's 30 s for 10, doubled."""
 
 SERVER_SECONDS: Final = 300
-"""Seconds that the server gets on top of preflight."""
+"""Seconds that the server gets in addition to preflight."""
 
 PERIOD: Final = 10
 
 
 def probes(cr: Distribution) -> Object:
-    """The startup probe, the existing operator's only one, waits for preflight and five minutes more with providers.
+    """The startup probe, the existing operator's only one, waits for preflight and five minutes more if there are
+    providers.
 
-    A server that does not answer for half a minute gets no requests. One that does not for five minutes is started
-    again: so long, because a provider may keep it busy for a while.
+    A server that does not answer for half a minute gets no requests. After five minutes it is restarted; that long,
+    because a provider may keep it busy for a while.
     """
     failures = 3
     if cr.extended:

@@ -1,4 +1,4 @@
-"""The tool that runs inside the pods: where it lies, and how it is called.
+"""The tool that runs inside the pods: its path, and how to call it.
 
 Its input is base64, so nothing that a user writes is expanded by Kubernetes, a shell or an environment.
 """
@@ -27,7 +27,7 @@ FILE: Final = "llamastack-providers.pyz"
 ZIPAPP: Final = f"{FOLDER}/{FILE}"
 
 INPUT_LIMIT: Final = 512 * 1024
-"""Longest input in characters, so that all of a pod's fit into one object of the API (1.5 MiB)."""
+"""Longest input in characters, so that a pod's inputs fit into one API object (1.5 MiB)."""
 
 RUN: Final = f"""\
 python=python3
@@ -54,12 +54,12 @@ def install(cr: Distribution) -> dict[str, list[str]]:
 
 
 def extract(image: str) -> list[str]:
-    """The command of the container that takes the distribution's own configuration."""
+    """The command of the container that extracts the distribution's own configuration."""
     return _command("extract-config", {"image": image, "container": EXTRACT})
 
 
 def merge(cr: Distribution, image: str) -> list[str]:
-    """The command of the container that puts the configuration together."""
+    """The command of the container that merges the configuration."""
     deployments = [
         {"providerId": item.id, "urlVariable": endpoint_variable(item.id), "config": item.config or {}}
         for item in cr.spec.server.model_deployments
@@ -71,8 +71,8 @@ def merge(cr: Distribution, image: str) -> list[str]:
 
 
 def preflight(cr: Distribution, image: str) -> list[str]:
-    """What follows `--input` of preflight: which image is behind each provider, for its messages; how long each
-    may take; and what its messages must not repeat."""
+    """The value of preflight's `--input`: the image of each provider, for its messages; how long each may take; and
+    what its messages must not repeat."""
     fields: dict[str, Any] = {
         "image": image,
         "container": cr.spec.server.container_spec.name,
@@ -87,7 +87,7 @@ def preflight(cr: Distribution, image: str) -> list[str]:
 
 
 def provider_seconds(cr: Distribution) -> int:
-    """That each provider has to load. Raises ValueError where the annotation is no number."""
+    """Seconds that each provider has to load. Raises ValueError if the annotation is not a number."""
     return int(cr.annotations.get(PROVIDER_SECONDS_ANNOTATION, PROVIDER_SECONDS))
 
 

@@ -1,4 +1,4 @@
-"""The sections of `spec.server.externalProviders`, and what llama-stack calls them."""
+"""The sections of `spec.server.externalProviders`, and their names in llama-stack."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ SECTIONS: Final = {
     "files": "files",
     "fileProcessors": "file_processors",
 }
-"""Key of the custom resource to section of run.yaml, in the order of installation: those of sources §5.2 "CRD
-Structure", then what llama-stack has had since (`providable_apis`, 0.7.3)."""
+"""Key of the custom resource -> section of run.yaml, in the order of installation: those of sources §5.2 "CRD
+Structure", followed by later APIs of llama-stack (`providable_apis`, 0.7.3)."""
 
 _SECTION_OF: Final = {name: key for key, name in SECTIONS.items()}
 
@@ -31,5 +31,5 @@ def run_name(api: str) -> str | None:
 
 
 def section(api: str) -> str:
-    """The key of the custom resource of an API given by either name; an unknown one as it is."""
+    """The key of the custom resource for an API given by either name; an unknown one unchanged."""
     return _SECTION_OF.get(api, api)

@@ -1,4 +1,4 @@
-"""Commands, exit codes, and what is said at the end: 0 done, 1 something is wrong, 2 a wrong call."""
+"""Commands, exit codes, and the final message. Exit codes: 0 success, 1 something is wrong, 2 a wrong call."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _WHAT: Final = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit code. A message for the pod's status goes to /dev/termination-log, the same to standard error."""
+    """Returns the exit code. The message for the pod's status goes to /dev/termination-log and to standard error."""
     options = _parser().parse_args(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # as standard error does by itself: what is repeated of an image may hold anything
+        # as standard error does by default: text from an image may contain anything
         sys.stdout.reconfigure(errors="backslashreplace")
     if options.command == "lint":
         return lint.main(options.folder)
@@ -88,7 +88,7 @@ def _merge(value: request.Json, places: Layout) -> str:
 def _preflight(value: request.Json, places: Layout) -> str:
     started = time.monotonic()
     about, log = request.origin(value, init=False), places.at(TERMINATION_LOG)
-    # whoever ends this process leaves no time to say what it was doing
+    # if the process is killed, there is no time left to say what it was doing
     passed = preflight.run(
         places,
         request.preflight(value),
@@ -102,7 +102,7 @@ def _preflight(value: request.Json, places: Layout) -> str:
         f"{seconds:.1f} s, {passed.loading:.1f} s of it to load them",
         flush=True,
     )
-    # the server follows in this container: what it leaves behind is its own
+    # the server follows in this container: its own leftovers are not ours to kill
     return ""
 
 

@@ -1,6 +1,6 @@
-"""Whether a provider's packages get along with those of the providers before it (FR-024, sources §5.4).
+"""Checks a provider's packages against those of the providers before it (FR-024, sources §5.4).
 
-What the distribution brings is not here to be seen; preflight looks at that.
+The distribution's packages are not visible here; preflight checks them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from llamastack_providers.record import Record
 
 
 def check(own: Sequence[Distribution], others: Mapping[str, Record]) -> None:
-    """Raises DependencyConflict with every conflict there is, the first of them in the reason."""
+    """Raises DependencyConflict with every conflict, the first of them in the reason."""
     mine = {one.name: one for one in own}
     before: dict[str, Distribution] = {}
     for record in others.values():
@@ -33,7 +33,7 @@ def check(own: Sequence[Distribution], others: Mapping[str, Record]) -> None:
 
 
 def _asked_for(one: Distribution, own: Sequence[Distribution]) -> str:
-    """The package, and what of the same image wants it so."""
+    """The package, and which part of the same image requires it."""
     wanted = next(wanted_by(one.name, own), "")
     return f"{one.name} {one.version} ({wanted})" if wanted else f"{one.name} {one.version}"
 

@@ -1,4 +1,4 @@
-"""Which provider a traceback, or the message of an import error, is about: whose file is named last in it."""
+"""Finds the provider that a traceback or an import error is about: the one whose file it names last."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from llamastack_providers.record import Record, owners
 
 
 def find(text: str, packages: Path, records: Mapping[str, Record]) -> str:
-    """The provider's id; empty where no file of a provider is named."""
+    """The provider's id; empty if no provider's file is named."""
     owner_of = owners(records)
     named = re.findall(re.escape(f"{packages}/") + r"([^\"'\n)]+)", text)
     for path in reversed(named):

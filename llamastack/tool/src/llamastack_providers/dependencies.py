@@ -1,18 +1,20 @@
-"""What packages that lie side by side ask of one another: no imports, no network (sources §5.4)."""
+"""Requirements among installed packages: no imports, no network (sources §5.4)."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """An installed package. name: as PEP 503 writes it. owner: id of the provider that brings it, empty for none."""
+    """An installed package. name: normalized (PEP 503). owner: id of the provider that installs it, empty for
+    none."""
 
     name: str
     version: str
@@ -22,7 +24,7 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class Unmet:
-    """`needs` requires something that `found` is not; found is None where nobody brings it."""
+    """`needs` requires something that `found` is not; found is None if it is not installed."""
 
     needs: Distribution
     requirement: str
@@ -30,15 +32,15 @@ class Unmet:
 
 
 def same_version(one: str, other: str) -> bool:
-    """Whether two texts are one version ("1.0" and "1.0.0" are)."""
+    """Whether two texts are the same version ("1.0" and "1.0.0" are)."""
     try:
         return Version(one) == Version(other)
-    except InvalidVersion:
+    except ValueError:
         return one == other
 
 
 def unmet(present: Mapping[str, Distribution]) -> Iterator[Unmet]:
-    """Every requirement of `present` (by name) whose marker holds here and that is not met, in the order of names."""
+    """Every unmet requirement of `present` (by name) whose marker applies here, ordered by name."""
     extras = _extras_in_use(present.values())
     for name in sorted(present):
         for requirement in _requirements(present[name], extras.get(name, set())):
@@ -48,7 +50,7 @@ def unmet(present: Mapping[str, Distribution]) -> Iterator[Unmet]:
 
 
 def wanted_by(name: str, among: Iterable[Distribution]) -> Iterator[str]:
-    """Who requires the package, and in which words."""
+    """What requires the package, and in which words."""
     for distribution in among:
         for requirement in _requirements(distribution, ()):
             if canonicalize_name(requirement.name) == name:
@@ -56,35 +58,48 @@ def wanted_by(name: str, among: Iterable[Distribution]) -> Iterator[str]:
 
 
 def _extras_in_use(distributions: Iterable[Distribution]) -> dict[str, set[str]]:
-    """The extras that some requirement asks for, and those that these ask for in turn."""
-    everything = list(distributions)
+    """The extras that some requirement requests, directly or through other extras."""
+    parsed = {one.name: _parsed(one) for one in distributions}
     extras: dict[str, set[str]] = {}
-    grown = True
-    while grown:
-        grown = False
-        for distribution in everything:
-            for requirement in _requirements(distribution, extras.get(distribution.name, set())):
-                known = extras.setdefault(canonicalize_name(requirement.name), set())
-                if not requirement.extras <= known:
-                    known |= requirement.extras
-                    grown = True
+    left = [(name, "") for name in parsed]
+    while left:
+        name, extra = left.pop()
+        for requirement in parsed.get(name, ()):
+            if requirement.extras and _applies(requirement, extra):
+                wanted = canonicalize_name(requirement.name)
+                new = requirement.extras - extras.setdefault(wanted, set())
+                extras[wanted] |= new
+                left += [(wanted, one) for one in sorted(new)]
     return extras
 
 
 def _requirements(distribution: Distribution, extras: Iterable[str]) -> Iterator[Requirement]:
-    for line in distribution.requires:
-        try:
-            requirement = Requirement(line)
-        except InvalidRequirement:
-            # what installers cannot read they ignore as well
-            continue
-        marker = requirement.marker
-        if marker is None or any(marker.evaluate({"extra": extra}) for extra in ("", *sorted(extras))):
+    wanted = ("", *sorted(extras))
+    for requirement in _parsed(distribution):
+        if any(_applies(requirement, extra) for extra in wanted):
             yield requirement
+
+
+def _parsed(distribution: Distribution) -> list[Requirement]:
+    found = []
+    for line in distribution.requires:
+        # installers ignore what they cannot parse, too
+        with contextlib.suppress(ValueError, RecursionError):
+            found.append(Requirement(line))
+    return found
+
+
+def _applies(requirement: Requirement, extra: str) -> bool:
+    try:
+        return requirement.marker is None or requirement.marker.evaluate({"extra": extra})
+    except (ValueError, RecursionError):
+        # a marker that compares what cannot be compared
+        return False
 
 
 def _allows(requirement: Requirement, version: str) -> bool:
     try:
         return requirement.specifier.contains(Version(version), prereleases=True)
-    except InvalidVersion:
+    except ValueError:
+        # not a version, or one with more digits than Python reads
         return True

@@ -1,4 +1,4 @@
-"""What the table of errors says of each cause (errors.py)."""
+"""The type of an entry in the table of errors (errors.py)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ PACKAGES_NOTE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """title: the first line, `{id}` stands for the provider. meaning: for the docs. resolution: what to do.
-
-    note: a line before the resolution. names_provider: the reason names provider and image by itself.
-    exit_code: 1 for what was found wrong, 2 for a wrong call.
+    """title: the first line; `{id}` is the provider.
+    meaning: for the docs.
+    resolution: what to do.
+    note: a line before the resolution.
+    names_provider: whether the reason already names provider and image.
+    exit_code: 1 for a problem, 2 for a wrong call.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""The closed table of what can go wrong, and the exception that carries an entry of it.
+"""The closed table of errors, and the exception that carries one of its entries.
 
 Texts of DependencyConflict and ApiMismatch: sources §5.2 "Error Message Requirements". docs/llamastack/errors.md is
 generated from here.
@@ -12,7 +12,7 @@ from llamastack_providers.entry import PACKAGES_NOTE, Entry
 
 
 class Code(Enum):
-    """One entry for each cause that a user resolves in another way."""
+    """One entry for each cause with its own resolution."""
 
     BadCall = Entry(
         "The tool does not understand what it was called with",
@@ -263,10 +263,11 @@ class Code(Enum):
 
 
 class Failure(Exception):
-    """code: the entry. reason: what exactly, one or few lines. detail: whatever helps, any length.
-
-    provider_id, image, container, module: about whom; empty where the caller at the edge knows better.
-    quoted: whether reason and detail repeat words of a provider, which may hold anything that it knows.
+    """code: the entry.
+    reason: what exactly, in one or few lines.
+    detail: anything that helps, of any length.
+    provider_id, image, container, module: what it is about; empty if the caller knows better.
+    quoted: whether reason and detail repeat a provider's words, which may contain anything that it knows.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""`extract-config`: the distribution's own run configuration, from wherever its image keeps it.
+"""`extract-config`: finds the distribution's own run configuration in its image.
 
-Places: sources §5.3, from the images of llama-stack 0.2 to 0.7 and OGX, Open Data Hub's included.
+Places: sources §5.3, from the images of llama-stack 0.2 to 0.7 and OGX, including Open Data Hub's.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DISTRIBUTION_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 def run(places: Layout) -> str:
-    """Copies the first configuration that is found; its path. Raises NoBaseConfig, OSError."""
+    """Copies the first configuration found; returns its path. Raises NoBaseConfig, OSError."""
     tried: list[str] = []
     for name, path in _candidates(places, os.environ):
         if path.is_file():
@@ -44,7 +44,7 @@ def run(places: Layout) -> str:
 
 
 def _candidates(places: Layout, environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
-    """What messages call a place, and the place."""
+    """Each place by its name in messages, with its path."""
     for name in (environment.get("RUN_CONFIG_PATH"), *_FIXED):
         if name:
             yield name, places.at(name)

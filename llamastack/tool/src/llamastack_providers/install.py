@@ -1,6 +1,7 @@
-"""`install`: the wheels of one provider image into the tree that all providers of the pod share.
+"""`install`: installs the wheels of one provider image into the tree that all providers of the pod share.
 
-Nothing is written to the tree before everything is known to fit; killed at any moment, a rerun ends in the same tree.
+Writes nothing to the tree before everything is known to fit. If it is killed at any moment, a rerun gives the same
+tree.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from llamastack_providers.package_spec import PackageSpec
 from llamastack_providers.record import Record
 
 _UMASK: Final = 0o002
-"""The group may write: the next provider's image may run as another user of the pod's group (its fsGroup)."""
+"""Group-writable: the next provider's image may run as another user of the pod's group (its fsGroup)."""
 
 
 def run(provider: request.Provider, places: Layout) -> tuple[dict[str, str], list[str]]:
-    """Installs the provider; its package and version, and warnings. Raises Failure, OSError."""
+    """Installs the provider; returns its package and version, and warnings. Raises Failure, OSError."""
     os.umask(_UMASK)
     if provider.order == 0:
-        # the volume outlives the pod's sandbox, after which all containers run again
+        # the volume outlives the pod's sandbox, and with a new sandbox all containers run again
         _empty(places)
     spec = _spec(provider, places)
     selection = wheels.select(spec, places.provider)
@@ -71,7 +72,7 @@ def run(provider: request.Provider, places: Layout) -> tuple[dict[str, str], lis
 
 
 def check_placement(spec: PackageSpec, provider_id: str, image: str, section: str) -> None:
-    """The image implements the API it is placed under (FR-023, FR-032). Raises ApiMismatch."""
+    """Checks that the image implements the API that it is listed under (FR-023, FR-032). Raises ApiMismatch."""
     if apis.run_name(section) == spec.api:
         return
     reason = (
@@ -83,7 +84,7 @@ def check_placement(spec: PackageSpec, provider_id: str, image: str, section: st
 
 
 def crd_config(provider: request.Provider) -> dict[str, Any]:
-    """crd-config.yaml: what the custom resource says of the provider; `config` only where the user gave one."""
+    """crd-config.yaml: the provider's entry in the custom resource; `config` only if the user gave one."""
     value: dict[str, Any] = {"providerId": provider.provider_id, "api": provider.api}
     if provider.config is not None:
         value["config"] = provider.config

@@ -1,4 +1,4 @@
-"""Whether a wheel is whole: what its archive holds, and whether that is what its name says. Nothing is unpacked."""
+"""Checks that a wheel is intact and that its content matches its name. Unpacks nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from llamastack_providers.errors import Code, Failure
 
@@ -19,10 +19,14 @@ _ENCRYPTED: Final = 0x1
 """General purpose bit 0 (PKWARE APPNOTE 4.4.4)."""
 _UTF8: Final = 0x800
 """Bit 11: the name is UTF-8."""
+_LONGEST: Final = 2048
+"""Bytes of a path below the providers' tree: half of Linux' PATH_MAX."""
+_ENTRY_POINT: Final = re.compile(r"^[^\S\n]*([^\[#;=:\n]*?[/\\][^=:\n]*?)[^\S\n]*[=:]", re.MULTILINE)
+"""A line of entry_points.txt whose name is a path: pip would write a program there."""
 
 
 def broken(path: Path) -> str:
-    """The first file of the archive that cannot be unpacked; empty where all can. Reads all of it."""
+    """The first file of the archive that cannot be unpacked; empty if all can. Reads all of it."""
     try:
         with zipfile.ZipFile(path) as archive:
             bad = archive.testzip()
@@ -32,7 +36,8 @@ def broken(path: Path) -> str:
 
 
 def refused_member(archive: zipfile.ZipFile) -> str:
-    """Why one of the archive's files cannot be installed anywhere; empty where all can."""
+    """Why one of the archive's files cannot be installed anywhere; empty if all can."""
+    names = {member.filename for member in archive.infolist()}
     for member in archive.infolist():
         name = member.filename
         shown = ascii(name)[1:-1]
@@ -45,13 +50,17 @@ def refused_member(archive: zipfile.ZipFile) -> str:
             return f"the file {shown} in it points outside the folder it is installed into"
         if any(len(part.encode()) > 255 for part in parts.parts):
             return f"the name of the file {shown[:60]}... in it is longer than 255 bytes"
+        if len(name.encode()) > _LONGEST:
+            return f"the path of the file {shown[:60]}... in it is longer than {_LONGEST} bytes"
+        if both := names.intersection(map(str, parts.parents)):
+            return f"{ascii(both.pop())[1:-1]} in it is a file, but {shown} needs a folder there"
         if member.flag_bits & _ENCRYPTED:
             return f"the file {shown} in it is encrypted"
     return ""
 
 
 def metadata(archive: zipfile.ZipFile, name: str, version: Version) -> Message:
-    """The wheel's METADATA. Raises BadWheel where the wheel is not what its file name says, or has no such file."""
+    """The wheel's METADATA. Raises BadWheel if the wheel does not match its file name, or has no such file."""
     wheel = Path(archive.filename or "").name
     folders = {
         member.partition("/")[0]
@@ -65,15 +74,20 @@ def metadata(archive: zipfile.ZipFile, name: str, version: Version) -> Message:
     for part in ("METADATA", "WHEEL", "RECORD"):
         if f"{folder}/{part}" not in archive.namelist():
             raise Failure(Code.BadWheel, f"{wheel}: it contains no {folder}/{part}")
+    if f"{folder}/entry_points.txt" in archive.namelist():
+        entries = archive.read(f"{folder}/entry_points.txt").decode(errors="replace")
+        if found_path := _ENTRY_POINT.search(entries):
+            text = f"the program {ascii(found_path[1])[1:-1][:80]} in {folder}/entry_points.txt has a path for a name"
+            raise Failure(Code.BadWheel, f"{wheel}: {text}")
     about = email.parser.BytesParser().parsebytes(archive.read(f"{folder}/METADATA"), headersonly=True)
     said_name, said_version = str(about.get("Name", "")), str(about.get("Version", ""))
     try:
         same = canonicalize_name(said_name) == name and Version(said_version) == version
         same = same and canonicalize_name(folder.removesuffix(".dist-info").rpartition("-")[0]) == name
-    except InvalidVersion:
+    except ValueError:
         same = False
     if not same:
-        said = f"its metadata ({folder}) says {said_name} {said_version}, unlike its file name"
+        said = f"its metadata ({folder}) says {said_name[:80]} {said_version[:80]}, unlike its file name"
         raise Failure(Code.BadWheel, f"{wheel}: {said}")
     form = email.parser.BytesParser().parsebytes(archive.read(f"{folder}/WHEEL"), headersonly=True)
     if not str(form.get("Wheel-Version", "")).startswith("1."):

@@ -11,7 +11,8 @@ EXTERNAL_PROVIDERS: Final = "/opt/llama-stack/external-providers"
 BASE_CONFIG: Final = "/opt/llama-stack/base-config"
 CONFIG: Final = "/opt/llama-stack/config"
 EFFECTIVE_CONFIG: Final = "/opt/llama-stack/effective-config"
-"""A small writable volume of the main container: what the server starts from (sources §5.2)."""
+"""A small writable volume of the main container, with the configuration that the server starts from (sources
+§5.2)."""
 TERMINATION_LOG: Final = "/dev/termination-log"
 
 SPEC_FILE: Final = "lls-provider-spec.yaml"
@@ -21,12 +22,12 @@ RECORD_FILE: Final = "installed.json"
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """root: `/` in a container; another folder where the tool is tried outside of one."""
+    """root: `/` in a container, another directory to try the tool outside of one."""
 
     root: Path = Path("/")
 
     def at(self, path: str) -> Path:
-        """The place of an absolute path of the container."""
+        """The location of an absolute path of the container."""
         return self.root / path.lstrip("/")
 
     @property
@@ -52,8 +53,7 @@ class Layout:
 
     @property
     def staging(self) -> Path:
-        """What the staging folders of runs begin with: on the volume that they are for, so that a move is one
-        rename."""
+        """Prefix of the staging directories: on the same volume as their target, so that a move is one rename."""
         return self.shared / ".staging-"
 
     @property
@@ -70,5 +70,5 @@ class Layout:
 
     @property
     def started(self) -> Path:
-        """There once a server was started in this pod: where it is found, that server has ended."""
+        """Exists once a server was started in this pod: if we find it, that server has ended."""
         return self.at(EFFECTIVE_CONFIG) / "started"

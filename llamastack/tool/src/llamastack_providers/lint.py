@@ -1,28 +1,31 @@
-"""`lint`: what the install container would say of a folder, and what it cannot know yet; everything at once."""
+"""`lint`: checks a provider's directory as the install container would, and lists what it cannot know yet."""
 
 from __future__ import annotations
 
 import ast
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from llamastack_providers import conflicts, dependencies, layout, package_spec, shadowing, wheels
+from llamastack_providers import conflicts, dependencies, integrity, layout, package_spec, shadowing, wheels
 from llamastack_providers.dependencies import Distribution
 from llamastack_providers.errors import Code, Failure
 from llamastack_providers.package_spec import PackageSpec
 from llamastack_providers.wheels import Wheel
 
 _OF_THIS_PYTHON: Final = frozenset({Code.WrongPlatform, Code.WrongArchitecture, Code.PythonTooOld})
-"""Judged by the Python that runs the lint, which need not be the image's."""
+"""Checked with the Python that runs the lint, which may not be the image's."""
 
 
 def main(folder: Path) -> int:
-    """Says everything that is to be said of the folder; 0 where it can be installed."""
+    """Prints every problem of the directory; returns 0 if it can be installed."""
     try:
         spec = _spec(folder)
         chosen = [wheels.read(path) for path in _selection(spec, folder)]
+        for wheel in chosen:
+            if problem := integrity.broken(wheel.path):
+                raise Failure(Code.BadWheel, f"{wheel.path.name} is damaged: {problem}")
         failures = [
             *wheels.check(chosen),
             *_shadowing(chosen),
@@ -73,7 +76,7 @@ def _conflicts(chosen: list[Wheel]) -> Iterator[Failure]:
 
 
 def _shadowing(chosen: list[Wheel]) -> Iterator[Failure]:
-    """What preflight would refuse beside any server."""
+    """What preflight would refuse with any server."""
     for wheel in chosen:
         if problem := shadowing.in_a_server(wheel.name, wheel.files):
             yield Failure(Code.ModuleShadowed, f"{problem} ({wheel.path.name})")
@@ -87,7 +90,8 @@ def _from_elsewhere(chosen: list[Wheel]) -> Iterator[str]:
 
 
 def _provider_module(spec: PackageSpec, chosen: list[Wheel]) -> Iterator[Failure]:
-    """The main wheel has `<packageName>.provider` with a get_provider_spec; it is read, never imported."""
+    """The main wheel must have `<packageName>.provider` with a get_provider_spec; the source is read, never
+    imported."""
     module = f"{spec.package_name}.provider"
     below = module.replace(".", "/")
     with zipfile.ZipFile(chosen[0].path) as archive:
@@ -97,19 +101,30 @@ def _provider_module(spec: PackageSpec, chosen: list[Wheel]) -> Iterator[Failure
         yield Failure(Code.SpecFunction, f"{chosen[0].path.name} has no module {module}")
         return
     try:
-        bound = set(_bound(ast.parse(source)))
+        bound = set(_bound(ast.parse(source).body))
     except SyntaxError as error:
-        yield Failure(Code.ImportFailed, f"{names[0]}, line {error.lineno}: {error.msg}")
+        line = f", line {error.lineno}" if error.lineno else ""
+        yield Failure(Code.ImportFailed, f"{names[0]}{line}: {error.msg}")
         return
-    if "get_provider_spec" not in bound:
+    except (ValueError, RecursionError, MemoryError) as error:
+        # NUL, or more nesting than Python's parser accepts
+        yield Failure(Code.ImportFailed, f"{names[0]} is not Python: {error or 'it is nested too deeply'}")
+        return
+    if bound.isdisjoint({"get_provider_spec", "*"}):
         yield Failure(Code.SpecFunction, f"{names[0]} defines no get_provider_spec")
 
 
-def _bound(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef):
+def _bound(statements: Iterable[ast.stmt]) -> Iterator[str]:
+    """The names that a module's statements bind, `*` for those of another module."""
+    left: list[ast.AST] = list(statements)
+    while left:
+        node = left.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            # what is inside belongs to it
             yield node.name
-        elif isinstance(node, ast.alias):
+            continue
+        if isinstance(node, ast.alias):
             yield node.asname or node.name
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
+        left += () if isinstance(node, ast.Lambda) else ast.iter_child_nodes(node)

@@ -1,6 +1,6 @@
-"""Asks the probe (see probe.py) about one provider after another; none of them may take longer than its deadline.
+"""Has the probe (see probe.py) load one provider after another, each within its deadline.
 
-Whatever a provider leaves behind ends with its turn: its process group is killed, and so is what has left the group.
+A provider's leftovers end with its turn: its process group is killed, and so are processes that left the group.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from llamastack_providers import orphans
 from llamastack_providers.errors import Code, Failure
 
 SERVER_SECONDS: Final = 240
-"""For llama-stack's own import, which providers' packages may take part in; 2 s, on a cold disk 20."""
+"""Seconds for llama-stack's own import, in which providers' packages may take part; 2 s, on a cold disk 20."""
 
 Answer = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What the provider says of itself at run time."""
+    """What the provider reports about itself at run time."""
 
     provider_type: str
     api: str
@@ -38,7 +38,7 @@ class Loaded:
 
 @dataclass(slots=True)
 class Probe:
-    """A running probe. types: the provider types that llama-stack has itself, by API; known once `open` returns."""
+    """A running probe. types: llama-stack's built-in provider types by API; known once `open` returns."""
 
     process: subprocess.Popen[bytes]
     answers: int
@@ -47,7 +47,7 @@ class Probe:
     _rest: bytes = b""
 
     def load(self, section: str, entry: Answer) -> Loaded:
-        """What a provider of run.yaml is. Raises Failure where it is not right."""
+        """Loads a provider of run.yaml. Raises Failure if it is invalid."""
         who = about(entry)
         try:
             found = self._ask({"section": section, "entry": entry}, self.seconds)
@@ -63,7 +63,8 @@ class Probe:
             raise Failure(Code.ProbeDied, reason, provider_id=who[0], module=who[1]) from None
 
     def start(self, config: Path, providers: int) -> None:
-        """Starts the whole server without a port. Raises StartFailed; its provider_id is that whose turn it was."""
+        """Starts the whole server without a port. Raises StartFailed with the id of the provider that was being
+        started."""
         turns: list[str] = [""]
         try:
             self._ask({"start": str(config)}, self.seconds * max(1, providers), turns)
@@ -75,14 +76,14 @@ class Probe:
 
     def _ask(self, request: Answer, seconds: int, turns: list[str] | None = None) -> Answer:
         assert self.process.stdin is not None
-        # a probe that has died is reported by the missing answer
+        # a missing answer reports that the probe has died
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.write(json.dumps(request, default=str).encode() + b"\n")
             self.process.stdin.flush()
         return self._answer(seconds, turns if turns is not None else [])
 
     def _answer(self, seconds: int, turns: list[str], *, first: bool = False) -> Answer:
-        """The next answer in full. Raises Failure for what it says is wrong, _Ended where there is none."""
+        """The next answer in full. Raises Failure for a reported problem, _Ended if there is none."""
         deadline = time.monotonic() + seconds
         found: Answer | None = None
         group = 0
@@ -109,7 +110,7 @@ class Probe:
     def _line(self, deadline: float) -> bytes | None:
         """The next line; empty once the probe has ended, None at the deadline.
 
-        The pipe alone does not say that it has ended: whatever a provider has started may keep it open.
+        The pipe alone does not show that it has ended: a process that a provider started may keep it open.
         """
         with selectors.DefaultSelector() as ready:
             ready.register(self.answers, selectors.EVENT_READ)
@@ -117,7 +118,7 @@ class Probe:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     return None
-                # before it looks at the pipe: what it wrote before it ended is read anyway
+                # before looking at the pipe: what the probe wrote before it ended is still read
                 gone = self.process.poll() is not None
                 if ready.select(0 if gone else min(left, 0.5)):
                     if not (more := os.read(self.answers, 65536)):
@@ -130,7 +131,7 @@ class Probe:
 
 
 class _Ended(Exception):
-    """There was no answer. code: of the table."""
+    """There was no answer. code: an entry of the table."""
 
     def __init__(self, code: Code, text: str) -> None:
         super().__init__(text)
@@ -139,8 +140,11 @@ class _Ended(Exception):
 
 @contextlib.contextmanager
 def open_probe(packages: Path | None, seconds: int) -> Iterator[Probe]:
-    """A probe that has imported llama-stack. packages: the providers' tree, which comes before all other packages;
-    None for what the distribution has by itself. seconds: that each provider has. Raises Failure."""
+    """A probe that has imported llama-stack. Raises Failure.
+
+    packages: the providers' tree, which precedes all other packages; None for only the distribution's own.
+    seconds: for each provider.
+    """
     source = pkgutil.get_data(__package__, "probe.py")
     assert source is not None
     orphans.adopt()

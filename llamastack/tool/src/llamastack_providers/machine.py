@@ -1,12 +1,13 @@
-"""What this interpreter can run: wheel tags, and the header of shared objects. Nothing is imported for it.
+"""What this interpreter can load: wheel tags, and the header of shared objects. Imports nothing.
 
-Tags alone miss a wheel that calls itself `any` and holds native code; the header alone misses another Python or libc
+Tags alone miss a wheel that claims to be `any` and has native code; the header alone misses another Python or libc
 (sources §5.4).
 """
 
 from __future__ import annotations
 
 import functools
+import math
 import re
 import struct
 import sys
@@ -18,6 +19,8 @@ from typing import Final
 from packaging.tags import Tag, parse_tag, sys_tags
 
 HEADER_BYTES: Final = 20
+_MOST_TAGS: Final = 1000
+"""That one line may stand for: `a.b-c.d-e.f` are eight."""
 _SHARED_OBJECT: Final = re.compile(r"\.so(\.\d+)*$")
 _MACHINES: Final = {
     3: "x86",
@@ -35,7 +38,7 @@ _MACHINES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """For what a shared object is built: bits 32 or 64, little or big, and the processor's number."""
+    """What a shared object is built for: bits 32 or 64, little or big, and the processor's number."""
 
     bits: int
     little: bool
@@ -47,12 +50,12 @@ class Machine:
 
 
 def is_shared_object(name: str) -> bool:
-    """By file name: `*.so`, `*.so.1.2`; `*.abi3.so` is one of them."""
+    """By file name: `*.so`, `*.so.1.2`, including `*.abi3.so`."""
     return _SHARED_OBJECT.search(name) is not None
 
 
 def of_header(header: bytes) -> Machine | None:
-    """The machine of the first HEADER_BYTES of a file; None where it is no ELF file (a linker script, say)."""
+    """The machine in the first HEADER_BYTES of a file; None if it is not an ELF file (a linker script, say)."""
     if len(header) < HEADER_BYTES or header[:4] != b"\x7fELF":
         return None
     little = header[5] == 1
@@ -62,7 +65,7 @@ def of_header(header: bytes) -> Machine | None:
 
 @functools.cache
 def ours() -> Machine | None:
-    """That of the running interpreter: with emulation and 32-bit user lands the kernel's name says less."""
+    """The running interpreter's: with emulation and 32-bit user lands the kernel's name says less."""
     return of_file(Path(sys.executable))
 
 
@@ -73,7 +76,7 @@ def of_file(path: Path) -> Machine | None:
 
 
 def fits(found: Machine | None) -> bool:
-    """Whether this interpreter can load it; what is no ELF file is nobody's concern here."""
+    """Whether this interpreter can load it; a file that is not ELF is ignored."""
     return found is None or ours() is None or found == ours()
 
 
@@ -88,10 +91,11 @@ def supports(tags: Iterable[Tag]) -> bool:
 
 
 def parse(texts: Iterable[str]) -> frozenset[Tag]:
-    """The tags of the `Tag:` lines of a WHEEL file; what is no tag fits nothing and is left out."""
+    """The tags in the `Tag:` lines of a WHEEL file; anything that is not a tag fits nothing and is left out."""
     found: set[Tag] = set()
     for text in texts:
-        if text.count("-") == 2:
+        parts = text.split("-")
+        if len(parts) == 3 and math.prod(part.count(".") + 1 for part in parts) <= _MOST_TAGS:
             found |= parse_tag(text)
     return frozenset(found)
 

@@ -1,6 +1,6 @@
-"""How providers come into a run configuration: pure functions on values.
+"""Merges providers into a run configuration: pure functions on values.
 
-sources §5.2 "Configuration Merge Algorithm", as sources §5.3 settle it.
+sources §5.2 "Configuration Merge Algorithm", as clarified in sources §5.3.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _NAME: Final = "external-providers"
 _STATE: Final = "${env.SQLITE_STORE_DIR:=~/.llama/distributions/external-providers}"
 _SMALLEST: Final[Config] = {
     "version": 2,
-    # releases differ in the key for the name
+    # releases have different keys for the name
     "image_name": _NAME,
     "distro_name": _NAME,
-    # 0.3 has no defaults for it; what it takes, later releases take too, and earlier ones ignore it
+    # 0.3 has no defaults for it; later releases accept what it accepts, and earlier ones ignore it
     "storage": {
         "backends": {
             "kv_default": {"type": "kv_sqlite", "db_path": f"{_STATE}/kv_store.db"},
@@ -45,7 +45,7 @@ _VARIABLE: Final = re.compile(r"\$\{env\.[A-Z0-9_]+:[=+]([^}]*)\}")
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """A provider to come in. source: what messages call it; text: its image, or what it stands for."""
+    """A provider to add. source: its name in messages; text: its image, or what it refers to."""
 
     section: str
     entry: Entry
@@ -54,14 +54,14 @@ class Addition:
 
 
 def model_addition(model: ModelEndpoint) -> Addition:
-    """The provider that a ModelDeployment is. Its address changes without the configuration changing."""
+    """The provider for a ModelDeployment. Its address can change without changing the configuration."""
     config = {"refresh_models": True, **model.config, "base_url": f"${{env.{model.url_variable}}}"}
     entry = {"provider_id": model.provider_id, "provider_type": MODEL_TYPE, "config": config}
     return Addition(MODEL_SECTION, entry, "ModelDeployment", model.url_variable)
 
 
 def merged(base: Any, additions: Sequence[Addition]) -> tuple[Config, list[str]]:
-    """The configuration with the additions, and warnings. `base` stays as it is. Raises InvalidBaseConfig."""
+    """The configuration with the additions, and warnings. Does not modify `base`. Raises InvalidBaseConfig."""
     config = _checked(base)
     providers = {name: list(entries or []) for name, entries in (config.get("providers") or {}).items()}
     warnings: list[str] = []
@@ -76,7 +76,7 @@ def merged(base: Any, additions: Sequence[Addition]) -> tuple[Config, list[str]]
     config["providers"] = providers
     apis = config.get("apis")
     if apis:
-        # a section that is not listed is shown by the server and answers 404 (sources §5.3)
+        # the server shows a section that is not listed and answers 404 (sources §5.3)
         config["apis"] = [
             *apis,
             *(name for name in dict.fromkeys(one.section for one in additions) if name not in apis),
@@ -111,7 +111,7 @@ def _checked(base: Any) -> Config:
 
 
 def _ids(entry: Entry) -> Sequence[str]:
-    """The id of a provider, also that which `${env.NAME:+id}` or `${env.NAME:=id}` becomes."""
+    """The ids of a provider, including the one that `${env.NAME:+id}` or `${env.NAME:=id}` expands to."""
     written = entry.get("provider_id")
     if not isinstance(written, str):
         return ()

@@ -1,4 +1,4 @@
-"""`merge-config`: from what the install containers left and the base configuration to what the server starts from."""
+"""`merge-config`: merges the results of the install containers into the base configuration for the server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OUTPUTS: Final = ("run.yaml", "extra-providers.yaml", "merge-log.txt")
 
 @dataclass(frozen=True, slots=True)
 class _Installed:
-    """What an install container left."""
+    """The result of an install container."""
 
     order: int
     provider_id: str
@@ -25,7 +25,8 @@ class _Installed:
 
 
 def run(request: Merge, places: Layout) -> list[str]:
-    """Writes run.yaml, extra-providers.yaml and merge-log.txt, or none of them; warnings. Raises Failure, OSError."""
+    """Writes run.yaml, extra-providers.yaml and merge-log.txt, or none of them; returns warnings. Raises Failure,
+    OSError."""
     for name in _OUTPUTS:
         (places.config / name).unlink(missing_ok=True)
     externals = _externals(request, places.metadata)
@@ -48,7 +49,7 @@ def run(request: Merge, places: Layout) -> list[str]:
 
 
 def _shadowed(places: Layout) -> list[str]:
-    """What preflight warns about as well, in the log alone: a server that runs leaves the kubelet no message."""
+    """The warnings of preflight, for the log: a running server leaves no message for the kubelet."""
     try:
         return site.shadowed(site.read(places.packages, record.read_all(places.metadata)))
     except Failure:

@@ -1,6 +1,6 @@
-"""Ends what a process has started and left behind, wherever it went: another group or session does not help it.
+"""Kills processes that another one has started and left behind, even in another group or session.
 
-On Linux a process may adopt those whose parent has ended (prctl PR_SET_CHILD_SUBREAPER); they are its children then.
+On Linux a process can adopt those whose parent has ended (prctl PR_SET_CHILD_SUBREAPER); they become its children.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _SUBREAPER: Final = 36
 
 
 def adopt() -> None:
-    """From now on what our descendants leave behind is ours. Where the system has no such call, it stays init's."""
+    """From now on we adopt our descendants' orphans. On systems without the call, init does."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
 
 
 def end(group: int, *, besides: int = 0) -> None:
-    """Kills a process group (0 for none), and all children but one until there are no others."""
+    """Kills a process group (0 for none), and all children but one until no others are left."""
     if group > 1:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signal.SIGKILL)
@@ -42,7 +42,7 @@ def _children() -> set[int]:
     found = set()
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError, IndexError, ValueError):
-            # the command in brackets may hold anything, brackets and blanks included
+            # the command in brackets may contain anything, including brackets and spaces
             after = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
             if int(after[1]) == os.getpid():
                 found.add(int(entry.name))

@@ -1,4 +1,4 @@
-"""`lls-provider-spec.yaml`: what a provider image says of itself (sources §5.2 "Provider Metadata File")."""
+"""`lls-provider-spec.yaml`: a provider image's own metadata (sources §5.2 "Provider Metadata File")."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _SEMVER: Final = re.compile(
 )
 """semver.org 2.0.0, item 2 to 10."""
 LONGEST: Final = 1024
-"""Characters of a field."""
+"""The most characters of a field."""
 LARGEST: Final = 256 * 1024
-"""Bytes of a metadata file; the longest that is of any use has a few thousand."""
+"""The most bytes of a metadata file; a useful one has at most a few thousand."""
 NAME: Final = f"{layout.PROVIDER}/{layout.SPEC_FILE}"
 
 
 @dataclass(frozen=True, slots=True)
 class PackageSpec:
-    """api: llama-stack's name. dependency_wheels: None where the field is absent."""
+    """api: llama-stack's name. dependency_wheels: None if the field is absent."""
 
     name: str
     version: str
@@ -45,7 +45,7 @@ class PackageSpec:
 
 
 def read(path: Path, name: str = NAME) -> PackageSpec:
-    """The checked metadata. Raises InvalidYaml, InvalidSpec; OSError where there is no such file."""
+    """The validated metadata. Raises InvalidYaml, InvalidSpec; OSError if there is no such file."""
     value = load(path, name)
     for problem in problems(value):
         raise Failure(Code.InvalidSpec, f"{name}: {problem}")
@@ -63,7 +63,7 @@ def read(path: Path, name: str = NAME) -> PackageSpec:
 
 
 def load(path: Path, name: str = NAME) -> Any:
-    """The file's value. Raises InvalidYaml; InvalidSpec for what is no file of a sensible size; OSError."""
+    """The file's value. Raises InvalidYaml; InvalidSpec for anything but a file of a sensible size; OSError."""
     try:
         there = path.stat()
     except FileNotFoundError:
@@ -79,7 +79,7 @@ def load(path: Path, name: str = NAME) -> Any:
 
 
 def problems(value: Any) -> Iterator[str]:
-    """Every rule that is broken, each as `field: what is wrong`."""
+    """Every violated rule, as `field: what is wrong`."""
     if not isinstance(value, dict):
         yield "the file must contain a mapping with apiVersion, kind, metadata and spec"
         return
@@ -139,7 +139,7 @@ def _required_text(mapping: dict[str, Any], key: str, parent: str) -> Iterator[s
 
 
 def _shown(value: Any) -> str:
-    """A value for a message. Of nested ones only the kind: an alias in YAML makes them longer than any memory."""
+    """A value for a message. For nested ones only the kind: YAML aliases can make them larger than memory."""
     return f"a {type(value).__name__}" if isinstance(value, (dict, list)) else ascii(value)[:80]
 
 

@@ -1,7 +1,8 @@
 """Moves staged files into the tree that all providers share, so that a kill at any moment leaves nothing behind.
 
-Before the first move the provider's record names every file, and a rerun takes back what it names. Files get fixed
-modes, folders those of the umask that `install` sets: providers' images run as different users of one group.
+The provider's record names every file before the first move, and a rerun removes the files that it names. Files get
+fixed modes, directories those of the umask that `install` sets: providers' images run as different users of one
+group.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _PROGRAM_MODE: Final = 0o775
 
 
 def files_of(folder: Path) -> tuple[str, ...]:
-    """Every file below, as paths with slashes, in an order that no file system decides. Raises OSError."""
+    """Every file below the directory, as paths with slashes, in a fixed order. Raises OSError."""
     return tuple(
         sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
     )
@@ -37,8 +38,8 @@ def to_move(
     others: Mapping[str, Record],
     content: Collection[str],
 ) -> list[str]:
-    """The files that no other provider has put there already. content: those that wheels hold as part of their
-    packages, so that none of them may be left out. Raises FileClash, OSError."""
+    """The files that no other provider has already put there. content: those that belong to packages in wheels, so
+    none of them may be left out. Raises FileClash, OSError."""
     owner_of = owners(others)
     folder_of: dict[str, Record] = {}
     for path, owner in owner_of.items():
@@ -60,7 +61,7 @@ def to_move(
 
 
 def remove(record: Record, packages: Path, others: Mapping[str, Record]) -> None:
-    """Takes back what only this record needs, and the folders that are empty then. Raises OSError."""
+    """Removes what only this record needs, and directories that become empty. Raises OSError."""
     needed = owners(others)
     parents: set[Path] = set()
     for path in record.files:
@@ -73,7 +74,7 @@ def remove(record: Record, packages: Path, others: Mapping[str, Record]) -> None
 
 
 def move(staged: Path, packages: Path, moves: Iterable[str]) -> None:
-    """One rename a file. Raises OSError."""
+    """One rename for each file. Raises OSError."""
     for path in moves:
         source, target = staged / path, packages / path
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -91,7 +92,7 @@ def write(path: Path, content: bytes, staging: Path) -> None:
 
 
 def shared(files: Iterable[str], moved: Iterable[str], others: Mapping[str, Record]) -> list[str]:
-    """Warnings about scripts that stay another provider's, and about packages that two providers have parts of."""
+    """Warnings about scripts that stay another provider's, and about packages that two providers share."""
     owner_of = owners(others)
     kept = sorted(set(files) - set(moved))
     told = [
@@ -111,7 +112,7 @@ def shared(files: Iterable[str], moved: Iterable[str], others: Mapping[str, Reco
 def _kept_from_the_first(path: str, theirs: Record, content: Collection[str]) -> bool:
     """What may differ between equal packages: where pip found them, and the installing Python's path in scripts.
 
-    Neither is used from a folder on PYTHONPATH. What belongs to a package that is called `bin` is not a script.
+    Neither is used from a directory on PYTHONPATH. A file of a package that is called `bin` is not a script.
     """
     folder, _, _ = path.partition("/")
     name = canonicalize_name(folder.removesuffix(".dist-info").rpartition("-")[0] or folder)

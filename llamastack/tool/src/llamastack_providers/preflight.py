@@ -1,7 +1,7 @@
-"""`preflight`: in the server's own container, before the server, whether it can load every external provider.
+"""`preflight`: checks in the server's own container, before it starts, that it can load every external provider.
 
-Order: platform, dependencies, modules that take others' places, imports one by one, types; the first error ends it,
-and nothing of a provider runs before everything else is checked. Writes nothing but the effective run.yaml.
+Order: platform, dependencies, modules that shadow others, imports one by one, types. The first error ends it, and no
+provider's code runs before everything else is checked. Writes nothing but the effective run.yaml.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ IN_LOG: Final = "what the provider says is in the container's log"
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """providers: how many were checked. loading: seconds that their loading took, llama-stack's own included."""
+    """providers: how many were checked. loading: seconds that loading them took, llama-stack's own import
+    included."""
 
     providers: int
     loading: float
@@ -51,8 +52,8 @@ class Passed:
 class Check:
     """One run of preflight.
 
-    doing: is called before a provider runs, with what there is to say if this is the last that is heard of it.
-    instead: providers that bring packages which the distribution has too.
+    doing: called before a provider runs, with the message to report if the process dies there.
+    instead: providers with packages that the distribution has, too.
     """
 
     places: Layout
@@ -86,7 +87,7 @@ class Check:
         return Passed(len(self.entries), seconds, warnings)
 
     def _packages(self) -> list[str]:
-        """What the files alone tell: warnings. Raises Failure, OSError."""
+        """Warnings from the files alone. Raises Failure, OSError."""
         packages = self.places.packages
         for problem in site.foreign(packages, self.records):
             raise problem
@@ -117,7 +118,7 @@ class Check:
 
     @contextlib.contextmanager
     def _probe(self) -> Iterator[Probe]:
-        """Raises ServerBroken where llama-stack can be imported, and not beside the providers' packages."""
+        """Raises ServerBroken if llama-stack can be imported, but not together with the providers' packages."""
         text = "the container was ended while llama-stack was imported"
         self.doing(Failure(Code.ServerMissing, text))
         try:
@@ -136,7 +137,7 @@ class Check:
             raise
 
     def _start(self) -> None:
-        """A trial start, because the last server of this pod has ended: only a failure of a provider counts."""
+        """A trial start, because the last server of this pod has ended: only a provider's failure counts."""
         print("The last server of this pod exited: trying to start it with all providers", flush=True)
         with self._probe() as probe:
             text = "the container was ended during a trial start of the server"
@@ -152,7 +153,7 @@ class Check:
                 print(f"The trial start failed, but not in a provider: {failure.reason}", flush=True)
 
     def _typed(self, types: list[str] | None = None) -> list[Typed]:
-        """The entries with their written types, or others."""
+        """The entries with their stated types, or corrected ones."""
         used = types or [str(entry.get("provider_type")) for _, entry in self.entries]
         images = {name: one.image for name, one in self.records.items()}
         return [
@@ -162,7 +163,7 @@ class Check:
         ]
 
     def named(self, failure: Failure) -> Failure:
-        """With image and module of the provider that it is about, as far as they are known."""
+        """The failure with image and module of its provider, if they are known."""
         known = self.records.get(failure.provider_id)
         failure.image = failure.image or (known.image if known else "")
         modules = [
@@ -192,14 +193,15 @@ def run(places: Layout, asked: Preflight, doing: Callable[[Failure], None]) -> P
 
 
 def redacted(config: Any, asked: Preflight) -> Redaction:
-    """What is taken out of messages: values of variables that the configuration names, or that come from a Secret."""
+    """The values that messages must not contain: of variables that the configuration names, or that come from a
+    Secret."""
     names = redaction.named_in(yaml_file.dump(config), asked.secret)
     values = {name: os.environ.get(name, "") for name in names}
     return Redaction(values, frozenset(asked.secret), asked.unknown)
 
 
 def _publish(failure: Failure, hidden: Redaction) -> None:
-    """Takes out what may be secret. Where that cannot be found, words of a provider go to the log alone."""
+    """Redacts secrets. If they cannot be found, a provider's words go only to the log."""
     failure.reason, failure.detail = hidden.clean(failure.reason), hidden.clean(failure.detail)
     if failure.quoted and hidden.blind:
         print(f"{failure.reason}\n{failure.detail}", flush=True)
@@ -209,7 +211,7 @@ def _publish(failure: Failure, hidden: Redaction) -> None:
 def mismatches(section: str, entry: Entry, found: Loaded) -> Iterator[str]:
     """A text for each field in which metadata and get_provider_spec() differ (sources §5.2 "Warning Format").
 
-    An `api` that differs ends it instead (ApiDiffers): the server would not survive it.
+    A different `api` is an error (ApiDiffers), because the server would crash.
     """
     written = entry.get("provider_type")
     if written != found.provider_type:
@@ -224,7 +226,7 @@ def mismatches(section: str, entry: Entry, found: Loaded) -> Iterator[str]:
 
 
 def _with_module(config: Any) -> Iterator[tuple[str, Entry]]:
-    """The providers that the server loads from a module; built-in ones are its own affair."""
+    """The providers that the server loads from a module; built-in ones are the server's own."""
     for section, entries in (config.get("providers") or {}).items():
         for entry in entries or []:
             if entry.get("module"):

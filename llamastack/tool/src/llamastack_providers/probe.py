@@ -1,10 +1,10 @@
-"""Loads providers as the llama-stack server does, each in a process of its own: a crash, an exit or a fork of one of
-them ends only that one.
+"""Loads providers as the llama-stack server does, each in its own process, so that a crash, an exit or a fork ends
+only that one.
 
-Run as `python -B -c SOURCE FILE_DESCRIPTOR`. llama-stack is imported once; then each line of standard input asks for
-a provider (an entry of run.yaml) or for a start of the whole server, and a copy of this process (fork) answers.
-Answers are JSON, a line each. Standard library only, and nothing of this package: what the server would see is what
-is seen here. Rules of loading: llama_stack/core/distribution.py and resolver.py, 0.7.3; releases that were run:
+Run as `python -B -c SOURCE FILE_DESCRIPTOR`. llama-stack is imported once. Then each line of standard input requests
+a provider (an entry of run.yaml) or a start of the whole server, and a copy of this process (fork) answers. Answers
+are JSON, one line each. Uses only the standard library, and nothing of this package, so that it sees what the server
+would see. Rules of loading: llama_stack/core/distribution.py and resolver.py, 0.7.3; releases that were tried:
 docs/llamastack/releases.md.
 """
 
@@ -27,16 +27,16 @@ REGISTRY_MODULES = (
     "ogx.core.distribution",
 )
 SERVERS = ("llama_stack", "ogx")
-"""Packages of the server: OGX is what llama-stack is called since 0.8."""
+"""Packages of the server: llama-stack is called OGX since 0.8."""
 FUNCTIONS = {"remote": "get_adapter_impl", "inline": "get_provider_impl"}
 
 Answer = dict[str, Any]
 
 
 def problem(code: str, reason: str, trace: bool = False) -> Answer:
-    """A code of the table by name, a reason, and the traceback of what is being handled.
+    """A code of the table by name, a reason, and the traceback of the current exception.
 
-    `quoted` is true where the words are a provider's, which may repeat anything that it knows.
+    `quoted` is true if the words are a provider's, which may repeat anything that it knows.
     """
     return {
         "code": code,
@@ -47,7 +47,7 @@ def problem(code: str, reason: str, trace: bool = False) -> Answer:
 
 
 def words(error: BaseException) -> str:
-    """The error and what it came from, the first cause last."""
+    """The error and its causes, the root cause last."""
     parts: list[str] = []
     seen: BaseException | None = error
     while seen is not None and len(parts) < 5:
@@ -65,7 +65,7 @@ def text_of(error: BaseException) -> str:
 
 
 def first_of(modules: tuple[str, ...], name: str, errors: list[str]) -> Any:
-    """The attribute of the first of the modules that can be imported and has it; None for none."""
+    """The attribute from the first of the modules that can be imported and has it; None if there is none."""
     for module in modules:
         try:
             return getattr(importlib.import_module(module), name)
@@ -91,8 +91,8 @@ def release() -> str:
 
 
 class Server:
-    """What the installed llama-stack brings: its APIs, its class of specs, its expansion of `${env.X}`, and the
-    provider types that it knows itself."""
+    """What the installed llama-stack has: its APIs, its class of specs, its expansion of `${env.X}`, and its built-in
+    provider types."""
 
     def __init__(self) -> None:
         errors: list[str] = []
@@ -146,7 +146,7 @@ def check(server: Server, section: str, entry: Answer) -> Answer:
 
 
 def choose(specs: list[Any], section: str, provider_type: str) -> Any:
-    """That of the written type, else the only one there is, else the only one of the section's API."""
+    """The spec of the stated type, else the only one, else the only one of the section's API."""
     exact = [spec for spec in specs if spec.provider_type == provider_type]
     fitting = specs if len(specs) == 1 else [spec for spec in specs if api_of(spec) == section]
     return (exact or (fitting if len(fitting) == 1 else []) or [None])[0]
@@ -157,7 +157,7 @@ def api_of(spec: Any) -> str:
 
 
 def placed(spec: Any, section: str) -> Answer | None:
-    """A problem with the API of the spec: the server would call what only a provider of its section has."""
+    """A problem with the API of the spec: the server would call functions that only a provider of its section has."""
     if api_of(spec) == section:
         return None
     text = f"get_provider_spec() returns a provider of the API {api_of(spec)}, but it is used for {section}"
@@ -165,7 +165,7 @@ def placed(spec: Any, section: str) -> Answer | None:
 
 
 def loaded(spec: Any) -> Answer | None:
-    """A problem with what the spec points to."""
+    """A problem with what the spec refers to."""
     for field in ("provider_type", "config_class", "module"):
         value = getattr(spec, field, None)
         if not value or not isinstance(value, str):
@@ -186,7 +186,7 @@ def loaded(spec: Any) -> Answer | None:
 
 
 def configured(server: Server, spec: Any, entry: Answer) -> Answer | None:
-    """A problem with the configuration; its values are never told, they may be secret."""
+    """A problem with the configuration; never reports its values, which may be secret."""
     assert server.expand is not None
     try:
         enabled = server.expand([{"provider_id": entry["provider_id"], "config": entry.get("config") or {}}])
@@ -197,12 +197,16 @@ def configured(server: Server, spec: Any, entry: Answer) -> Answer | None:
     try:
         dotted(spec.config_class)(**enabled[0]["config"])
     except BaseException as error:
-        return problem("ConfigRejected", rejection(error))
+        try:
+            return problem("ConfigRejected", rejection(error))
+        except BaseException:
+            # errors() is a provider's own function
+            return problem("ConfigRejected", type(error).__name__)
     return None
 
 
 def rejection(error: BaseException) -> str:
-    """Fields and kinds of errors only: pydantic's own text repeats the values."""
+    """Only fields and kinds of errors: pydantic's own text repeats the values."""
     listed = getattr(error, "errors", None)
     if not callable(listed):
         return f"{type(error).__name__}: {error}" if isinstance(error, TypeError) else type(error).__name__
@@ -210,14 +214,15 @@ def rejection(error: BaseException) -> str:
 
 
 def kind(one: Any) -> str:
-    """pydantic's words for its own kinds of errors; the words of a provider's validator may hold the value."""
+    """pydantic's words for its own kinds of errors; a provider's validator may put the value into its words."""
     return str(one["type"] if one["type"] in ("value_error", "assertion_error") else one["msg"])
 
 
 def start(say: Callable[[Answer], None], config: str) -> Answer:
-    """The whole server without a port: `{}`, or why it does not start. Says before each provider whose turn it is.
+    """Starts the whole server without a port: `{}`, or why it does not start. Announces each provider before it
+    starts.
 
-    llama-stack of before 0.3 has no create_app; then nothing is known.
+    llama-stack before 0.3 has no create_app; then nothing is known.
     """
     os.environ["LLAMA_STACK_CONFIG"] = os.environ["OGX_CONFIG"] = config
     errors: list[str] = []
@@ -249,19 +254,19 @@ def answered(server: Server, request: Answer, say: Callable[[Answer], None]) -> 
 
 
 def apart(server: Server, request: Answer, answers: IO[str], say: Callable[[Answer], None]) -> None:
-    """Answers in a copy of this process, with a group of its own."""
+    """Answers in a copy of this process, in its own process group."""
     pid = os.fork()
     if pid == 0:
         os.setsid()
         nothing = os.open(os.devnull, os.O_RDONLY)
-        # what follows on standard input is for the parent alone
+        # the rest of standard input is for the parent
         os.dup2(nothing, 0)
         try:
             found = answered(server, request, say)
         except BaseException as error:
             found = problem("ImportFailed", words(error), trace=True)
         say({"found": found})
-        # threads that it has started are not waited for
+        # do not wait for threads that it has started
         os._exit(0)
     say({"began": pid})
     _, status = os.waitpid(pid, 0)
@@ -270,7 +275,7 @@ def apart(server: Server, request: Answer, answers: IO[str], say: Callable[[Answ
 
 def main() -> None:
     if sys.path and sys.path[0] == "":
-        # the working folder is on the path for -c only
+        # only -c puts the working directory on the path
         del sys.path[0]
     with os.fdopen(int(sys.argv[1]), "w", encoding="utf-8") as answers:
 

@@ -1,5 +1,5 @@
-"""Whether two providers have one type. llama-stack keeps one implementation for each API and type, and the last one
-wins without a word (core/distribution.py, 0.7.3): what was configured for one provider would run another's code."""
+"""Checks whether two providers have one type. llama-stack keeps one implementation for each API and type, and the
+last one wins silently (core/distribution.py, 0.7.3): the configuration of one provider would run another's code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from llamastack_providers.errors import Code, Failure
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A provider that is loaded from a module. image: empty where the run configuration itself brings it."""
+    """A provider that is loaded from a module. image: empty if it is in the run configuration itself."""
 
     section: str
     provider_type: str
@@ -21,7 +21,7 @@ class Typed:
 
     @property
     def name(self) -> str:
-        """The type without `inline::` or `remote::`: two spellings of one name are taken for a mistake."""
+        """The type without `inline::` or `remote::`: two spellings of one name count as a mistake."""
         return self.provider_type.partition("::")[2] or self.provider_type
 
     def __str__(self) -> str:
@@ -29,7 +29,7 @@ class Typed:
 
 
 def taken(providers: Sequence[Typed], known: Mapping[str, Iterable[str]]) -> Failure | None:
-    """The first provider whose type another one has. known: the types that llama-stack has itself, by API.
+    """The first provider whose type another one has. known: llama-stack's built-in types by API.
 
     Several entries of one module are one implementation.
     """

@@ -1,4 +1,4 @@
-"""Who installed what: one record a provider, and the list for people that is made of all of them."""
+"""Which provider installed what: one record for each provider, and a readable list of all."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from llamastack_providers.errors import Code, Failure
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """files: paths below python-packages that the provider needs, its own and those it shares with others.
+    """files: paths below python-packages that the provider needs, its own and those that it shares.
 
-    Written before the first of them is moved, so that a killed installation is known as the provider's own.
+    Written before the first of them is moved, so that a killed installation can be attributed to its provider.
     """
 
     provider_id: str
@@ -48,7 +48,7 @@ def read_all(metadata: Path) -> dict[str, Record]:
 
 
 def manifest(records: Iterable[Record]) -> str:
-    """installed-packages.txt: `name==version`, and which provider brought it (FR-024a)."""
+    """installed-packages.txt: `name==version`, and the provider that installed it (FR-024a)."""
     lines = [
         f"{one.name}=={one.version}  # provider {record.provider_id}, image {record.image}\n"
         for record in records

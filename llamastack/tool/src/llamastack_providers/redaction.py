@@ -1,8 +1,8 @@
-"""Takes the values of variables out of a text before anybody but the log's readers sees it.
+"""Removes the values of variables from a text that leaves the log.
 
-A provider may put what it knows into its errors: whole or in part, wrapped, in other case, or in one of the usual
-encodings. What it may do beyond that has no end; so where a value cannot be found in a text, no words of a provider
-are shown at all.
+A provider may put what it knows into its errors: whole or in part, wrapped, spaced out, in other case, escaped, or
+in a common encoding. There is no end to other ways, so if a value cannot be searched for, no words of a provider are
+shown at all.
 """
 
 from __future__ import annotations
@@ -17,34 +17,53 @@ from dataclasses import dataclass, field
 from typing import Final
 
 _PIECE: Final = 8
-"""A part of this length gives away too much of a secret, and is in few other words."""
+"""A part of this length reveals too much of a secret, and rarely occurs in other words."""
 _SHORTEST: Final = 4
-"""A shorter value is in too many words to be taken out of a text."""
+"""A shorter value occurs in too many words to be removed from a text."""
+_ROUNDS: Final = 3
+"""How often escapes within escapes are read; those of URLs alone count as one, however often."""
+_ESCAPED: Final = re.compile(
+    r"(?:%(?:25)*|\\+x)(?P<byte>[0-9a-f]{2})|\\+u(?P<json>[0-9a-f]{4})|\\+(?P<octal>[0-3][0-7]{2})"
+    r"|&#x0*(?P<html>[0-9a-f]{1,5});|&#0*(?P<decimal>[0-9]{1,6});",
+    re.IGNORECASE,
+)
+"""A letter as others write it: `%41`, `%2541`, `\\x41`, `\\u0041`, `\\101`, `&#x41;`, `&#65;`."""
+_LETTER: Final = re.compile(r"(?!0x[0-9a-f]{2})(?<!0(?=x[0-9a-f]{2}))[^\W_]")
+"""A letter or digit, but for the `0x` of a byte."""
+_BASES: Final = {"octal": 8, "decimal": 10}
 
 
 @dataclass(frozen=True, slots=True)
 class Redaction:
-    """values: of variables that the configuration names, by name. secret: names of those that come from a Secret or
-    ConfigMap. unknown: why there may be secrets whose values are not among them; empty where there are none."""
+    """values: of variables that the configuration names, by name.
+    secret: names of those that come from a Secret or ConfigMap.
+    unknown: why there may be secrets whose values are not among them; empty if there are none.
+    """
 
     values: Mapping[str, str]
     secret: frozenset[str] = frozenset()
     unknown: str = ""
     _pieces: dict[int, dict[str, str]] = field(default_factory=dict)
+    _bare: dict[int, dict[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, value in self.values.items():
             for form in _forms(value):
-                text = "".join(_flat(form)[0])
-                size = min(len(text), _PIECE) if name in self.secret else len(text)
-                if size >= _SHORTEST:
-                    pieces = self._pieces.setdefault(size, {})
-                    for start in range(len(text) - size + 1):
-                        pieces.setdefault(text[start : start + size], name)
+                flat = _flat(_Text.of(form))
+                self._add(self._pieces, name, flat, _SHORTEST)
+                self._add(self._bare, name, _without_separators(flat), _PIECE)
+
+    def _add(self, pieces: dict[int, dict[str, str]], name: str, form: _Text, shortest: int) -> None:
+        text = "".join(form.letters)
+        size = min(len(text), _PIECE) if name in self.secret else len(text)
+        if size >= shortest:
+            of_size = pieces.setdefault(size, {})
+            for start in range(len(text) - size + 1):
+                of_size.setdefault(text[start : start + size], name)
 
     @property
     def blind(self) -> str:
-        """Why a value cannot be found in a text; empty where all can."""
+        """Why a value cannot be searched for in a text; empty if all can."""
         short = [
             name for name in sorted(self.secret) if 0 < len(self.values.get(name, "").strip()) < _SHORTEST
         ]
@@ -54,24 +73,50 @@ class Redaction:
 
     def clean(self, text: str) -> str:
         """The text with `${env.NAME}` for each value and each part of one."""
-        letters, places = _flat(text)
-        flat = "".join(letters)
+        if not self._pieces:
+            return text
         named: dict[int, str] = {}
-        for size, pieces in sorted(self._pieces.items()):
-            for start in range(len(flat) - size + 1):
-                if name := pieces.get(flat[start : start + size]):
-                    for at in range(start, start + size):
-                        named[places[at]] = name
+        read = _Text.of(text)
+        for _ in range(_ROUNDS):
+            flat = _flat(read)
+            _name(named, flat, self._pieces)
+            _name(named, _without_separators(flat), self._bare)
+            before, read = read, _unescaped(read)
+            if read.letters == before.letters:
+                break
         return "".join(_marked(text, named))
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A reading of a text. places: start and end in the text of what each letter was read from."""
+
+    letters: Sequence[str]
+    places: Sequence[tuple[int, int]]
+
+    @staticmethod
+    def of(text: str) -> _Text:
+        return _Text(text, [(at, at + 1) for at in range(len(text))])
+
+    def only(self, kept: Sequence[int]) -> _Text:
+        return _Text([self.letters[at] for at in kept], [self.places[at] for at in kept])
+
+
+def _name(named: dict[int, str], read: _Text, pieces: Mapping[int, Mapping[str, str]]) -> None:
+    """Adds the variable of each position of the text that belongs to a piece, with what is between its letters."""
+    text = "".join(read.letters)
+    for size, of_size in sorted(pieces.items()):
+        for start in range(len(text) - size + 1):
+            if name := of_size.get(text[start : start + size]):
+                named.update(
+                    dict.fromkeys(range(read.places[start][0], read.places[start + size - 1][1]), name)
+                )
 
 
 def _marked(text: str, named: Mapping[int, str]) -> Iterator[str]:
     before = ""
     for at, letter in enumerate(text):
         name = named.get(at, "")
-        if letter.isspace() and before and any(named.get(next_) == before for next_ in range(at, at + 20)):
-            # the line break in the middle of a wrapped value
-            continue
         if name and name != before:
             yield f"${{env.{name}}}"
         elif not name:
@@ -79,30 +124,50 @@ def _marked(text: str, named: Mapping[int, str]) -> Iterator[str]:
         before = name
 
 
-def _flat(text: str) -> tuple[list[str], list[int]]:
-    """Lower-case letters without white space, and the place of each in the text."""
-    letters, places = [], []
-    for at, letter in enumerate(text):
-        if not letter.isspace():
-            # a letter that becomes several stays what it is, so that places stay true
-            letters.append(low if len(low := letter.lower()) == 1 else letter)
-            places.append(at)
-    return letters, places
+def _flat(read: _Text) -> _Text:
+    """Lower-case letters without white space."""
+    # a letter that becomes several stays unchanged, so that positions stay valid
+    lower = [low if len(low := letter.lower()) == 1 else letter for letter in read.letters]
+    return _Text(lower, read.places).only([at for at, one in enumerate(lower) if not one.isspace()])
+
+
+def _without_separators(flat: _Text) -> _Text:
+    return flat.only([found.start() for found in _LETTER.finditer("".join(flat.letters))])
+
+
+def _unescaped(read: _Text) -> _Text:
+    """With what URL encoding, HTML, JSON and Python write for a letter replaced by the letter."""
+    text = "".join(read.letters)
+    letters: list[str] = []
+    places: list[tuple[int, int]] = []
+    done = 0
+    for found in _ESCAPED.finditer(text):
+        how = found.lastgroup or ""
+        letters += [*read.letters[done : found.start()], chr(int(found[how], _BASES.get(how, 16)))]
+        places += [
+            *read.places[done : found.start()],
+            (read.places[found.start()][0], read.places[found.end() - 1][1]),
+        ]
+        done = found.end()
+    return _Text([*letters, *read.letters[done:]], [*places, *read.places[done:]])
 
 
 def _forms(value: str) -> Iterator[str]:
-    """The value as it may be written."""
+    """The forms in which the value may be written."""
     raw = value.encode(errors="surrogateescape")
     yield value
     yield value[::-1]
+    yield value.upper()
     yield repr(value)[1:-1]
     yield json.dumps(value)[1:-1]
     yield html.escape(value)
+    # what bytes are if each is read as a letter
+    yield raw.decode("latin-1")
     yield urllib.parse.quote(raw, safe="")
     yield urllib.parse.quote_plus(raw)
     yield raw.hex()
     for skipped in range(3):
-        # what stands before it moves it by one or two bytes within the groups of three
+        # the text before it shifts it by one or two bytes within the groups of three
         encoded = base64.b64encode(bytes(skipped) + raw).decode()
         inner = encoded[(0, 2, 3)[skipped] : (skipped + len(raw)) * 8 // 6]
         yield inner
@@ -113,5 +178,5 @@ _VARIABLE: Final = re.compile(r"\$\{env\.([A-Z0-9_]+)")
 
 
 def named_in(text: str, also: Sequence[str] = ()) -> tuple[str, ...]:
-    """The variables that a configuration names, and others, each once."""
+    """The variables that a configuration names, plus others, each once."""
     return tuple(dict.fromkeys([*_VARIABLE.findall(text), *also]))

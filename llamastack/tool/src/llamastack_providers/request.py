@@ -1,4 +1,4 @@
-"""What the operator hands to a command: JSON in base64, so that no shell and no kubelet reads anything in it."""
+"""The operator's input to a command: JSON in base64, so that no shell and no kubelet interprets it."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from llamastack_providers.errors import Code, Failure
 from llamastack_providers.summary import Origin
 
 CHUNK: Final = 100_000
-"""Linux takes at most 131,072 bytes in one argument (MAX_ARG_STRLEN)."""
+"""Linux accepts at most 131,072 bytes in one argument (MAX_ARG_STRLEN)."""
 
 PROVIDER_SECONDS: Final = 60
-"""That a provider has to load, where nothing else is asked for."""
+"""Seconds that a provider has to load by default."""
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One entry of `spec.server.externalProviders`. api: its section's key. order: its place among all, from 0.
+    """One entry of `spec.server.externalProviders`. api: its section's key. order: its position among all, from 0.
 
-    config: None where the user gave none.
+    config: None if the user gave none.
     """
 
     provider_id: str
@@ -38,7 +38,7 @@ class Provider:
 
 @dataclass(frozen=True, slots=True)
 class ModelEndpoint:
-    """A ModelDeployment as a provider. url_variable: the environment variable that holds its address."""
+    """A ModelDeployment as a provider. url_variable: the environment variable with its address."""
 
     provider_id: str
     url_variable: str
@@ -47,7 +47,7 @@ class ModelEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """expected: provider id to image, of all that were to be installed."""
+    """expected: provider id -> image, for all that should be installed."""
 
     expected: Mapping[str, str]
     model_endpoints: tuple[ModelEndpoint, ...]
@@ -55,8 +55,10 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """seconds: that each provider has to load. secret: variables whose values come from a Secret or ConfigMap.
-    unknown: why there may be secrets in other places; empty where there are none."""
+    """seconds: for each provider to load.
+    secret: variables whose values come from a Secret or ConfigMap.
+    unknown: why there may be secrets in other places; empty if there are none.
+    """
 
     seconds: int
     secret: tuple[str, ...]
@@ -70,7 +72,7 @@ def encode(request: Mapping[str, Any]) -> list[str]:
 
 
 def decode(chunks: Sequence[str]) -> Json:
-    """What `encode` was given. Raises BadCall."""
+    """The input of `encode`. Raises BadCall."""
     try:
         value = json.loads(base64.b64decode("".join(chunks), validate=True))
     except (binascii.Error, ValueError) as error:
@@ -81,7 +83,7 @@ def decode(chunks: Sequence[str]) -> Json:
 
 
 def origin(value: Json, *, init: bool) -> Origin:
-    """Who is asked. Raises BadCall."""
+    """The provider and image that the call is about. Raises BadCall."""
     return Origin(str(value.get("providerId", "")), _text(value, "image"), _text(value, "container"), init)
 
 

@@ -1,4 +1,4 @@
-"""`init`: the sources of a new provider that the server starts with. examples/llamastack/ is what it writes."""
+"""`init`: the sources of a new provider that the server can start. It writes examples/llamastack/."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 _WORKING: Final = {"inference": "remote", "safety": "inline"}
-"""APIs with a template that answers, and the kind of provider that it is."""
+"""APIs with a working template, and its kind of provider."""
 
 SKELETONS: Final = {
     "responses": (
@@ -44,7 +44,7 @@ SKELETONS: Final = {
     ),
     "file_processors": ("FileProcessors", "process_file"),
 }
-"""All other APIs that providers of llama-stack 0.7.3 may have (core/distribution.py, providable_apis): class of
+"""All other APIs that providers of llama-stack 0.7.3 may implement (core/distribution.py, providable_apis): class of
 llama_stack_api, and the functions that the server calls."""
 
 _ASKED_AT_START: Final = {"list_scoring_functions": "return []"}
@@ -53,7 +53,7 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 def main(folder: Path, api: str, name: str) -> int:
-    """Writes the sources; the exit code."""
+    """Writes the sources; returns the exit code."""
     if not _NAME.fullmatch(name):
         print(
             f"{name!r} cannot be a name: use lower-case words with hyphens, such as acme-echo",

@@ -1,7 +1,7 @@
-"""Whether a provider brings modules under names that Python or the distribution has.
+"""Finds modules of a provider that shadow those of Python or the distribution.
 
-Providers' packages come first on the path, so these would take the others' place in the server. Files are looked at,
-nothing is imported.
+Providers' packages come first on the path, so such modules would replace the others in the server. Only looks at
+files, and imports nothing.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from llamastack_providers.errors import Code, Failure
 from llamastack_providers.record import Record
 
 _STARTED_WITH: Final = frozenset({"sitecustomize", "usercustomize"})
-"""Modules that Python imports by itself when it starts."""
+"""Modules that Python imports itself when it starts."""
 _OF_NO_USE: Final = frozenset({"test", "tests", "doc", "docs", "examples", "benchmarks", "scripts", "bin"})
-"""Folders that wheels carry by oversight, and that nobody imports."""
+"""Directories that wheels contain by mistake, and that nobody imports."""
 _MODULE: Final = re.compile(r"([^./]+)(\.[^/]*)?\.(py|pyc|so)")
 _PORTION: Final = (b"extend_path", b"declare_namespace")
-"""How an `__init__.py` says that its package lies in several places."""
+"""How an `__init__.py` declares that its package has several locations."""
 
 _OTHERWISE: Final = {
     **dict.fromkeys(("llama_stack", "llama_stack_api", "llama_stack_client", "ogx", "ogx_api"), ""),
@@ -41,13 +41,14 @@ _SAME: Final = """
     python_multipart referencing requests rich sniffio sqlalchemy sse_starlette starlette structlog termcolor
     typing_extensions typing_inspection uvicorn yarl
 """
-"""Modules whose package has their name."""
+"""Modules whose package has the same name."""
 SERVER_MODULES: Final = {**{name: canonicalize_name(name) for name in _SAME.split()}, **_OTHERWISE}
-"""Module to package of what every llama-stack server imports: what an author's machine can know of an image."""
+"""Module -> package for what every llama-stack server imports: all that an author's machine can know about an
+image."""
 
 
 def modules(paths: Iterable[str]) -> dict[str, str]:
-    """Top-level modules among the files of a wheel or tree, each with the first of its files."""
+    """Top-level modules among the files of a wheel or tree, with the first file of each."""
     found: dict[str, str] = {}
     for path in paths:
         top, slash, _ = path.partition("/")
@@ -58,7 +59,7 @@ def modules(paths: Iterable[str]) -> dict[str, str]:
 
 
 def of_python(paths: Iterable[str]) -> str:
-    """Why one of the files is refused wherever it is installed; empty where none is."""
+    """Why one of the files is refused wherever it is installed; empty if none is."""
     for name, path in modules(paths).items():
         if name in sys.stdlib_module_names or name in _STARTED_WITH:
             whose = "starts with" if name in _STARTED_WITH else "has"
@@ -67,10 +68,10 @@ def of_python(paths: Iterable[str]) -> str:
 
 
 def of_the_server(packages: Path, records: Mapping[str, Record], base: Sequence[str]) -> Iterator[Failure]:
-    """What takes the place of a module of the standard library, or of another package of the distribution.
+    """What replaces a module of the standard library, or of another package of the distribution.
 
-    A package of the same name as the distribution's is another version of it, and allowed. base: folders in which the
-    distribution has its packages. Raises OSError.
+    A package with the same name as the distribution's is another version of it, and allowed. base: directories of the
+    distribution's packages. Raises OSError.
     """
     folders = [Path(one) for one in base]
     names = [_listing(one) for one in folders]
@@ -86,8 +87,7 @@ def of_the_server(packages: Path, records: Mapping[str, Record], base: Sequence[
 
 
 def in_a_server(package: str, paths: Iterable[str]) -> str:
-    """As far as can be said without an image: which of a wheel's files takes the place of a module that every server
-    has. package: of the wheel."""
+    """Without an image: which of a wheel's files replaces a module that every server has. package: of the wheel."""
     for name, path in modules(paths).items():
         if (theirs := SERVER_MODULES.get(name)) is not None and canonicalize_name(package) != (
             theirs or canonicalize_name(name)
@@ -97,7 +97,7 @@ def in_a_server(package: str, paths: Iterable[str]) -> str:
 
 
 def _listing(folder: Path) -> frozenset[str]:
-    """The modules directly below; none where the path leads to no folder (a zip file, say)."""
+    """The modules directly below; none if the path is not a directory (a zip file, say)."""
     found = set()
     for one in folder.iterdir() if folder.is_dir() else ():
         if one.is_dir():
@@ -108,8 +108,8 @@ def _listing(folder: Path) -> frozenset[str]:
 
 
 def _hidden(packages: Path, behind: Sequence[Path], dotted: str) -> Iterator[str]:
-    """Paths of modules of the tree that hide those of the same name behind it. Packages without `__init__.py` lie in
-    several places at once; what is below them is looked at one by one."""
+    """Paths of modules in the tree that hide others of the same name. Packages without `__init__.py` have several
+    locations; what is below them is compared one by one."""
     if not behind or dotted in _OF_NO_USE:
         return
     here = packages / dotted
@@ -130,7 +130,7 @@ def _regular(folder: Path) -> bool:
 
 
 def _another(packages: Path, behind: Sequence[Path], path: str) -> str:
-    """The package of the distribution that has the module, where the provider's is not the same package."""
+    """The distribution's package with the module, if the provider's is a different package."""
     ours = set(_packages_of([packages], path))
     theirs = list(dict.fromkeys(_packages_of(behind, path)))
     return "" if ours & set(theirs) else (", ".join(theirs) or "no package")

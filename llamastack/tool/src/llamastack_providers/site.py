@@ -1,4 +1,4 @@
-"""What is installed where preflight runs: the providers' tree, and the distribution's own packages behind it."""
+"""The installed packages where preflight runs: the providers' tree, followed by the distribution's own."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Site:
 
 
 def read(packages: Path, records: Mapping[str, Record]) -> Site:
-    """Raises DependencyConflict where the tree itself holds a package twice, OSError."""
+    """Raises DependencyConflict if the tree itself has a package twice, and OSError."""
     owner_of = {one.name: record.provider_id for record in records.values() for one in record.distributions}
     provided: dict[str, Distribution] = {}
     for one in _distributions([str(packages)]):
@@ -44,15 +44,15 @@ def read(packages: Path, records: Mapping[str, Record]) -> Site:
 
 
 def base_path(packages: Path) -> list[str]:
-    """Where Python finds packages here, but for the providers' tree and this tool itself."""
+    """Where Python finds packages here, without the providers' tree and this tool itself."""
     own = Path(__file__).resolve().parent.parent
     return [entry for entry in sys.path if entry and Path(entry).resolve() not in (packages.resolve(), own)]
 
 
 def findings(site: Site) -> Iterator[Failure]:
-    """What is missing or excluded once providers and image lie side by side.
+    """What is missing or excluded with the packages of providers and image together.
 
-    A base image is often inconsistent by itself; only what touches a provider's package is reported.
+    A base image is often inconsistent by itself; only what involves a provider's package is reported.
     """
     for miss in dependencies.unmet({**site.base, **site.provided}):
         found = miss.found
@@ -67,7 +67,7 @@ def findings(site: Site) -> Iterator[Failure]:
 
 
 def shadowed(site: Site) -> list[str]:
-    """A warning for each package of a provider that takes the place of another version in the image (NFR-004)."""
+    """A warning for each package of a provider that replaces another version in the image (NFR-004)."""
     return [
         f"shadows-base: {name} {one.version}{_whose(one)} replaces {name} {site.base[name].version}"
         for name, one in sorted(site.provided.items())
@@ -95,7 +95,7 @@ def foreign(packages: Path, records: Mapping[str, Record]) -> Iterator[Failure]:
 
 def _distributions(path: Sequence[str]) -> Iterator[Distribution]:
     for found in importlib.metadata.distributions(path=list(path)):
-        # a folder that only looks like a package's metadata has no name
+        # a directory that only looks like a package's metadata has no name
         if name := found.metadata["Name"]:
             yield Distribution(canonicalize_name(name), found.version, tuple(found.requires or ()))
 

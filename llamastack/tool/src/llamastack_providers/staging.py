@@ -1,7 +1,7 @@
-"""pip unpacks the wheels into a folder of their own; nothing that is installed already is touched by it.
+"""pip unpacks the wheels into a separate directory, so it cannot touch anything that is already installed.
 
-Why pip does not install into the target itself: it takes the first of two versions, and one of two providers in a
-namespace package, for success (sources §5.4, seen with pip 23.2 and 26.3).
+pip does not install into the target itself, because it reports success if it keeps the first of two versions, or one
+of two providers in a namespace package (sources §5.4, seen with pip 23.2 and 26.3).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from llamastack_providers.errors import Code, Failure
 
 
 def fresh(prefix: Path) -> Path:
-    """An empty staging folder of this run. What killed runs have left goes, as far as it may: another user's is
-    stepped around. Raises OSError."""
+    """An empty staging directory for this run. Removes those of killed runs if permitted, and skips another user's.
+    Raises OSError."""
     for left in prefix.parent.glob(f"{prefix.name}*"):
         shutil.rmtree(left, ignore_errors=True)
     prefix.parent.mkdir(parents=True, exist_ok=True)
@@ -33,12 +33,12 @@ def fresh(prefix: Path) -> Path:
 
 
 def clear(staging: Path) -> None:
-    """No staging folder."""
+    """Removes all staging directories."""
     shutil.rmtree(staging, ignore_errors=True)
 
 
 def unpack(wheels: Sequence[Path], staging: Path) -> Path:
-    """The folder with what is in the wheels, as pip installs it. Raises PipMissing, PipFailed, OSError."""
+    """The directory with the wheels' content, as pip installs it. Raises PipMissing, PipFailed, OSError."""
     if importlib.util.find_spec("pip") is None:
         raise Failure(Code.PipMissing, f"{sys.executable} has no module pip")
     target = staging / "packages"
@@ -55,7 +55,7 @@ def unpack(wheels: Sequence[Path], staging: Path) -> Path:
     ]
     command += ["--no-cache-dir", "--disable-pip-version-check", "--no-input", "--no-warn-script-location"]
     command += ["--target", str(target), *map(str, wheels)]
-    # pip writes its errors to stderr and what explains them to stdout
+    # pip writes its errors to stderr and their explanations to stdout
     done = subprocess.run(
         command, env=_environment(staging), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
     )
@@ -67,7 +67,7 @@ def unpack(wheels: Sequence[Path], staging: Path) -> Path:
 
 
 def _refused(code: int, output: str, wheels: Sequence[Path], staging: Path) -> Failure | None:
-    """Why pip did not unpack the wheels; None where it did."""
+    """Why pip did not unpack the wheels; None if it did."""
     if code == 0:
         return None
     text = _last_error(output) or f"pip ended with {code}"
@@ -84,7 +84,7 @@ def _refused(code: int, output: str, wheels: Sequence[Path], staging: Path) -> F
 
 
 def _environment(staging: Path) -> dict[str, str]:
-    """The container's, without what configures pip or Python, and with places that any user may write to."""
+    """The container's, without configuration of pip or Python, and with directories that any user may write to."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("PIP_", "PYTHON"))}
     places = {"HOME": str(staging / "tmp"), "TMPDIR": str(staging / "tmp"), "PIP_CONFIG_FILE": os.devnull}
     return {**kept, **places, "LC_ALL": "C.UTF-8"}

@@ -1,6 +1,6 @@
-"""What a container says when it ends: a summary that survives the kubelet's cuts, then everything else.
+"""A container's final message: a summary that survives the kubelet's limits, followed by everything else.
 
-The kubelet takes at most 4096 bytes of a message, and cuts each container's to 12,288 bytes divided by the number of
+The kubelet reads at most 4096 bytes of a message, and cuts each container's to 12,288 bytes divided by the number of
 containers of the pod (kubernetes pkg/kubelet/container/runtime.go and pkg/kubelet/status/status_manager.go, 1.36).
 """
 
@@ -15,7 +15,7 @@ from typing import Final
 from llamastack_providers.errors import Failure
 
 SUMMARY_BYTES: Final = 900
-"""Room for thirteen containers."""
+"""Fits thirteen containers."""
 MESSAGE_BYTES: Final = 4096
 _FIELD_BYTES: Final = 170
 _API_SECTION: Final = "{api}"
@@ -23,9 +23,9 @@ _API_SECTION: Final = "{api}"
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who speaks: the provider (empty where it is about none), the image and the container.
+    """What the message is about: the provider (empty if it is about none), the image and the container.
 
-    init: whether that is one of the containers before the server.
+    init: whether that is an init container.
     """
 
     provider_id: str = ""
@@ -41,7 +41,7 @@ def failure_text(failure: Failure, origin: Origin) -> str:
 
 
 def success_text(facts: Mapping[str, str], warnings: Sequence[str]) -> str:
-    """One line of JSON, at most SUMMARY_BYTES: facts and the warnings that there is room for, then their number."""
+    """One line of JSON, at most SUMMARY_BYTES: facts and as many warnings as fit, followed by their number."""
     for kept in range(len(warnings), -1, -1):
         left = len(warnings) - kept
         shown = [_cut(warning, 240) for warning in warnings[:kept]]
@@ -53,11 +53,11 @@ def success_text(facts: Mapping[str, str], warnings: Sequence[str]) -> str:
 
 
 def write(text: str, path: Path) -> None:
-    """Leaves the text to the kubelet, where the container has a place for it."""
+    """Passes the text to the kubelet, if the container has a termination log."""
     try:
         path.write_bytes(_cut(text, MESSAGE_BYTES).encode(errors="backslashreplace"))
     except OSError as refused:
-        # the message is in the log as well; the exit code must not depend on it
+        # the message is in the log as well; the exit code must not depend on this
         print(f"cannot write {path}: {refused}")
 
 
@@ -86,7 +86,7 @@ def _summary(failure: Failure, origin: Origin) -> str:
 
 
 def _cut(text: str, size: int) -> str:
-    """At most `size` bytes from the start, an ellipsis at the end where something was cut."""
+    """At most `size` bytes from the start, with an ellipsis at the end if it was cut."""
     raw = text.encode(errors="backslashreplace")
     if len(raw) <= size:
         return text
@@ -94,7 +94,7 @@ def _cut(text: str, size: int) -> str:
 
 
 def _middle(text: str, size: int) -> str:
-    """At most `size` bytes; start and end are kept, because an image's registry and digest are both wanted."""
+    """At most `size` bytes; keeps start and end, because an image's registry and digest both matter."""
     raw = text.encode(errors="backslashreplace")
     if len(raw) <= size:
         return text

@@ -1,4 +1,4 @@
-"""The wheels of a provider image: which are meant, and what each says of itself. Nothing is unpacked."""
+"""The wheels of a provider image: which ones to install, and their metadata. Unpacks nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import SpecifierSet
 from packaging.tags import Tag
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
@@ -19,14 +19,20 @@ from llamastack_providers.errors import Code, Failure
 from llamastack_providers.package_spec import PackageSpec
 
 PACKAGES: Final = f"{layout.PROVIDER}/packages"
+MOST_REQUIREMENTS: Final = 2000
+"""`Requires-Dist` lines of a wheel: each may ask for extras, which other lines depend on."""
 _FOLDERS: Final = {"scripts": "bin/", "headers": "include/"}
 """Where pip puts what is not found on the path of modules."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """name: as PEP 503 writes it. requires: the `Requires-Dist` lines. foreign: shared objects we cannot load.
-    files: where they are installed. scripts: those of them that are programs to be called by name."""
+    """name: normalized (PEP 503).
+    requires: the `Requires-Dist` lines.
+    foreign: shared objects that we cannot load.
+    files: their installed paths.
+    scripts: those of them that are programs.
+    """
 
     path: Path
     name: str
@@ -41,7 +47,7 @@ class Wheel:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """paths: what is to be installed, the main wheel first. unlisted: names of wheels that are left out."""
+    """paths: what to install, the main wheel first. unlisted: names of wheels that are left out."""
 
     paths: tuple[Path, ...]
     unlisted: tuple[str, ...]
@@ -68,7 +74,7 @@ def select(spec: PackageSpec, provider: Path) -> Selection:
 
 
 def read(path: Path) -> Wheel:
-    """What a wheel says of itself. Raises BadWheel, OSError."""
+    """A wheel's metadata. Raises BadWheel, OSError."""
     shown = ascii(path.name)[1:-1]
     if shown != path.name:
         raise Failure(
@@ -79,7 +85,7 @@ def read(path: Path) -> Wheel:
     except InvalidWheelFilename as error:
         raise Failure(Code.BadWheel, f"{path.name}: {error}") from None
     with path.open("rb"):
-        # whether it can be read at all: what fails from here on is its contents
+        # first, whether it can be opened at all: any later failure is about its contents
         pass
     try:
         with zipfile.ZipFile(path) as archive:
@@ -91,9 +97,12 @@ def read(path: Path) -> Wheel:
     except (Failure, MemoryError):
         raise
     except Exception as error:
-        # zipfile, zlib, lzma and struct have a dozen words for an archive that is damaged
+        # zipfile, zlib, lzma and struct have many different exceptions for a damaged archive
         raise Failure(Code.BadWheel, f"{path.name} is not a readable wheel: {error}") from None
     requires = tuple(str(line) for line in about.get_all("Requires-Dist", []))
+    if len(requires) > MOST_REQUIREMENTS:
+        text = f"{path.name}: it has {len(requires)} requirements; at most {MOST_REQUIREMENTS} are allowed"
+        raise Failure(Code.BadWheel, text)
     python = str(about.get("Requires-Python", ""))
     files = tuple(map(_placed, members))
     scripts = frozenset(_placed(one) for one in members if _scheme(one)[0] == "scripts")
@@ -107,14 +116,14 @@ def _placed(member: str) -> str:
 
 
 def _scheme(member: str) -> tuple[str, str]:
-    """Which kind of files the member of a wheel is one of, empty for the most, and its path among those."""
+    """The kind of file of a wheel's member, empty for most, and its path within that kind."""
     folder, _, rest = member.partition("/")
     scheme, _, below = rest.partition("/")
     return (scheme, below) if folder.endswith(".data") else ("", member)
 
 
 def check(wheels: Sequence[Wheel]) -> Iterator[Failure]:
-    """What speaks against installing these wheels with this interpreter."""
+    """Reasons not to install these wheels with this interpreter."""
     seen: dict[str, Wheel] = {}
     for wheel in wheels:
         file = wheel.path.name
@@ -170,6 +179,6 @@ def _foreign(archive: zipfile.ZipFile) -> Iterator[tuple[str, machine.Machine]]:
 def _allows_python(requires_python: str) -> bool:
     try:
         return SpecifierSet(requires_python).contains(platform.python_version(), prereleases=True)
-    except InvalidSpecifier:
-        # pip ignores what it cannot read, too
+    except ValueError:
+        # pip ignores what it cannot parse, too
         return True

@@ -1,7 +1,8 @@
-"""YAML in, with line and column where it is broken; YAML out, so that every reader gets the same values."""
+"""Reads YAML, reporting line and column of an error, and writes YAML that every reader parses to the same values."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 from typing import Any, Final
@@ -10,6 +11,8 @@ import yaml
 
 from llamastack_providers.errors import Code, Failure
 
+_MOST: Final = 8 * 2**20
+"""Letters of a file whose aliases are written out. A ConfigMap has at most 2**20."""
 _QUOTED: Final = re.compile(r"[-+]?(\.?[0-9]|\.(inf|nan))|.*[\x85\u2028\u2029]", re.IGNORECASE | re.DOTALL)
 """Looks like a number to a reader of YAML 1.2 ("1e3"), or holds a line break that PyYAML would fold."""
 
@@ -18,7 +21,7 @@ def load(path: Path, name: str) -> Any:
     """The value of a file that messages call `name`. Raises InvalidYaml, OSError."""
     raw = path.read_bytes()
     try:
-        return yaml.safe_load(raw)
+        return yaml.load(raw, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
@@ -27,19 +30,61 @@ def load(path: Path, name: str) -> Any:
         before = raw[: error.position]
         line, column = before.count(b"\n") + 1, len(before) - (before.rfind(b"\n") + 1) + 1
         raise Failure(Code.InvalidYaml, f"{name} at line {line}, column {column}: {error.reason}") from None
-    except (ValueError, RecursionError) as error:
-        # a date or number that no Python value can hold, or nesting without end
-        raise Failure(Code.InvalidYaml, f"{name}: {error}") from None
+    except RecursionError:
+        raise Failure(Code.InvalidYaml, f"{name}: its lists or mappings are nested too deeply") from None
 
 
 def dump(value: Any) -> str:
-    """Block style, keys in their order, one line a value, however long."""
+    """Block style, keys in their order, one line for each value, however long."""
     text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=2**31)
     return text
 
 
+class _Loader(yaml.SafeLoader):
+    """Reports the place of a value that is not of its type (a date that does not exist, a number of 5,000 digits), or
+    that aliases make endless or too large."""
+
+    def get_single_node(self) -> yaml.Node | None:
+        node: yaml.Node | None = super().get_single_node()
+        if node is not None:
+            _expanded(node, {})
+        return node
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            value = super().construct_object(node, deep)
+            if isinstance(value, int):
+                # what cannot be written again: Python reads more digits in hexadecimal
+                str(value)
+            return value
+        except (ArithmeticError, AttributeError, LookupError, ValueError):
+            # PyYAML's own conversions raise all of these
+            kind = node.tag.removeprefix("tag:yaml.org,2002:")
+            shown = ascii(node.value) if isinstance(node, yaml.ScalarNode) else "it"
+            problem = f"{shown[:40]} is not a valid {kind}"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
+
+
+def _expanded(node: yaml.Node, known: dict[int, int]) -> int:
+    """Letters and values below the node with every alias written out. Raises ConstructorError for more than _MOST."""
+    if isinstance(node, yaml.ScalarNode):
+        return 1 + len(node.value)
+    if (size := known.get(id(node), -1)) == -1:
+        known[id(node)] = 0
+        below = (
+            node.value if isinstance(node, yaml.SequenceNode) else itertools.chain.from_iterable(node.value)
+        )
+        size = known[id(node)] = 1 + sum(_expanded(one, known) for one in below)
+    elif size == 0:
+        raise yaml.constructor.ConstructorError(None, None, "the value contains itself", node.start_mark)
+    if size > _MOST:
+        problem = f"with its aliases the value has more than {_MOST} letters"
+        raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+    return size
+
+
 class _Dumper(yaml.SafeDumper):
-    """Quotes some texts that PyYAML leaves plain, so that every reader gets them as they were written."""
+    """Quotes some texts that PyYAML leaves plain, so that every reader parses them as they were written."""
 
 
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:

@@ -1,6 +1,7 @@
-"""Makes the one file that runs on every image's Python: this package, PyYAML and packaging, pure Python only.
+"""Builds the single file that runs on every image's Python: this package, PyYAML and packaging, pure Python only.
 
-The same inputs give the same bytes: names in order, no clock, one mode. The zlib of the building Python is an input.
+The same inputs give the same bytes: names in order, no clock, one mode. The zlib of the building Python is an input,
+too.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ sys.exit(main())
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 _UNUSED: Final = frozenset(
     {
-        # binds libyaml, which no image has to have
+        # links libyaml, which an image need not have
         "yaml/cyaml.py",
-        # lock files, download addresses and licence expressions: nothing of it is asked for
+        # lock files, download addresses and licence expressions: not needed
         "packaging/dependency_groups.py",
         "packaging/direct_url.py",
         "packaging/metadata.py",
@@ -35,7 +36,7 @@ _VENDORED: Final = (("PyYAML", "yaml"), ("packaging", "packaging"))
 
 
 def contents() -> bytes:
-    """The zipapp. Raises PackageNotFoundError where PyYAML or packaging is not installed."""
+    """The zipapp. Raises PackageNotFoundError if PyYAML or packaging is not installed."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in sorted(_members()):
@@ -47,7 +48,7 @@ def contents() -> bytes:
 
 
 def build(destination: Path) -> Path:
-    """Writes the zipapp to a file; its path. Raises OSError."""
+    """Writes the zipapp to a file; returns its path. Raises OSError."""
     destination.write_bytes(contents())
     return destination
 
@@ -63,7 +64,7 @@ def _members() -> Iterator[tuple[str, bytes]]:
 
 
 def _vendored(distribution: str, package: str) -> Iterator[tuple[str, bytes]]:
-    """The top modules of an installed package, and its licences, which ask to travel with it."""
+    """The top-level modules of an installed package, and its licences, which must be included."""
     for file in importlib.metadata.files(distribution) or ():
         name = file.as_posix()
         if file.parent.as_posix() == package and file.suffix == ".py" and name not in _UNUSED:

@@ -1,7 +1,7 @@
-"""Addresses of pods and of Services, in the network namespace that the rung has for itself.
+"""Addresses of pods and Services, in a network namespace of the test run's own.
 
-Every pod has a network namespace and a pair of interfaces; the rung's end knows it by a route of its own, so no
-kernel module but veth is needed.
+Every pod has a network namespace and a veth pair; the run's end has a route to it, so no kernel module but veth is
+needed.
 """
 
 from __future__ import annotations
@@ -13,18 +13,20 @@ from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 from typing import Final
 
+from kubefoundry_nodes.kubelet.process import killed
+
 NODE: Final = "10.244.0.1"
-"""The rung's own address among the pods'; tests/pods/run sets it."""
+"""The run's own address among the pods'; tests/pods/run sets it."""
 
 PODS: Final = IPv4Network("10.244.0.0/16")
 
 
 class CommandFailed(Exception):
-    """Which, and its own words."""
+    """The command that failed, and its output."""
 
 
 def pod_addresses() -> Iterator[str]:
-    """One for every pod, none twice: what still talks to an old one finds nobody."""
+    """One for every pod, never reused: a client of an old address reaches nobody."""
     return (str(address) for address in PODS.hosts() if str(address) != NODE)
 
 
@@ -45,7 +47,7 @@ async def connect(network: Path, address: str) -> None:
 
 
 async def add_local(address: str) -> None:
-    """The rung answers at this address from now on."""
+    """From now on this address is local."""
     await _run("ip", "addr", "add", f"{address}/32", "dev", "lo")
 
 
@@ -63,9 +65,8 @@ async def _run(*command: str, text: str = "") -> None:
     try:
         output, _ = await done.communicate(text.encode())
     except asyncio.CancelledError:
-        # what it does to the pod's files is over before they are taken away
-        done.kill()
-        await done.wait()
+        # the process is done with the pod's files before they are removed
+        await killed(done)
         raise
     if done.returncode:
         raise CommandFailed(f"{' '.join(command)}: {output.decode().strip()}\n{text}")

@@ -1,4 +1,4 @@
-"""One command in the root of an image, without any cluster: how layers are made, and looked at."""
+"""Runs one command in the root of an image, without any cluster: to build layers, and to look at them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A volume for every claim of a namespace, and the end of those that are no longer claimed.
+"""Creates a volume for every claim of a namespace, and removes those that are no longer claimed.
 
-The controller of kube-controller-manager binds the two, as it does on any cluster.
+The controller of kube-controller-manager binds the two, as in any cluster.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from kubefoundry_sdk.cluster.errors import ApiError
 
 
 async def provision(client: KubeletClient, claims: Iterable[Object], made: set[str], folder: Path) -> None:
-    """Makes the volumes that are missing, and removes those whose claim is gone.
+    """Creates missing volumes, and removes those whose claim was deleted.
 
-    made: names of the volumes that are there.
+    made: names of the existing volumes.
     """
     wanted = {name(claim): claim for claim in claims}
     for missing in wanted.keys() - made:
@@ -41,7 +41,7 @@ def name(claim: Object) -> str:
 
 
 def volume(claim: Object, folder: Path) -> Object:
-    """One for this claim alone; what is on it is ours to remove."""
+    """One for this claim alone; its content is ours to remove."""
     meta, spec = claim["metadata"], claim["spec"]
     reference = {key: meta[key] for key in ("namespace", "name", "uid")}
     made: Object = {

@@ -282,6 +282,5 @@ async def execute_in(pid: int, wanted: Sandbox, command: list[str]) -> int:
     try:
         return await done.wait()
     except asyncio.CancelledError:
-        done.kill()
-        await done.wait()
+        await process.killed(done)
         raise

@@ -1,7 +1,7 @@
-"""Limits of memory: a container that uses more is killed, as the kernel's OOM killer does it.
+"""Memory limits: kills a container that uses more, as the kernel's OOM killer does.
 
-The processes' own memory is looked at instead of a control group's, which not every machine lets one make: pages of
-files do not count, and it is noticed a moment later.
+Measures the processes' own memory instead of a control group's, which not every machine allows: file pages do not
+count, and an excess is noticed a moment later.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 from kubefoundry_nodes.kubelet.process import Process
 
 EVERY: Final = 0.2
-"""Seconds between two looks."""
+"""Seconds between two measurements."""
 
 OWN: Final = ("RssAnon:", "RssShmem:")
 """Lines of /proc/PID/status, in kB."""

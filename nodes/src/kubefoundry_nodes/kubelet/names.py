@@ -1,4 +1,4 @@
-"""Names of Services, as files that stand in for /etc/hosts and are replaced whole: no reader sees half of one."""
+"""Names of Services, in files that replace /etc/hosts and are swapped atomically: no reader sees half of one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FILE: Final = "hosts"
 DOMAIN: Final = "cluster.local"
 
 ServiceAddresses = Mapping[tuple[str, str], tuple[str, ...]]
-"""Addresses that are behind the name of a Service, by namespace and name."""
+"""Addresses behind the name of a Service, by namespace and name."""
 
 
 @dataclass(slots=True)

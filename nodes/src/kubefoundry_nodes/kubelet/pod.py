@@ -37,7 +37,7 @@ class Ground:
 
 @dataclass(slots=True)
 class PodLife:
-    """Use: `run` as a task; `stop` when the pod is to end; cancel the task when its object is gone."""
+    """Use: `run` as a task; `stop` when the pod has to end; cancel the task when its object is gone."""
 
     ground: Ground
     pod: Object
@@ -68,12 +68,12 @@ class PodLife:
         return self.ground.folder / "pods" / str(self.pod["metadata"]["uid"])
 
     def stop(self, grace: float) -> None:
-        """Its containers get so many seconds; then the object goes, too."""
+        """Its containers get that many seconds; then the object is removed, too."""
         self._grace = grace
         self._end.set()
 
     async def run(self) -> None:
-        """Until the object is removed. Cancelled: kills what runs and leaves the object as it is."""
+        """Runs until the object is removed. If cancelled, kills what runs and leaves the object as it is."""
         try:
             async with asyncio.TaskGroup() as group:
                 writing = group.create_task(self._write())
@@ -81,7 +81,7 @@ class PodLife:
                 self._changed()
                 await self._end.wait()
                 await self._stop_containers()
-                # What still waits for something to start.
+                # containers that still wait for their start
                 living.cancel()
                 await asyncio.wait({living})
                 self._changed()
@@ -153,14 +153,14 @@ class PodLife:
         self._dirty.set()
 
     async def _told(self) -> None:
-        """Waits until what has changed so far is written."""
+        """Waits until all changes so far are written."""
         wanted = self._changes
         while self._written < wanted:
             self._wrote.clear()
             await self._wrote.wait()
 
     async def _write(self) -> None:
-        """Writes the status at every change; several at once are one."""
+        """Writes the status at every change; several at once become one write."""
         while True:
             await self._dirty.wait()
             self._dirty.clear()
@@ -170,7 +170,7 @@ class PodLife:
             self._wrote.set()
 
     async def _put(self) -> bool:
-        """Whether the pod is still there."""
+        """Whether the pod still exists."""
         meta = self.pod["metadata"]
         while True:
             live = await self.ground.client.find(PODS, meta["name"], meta["namespace"])
@@ -181,7 +181,7 @@ class PodLife:
                 return True
 
     def _status(self, live: Object) -> Object:
-        """live: the status that is there; what is not a kubelet's stays."""
+        """live: the current status; fields that are not a kubelet's stay."""
         ending = self._end.is_set()
         phase = status.phase(self.pod["spec"]["restartPolicy"], self.init, self.main, ending=ending)
         share = status.MESSAGES // (len(self.init) + len(self.main))
@@ -203,7 +203,7 @@ class PodLife:
 
 
 async def cleared(folder: Path) -> None:
-    """Clears the folder, even if it is cancelled meanwhile: what no thread has begun yet would be dropped then."""
+    """Clears the directory, even if cancelled meanwhile: otherwise a thread's pending work would be dropped."""
     clearing = asyncio.get_running_loop().run_in_executor(None, clear, folder)
     while not clearing.done():
         with contextlib.suppress(asyncio.CancelledError):
@@ -211,8 +211,7 @@ async def cleared(folder: Path) -> None:
 
 
 def clear(folder: Path) -> None:
-    """Takes away the files of a pod, and what is mounted among them. What containers of its had mounted went with
-    them."""
+    """Removes the files of a pod, and mounts among them. Its containers' own mounts ended with them."""
     for line in reversed(Path("/proc/self/mounts").read_text().splitlines()):
         place = line.split()[1].encode().decode("unicode_escape")
         if Path(place).is_relative_to(folder):

@@ -78,10 +78,15 @@ async def launch(wanted: Sandbox, log: Path) -> Process:
         return Process(waiting, found["pid"])
     except asyncio.CancelledError:
         # Its container ends with it.
-        with contextlib.suppress(ProcessLookupError):
-            waiting.kill()
-        await waiting.wait()
+        await killed(waiting)
         raise
+
+
+async def killed(running: asyncio.subprocess.Process) -> None:
+    """Kills it, where it has not just ended, and waits for its end."""
+    with contextlib.suppress(ProcessLookupError):
+        running.kill()
+    await running.wait()
 
 
 async def _read_all(descriptor: int) -> bytes:

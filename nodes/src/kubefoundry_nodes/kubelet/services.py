@@ -1,6 +1,6 @@
-"""The addresses of Services answer: a forwarder for each, as long as a ready endpoint is behind it.
+"""Answers at the addresses of Services: a forwarder for each, as long as it has a ready endpoint.
 
-Without one nothing listens, so that a caller is refused at once, as kube-proxy does it.
+Without one nothing listens, so a client is refused immediately, as with kube-proxy.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Forwarder:
     _open: set[asyncio.Task[Any]] = field(default_factory=set)
 
     async def update(self, services: Iterable[Object], slices: Iterable[Object]) -> None:
-        """Makes it so that exactly these Services answer."""
+        """Makes exactly these Services answer."""
         services = list(services)
         self._targets = targets(services, slices)
         for place in self._servers.keys() - self._targets.keys():
@@ -68,7 +68,7 @@ class Forwarder:
 
 
 async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, found: list[Place]) -> None:
-    """One connection, to one of these places; closed at once where that one does not answer."""
+    """One connection, to one of these endpoints; closed immediately if that does not answer."""
     with contextlib.suppress(OSError, asyncio.CancelledError):
         try:
             if not found:
@@ -115,7 +115,7 @@ def targets(services: Iterable[Object], slices: Iterable[Object]) -> dict[Place,
 
 
 def names(services: Iterable[Object], slices: Iterable[Object]) -> ServiceAddresses:
-    """What the Services' names stand for: their own address, or for a headless one those of its endpoints."""
+    """The addresses behind a Service's name: its own, or for a headless one those of its endpoints."""
     behind = _behind(slices)
     made: dict[tuple[str, str], tuple[str, ...]] = {}
     for service in services:
@@ -126,7 +126,7 @@ def names(services: Iterable[Object], slices: Iterable[Object]) -> ServiceAddres
 
 
 def ready(one: Object) -> list[str]:
-    """Addresses of an EndpointSlice that take connections; an unknown state counts as ready."""
+    """Addresses of an EndpointSlice that accept connections; an unknown state counts as ready."""
     return [
         str(address)
         for endpoint in one.get("endpoints") or ()

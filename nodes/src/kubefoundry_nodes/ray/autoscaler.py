@@ -1,4 +1,4 @@
-"""Ray's autoscaler, simulated: workers for engines that have no place, none for those idle (ray/autoscaler/v2, 2.56).
+"""Ray's autoscaler, simulated: adds workers for engines without a place, removes idle ones (ray/autoscaler/v2, 2.56).
 
 It writes what the real one writes: a worker group's `replicas`, and `scaleStrategy.workersToDelete`.
 """
@@ -16,20 +16,20 @@ from kubefoundry_sdk.cluster.errors import ApiError
 
 RAY_CLUSTERS: Final = Kind("ray.io", "v1", "rayclusters", "RayCluster")
 IDLE: Final = 3.0
-"""Seconds without an engine after which a worker goes; Ray's own is 60."""
+"""Seconds without an engine after which a worker is removed; Ray's own default is 60."""
 
 GROUP: Final = "/spec/workerGroupSpecs/0"
 
 
 class Autoscaler:
-    """Of all RayClusters; it remembers since when which worker is idle."""
+    """For all RayClusters; remembers since when each worker has been idle."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._idle: dict[tuple[str, str], dict[str, float]] = {}
 
     async def look(self, namespace: str, name: str, serve: Serve, workers: Collection[str]) -> None:
-        """Asks for another number of workers where one is due."""
+        """Requests another number of workers if one is due."""
         if serve.config is None:
             return
         now = time.monotonic()
@@ -45,7 +45,7 @@ class Autoscaler:
             await self._ask(namespace, name, len(workers) - len(leave), leave)
 
     async def _ask(self, namespace: str, name: str, replicas: int, leave: list[str]) -> None:
-        """Nothing is sent where it is asked for already."""
+        """Sends nothing if it is already requested."""
         try:
             group = (await self._client.get(RAY_CLUSTERS, name, namespace))["spec"]["workerGroupSpecs"][0]
             wanted = {"replicas": replicas, "scaleStrategy": {"workersToDelete": leave}}
@@ -64,6 +64,6 @@ class Autoscaler:
                     RAY_CLUSTERS, name, namespace, operations, manager="ray-autoscaler"
                 )
         except ApiError as error:
-            # the cluster went meanwhile
+            # the cluster was deleted meanwhile
             if error.code != 404:
                 raise

@@ -7,5 +7,5 @@ from kubefoundry_sdk.provider.run import run
 
 
 def main() -> int:
-    """Runs the provider until it is asked to stop; the exit code."""
+    """Run the provider until it is stopped; returns the exit code."""
     return run(NAME, build=build)

@@ -1,4 +1,4 @@
-"""Names and ports that pods, Service and status agree on."""
+"""Names and ports that pods, Service and status share."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from typing import Final
 from kubefoundry_sdk.api.names import PREFIX
 
 PORT: Final = 8000
-"""Where every engine listens, and the Service as well."""
+"""The port of every engine, and of the Service."""
 PORT_NAME: Final = "http"
 
-MODEL_LABEL: Final = f"{PREFIX}model-deployment"
-"""On the pods: the ModelDeployment's name. Service and Deployment select by it alone, and a Deployment's selector
-cannot be changed, so it never changes."""
+SELECTED_BY: Final = f"{PREFIX}model-deployment"
+"""On the pods: the ModelDeployment's name. Service and Deployment select by this label alone, and a Deployment's
+selector is immutable, so it never changes. The label that all providers set (`MODEL_LABEL`) is a second one."""
 
 OPTIONS_ANNOTATION: Final = f"{PREFIX}engine-options"
-"""On the pods: what the engine reads from a file. An annotation, because a change of it replaces the pods."""
+"""On the pods: what the engine reads from a file. An annotation, because changing it replaces the pods."""
 
 
 def service(deployment: str) -> str:
-    """Of its Service. Not the ModelDeployment's own name: KAITO makes one of that, which a hand-over would meet."""
+    """The name of its Service. Not the ModelDeployment's own name: KAITO creates one with that, and a hand-over would
+    meet it."""
     return f"{deployment}-server"
 
 

@@ -1,16 +1,19 @@
-"""The status of a Deployment in our terms (k8s.io/api/apps/v1 DeploymentStatus, its conditions and reasons).
+"""The status of a Deployment in KubeFoundry's terms (k8s.io/api/apps/v1 DeploymentStatus, its conditions and
+reasons).
 
-Available replicas serve. `updatedReplicas` have the newest template: while there are others, what serves is, in part,
-the spec of before. Pods that are on their way out count nowhere.
+Available replicas serve. `updatedReplicas` have the newest template; while there are others, the previous spec still
+serves in part. No count includes terminating pods.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
-from kubefoundry_direct.names import MODEL_LABEL, PORT, service
+from kubefoundry_direct.names import PORT, SELECTED_BY, service
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.parts import mapping
 from kubefoundry_sdk.provider.contract import (
     Deployment,
     Endpoint,
@@ -19,16 +22,26 @@ from kubefoundry_sdk.provider.contract import (
     ReadyReason,
     Replicas,
 )
-from kubefoundry_sdk.provider.upstream_status import UpstreamCondition, count, mapping, upstream_conditions
+from kubefoundry_sdk.provider.upstream_status import UpstreamCondition, count, upstream_conditions
 
 LATE: Final = "ProgressDeadlineExceeded"
 """Reason of Progressing=False."""
 
+_REPLICA_SET: Final = re.compile(r'[Rr]eplica ?[Ss]et "([^"]+)"')
+"""In the message of Progressing, which names the ReplicaSet of the newest spec
+(kubernetes/pkg/controller/deployment/progress.go and sync.go)."""
+
+_REFUSED_POD: Final = re.compile(r'pods "(.+)-[^-"]*"')
+"""In the API server's refusal: the ReplicaSet's name and what its pod has beyond that."""
+
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """refused: why pods are not created, in the API server's words. late: what Kubernetes says of a rollout that does
-    not get on. unseen: whether the newest spec has not been looked at."""
+    """refused: why pods are not created, in the API server's words.
+    late: what Kubernetes reports about a rollout that makes no progress.
+    unseen: whether Kubernetes has not processed the newest spec.
+    paused: whether somebody paused the Deployment, so that no change reaches its pods.
+    """
 
     desired: int
     replicas: int
@@ -38,6 +51,7 @@ class Status:
     refused: str
     late: str
     unseen: bool
+    paused: bool
 
     @property
     def old(self) -> int:
@@ -48,20 +62,21 @@ def observe(deployment: Deployment, live: Object) -> Observation:
     status = read(live, deployment.spec.scaling.replicas)
     trouble = "; ".join(filter(None, (status.refused, status.late)))
     phase, reason, message = _verdict(status)
+    paused = f"paused: no change reaches its pods before kubectl rollout resume deployment/{deployment.name}"
     return Observation(
         phase=phase,
         reason=reason,
-        message="; ".join(filter(None, (message, trouble))),
+        message="; ".join(filter(None, (message, paused if status.paused else "", trouble))),
         replicas=Replicas(status.desired, status.ready, status.available),
         endpoint=Endpoint(service(deployment.name), PORT),
         update_failed=phase == "Running" and bool(status.late),
         updating=status.old > 0,
-        selector=f"{MODEL_LABEL}={deployment.name}",
+        selector=f"{SELECTED_BY}={deployment.name}",
     )
 
 
 def read(live: Object, asked: int) -> Status:
-    """asked: the replicas of a Deployment that says nothing of them."""
+    """asked: the replicas of a Deployment that does not state them."""
     meta, spec, status = (mapping(live.get(name)) for name in ("metadata", "spec", "status"))
     conditions = upstream_conditions(status)
     failure = conditions.get("ReplicaFailure", UpstreamCondition())
@@ -69,17 +84,38 @@ def read(live: Object, asked: int) -> Status:
     seen = status.get("observedGeneration")
     desired = count(spec.get("replicas"))
     available = count(status.get("availableReplicas")) or 0
+    updated = count(status.get("updatedReplicas")) or 0
     return Status(
         desired=asked if desired is None else desired,
         replicas=count(status.get("replicas")) or 0,
-        updated=count(status.get("updatedReplicas")) or 0,
-        # an available replica is a ready one, even where somebody else writes the status
+        updated=updated,
+        # an available replica is ready, even if somebody else writes the status
         ready=max(count(status.get("readyReplicas")) or 0, available),
         available=available,
-        refused=_said(failure) if failure.status == "True" else "",
+        refused=_said(failure)
+        if failure.status == "True" and not (updated and _of_before(failure, live))
+        else "",
         late=_said(progress) if progress.reason == LATE else "",
         unseen=not isinstance(seen, int) or seen < (count(meta.get("generation")) or 0),
+        paused=spec.get("paused") is True,
     )
+
+
+def newest_replica_set(live: Object) -> str | None:
+    """The ReplicaSet of the newest spec; None where the Deployment names none."""
+    progress = upstream_conditions(mapping(live.get("status"))).get("Progressing", UpstreamCondition())
+    found = _REPLICA_SET.search(progress.message)
+    return found[1] if found else None
+
+
+def _of_before(failure: UpstreamCondition, live: Object) -> bool:
+    """Whether what is refused is a pod of an earlier spec: that ReplicaSet stays until a new pod is available.
+
+    Not reliable before the newest spec has a pod: after a change back to an earlier spec, whose ReplicaSet exists,
+    the Deployment names the one before that until its counts change (getNewReplicaSet in sync.go).
+    """
+    refused, newest = _REFUSED_POD.match(failure.message), newest_replica_set(live)
+    return refused is not None and newest is not None and refused[1] != newest
 
 
 def _verdict(status: Status) -> tuple[ObservedPhase, ReadyReason, str]:
@@ -101,7 +137,7 @@ def _serving(status: Status) -> str:
 
 
 def _rollout(status: Status) -> str:
-    """How far a change has come, and that a count has."""
+    """How far the rollout is, if the counts are known."""
     if status.old:
         return f"; rolling out: {status.updated} updated, {status.old} of the previous spec"
     return ""

@@ -1,4 +1,4 @@
-"""`spec.provider.overrides` of this provider: what a pod needs and no field of the spec can say."""
+"""`spec.provider.overrides` of this provider: what a pod may need and no field of the spec can express."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=formats.
 
 
 class Overrides(BaseModel):
-    """Wrong types are errors; unknown keys are the runtime's to warn about."""
+    """Wrong types are errors; the runtime warns about unknown keys."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore", alias_generator=to_camel)
 

@@ -1,4 +1,4 @@
-"""The pods: one container that runs the engine's own server, fit for Pod Security `restricted`."""
+"""The pods: one container with the engine's own server, valid under Pod Security `restricted`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any, Final
 from kubefoundry_direct.engines.engine import Engine
 from kubefoundry_direct.engines.known import engine_of
 from kubefoundry_direct.engines.trtllm import OPTIONS_FILE
-from kubefoundry_direct.names import CONTAINER, MODEL_LABEL, OPTIONS_ANNOTATION, PORT, PORT_NAME
+from kubefoundry_direct.names import CONTAINER, OPTIONS_ANNOTATION, PORT, PORT_NAME, SELECTED_BY
 from kubefoundry_direct.overrides import Overrides, overrides_of
 from kubefoundry_direct.probes import probes
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.api.pod_status import LAST_WORDS
+from kubefoundry_sdk.provider import pod_labels
 from kubefoundry_sdk.provider.contract import Deployment
 from kubefoundry_sdk.provider.pod_resources import aggregated_resources, secret_env_from
 
@@ -25,11 +26,11 @@ ENVIRONMENT: Final[Mapping[str, str]] = {
     "LLAMA_CACHE": f"{CACHE}/llama.cpp",
     "USER": "kubefoundry",
 }
-"""Where the engines keep what they download and compile. The user has no entry in the image's /etc/passwd: without
-USER torch fails when it looks for a name (getpass.getuser)."""
+"""Where the engines store what they download and compile. The user has no entry in the image's /etc/passwd: without
+USER, torch fails when it looks up the name (getpass.getuser)."""
 
 ENDING: Final = 30
-"""Seconds that a server gets to end once it has heard that it is to."""
+"""Seconds that a server has to shut down after SIGTERM."""
 
 
 def template(deployment: Deployment, image: str) -> dict[str, Any]:
@@ -40,7 +41,8 @@ def template(deployment: Deployment, image: str) -> dict[str, Any]:
     annotations = dict(stated.annotations)
     if options:
         annotations[OPTIONS_ANNOTATION] = json.dumps(options, sort_keys=True)
-    metadata: dict[str, Any] = {"labels": {**stated.labels, MODEL_LABEL: deployment.name}}
+    labels = pod_labels.with_own(stated.labels, deployment.name)
+    metadata: dict[str, Any] = {"labels": {**labels, SELECTED_BY: deployment.name}}
     if annotations:
         metadata["annotations"] = annotations
     return {"metadata": metadata, "spec": _pod(spec, image, engine_of(spec), overrides_of(spec))}
@@ -53,7 +55,7 @@ def _pod(spec: ModelDeploymentSpec, image: str, engine: Engine, overrides: Overr
         "containers": [_container(spec, image, engine, overrides, mounts)],
         "volumes": volumes,
         "terminationGracePeriodSeconds": overrides.drain_seconds + ENDING,
-        # It speaks to nobody's API server, and a Service called vllm would give vLLM a VLLM_PORT.
+        # It calls no API server, and a Service called vllm would give vLLM a VLLM_PORT.
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "securityContext": {
@@ -94,7 +96,7 @@ def _container(
         **probes(overrides.startup_seconds),
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
     }
-    # An image that holds its model starts it in its own way.
+    # An image that contains its model starts it itself.
     command = overrides.command or (engine.command if spec.model.source == "huggingface" else ())
     if command:
         container["command"] = list(command)
@@ -103,7 +105,7 @@ def _container(
     if resources := aggregated_resources(spec):
         container["resources"] = resources
     if overrides.drain_seconds:
-        # It is out of the Service by now: what it does in this time are the requests that it has.
+        # The pod has left the Service by then: only open requests are left to finish.
         wait = ["sleep", str(overrides.drain_seconds)]
         container["lifecycle"] = {"preStop": {"exec": {"command": wait}}}
     return container
@@ -116,7 +118,7 @@ def _environment(spec: ModelDeploymentSpec) -> list[dict[str, Any]]:
 
 
 def _told(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Without empty texts, which the API server leaves out of what it stores."""
+    """Without empty strings, which the API server drops."""
     return {name: value for name, value in part.items() if value != ""}
 
 

@@ -1,6 +1,6 @@
-"""When a pod has started, may get requests, and has to be started again.
+"""Startup, readiness and liveness probes.
 
-All four servers answer GET /health with 200 once the model is loaded, without a key where the API wants one
+All four servers answer GET /health with 200 once the model is loaded, without a key even if the API requires one
 (vllm/entrypoints/openai/api_server.py, sglang/srt/entrypoints/http_server.py, tensorrt_llm/serve/openai_server.py,
 llama.cpp tools/server/README.md).
 """
@@ -15,17 +15,18 @@ from kubefoundry_direct.names import PORT_NAME
 _HEALTH: Final = {"httpGet": {"path": "/health", "port": PORT_NAME}}
 
 STARTING: Final = 2
-"""Seconds between two looks at a pod that starts, and for each: a small model serves after one or two of them."""
+"""Seconds between two startup probes, and for each: a small model serves after one or two of them."""
 
 PERIOD: Final = 5
-"""Seconds between two looks at a pod that serves."""
+"""Seconds between two probes of a pod that serves."""
 
 STUCK: Final = 120
-"""Seconds without an answer after which a server counts as stuck: one that is only busy answers within that."""
+"""Seconds without an answer after which a server counts as stuck; one that is merely busy answers within that."""
 
 
 def probes(startup_seconds: int) -> dict[str, Any]:
-    """The other two wait for the first, so a model may load for an hour and a stuck server is still noticed soon."""
+    """The other two wait for the startup probe, so a model may load for an hour and a stuck server is still noticed
+    soon."""
     return {
         "startupProbe": {
             **_HEALTH,

@@ -1,4 +1,4 @@
-"""The provider as the SDK's runtime takes it: its upstream kind is Kubernetes' own Deployment."""
+"""The provider for the SDK's runtime: its upstream kind is Kubernetes' own Deployment."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any, Final
 
-from kubefoundry_direct.names import MODEL_LABEL
-from kubefoundry_direct.observe import observe
+from kubefoundry_direct.names import SELECTED_BY
+from kubefoundry_direct.observe import newest_replica_set, observe
 from kubefoundry_direct.overrides import Overrides
 from kubefoundry_direct.read_back import read_back
 from kubefoundry_direct.render import render
 from kubefoundry_direct.settings import ON_NVIDIA, Settings, from_arguments
 from kubefoundry_direct.supports import TITLE, supports
+from kubefoundry_sdk.provider.as_started import from_flags
 from kubefoundry_sdk.provider.contract import Capabilities, Pods, Provider, SelectionRule, UpstreamKind
 
 NAME: Final = "direct"
@@ -25,7 +26,7 @@ CAPABILITIES: Final = Capabilities(
 )
 
 LAST: Final = -100
-"""Below 0, which is what a rule has that states no priority: an inference system that is installed goes before."""
+"""Below 0, the priority of a rule that states none: an installed inference system takes precedence."""
 
 SELECTION_RULES: Final = (
     SelectionRule(
@@ -43,17 +44,23 @@ def _name(live: dict[str, Any]) -> list[str]:
     return [live["metadata"]["name"]]
 
 
-PODS: Final = Pods(MODEL_LABEL, _name, makers=_name)
-"""Pods that are refused are in the Deployment's own status (`observe`)."""
+def _makers(live: dict[str, Any]) -> list[str]:
+    """Only the newest ReplicaSet: what its author has corrected is not reported while the new pods load."""
+    newest = newest_replica_set(live)
+    return [newest] if newest else _name(live)
+
+
+PODS: Final = Pods(SELECTED_BY, _name, makers=_makers, owned=True)
+"""The Deployment's own status reports refused pods (`observe`)."""
 
 
 def build(arguments: Namespace) -> Provider:
-    """The provider as its flags make it. Raises ValueError for a default image of an unknown engine."""
+    """The provider with its flags. Raises ValueError for a default image of an unknown engine."""
     return provider(from_arguments(arguments))
 
 
 def with_defaults() -> Provider:
-    """The provider as it is when no flag is set: what the command line renders and explains with."""
+    """The provider without flags: what the command line renders and explains with."""
     return provider(Settings())
 
 
@@ -75,4 +82,5 @@ def provider(settings: Settings) -> Provider:
         helper_kinds=("Service",),
         pods=PODS,
         read_back=read_back,
+        from_flags=partial(from_flags, NAME, build, None),
     )

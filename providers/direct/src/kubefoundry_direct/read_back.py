@@ -1,4 +1,4 @@
-"""A Deployment that serves a model as the spec of a ModelDeployment: `render` backwards."""
+"""From a Deployment that serves a model to the spec of a ModelDeployment: `render` in reverse."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from kubefoundry_direct.engines.known import ENGINES
-from kubefoundry_direct.names import CONTAINER, MODEL_LABEL, OPTIONS_ANNOTATION
+from kubefoundry_direct.names import CONTAINER, OPTIONS_ANNOTATION, SELECTED_BY
 from kubefoundry_direct.pod import ENDING, ENVIRONMENT
 from kubefoundry_direct.probes import STARTING
 from kubefoundry_sdk import NotReadable, Object
+from kubefoundry_sdk.api.parts import part
 from kubefoundry_sdk.provider import read_back as common
-from kubefoundry_sdk.provider.read_back import part
 
 
 def read_back(deployment: Object, helpers: Sequence[Object]) -> list[Object]:
-    """A spec for each engine that it may be. Raises NotReadable for a Deployment without our container."""
+    """A spec for each engine that it may run. Raises NotReadable for a Deployment without our container."""
     content = part(deployment, "spec")
     template = part(content, "template")
     pod = part(template, "spec")
@@ -27,7 +27,7 @@ def read_back(deployment: Object, helpers: Sequence[Object]) -> list[Object]:
     metadata = {
         key: dict(values) for key, values in part(template, "metadata").items() if isinstance(values, dict)
     }
-    metadata.get("labels", {}).pop(MODEL_LABEL, None)
+    metadata.get("labels", {}).pop(SELECTED_BY, None)
     options = metadata.get("annotations", {}).pop(OPTIONS_ANNOTATION, None)
     rest = {
         **common.pod_fields(_with_own_variables(container), pod, metadata),
@@ -36,11 +36,11 @@ def read_back(deployment: Object, helpers: Sequence[Object]) -> list[Object]:
         "provider": {"overrides": _overrides(content, pod, container)},
     }
     command = tuple(container.get("command") or ())
-    told = [name for name, one in ENGINES.items() if one.command and one.command == command]
-    if command and not told:
+    engines = [name for name, one in ENGINES.items() if one.command and one.command == command]
+    if command and not engines:
         rest["provider"]["overrides"]["command"] = list(command)
     # an image may start its server itself: llama.cpp's does
-    return [{**_model(name, container, options), **rest} for name in told or ENGINES]
+    return [{**_model(name, container, options), **rest} for name in engines or ENGINES]
 
 
 def _model(engine: str, container: Any, options: str | None) -> Object:
@@ -66,7 +66,7 @@ def _model(engine: str, container: Any, options: str | None) -> Object:
 
 
 def _with_own_variables(container: Any) -> Object:
-    """The container without the variables that each of ours gets."""
+    """The container without the variables that we always set."""
     own = [one for one in container.get("env") or () if ENVIRONMENT.get(one.get("name")) != one.get("value")]
     return {**container, "env": own}
 

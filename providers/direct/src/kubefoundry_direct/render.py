@@ -5,22 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from kubefoundry_direct import pod, rollout
-from kubefoundry_direct.names import MODEL_LABEL, PORT, PORT_NAME, service
+from kubefoundry_direct.names import PORT, PORT_NAME, SELECTED_BY, service
 from kubefoundry_direct.overrides import overrides_of
 from kubefoundry_direct.settings import Settings
 from kubefoundry_sdk.api.kinds import SERVICES, Object
 from kubefoundry_sdk.provider.contract import Deployment, Rendered, Schema
 
 SLACK = 600
-"""Seconds beyond the time for loading after which a rollout that does not get on is called failed."""
+"""Seconds beyond the time to load after which a rollout without progress counts as failed."""
 
 
 def render(deployment: Deployment, schema: Schema, settings: Settings) -> Rendered:
-    """Called when `supports` found none."""
+    """Called only if `supports` found no problem."""
     spec = deployment.spec
     image = settings.image(spec) or ""
     overrides = overrides_of(spec)
-    labels = {MODEL_LABEL: deployment.name}
+    labels = {SELECTED_BY: deployment.name}
     content: dict[str, Any] = {
         "replicas": spec.scaling.replicas,
         "selector": {"matchLabels": labels},

@@ -1,4 +1,4 @@
-"""How a change reaches the pods: whether a new one comes before an old one goes."""
+"""How a change rolls out: whether a new pod starts before an old one stops."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 
 
 def rollout(spec: ModelDeploymentSpec) -> Rollout:
-    """As stated. Else a replica more for a moment where it costs no GPU, or where it is the only one that serves;
-    where others go on serving meanwhile, GPUs that nobody has are not waited for."""
+    """As the override states. Otherwise with one extra replica if that costs no GPU, or if there is only one; if
+    other replicas keep serving meanwhile, do not wait for GPUs that may not exist."""
     stated = overrides_of(spec).rollout
     if stated:
         return stated
@@ -18,7 +18,7 @@ def rollout(spec: ModelDeploymentSpec) -> Rollout:
 
 
 def strategy(spec: ModelDeploymentSpec) -> dict[str, Any]:
-    """`spec.strategy` of the Deployment; both counts are stated, because percentages of few replicas round to 0."""
+    """`spec.strategy` of the Deployment; sets both counts, because percentages of few replicas round to 0."""
     surge = rollout(spec) == "surge"
     return {
         "type": "RollingUpdate",
@@ -27,7 +27,7 @@ def strategy(spec: ModelDeploymentSpec) -> dict[str, Any]:
 
 
 def notes(spec: ModelDeploymentSpec) -> tuple[str, ...]:
-    """What an update needs, where it may not be there, and what it costs."""
+    """What an update needs if that may be missing, and what it costs."""
     if rollout(spec) == "surge" and spec.gpu_count:
         return (
             f"An update keeps serving and needs {_gpus(spec)} free for a moment; where there are none, it waits "

@@ -1,4 +1,4 @@
-"""Images: those that a ModelDeployment gets where it names none."""
+"""Default images for ModelDeployments that name none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ON_NVIDIA: Final[Mapping[str, str]] = {
     "trtllm": "nvcr.io/nvidia/tensorrt-llm/release:1.3.0rc20",
     "llamacpp": "ghcr.io/ggml-org/llama.cpp:server-cuda12-b9603",
 }
-"""Each project's own image for NVIDIA GPUs. TensorRT-LLM's is the first line whose trtllm-serve takes
+"""Each project's own image for NVIDIA GPUs. TensorRT-LLM's is the first release line whose trtllm-serve accepts
 `--served_model_name` (NVIDIA/TensorRT-LLM#11711)."""
 
 ON_CPU: Final[Mapping[str, str]] = {"llamacpp": "ghcr.io/ggml-org/llama.cpp:server-b9603"}
@@ -25,13 +25,13 @@ ON_CPU: Final[Mapping[str, str]] = {"llamacpp": "ghcr.io/ggml-org/llama.cpp:serv
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """images: engine -> image of an administrator, whatever the model runs on."""
+    """images: engine -> the administrator's image, for any hardware."""
 
     images: Mapping[str, str] = field(default_factory=dict)
 
     def image(self, spec: ModelDeploymentSpec) -> str | None:
-        """The one that the spec or the administrator states, else the engine's own for that hardware; None where
-        there is none."""
+        """The image from the spec or the administrator, else the engine's own for that hardware; None if there is
+        none."""
         engine = spec.engine.type or ""
         return spec.image or self.images.get(engine) or _own(engine, spec)
 
@@ -44,7 +44,7 @@ def _own(engine: str, spec: ModelDeploymentSpec) -> str | None:
 
 
 def from_arguments(arguments: Namespace) -> Settings:
-    """The settings from parsed flags. Raises ValueError for an engine that is none."""
+    """The settings from parsed flags. Raises ValueError for an unknown engine."""
     unknown = sorted(set(arguments.default_images) - set(ON_NVIDIA))
     if unknown:
         known = ", ".join(sorted(ON_NVIDIA))

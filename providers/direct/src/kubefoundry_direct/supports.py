@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kubefoundry_direct.engines.known import engine_of
+from kubefoundry_direct.names import OPTIONS_ANNOTATION, PORT
 from kubefoundry_direct.overrides import overrides_of
 from kubefoundry_direct.settings import Settings
 from kubefoundry_sdk.api import quantity
@@ -17,20 +18,25 @@ from kubefoundry_sdk.provider.command_line import contradictions
 from kubefoundry_sdk.provider.contract import Deployment, Schema
 
 LONGEST_NAME: Final = 56
-"""Its Service has 7 characters more, and 63 at most."""
+"""The name of its Service has 7 more characters, and 63 at most."""
 
 _DNS_1035: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
 TITLE: Final = "Provider direct"
 
+_HARMLESS: Final = ("false", "0.0.0.0", "::")
+"""A switch that is off, and the hosts that mean all addresses."""
+
 
 def supports(deployment: Deployment, schema: Schema | None, settings: Settings) -> list[str]:
-    """A sentence each, empty when it can be rendered. Engine, mode and CPU or GPU are the capabilities' to say."""
+    """A sentence each, empty if it can be rendered. The capabilities cover engine, mode and CPU or GPU."""
     spec = deployment.spec
     return [
         *_name(deployment.name),
         *_image(spec, settings),
         *contradictions(engine_of(spec).derived(spec), spec.engine.args),
+        *_elsewhere(spec),
+        *_annotation(spec),
         *pod_labels.problems(spec.pod_template.metadata.labels, TITLE, (PREFIX,)),
         *_shared_memory(spec),
     ]
@@ -49,6 +55,23 @@ def _image(spec: ModelDeploymentSpec, settings: Settings) -> Iterator[str]:
     if settings.image(spec) is None:
         gpu = spec.resources.gpu.type if spec.resources.gpu and spec.gpu_count else "a CPU"
         yield f"{TITLE} has no default image of {spec.engine.type} for {gpu}: set image"
+
+
+def _elsewhere(spec: ModelDeploymentSpec) -> Iterator[str]:
+    for flag, value in sorted(spec.engine.args.items()):
+        if flag in engine_of(spec).elsewhere and value not in _HARMLESS:
+            yield (
+                f'engine.args "{flag}" is "{value}", but the Service and the probes send HTTP to port {PORT} of the '
+                "pod: remove it"
+            )
+
+
+def _annotation(spec: ModelDeploymentSpec) -> Iterator[str]:
+    if OPTIONS_ANNOTATION in spec.pod_template.metadata.annotations:
+        yield (
+            f"{TITLE} sets pod annotation {OPTIONS_ANNOTATION} itself: remove it from "
+            "podTemplate.metadata.annotations"
+        )
 
 
 def _shared_memory(spec: ModelDeploymentSpec) -> Iterator[str]:

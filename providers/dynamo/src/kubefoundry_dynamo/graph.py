@@ -1,4 +1,4 @@
-"""A deployment as a graph of components, before it is written in a version of the CRD."""
+"""A deployment as a graph of components, independent of the CRD's version."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from kubefoundry_dynamo.overrides import ROUTER_MODE_ENV, Overrides, overrides_o
 from kubefoundry_dynamo.versions import Runtime
 from kubefoundry_sdk import ComponentScaling, Deployment, GpuSpec, ModelDeploymentSpec
 from kubefoundry_sdk.api.fields import Quantity
+from kubefoundry_sdk.provider import pod_labels
 from kubefoundry_sdk.provider.pod_resources import secret_env_from
 
 FRONTEND: Final = "Frontend"
@@ -26,7 +27,7 @@ ARGUMENTS: Final[Mapping[str, Callable[[ModelDeploymentSpec, Worker], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """One kind of worker as the spec asks for it: how many, and what each gets."""
+    """One kind of worker as the spec requests it: how many, and the resources of each."""
 
     name: str
     role: Role
@@ -38,7 +39,7 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A Dynamo component; None and empty stand for what is left to the operator."""
+    """A Dynamo component; None and empty leave a field to the operator."""
 
     name: str
     role: Literal["frontend"] | Role
@@ -105,7 +106,7 @@ def graph(deployment: Deployment, image: str, runtime: Runtime) -> Graph:
         components=(_frontend(spec, overrides_of(spec), image, mode), *workers),
         runtime=runtime,
         secret=tuple(secret_env_from(spec)),
-        labels=spec.pod_template.metadata.labels,
+        labels=pod_labels.with_own(spec.pod_template.metadata.labels, deployment.name),
         annotations=spec.pod_template.metadata.annotations,
         node_selector=spec.node_selector,
         tolerations=tuple(spec.tolerations),
@@ -113,7 +114,7 @@ def graph(deployment: Deployment, image: str, runtime: Runtime) -> Graph:
 
 
 def _frontend(spec: ModelDeploymentSpec, overrides: Overrides, image: str, mode: str | None) -> Component:
-    """Without a command: the operator's own starts `dynamo.frontend` on port 8000 (sources §2.2)."""
+    """Without a command: the operator's default starts `dynamo.frontend` on port 8000 (sources §2.2)."""
     as_stated = mode is None or any(variable.get("name") == ROUTER_MODE_ENV for variable in spec.env)
     resources = overrides.frontend.resources
     return Component(
@@ -131,7 +132,7 @@ def _worker(
     spec: ModelDeploymentSpec, pool: Pool, image: str, runtime: Runtime, mode: str | None
 ) -> Component:
     engine = spec.engine.type or ""
-    # a decode worker holds no prefix that a router could aim at (sources §2.7: aggregated and prefill)
+    # a decode worker holds no prefix that a router could target (sources §2.7: aggregated and prefill)
     worker = Worker(
         pool.role, pool.gpu.count, runtime.version, kv_events=mode == "kv" and pool.role != "decode"
     )

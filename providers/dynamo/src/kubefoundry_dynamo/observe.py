@@ -1,7 +1,7 @@
-"""The status of a DynamoGraphDeployment in our terms (sources §2.5; 0.4 to the 1.5 line).
+"""The status of a DynamoGraphDeployment in KubeFoundry's terms (sources §2.5; 0.4 to the 1.5 line).
 
-Running means that it serves now. From 0.8 on the counts of pods prove that, whatever the operator is doing
-besides; before, `state: successful` is all there is to see.
+Running means that it serves now. From 0.8 on the pod counts prove that, whatever else the operator is doing; before,
+`state: successful` is the only evidence.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import Any, Final, NamedTuple
 
 from kubefoundry_dynamo.graph import FRONTEND, Pool, pools
 from kubefoundry_sdk import Deployment, Endpoint, Object, Observation, ObservedPhase, ReadyReason, Replicas
-from kubefoundry_sdk.provider.upstream_status import UpstreamCondition, count, mapping, upstream_conditions
+from kubefoundry_sdk.api.parts import mapping
+from kubefoundry_sdk.provider.upstream_status import UpstreamCondition, count, upstream_conditions
 
 PORT: Final = 8000
 STATES: Final = frozenset({"", "initializing", "pending", "successful", "failed"})
@@ -20,7 +21,7 @@ ROLLOUT_FAILED: Final = "rolling_update_failed"
 
 
 class Count(NamedTuple):
-    """Pods of one component. A PodCliqueScalingGroup states no ready ones, only available."""
+    """Pods of one component. A PodCliqueScalingGroup reports only available pods, not ready ones."""
 
     replicas: int
     ready: int
@@ -28,9 +29,11 @@ class Count(NamedTuple):
 
 
 class Status(NamedTuple):
-    """What is used of `status`, whatever was there.
+    """The parts of `status` that are used, whatever was there.
 
-    words: the operator's own. fresh: about the newest generation, as far as can be reported. failed: of that one.
+    words: the operator's own.
+    fresh: whether it is about the newest generation, as far as it shows.
+    failed: whether that generation failed.
     """
 
     state: str
@@ -55,7 +58,7 @@ def observe(deployment: Deployment, live: Object) -> Observation:
 
 
 def workloads(live: Object) -> list[str]:
-    """Names of the Deployments of its components (sources §2.4), but for what the operator appends."""
+    """Names of the Deployments of its components (sources §2.4), without the suffix that the operator appends."""
     name, spec = mapping(live.get("metadata")).get("name"), mapping(live.get("spec"))
     listed = spec.get("components")
     components = [item for item in listed if isinstance(item, Mapping)] if isinstance(listed, list) else []
@@ -84,7 +87,7 @@ def _phase(live: Object, status: Status, workers: Sequence[Pool]) -> tuple[Obser
 
 
 def _serves(status: Status, workers: Sequence[Pool]) -> bool:
-    """Whether every component that is to run has a ready pod; one without a pods is as good as the state."""
+    """Whether every component that should run has a ready pod; for one without counts the state decides."""
     needed = [FRONTEND, *(pool.name for pool in workers if pool.replicas)]
     return all(
         status.counts[name].ready > 0 if name in status.counts else _successful(status) for name in needed
@@ -92,7 +95,7 @@ def _serves(status: Status, workers: Sequence[Pool]) -> bool:
 
 
 def _gone(status: Status, workers: Sequence[Pool]) -> bool:
-    """Whether no worker has a pod any more; one without a pods is as good as the state."""
+    """Whether no worker has a pod any more; for one without counts the state decides."""
     return all(
         pods.replicas == pods.ready == 0
         if (pods := status.counts.get(pool.name)) is not None
@@ -106,9 +109,9 @@ def _successful(status: Status) -> bool:
 
 
 def _replicas(status: Status, workers: Sequence[Pool], *, serving: bool) -> Replicas:
-    """Sums over the workers; of one that the operator does not pods, a serving graph has what was asked for.
+    """Sums over the workers. For a worker without counts, a serving graph has the requested number.
 
-    Requests reach a worker only where the whole graph serves: through the frontend, and by prefill and decode both.
+    Requests reach a worker only if the whole graph serves: through the frontend, and both prefill and decode.
     """
     ready = available = 0
     for pool in workers:
@@ -139,7 +142,7 @@ def _read(live: Object) -> Status:
     status = mapping(live.get("status"))
     ready = upstream_conditions(status).get("Ready", UpstreamCondition())
     state = status.get("state", "")
-    # no operator's: it is shown, so nothing of its size or depth
+    # no operator writes this: since it is shown, only its type
     state = state if isinstance(state, str) else f"of type {type(state).__name__}"
     words = ready.message or ready.reason or (f"state {state}" if state else "nothing reported yet")
     seen, generation = status.get("observedGeneration"), mapping(live.get("metadata")).get("generation")
@@ -149,7 +152,7 @@ def _read(live: Object) -> Status:
 
 
 def _counts(status: Mapping[str, Any]) -> dict[str, Count]:
-    """`services` (v1alpha1, from 0.8) or `components` (v1beta1) by the name that was rendered."""
+    """`services` (v1alpha1, from 0.8) or `components` (v1beta1) by the rendered name."""
     stated = mapping(status.get("services")) or mapping(status.get("components"))
     return {name: _count(value) for name, value in stated.items() if isinstance(value, Mapping)}
 

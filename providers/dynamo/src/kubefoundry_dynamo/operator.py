@@ -1,4 +1,4 @@
-"""What the Dynamo operator's Deployment tells: its release, after which default images and worker flags go."""
+"""Reads the Dynamo operator's Deployment for its release, which determines default images and worker flags."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ DEPLOYMENT: Final = "dynamo-platform-dynamo-operator-controller-manager"
 """Chart `dynamo-operator` in the Helm release `dynamo-platform` (docs/kubernetes/installation_guide.md)."""
 
 NAMESPACE: Final = "dynamo-system"
-"""That of the same page."""
+"""From the same page."""
 
 LEASE: Final = "dynamo.nvidia.com"
 """The default id of its leader election (chart's operator-config.yaml)."""
 
 MANAGER: Final = "manager"
 FLAG: Final = "--operator-version="
-"""The operator's container, and the flag by which newer charts state the release (chart's deployment.yaml)."""
+"""The operator's container, and the flag with which newer charts set the release (chart's deployment.yaml)."""
 
 
 def read(deployment: Object) -> Mapping[str, str]:
-    """The release, by the flag or else the image's tag; nothing where neither is MAJOR.MINOR.PATCH."""
+    """The release from the flag or else the image's tag; nothing if neither is MAJOR.MINOR.PATCH."""
     for text in _stated(deployment):
         try:
             return {OPERATOR_VERSION: str(versions.parse(text))}

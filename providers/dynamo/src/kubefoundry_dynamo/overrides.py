@@ -14,7 +14,7 @@ ROUTER_MODE_ENV: Final = "DYN_ROUTER_MODE"
 
 
 class StrictModel(ApiModel):
-    """No conversion between types: `replicas: "2"` is a mistake that the user has to see."""
+    """No conversion between types: `replicas: "2"` is a mistake that the user should see."""
 
     model_config = ConfigDict(strict=True)
 
@@ -47,7 +47,7 @@ def overrides_of(spec: ModelDeploymentSpec) -> Overrides:
 
 
 def router_mode(spec: ModelDeploymentSpec) -> str | None:
-    """The mode that the frontend gets: the override, else the user's own variable, else `round-robin`.
+    """The frontend's mode: the override, else the user's own variable, else `round-robin`.
 
     None: nothing is passed to it.
     """

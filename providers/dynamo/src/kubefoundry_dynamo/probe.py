@@ -1,4 +1,4 @@
-"""Which version of the DynamoGraphDeployment CRD is installed and what it has (sources §2.1)."""
+"""Which version of the DynamoGraphDeployment CRD is installed and which fields it has (sources §2.1)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kubefoundry_sdk.provider.upstream_fields import Fields, by_fields, served_v
 UPSTREAM: Final = UpstreamKind("nvidia.com", "dynamographdeployments", "DynamoGraphDeployment")
 
 KNOWN: Final = ("v1beta1", "v1alpha1")
-"""Versions with a transformer here, the newest first."""
+"""Versions that we can write, the newest first."""
 
 REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
     "v1alpha1": (
@@ -35,7 +35,7 @@ REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
         "spec.components[].podTemplate.spec.containers",
     ),
 }
-"""Fields without which a version cannot be written."""
+"""Fields that every write of a version needs."""
 
 OPTIONAL: Final[Mapping[str, Mapping[str, str]]] = {
     "v1alpha1": {
@@ -50,11 +50,11 @@ OPTIONAL: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "v1beta1": {"runtimeVersionOverride": "spec.components[].runtimeVersionOverride"},
 }
-"""Features by name and the field that shows each."""
+"""Features by name, with the field that shows each."""
 
 
 def probe(crd: Object) -> Schema | UnsupportedSchema:
-    """The storage version where it is known here: another served one may lose data (contract §4.8)."""
+    """The storage version if we can write it: another served one may lose data (contract §4.8)."""
     found = by_fields({name: Fields(REQUIRED[name], OPTIONAL[name]) for name in KNOWN}, crd)
     if isinstance(found, Schema) and served_version(crd, {"v1beta1": None}) is not None:
         return replace(found, features=found.features | {"v1beta1"})

@@ -1,4 +1,4 @@
-"""The Dynamo provider as the SDK's runtime takes it."""
+"""The Dynamo provider for the SDK's runtime."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from kubefoundry_dynamo.probe import UPSTREAM, probe
 from kubefoundry_dynamo.read_back import read_back
 from kubefoundry_dynamo.recreate import recreate
 from kubefoundry_dynamo.render import render
-from kubefoundry_dynamo.settings import Settings, from_arguments
+from kubefoundry_dynamo.settings import Settings, add_arguments, from_arguments
 from kubefoundry_dynamo.supports import supports
 from kubefoundry_sdk import Capabilities, Operator, Pods, Provider, SelectionRule
+from kubefoundry_sdk.provider.as_started import from_flags
 
 NAME: Final = "dynamo"
 
@@ -38,7 +39,8 @@ SELECTION_RULES: Final = (
         "default → dynamo (GPU inference default)",
     ),
 )
-"""contract §5, in its order. Whether Dynamo is the only one for an engine the selector says: it knows the others."""
+"""contract §5, in its order. The selector says whether Dynamo is the only provider for an engine: it knows the
+others."""
 
 PODS: Final = Pods(
     "nvidia.com/dynamo-graph-deployment-name",
@@ -55,7 +57,7 @@ def build(arguments: argparse.Namespace) -> Provider:
 
 
 def with_defaults() -> Provider:
-    """The provider as it is when no flag is set: what the command line renders and explains with."""
+    """The provider without flags: what the command line renders and explains with."""
     return provider(Settings())
 
 
@@ -83,4 +85,5 @@ def provider(settings: Settings) -> Provider:
         ),
         pods=PODS,
         read_back=read_back,
+        from_flags=partial(from_flags, NAME, build, add_arguments),
     )

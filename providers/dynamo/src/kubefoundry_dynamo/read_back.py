@@ -1,4 +1,5 @@
-"""A DynamoGraphDeployment as the spec of a ModelDeployment: `render` backwards, for both versions of the CRD."""
+"""From a DynamoGraphDeployment to the spec of a ModelDeployment: `render` in reverse, for both versions of the
+CRD."""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ from kubefoundry_dynamo.graph import FRONTEND
 from kubefoundry_dynamo.overrides import ROUTER_MODE_ENV
 from kubefoundry_dynamo.v1alpha1 import NVIDIA_GPU
 from kubefoundry_sdk import NotReadable, Object
+from kubefoundry_sdk.api.parts import part
 from kubefoundry_sdk.provider import read_back as common
-from kubefoundry_sdk.provider.read_back import part
 
 ENGINES: Final = ("vllm", "sglang", "trtllm")
 
@@ -28,10 +29,10 @@ DERIVED: Final = {
     "publish-kv-events",
     "publish-events-and-metrics",
 }
-"""Flags that role and router mode give."""
+"""Flags that follow from role and router mode."""
 
 OF_ROLES: Final = ("cache_transceiver_config", "disable_overlap_scheduler")
-"""Keys of TensorRT-LLM's configuration that the role gives."""
+"""Keys of TensorRT-LLM's configuration that follow from the role."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,7 @@ def _model(engine: str, worker: Part) -> Object:
 
 
 def _overrides(frontend: Part, worker: Part) -> Object:
-    """`provider.overrides`; what is Dynamo's default is left out by whoever renders it."""
+    """`provider.overrides`; the caller leaves out what equals Dynamo's default."""
     events = {"kv-events-config", "publish-kv-events", "publish-events-and-metrics"}
     mode = next(
         (

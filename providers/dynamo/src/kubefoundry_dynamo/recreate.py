@@ -1,7 +1,7 @@
-"""What a DynamoGraphDeployment cannot become in place (sources §2.3).
+"""Changes that a DynamoGraphDeployment cannot take in place (sources §2.3).
 
 Components cannot be added, removed or renamed (0.9), nor can `backendFramework` change (0.8). Older operators accept
-such a change, but it has never been said what becomes of the pods: they are treated alike.
+such a change, but do not document what happens to the pods, so they are treated alike.
 """
 
 from __future__ import annotations

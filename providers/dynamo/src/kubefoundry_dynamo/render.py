@@ -1,4 +1,4 @@
-"""A deployment as a DynamoGraphDeployment, in the version that is installed."""
+"""Renders a deployment as a DynamoGraphDeployment of the installed version."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _notes(deployment: Deployment, image: str, runtime: Runtime) -> tuple[str, .
     notes = []
     if not runtime.from_tag and overrides_of(deployment.spec).runtime_version is None:
         notes.append(
-            f"the tag of image {image} is no plain version of Dynamo: treated as Dynamo {runtime.version}, "
+            f"the tag of image {image} is not a plain Dynamo version: treated as Dynamo {runtime.version}, "
             "which provider.overrides.runtimeVersion can change"
         )
     if overrides_of(deployment.spec).router_mode == "none":

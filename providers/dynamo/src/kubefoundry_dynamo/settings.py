@@ -1,4 +1,4 @@
-"""What an administrator can set: the default images and the Dynamo version of images whose tag names none."""
+"""An administrator's settings: the default images, and the Dynamo version of images whose tag does not show it."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ REPOSITORIES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """default_images: engine -> whole image reference, in place of the table's.
+    """default_images: engine -> complete image reference, instead of the table's.
 
-    runtime_version: the Dynamo version of images whose tag names none; None takes the operator's release line.
+    runtime_version: the Dynamo version of images whose tag does not show it; None for the operator's release line.
     """
 
     default_images: Mapping[str, str] = field(default_factory=dict)
     runtime_version: Version | None = None
 
     def default_image(self, engine: str, line: Version) -> str:
-        """The image of `engine` where a ModelDeployment names none, for an operator of release line `line`.
+        """The image of `engine` for a ModelDeployment that names none, with an operator of release line `line`.
 
-        Runtime and operator should be of one minor version (sources §2.8).
+        Runtime and operator should have the same minor version (sources §2.8).
         """
         return self.default_images.get(engine) or f"{REPOSITORIES[engine]}:{line}"
 

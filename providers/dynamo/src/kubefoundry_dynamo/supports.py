@@ -1,4 +1,4 @@
-"""What Dynamo cannot do with a deployment whose engine, mode and overrides are known to be right."""
+"""What Dynamo cannot do with a deployment whose engine, mode and overrides are valid."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from kubefoundry_sdk import Deployment, ModelDeploymentSpec, Schema
 from kubefoundry_sdk.provider import pod_labels
 
 MAX_LABEL: Final = 63
-"""Longest Service name and longest label value of Kubernetes."""
+"""Longest Service name and longest label value in Kubernetes."""
 MAX_WITH_COMPONENT: Final = 45
-"""Longest name and component name together on 1.0 and 1.1, whether or not Grove is there (sources §2.3)."""
+"""Longest name plus component name on 1.0 and 1.1, with or without Grove (sources §2.3)."""
 
 OWN_LABELS: Final = ("nvidia.com/dynamo-",)
-"""What the operator and its Services find pods by; it overwrites them (sources §2.4)."""
+"""Labels by which the operator and its Services find pods; it overwrites them (sources §2.4)."""
 
 ROLE_FLAGS: Final[Mapping[str, tuple[str, ...]]] = {
     "vllm": vllm.ROLE_FLAGS,
@@ -32,7 +32,7 @@ ROLE_FLAGS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def supports(deployment: Deployment, schema: Schema | None, settings: Settings) -> list[str]:
-    """A sentence for each problem; those of one release line only where the schema is known."""
+    """A sentence for each problem; those of one release line only if the schema is known."""
     spec = deployment.spec
     labels = pod_labels.problems(spec.pod_template.metadata.labels, "Dynamo", OWN_LABELS)
     problems = [*_name(deployment), *_engine_args(spec), *_router(spec), *_resources(spec), *labels]

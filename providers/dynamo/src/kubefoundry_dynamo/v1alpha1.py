@@ -10,7 +10,7 @@ from kubefoundry_sdk.api.pod_status import LAST_WORDS
 from kubefoundry_sdk.provider.pod_resources import container_resources
 
 NVIDIA_GPU: Final = "nvidia.com/gpu"
-"""The resource that the CRD's `gpu` means where nothing else is said."""
+"""The resource that the CRD's `gpu` means by default."""
 
 
 def spec_of(graph: Graph, schema: Schema) -> Object:
@@ -29,8 +29,8 @@ def _service(graph: Graph, component: Component, schema: Schema) -> Object:
     if component.role in ("prefill", "decode") and "subComponentType" in schema.features:
         service["subComponentType"] = component.role
     if "globalDynamoNamespace" not in schema.features:
-        # up to 0.6 all services must share one, and it is not of a Kubernetes namespace (sources §2.2);
-        # the value is the one that later operators form themselves
+        # up to 0.6 all services must share one, and it is not a Kubernetes namespace (sources §2.2); the value is the
+        # one that later operators generate
         service["dynamoNamespace"] = f"{graph.namespace}-{graph.name}"
     if not graph.runtime.from_tag and "runtimeVersionOverride" in schema.features:
         service["runtimeVersionOverride"] = str(graph.runtime.version)

@@ -1,7 +1,7 @@
-"""Dynamo versions: read from image tags and from what the installed CRD has.
+"""Dynamo versions, read from image tags and from the fields of the installed CRD.
 
-The CRD tells the operator's release line, the image tag the runtime's; they differ because worker flags
-follow the runtime (sources §2.8, §5.2).
+The CRD shows the operator's release line, the image tag the runtime's. They differ because worker flags follow the
+runtime (sources §2.8, §5.2).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Version(NamedTuple):
 
 
 class Runtime(NamedTuple):
-    """The Dynamo version inside an image. `from_tag` is False where the operator cannot read it off the tag."""
+    """The Dynamo version inside an image. `from_tag` is False if the operator cannot read it from the tag."""
 
     version: Version
     from_tag: bool
@@ -34,7 +34,7 @@ REPOSITORY: Final = re.compile(
 """Repositories whose tags are Dynamo's versions: NVIDIA's, and mirrors that keep their names (sources §2.8)."""
 
 OLDEST_RUNTIME: Final = Version(0, 4)
-"""The oldest runtime whose worker flags are known here (sources §4.2)."""
+"""The oldest runtime whose worker flags we know (sources §4.2)."""
 
 RELEASE_LINES: Final[tuple[tuple[str, Version], ...]] = (
     ("runtimeVersionOverride", Version(1, 4, 0)),
@@ -47,8 +47,8 @@ RELEASE_LINES: Final[tuple[tuple[str, Version], ...]] = (
     ("globalDynamoNamespace", Version(0, 7, 1)),
     ("subComponentType", Version(0, 6, 1)),
 )
-"""Newest first: a feature of the v1alpha1 CRD and a published release of the line that brought it
-(sources §2.1, §2.8; the CRDs of v0.4.1 to main of 2026-08)."""
+"""Newest first: a feature of the v1alpha1 CRD and a published release of the line that introduced it (sources §2.1,
+§2.8; the CRDs of v0.4.1 to main of 2026-08)."""
 STORAGE_V1BETA1_LINE: Final = Version(1, 5, 0)
 OLDEST_LINE: Final = Version(0, 4, 1)
 
@@ -57,11 +57,11 @@ _LEADING = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?![\d])")
 
 
 OPERATOR_VERSION: Final = "operatorVersion"
-"""Name of the setting that the operator's Deployment tells (`operator.read`)."""
+"""Name of the setting read from the operator's Deployment (`operator.read`)."""
 
 
 def release_line(schema: Schema) -> Version:
-    """The operator's own release where that was found out; else one of its line, as the installed CRD shows it."""
+    """The operator's own release if known; else one of its release line, as the installed CRD shows it."""
     if found := schema.discovered.get(OPERATOR_VERSION):
         return parse(found)
     if schema.api_version.endswith("/v1beta1"):
@@ -73,31 +73,31 @@ def release_line(schema: Schema) -> Version:
 
 
 def runtime_of(image: str, line: Version, assumed: Version, stated: Version | None = None) -> Runtime:
-    """The runtime in `image`: as stated; else as its tag says (`1.0.1`, `v0.7.1-cuda12`); else `assumed`.
+    """The runtime in `image`: as set, else from its tag (`1.0.1`, `v0.7.1-cuda12`), else `assumed`.
 
-    A tag of another repository may be anybody's version: it counts where Dynamo has such a version for an operator
-    of release `line`. The operator reads strict semantic versions only and none beside a digest (sources
-    §2.8).
+    A tag of another repository may be any version: it counts only if Dynamo has such a version for an operator of
+    release `line`. The operator reads only strict semantic versions, and none next to a digest (sources §2.8).
     """
     reference, _, digest = image.partition("@")
     path, _, last = reference.rpartition("/")
     name, _, tag = last.partition(":")
     found = _LEADING.match(tag)
-    told = Version(int(found[1]), int(found[2]), int(found[3] or 0)) if found else None
-    if told is not None and not (REPOSITORY.search(f"{path}/{name}") or _plausible(told, line)):
-        told = None
-    version = stated or told or assumed
+    tagged = Version(int(found[1]), int(found[2]), int(found[3] or 0)) if found else None
+    if tagged is not None and not (REPOSITORY.search(f"{path}/{name}") or _plausible(tagged, line)):
+        tagged = None
+    version = stated or tagged or assumed
     readable = not digest and _SEMVER.fullmatch(tag) is not None
-    return Runtime(version, from_tag=readable and told == version)
+    return Runtime(version, from_tag=readable and tagged == version)
 
 
 def _plausible(version: Version, line: Version) -> bool:
-    """Runtime and operator should be of one minor version (sources §2.8); one major more is left to the bold."""
+    """Runtime and operator should have the same minor version (sources §2.8); one more major version is at the user's
+    risk."""
     return OLDEST_RUNTIME <= version < Version(line.major + 2, 0)
 
 
 def parse(text: str) -> Version:
     """`MAJOR.MINOR.PATCH`. Raises ValueError for anything else."""
     if not re.fullmatch(r"(0|[1-9]\d{0,3})(\.(0|[1-9]\d{0,3})){2}", text):
-        raise ValueError(f"{text!r} is no MAJOR.MINOR.PATCH version")
+        raise ValueError(f"{text!r} is not a MAJOR.MINOR.PATCH version")
     return Version(*(int(part) for part in text.split(".")))

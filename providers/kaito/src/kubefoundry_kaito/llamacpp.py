@@ -6,6 +6,7 @@ from typing import Final
 
 from kubefoundry_kaito.overrides import LlamaCppServer
 from kubefoundry_kaito.vllm import PORT, SERVICE_TARGET
+from kubefoundry_sdk.api import engine_args
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider.command_line import Derived, argv
 
@@ -14,10 +15,10 @@ ADDRESS: Final = f":{PORT}"
 
 
 def derived(spec: ModelDeploymentSpec, server: LlamaCppServer) -> list[Derived]:
-    """The options that fields of the spec give.
+    """The options that fields of the spec set.
 
-    AIKit: LocalAI's `run` (`--address`, `--context-size`), model reference apart. llama-server: llama.cpp
-    tools/server/README.md; the address is always stated, because its defaults are 127.0.0.1 and a port that changed.
+    AIKit: LocalAI's `run` (`--address`, `--context-size`), without the model reference. llama-server: llama.cpp
+    tools/server/README.md; the address is always set, because the defaults are 127.0.0.1 and a port that has changed.
     """
     if server == "aikit":
         options = [Derived(ADDRESS_FLAG, ADDRESS, SERVICE_TARGET)]
@@ -43,7 +44,7 @@ def derived(spec: ModelDeploymentSpec, server: LlamaCppServer) -> list[Derived]:
 
 
 def file_of(spec: ModelDeploymentSpec) -> str | None:
-    """The path of a file in its repository, where the model's id is `org/repository/path`; else None."""
+    """The path of a file in its repository, if the model's id is `org/repository/path`; else None."""
     parts = (spec.model.id or "").split("/", 2)
     return parts[2] if len(parts) == 3 and all(parts) else None
 
@@ -51,13 +52,12 @@ def file_of(spec: ModelDeploymentSpec) -> str | None:
 def command_line(spec: ModelDeploymentSpec, server: LlamaCppServer) -> list[str]:
     """The container's args; its command is the image's own.
 
-    AIKit's runner takes the model as its first argument, `huggingface://org/model`, and hands the rest to LocalAI;
-    an AIKit image that holds its model is started with `run` (sources §1.2).
-    The address stands last and in one entry, because older runners read two entries for each option and fail where
-    a switch ends the line.
+    AIKit's runner takes the model as its first argument, `huggingface://org/model`, and passes the rest to LocalAI.
+    An AIKit image that contains its model is started with `run` (sources §1.2). The address comes last and as one
+    entry, because older runners read two entries for each option and fail if a switch ends the line.
     """
     if server == "llama-server":
-        return argv(derived(spec, server), spec.engine.args)
+        return argv(derived(spec, server), engine_args.for_command_line(spec.engine.type, spec.engine.args))
     before = [option for option in derived(spec, server) if option.flag != ADDRESS_FLAG]
     args = {flag: value for flag, value in spec.engine.args.items() if flag != ADDRESS_FLAG}
     first = "run" if spec.model.source == "custom" else f"huggingface://{spec.model.id}"

@@ -1,4 +1,4 @@
-"""The `resource` section of a Workspace: which nodes it may use, or what nodes KAITO shall make."""
+"""The `resource` section of a Workspace: which nodes it may use, or which nodes KAITO has to create."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from kubefoundry_sdk.api import names
 ANY_NODE: Final = {"kubernetes.io/os": "linux"}
 
 NVIDIA_NODE: Final = {**ANY_NODE, "nvidia.com/gpu.present": "true"}
-"""KAITO refuses a preset when a selected node lacks NVIDIA's GPU labels (GetGPUConfigFromNodeLabels @v0.12.0)."""
+"""KAITO refuses a preset if a selected node lacks NVIDIA's GPU labels (GetGPUConfigFromNodeLabels @v0.12.0)."""
 
 NODE_OF: Final = f"{names.PREFIX}model-deployment"
-"""Label of nodes that KAITO makes: it puts the selector's labels on them, and none shall fit two models."""
+"""Label of nodes that KAITO creates: it copies the selector's labels to them, and none may match two models."""
 
 
 def resource(deployment: Deployment, schema: Schema, settings: Settings) -> dict[str, Any]:
-    """The section. `count` is 1: it means nodes of one instance, and cannot be changed (seen on KAITO 0.12)."""
+    """The section. `count` is 1: it counts nodes of one instance, and is immutable (seen on KAITO 0.12)."""
     overrides = overrides_of(deployment.spec)
     mode = settings.mode(schema)
     section: dict[str, Any] = {
@@ -42,7 +42,7 @@ def instance_type(spec: ModelDeploymentSpec, settings: Settings) -> str | None:
 
 
 def problems(spec: ModelDeploymentSpec, schema: Schema | None, settings: Settings) -> Iterator[str]:
-    """Why KAITO could not get nodes for it: each provisioning mode refuses what the other needs."""
+    """Why KAITO could not get nodes: each provisioning mode refuses what the other needs."""
     overrides = overrides_of(spec)
     mode = settings.mode(schema)
     if mode == "auto" and instance_type(spec, settings) is None:

@@ -1,6 +1,6 @@
 """The state of a Workspace in KubeFoundry's terms, for every KAITO from 0.3 to 0.12.
 
-Status as its `api/v1beta1/condition_types.go` declares it and as KAITO 0.12 was seen to write it.
+Based on `api/v1beta1/condition_types.go`, and on the status that KAITO 0.12 was seen to write.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kubefoundry_sdk import Deployment, Endpoint, Object, Observation, ObservedPhase, ReadyReason, Replicas
-from kubefoundry_sdk.provider.upstream_status import UpstreamCondition, mapping, upstream_conditions
+from kubefoundry_sdk.api.parts import mapping
+from kubefoundry_sdk.provider.upstream_status import UpstreamCondition, upstream_conditions
 
 SERVICE_PORT: Final = 80
 
@@ -23,7 +24,8 @@ FAILURES: Final = frozenset(
         "WorkspaceInferenceStatusFailed",
     }
 )
-"""Reasons of `InferenceReady` that no waiting mends. The last one is of KAITO up to 0.8, the others of 0.12."""
+"""Reasons of `InferenceReady` that do not pass with time. The last one is from KAITO up to 0.8, the others from
+0.12."""
 
 STAGES: Final = (
     "NodeClaimReady",
@@ -34,16 +36,16 @@ STAGES: Final = (
     "InferenceReady",
     "WorkspaceSucceeded",
 )
-"""Conditions in the order in which KAITO comes to them: the first that is not True says what it waits for."""
+"""Conditions in the order in which KAITO reaches them: the first that is not True shows what it waits for."""
 
 LAST_ERROR: Final = "last reconcile error"
-"""What KAITO appends to messages when its reconciling fails; that tells more than the stage does."""
+"""KAITO appends this to messages when its reconcile fails; that says more than the stage does."""
 
 
 def observe(deployment: Deployment, workspace: Object) -> Observation:
-    """Running as soon as the inference workload is ready, whatever became of KAITO's benchmark.
+    """Running as soon as the inference workload is ready, whatever KAITO's benchmark reports.
 
-    A template edit is never rolled out by KAITO and never reported, so `update_failed` is never set.
+    KAITO never rolls out a template edit and never reports it, so `update_failed` is never set.
     """
     status = mapping(workspace.get("status"))
     conditions = upstream_conditions(status)
@@ -67,9 +69,9 @@ def observe(deployment: Deployment, workspace: Object) -> Observation:
 
 
 def _state(status: Mapping[str, Any]) -> str | None:
-    """The Workspace's state; what is no text is none that any KAITO has."""
+    """The Workspace's state; anything but a string counts as unknown."""
     state = status.get("state")
-    return state if state is None or isinstance(state, str) else "in a state that is no text"
+    return state if state is None or isinstance(state, str) else "in a state that is not a string"
 
 
 def _deleting(workspace: Object) -> bool:
@@ -77,7 +79,7 @@ def _deleting(workspace: Object) -> bool:
 
 
 def _while_running(inference: UpstreamCondition, conditions: Mapping[str, UpstreamCondition]) -> str:
-    """The workload's own words, and what is amiss beside it."""
+    """The workload's own words, and any other problem next to it."""
     amiss = {
         (condition.reason, condition.message): condition.words()
         for name in (*STAGES, "BenchmarkCompleted")
@@ -99,7 +101,7 @@ def _waiting_for(conditions: Mapping[str, UpstreamCondition], state: str | None)
 def _observation(
     deployment: Deployment, phase: ObservedPhase, reason: ReadyReason, message: str
 ) -> Observation:
-    # the status counts no pods: the one replica is ready when inference is
+    # the status has no pod counts: the one replica is ready if inference is
     ready = 1 if phase == "Running" else 0
     return Observation(
         phase=phase,

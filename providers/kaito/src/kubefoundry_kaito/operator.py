@@ -1,4 +1,4 @@
-"""What KAITO's own Deployment shows of how KAITO gets nodes."""
+"""Reads from KAITO's own Deployment how KAITO gets nodes."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ DEPLOYMENT: Final = "kaito-workspace"
 """KAITO's documented Helm release, which names the Deployment (website/docs/installation.md @v0.12.0)."""
 
 NAMESPACE: Final = "kaito-workspace"
-"""That of the same page."""
+"""From the same page."""
 
 PROVISIONER: Final = "--node-provisioner"
 GATES: Final = "--feature-gates"
 OFF: Final = "disableNodeAutoProvisioning"
-"""Flags and gate of the workspace controller (cmd/workspace/main.go @v0.12.0): where the provisioner is not stated,
-the gate decides; where neither is, KAITO makes nodes."""
+"""Flags and gate of the workspace controller (cmd/workspace/main.go @v0.12.0): if the provisioner is not set, the
+gate decides; if neither is, KAITO creates nodes."""
 
 
 def read(deployment: Object) -> Mapping[str, str]:
-    """The provisioning mode; nothing where no container has flags of KAITO's."""
+    """The provisioning mode; nothing if no container has KAITO's flags."""
     flags = dict(_flags(deployment))
     if provisioner := flags.get(PROVISIONER):
         return {PROVISIONING: "byo" if provisioner == "byo" else "auto"}
@@ -33,7 +33,7 @@ def read(deployment: Object) -> Mapping[str, str]:
 
 
 def _flags(deployment: Object) -> Iterator[tuple[str, str]]:
-    """`--name=value` of every container, the dashes as one."""
+    """`--name=value` of every container, with any number of dashes."""
     for container in deployment["spec"]["template"]["spec"]["containers"]:
         for argument in (*(container.get("command") or ()), *(container.get("args") or ())):
             name, stated, value = argument.partition("=")

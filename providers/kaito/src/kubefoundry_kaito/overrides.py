@@ -1,6 +1,6 @@
 """`spec.provider.overrides` for KAITO.
 
-contract §2 has none. These three stand for what KAITO needs and no field of the spec can say.
+These three are what KAITO needs and no field of the spec can express.
 """
 
 from __future__ import annotations

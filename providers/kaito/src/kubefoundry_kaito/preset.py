@@ -16,14 +16,14 @@ CONFIG_KEY: Final = "inference_config.yaml"
 """The key that KAITO reads (api/v1beta1/inference_config_validation.go @v0.12.0)."""
 
 RUNTIME_ANNOTATIONS: Final = {"kaito.sh/runtime": "vllm"}
-"""Else the operator's default decides, which can be set to transformers."""
+"""Without it the operator's default decides, which may be transformers."""
 
 CONFIGURABLE: Final = frozenset({"served-model-name", "max-model-len"})
-"""Options that fields give and KAITO leaves to the config; model, port and trust are its own."""
+"""Options that fields set and KAITO leaves to the config; it sets model, port and trust itself."""
 
 
 def inference(deployment: Deployment, schema: Schema) -> dict[str, Any]:
-    """The `inference` section. The model id has a preset: `supports` saw to that."""
+    """The `inference` section. `supports` made sure that the model id has a preset."""
     spec = deployment.spec
     preset: dict[str, Any] = {
         "name": preset_name(spec.model.id or "", any_model=ANY_MODEL in schema.features),
@@ -36,7 +36,7 @@ def inference(deployment: Deployment, schema: Schema) -> dict[str, Any]:
 def config(deployment: Deployment) -> Object:
     """The ConfigMap that `inference.config` names.
 
-    KAITO appends each entry to vLLM's command as `--key value`, after its own options, so that these win
+    KAITO appends each entry to vLLM's command as `--key value`, after its own options, so these win
     (presets/workspace/inference/vllm/inference_api.py @v0.12.0).
     """
     spec = deployment.spec
@@ -61,7 +61,7 @@ def config_name(deployment: Deployment) -> str:
 
 
 def notes(spec: ModelDeploymentSpec) -> tuple[str, ...]:
-    """What of the spec KAITO decides by itself."""
+    """What KAITO decides itself, whatever the spec says."""
     said = ["A KAITO preset uses every GPU of its node, whatever resources.gpu.count says."]
     if not spec.engine.trust_remote_code and is_built_in(spec.model.id or ""):
         said.append(

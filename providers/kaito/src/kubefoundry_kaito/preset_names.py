@@ -30,16 +30,17 @@ BUILT_IN: Final = {
 }
 """Hugging Face id, in lower case -> built-in preset (KAITO presets/workspace/models/*.yaml, 0.5 to 0.12).
 
-KAITO's list changes with each release and is not in its CRD. Any other built-in preset can be asked for by its own
-name, as `model.id` without a slash; whether it is there KAITO's webhook then says.
+KAITO's list changes with each release and is not in its CRD. Any other built-in preset can be requested by its own
+name, as a `model.id` without a slash; KAITO's webhook then says whether it exists.
 """
 
 
 def preset_name(model_id: str, *, any_model: bool) -> str | None:
-    """The `inference.preset.name` for a Hugging Face id or a preset's own name; None where KAITO has none.
+    """The `inference.preset.name` for a Hugging Face id or a preset's own name; None if KAITO has none.
 
-    any_model: this KAITO takes every `org/model` (0.9 and later). Such a KAITO keeps its curated models under their
-    Hugging Face ids, and knows short names as their last part only: one of another form is not used there.
+    any_model: whether this KAITO accepts every `org/model` (0.9 and later). Such a KAITO lists its curated models
+        under their Hugging Face ids and accepts as short name only the last part of one, so other short names are not
+        used.
     """
     if "/" not in model_id:
         return model_id.lower()
@@ -50,5 +51,5 @@ def preset_name(model_id: str, *, any_model: bool) -> str | None:
 
 
 def is_built_in(model_id: str) -> bool:
-    """Whether KAITO itself chose and tried the model: one of its presets, not any model of Hugging Face."""
+    """Whether KAITO itself ships and tests the model as a preset, unlike an arbitrary Hugging Face model."""
     return "/" not in model_id or model_id.lower() in BUILT_IN

@@ -1,4 +1,4 @@
-"""Which Workspace schema is installed, read off the fields of its CRD."""
+"""Which Workspace schema is installed, judged by the fields of its CRD."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ REQUIRED: Final = (
 """Fields that every Workspace CRD from 0.3.0 to 0.12.0 has (config/crd/bases/kaito.sh_workspaces.yaml)."""
 
 ENGINE_CONFIG: Final = "inference.config"
-"""Presets take vLLM options (0.4.4). Presets of a CRD without it need not be vLLM at all (0.3)."""
+"""Presets accept vLLM options (0.4.4). Presets of a CRD without it may not be vLLM at all (0.3)."""
 
 ACCESS_SECRET: Final = "inference.preset.presetOptions.modelAccessSecret"
-"""Presets take a Hugging Face token (0.4.5, v1beta1 only)."""
+"""Presets accept a Hugging Face token (0.4.5, v1beta1 only)."""
 
 ANY_MODEL: Final = "status.state"
-"""Came with 0.9, as did presets for any `org/model`, which leave no trace of their own in the CRD."""
+"""New in 0.9, as are presets for any `org/model`, which add nothing to the CRD themselves."""
 
 INSTANCE_TYPE_DEFAULT: Final = "resource.instanceType default"
-"""The CRD fills in a GPU instance type (v1beta1 up to 0.7, every v1alpha1); existing nodes are taken by name."""
+"""The CRD defaults a GPU instance type (v1beta1 up to 0.7, every v1alpha1); existing nodes are named one by one."""
 
 
 FIELDS: Final = Fields(
@@ -49,14 +49,14 @@ FIELDS: Final = Fields(
         ANY_MODEL: "models without a built-in preset where image is left out",
     },
 )
-"""lost: what a ModelDeployment cannot ask for while the CRD lacks that feature (`supports`)."""
+"""lost: what a ModelDeployment cannot request while the CRD lacks that feature (`supports`)."""
 
 BY_NAME: Final = "existing nodes by nodeSelector"
-"""Lost while the CRD fills in an instance type: existing nodes are then taken by name."""
+"""Lost while the CRD defaults an instance type, because existing nodes must then be named."""
 
 
 def probe(crd: Object) -> Schema | UnsupportedSchema:
-    """How to write Workspaces with this CRD: the storage version where it is known (contract §4.8)."""
+    """How to write Workspaces with this CRD: the storage version if it is known (contract §4.8)."""
     found = by_fields(dict.fromkeys(KNOWN_VERSIONS, FIELDS), crd)
     version = served_version(crd, dict.fromkeys(KNOWN_VERSIONS))
     if isinstance(found, UnsupportedSchema) or version is None:

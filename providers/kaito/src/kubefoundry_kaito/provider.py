@@ -1,4 +1,4 @@
-"""The KAITO provider as a whole: what it registers, and its functions bound to the settings."""
+"""The KAITO provider: what it registers, and its functions bound to the settings."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from kubefoundry_kaito.probe import WORKSPACES, probe
 from kubefoundry_kaito.read_back import read_back
 from kubefoundry_kaito.recreate import recreate
 from kubefoundry_kaito.render import render
-from kubefoundry_kaito.settings import PROVISIONING, Settings, from_arguments
+from kubefoundry_kaito.settings import PROVISIONING, Settings, add_arguments, from_arguments
 from kubefoundry_kaito.supports import supports
 from kubefoundry_sdk import Capabilities, Document, Operator, Pods, Provider, SelectionRule
+from kubefoundry_sdk.provider.as_started import from_flags
 
 NAME: Final = "kaito"
 
@@ -36,7 +37,8 @@ SELECTION_RULES: Final = (
 )
 """contract §5. The selector composes the reasons: whether KAITO is the only one depends on who else is registered.
 
-A disaggregated spec has no `resources.gpu` and is no CPU model (contract §5)."""
+A disaggregated spec has no `resources.gpu` and is not a CPU model (contract §5).
+"""
 
 PODS: Final = Pods(
     "kaito.sh/workspace",
@@ -44,22 +46,22 @@ PODS: Final = Pods(
     makers=lambda workspace: [workspace["metadata"]["name"]],
     creation_events="involvedObject.kind=StatefulSet,reason=FailedCreate",
 )
-"""What KAITO's Services select by, templates and presets alike (seen of 0.12; sources §1.2)."""
+"""The label that KAITO's Services select, for templates and presets alike (seen on 0.12; sources §1.2)."""
 
 
 CONFIG: Final = Document("ConfigMap", ("data", preset.CONFIG_KEY), preset.as_yaml)
 
 CONFIG_REFERENCE: Final = ("inference.config",)
-"""KAITO's webhook judges a Workspace by the ConfigMap that it names, as that is when it is asked (seen of 0.12)."""
+"""KAITO's webhook judges a Workspace by the current content of the ConfigMap that it names (seen on 0.12)."""
 
 
 def build(arguments: Namespace) -> Provider:
-    """The provider as its flags make it. Raises ValueError for flags that do not go together."""
+    """The provider with its flags. Raises ValueError for contradictory flags."""
     return provider(from_arguments(arguments))
 
 
 def with_defaults() -> Provider:
-    """The provider as it is when no flag is set: what the command line renders and explains with."""
+    """The provider without flags: what the command line renders and explains with."""
     return provider(Settings())
 
 
@@ -90,4 +92,5 @@ def provider(settings: Settings) -> Provider:
         ),
         pods=PODS,
         read_back=read_back,
+        from_flags=partial(from_flags, NAME, build, add_arguments),
     )

@@ -1,4 +1,4 @@
-"""A Workspace as the spec of a ModelDeployment: `render` backwards."""
+"""From a Workspace to the spec of a ModelDeployment: `render` in reverse."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import yaml
 
 from kubefoundry_kaito.preset import CONFIG_KEY
 from kubefoundry_sdk import NotReadable, Object
+from kubefoundry_sdk.api.parts import part
 from kubefoundry_sdk.provider import read_back as common
-from kubefoundry_sdk.provider.read_back import part
 
 HUB = "huggingface://"
 
 
 def read_back(workspace: Object, helpers: Sequence[Object]) -> list[Object]:
-    """Specs that may give it. helpers: the ConfigMap that `inference.config` names. Raises NotReadable."""
+    """Specs that may render to it. helpers: the ConfigMap that `inference.config` names. Raises NotReadable."""
     resource, inference = part(workspace, "resource"), part(workspace, "inference")
     preset = part(inference, "preset")
     labels = part(resource, "labelSelector", "matchLabels")
@@ -30,8 +30,8 @@ def read_back(workspace: Object, helpers: Sequence[Object]) -> list[Object]:
 
 
 def _preset(inference: Mapping[str, Any], helpers: Sequence[Object]) -> list[Object]:
-    """A preset says neither engine nor GPUs: it is vLLM, on all GPUs of its node. With `--trust-remote-code` and
-    without: some models have to state it."""
+    """A preset states neither engine nor GPUs: it is vLLM, on all GPUs of its node. Tried with `--trust-remote-code`
+    and without, because some models have to state it."""
     name = part(inference, "preset").get("name")
     if not name:
         raise NotReadable("its preset has no name")
@@ -70,10 +70,10 @@ def _template(inference: Mapping[str, Any]) -> list[Object]:
 
 
 def _servers(words: list[str]) -> list[Object]:
-    """What the command line is of: AIKit where it says so, else vLLM or llama.cpp's own server."""
+    """The programs that the command line may be for: AIKit if it says so, else vLLM or llama.cpp's own server."""
     stated = common.flags(words)
     if words and (words[0] == "run" or words[0].startswith(HUB)):
-        # LocalAI calls two of llama.cpp's options otherwise
+        # LocalAI has other names for two of llama.cpp's options
         others = {name: value for name, value in stated.items() if name not in ("address", "context-size")}
         spec = common.from_flags(
             "llamacpp", {"ctx-size": stated["context-size"]} if "context-size" in stated else {}

@@ -1,7 +1,7 @@
-"""What a Workspace cannot become in place: nearly anything else (sources §1.3, §1.4).
+"""Changes that a Workspace cannot take in place: nearly all (sources §1.3, §1.4).
 
 KAITO refuses changes of `resource` and `inference.preset`, stores those of `inference.template` without rolling them
-out, and reads the ConfigMap when its pod starts.
+out, and reads the ConfigMap only when its pod starts.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ SECTIONS: Final = ("resource", "inference")
 
 
 def recreate(old: Rendered, new: Rendered) -> str | None:
-    """Labels and annotations are all that KAITO takes on a Workspace that runs."""
+    """A running Workspace takes only changes of labels and annotations."""
     changed = [section for section in SECTIONS if old.main.get(section) != new.main.get(section)]
     if [helper["data"] for helper in old.helpers] != [helper["data"] for helper in new.helpers]:
         changed.append("the inference config")
-    return f"KAITO rolls no change of {', '.join(changed)} out" if changed else None
+    return f"KAITO does not roll out a change of {', '.join(changed)}" if changed else None

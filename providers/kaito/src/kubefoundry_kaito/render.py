@@ -1,4 +1,5 @@
-"""A ModelDeployment as a Workspace. No `spec` in it: `resource` and `inference` are top-level fields of the kind."""
+"""Renders a ModelDeployment as a Workspace. It has no `spec`: `resource` and `inference` are top-level fields of the
+kind."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from kubefoundry_sdk import Deployment, Object, Rendered, Schema
 
 
 def render(deployment: Deployment, schema: Schema, settings: Settings) -> Rendered:
-    """The Workspace, and for a preset its ConfigMap. Called when `supports` found none."""
+    """The Workspace, and for a preset its ConfigMap. Called only if `supports` found no problem."""
     workspace: Object = {
         "apiVersion": schema.api_version,
         "kind": WORKSPACES.kind,
@@ -22,5 +23,5 @@ def render(deployment: Deployment, schema: Schema, settings: Settings) -> Render
         workspace["inference"] = preset.inference(deployment, schema)
         return Rendered(workspace, helpers=(preset.config(deployment),), notes=preset.notes(spec))
     image = settings.image(spec)
-    workspace["inference"] = template.inference(spec, image or "")
+    workspace["inference"] = template.inference(deployment, image or "")
     return Rendered(workspace, notes=template.notes(spec), image=image)

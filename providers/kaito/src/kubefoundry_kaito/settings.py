@@ -1,4 +1,4 @@
-"""What an administrator sets for this provider: how KAITO gets nodes, and images."""
+"""An administrator's settings for this provider: how KAITO gets nodes, and images."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from kubefoundry_sdk import ModelDeploymentSpec, Schema
 from kubefoundry_sdk.runtime import options
 
 Provisioning = Literal["byo", "auto"]
-"""byo: pods go to nodes that exist. auto: KAITO makes nodes of an instance type (its node auto-provisioning).
+"""byo: pods run on existing nodes. auto: KAITO creates nodes of an instance type (node auto-provisioning).
 
-An operator flag of KAITO that its CRD does not show (KAITO api/v1beta1/workspace_validation.go @v0.12.0), and each
-mode refuses what the other needs; so the provider has a flag for it, or reads it off the operator's Deployment.
+An operator flag of KAITO that its CRD does not show (KAITO api/v1beta1/workspace_validation.go @v0.12.0). Each mode
+refuses what the other needs, so the provider has a flag for it, or reads it from the operator's Deployment.
 """
 
 PROVISIONING: Final = "provisioning"
-"""The setting's name among those that are read."""
+"""The name of this setting among those read from the Deployment."""
 
 DEFAULT_IMAGES: Final[Mapping[str, str]] = {}
 """Engine -> image. Empty by design: vllm without an image is a KAITO preset, llamacpp has no default."""
@@ -26,9 +26,9 @@ DEFAULT_IMAGES: Final[Mapping[str, str]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The instance types are used in mode `auto`, where a ModelDeployment states none.
+    """The instance types apply in mode `auto`, to ModelDeployments that state none.
 
-    provisioning: None takes what is read off KAITO's Deployment.
+    provisioning: None uses the mode read from KAITO's Deployment.
     """
 
     provisioning: Provisioning | None = None
@@ -37,23 +37,23 @@ class Settings:
     images: Mapping[str, str] = field(default_factory=lambda: DEFAULT_IMAGES)
 
     def mode(self, schema: Schema | None) -> Provisioning:
-        """As stated, else as read; byo where neither is known, because auto buys nodes."""
+        """As set, else as read; byo if neither is known, because auto buys nodes."""
         if self.provisioning:
             return self.provisioning
         return "auto" if schema and schema.discovered.get(PROVISIONING) == "auto" else "byo"
 
     def image(self, spec: ModelDeploymentSpec) -> str | None:
-        """The image that the spec or the administrator states; None means a preset, for vllm."""
+        """The image from the spec or the administrator; None means a preset, for vllm."""
         return spec.image or self.images.get(spec.engine.type or "")
 
 
 def is_preset(spec: ModelDeploymentSpec, settings: Settings) -> bool:
-    """Whether the deployment is a KAITO preset: vLLM without an image of its own. All else is a pod template."""
+    """Whether the deployment is a KAITO preset: vLLM without its own image. Everything else is a pod template."""
     return spec.engine.type == "vllm" and settings.image(spec) is None
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The provider's own flags; `--default-image` and those of every process are the SDK's."""
+    """The provider's own flags; the SDK adds `--default-image` and those of every process."""
     options.flag(
         parser,
         "--kaito-provisioning",

@@ -17,11 +17,11 @@ from kubefoundry_sdk.provider.contract import Deployment, Schema
 from kubefoundry_sdk.provider.refused_fields import refused_fields
 
 LONGEST_NAME: Final = 52
-"""The StatefulSet's revision is a label of its pods, `<name>-<10 characters>`, and must fit 63 (KAITO 0.12, seen:
-longer names are accepted and hang forever). `<name>-headless`, a Service, would leave 54."""
+"""The StatefulSet's revision, `<name>-<10 characters>`, is a label of its pods and limited to 63 characters (seen on
+KAITO 0.12: longer names are accepted and hang forever). `<name>-headless`, a Service, would leave 54."""
 
 OWN_LABELS: Final = ("kaito.sh/",)
-"""What KAITO's Service finds the pod by."""
+"""The label by which KAITO's Service finds the pod."""
 
 NVIDIA_GPU: Final = "nvidia.com/gpu"
 
@@ -33,13 +33,13 @@ OF_PODS: Final = (
     "podTemplate.metadata.annotations",
     "tolerations",
 )
-"""Fields of pods, which a preset makes by itself."""
+"""Fields of pods, which a preset sets itself."""
 
 
 def supports(deployment: Deployment, schema: Schema | None, settings: Settings) -> list[str]:
-    """Everything in the way; empty when it can be rendered. Without a schema, what any KAITO would refuse.
+    """Every problem; empty if it can be rendered. Without a schema, what any KAITO would refuse.
 
-    Engine, serving mode and CPU or GPU are not looked at: the provider's capabilities say those.
+    The provider's capabilities cover engine, serving mode and CPU or GPU.
     """
     spec = deployment.spec
     found = [

@@ -1,4 +1,4 @@
-"""A template Workspace: the user's image in a pod of ours, which KAITO runs."""
+"""A template Workspace: KAITO runs the user's image in a pod that we define."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from kubefoundry_kaito.overrides import overrides_of
 from kubefoundry_sdk.api import engine_args
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.api.pod_status import LAST_WORDS
+from kubefoundry_sdk.provider import pod_labels
 from kubefoundry_sdk.provider.command_line import argv
+from kubefoundry_sdk.provider.contract import Deployment
 from kubefoundry_sdk.provider.pod_resources import aggregated_resources, secret_env_from
 
 CONTAINER: Final = "model"
@@ -17,8 +19,9 @@ CONTAINER: Final = "model"
 SHARED_MEMORY: Final = "shared-memory"
 
 
-def inference(spec: ModelDeploymentSpec, image: str) -> dict[str, Any]:
+def inference(deployment: Deployment, image: str) -> dict[str, Any]:
     """The `inference` section: `template` is a PodTemplateSpec that no schema checks."""
+    spec = deployment.spec
     pod: dict[str, Any] = {"containers": [_container(spec, image)]}
     if _needs_shared_memory(spec):
         pod["volumes"] = [{"name": SHARED_MEMORY, "emptyDir": {"medium": "Memory"}}]
@@ -30,7 +33,7 @@ def inference(spec: ModelDeploymentSpec, image: str) -> dict[str, Any]:
     metadata = {
         name: dict(values)
         for name, values in (
-            ("labels", spec.pod_template.metadata.labels),
+            ("labels", pod_labels.with_own(spec.pod_template.metadata.labels, deployment.name)),
             ("annotations", spec.pod_template.metadata.annotations),
         )
         if values
@@ -71,16 +74,17 @@ def _container(spec: ModelDeploymentSpec, image: str) -> dict[str, Any]:
 def _args(spec: ModelDeploymentSpec) -> list[str]:
     if spec.engine.type == "vllm":
         return argv(
-            [*vllm.derived(spec), *vllm.parallelism(spec)], engine_args.told("vllm", spec.engine.args)
+            [*vllm.derived(spec), *vllm.parallelism(spec)],
+            engine_args.for_command_line("vllm", spec.engine.args),
         )
     return llamacpp.command_line(spec, overrides_of(spec).llamacpp_server)
 
 
 def _readiness(spec: ModelDeploymentSpec) -> dict[str, Any]:
-    """Without a probe KAITO calls a model ready while it is still being downloaded.
+    """Without a probe KAITO reports a model as ready while it is still being downloaded.
 
-    llama-server answers its port at once, and /health with 503 until the model is loaded; the other servers open
-    their port when they can serve.
+    llama-server opens its port at once, and answers /health with 503 until the model is loaded; the other servers
+    open their port when they can serve.
     """
     if spec.engine.type == "llamacpp" and overrides_of(spec).llamacpp_server == "llama-server":
         return {"httpGet": {"path": "/health", "port": vllm.PORT}}
@@ -88,5 +92,5 @@ def _readiness(spec: ModelDeploymentSpec) -> dict[str, Any]:
 
 
 def _needs_shared_memory(spec: ModelDeploymentSpec) -> bool:
-    # vLLM's workers for several GPUs talk through /dev/shm, of which a container has 64 MiB
+    # vLLM's workers for several GPUs communicate through /dev/shm, which is 64 MiB in a container by default
     return spec.engine.type == "vllm" and spec.gpu_count > 1

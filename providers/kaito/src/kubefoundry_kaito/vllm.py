@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubefoundry_sdk.api import engine_args
+from kubefoundry_sdk.api import engine_args, flag_names
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider.command_line import Derived
 
@@ -15,10 +15,10 @@ SERVICE_TARGET: Final = "KAITO's Service"
 
 
 def derived(spec: ModelDeploymentSpec) -> list[Derived]:
-    """The options that fields of the spec give, for a preset and for an image alike.
+    """The options that fields of the spec set, for presets and images alike.
 
-    `--model`, because it is right for both entry points of vLLM's images: the API server module takes no
-    positional model, and `vllm serve` turns the option into one.
+    `--model`, because it works with both entry points of vLLM's images: the API server module takes no positional
+    model, and `vllm serve` turns the option into one.
     """
     options = [Derived("port", str(PORT), SERVICE_TARGET)]
     if spec.served_name is not None and spec.model.id is not None:
@@ -35,9 +35,9 @@ def derived(spec: ModelDeploymentSpec) -> list[Derived]:
 
 
 def parallelism(spec: ModelDeploymentSpec) -> list[Derived]:
-    """Tensor parallelism over the GPUs that other sizes leave, unless `engine.args` states it (contract §2)."""
+    """Tensor parallelism over the GPUs that other sizes leave, unless `engine.args` sets it (contract §2)."""
     args = spec.engine.args
     tensor = engine_args.parallel("vllm", args, spec.gpu_count).tensor
     if engine_args.states_tensor_parallelism(args) or tensor < 2:
         return []
-    return [Derived(engine_args.TENSOR, str(tensor), "resources.gpu.count")]
+    return [Derived(flag_names.TENSOR, str(tensor), "resources.gpu.count")]

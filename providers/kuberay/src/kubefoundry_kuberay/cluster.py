@@ -1,8 +1,8 @@
 """`spec.rayClusterConfig`: the head, and a group of workers for each role (sources §3.2, §3.6).
 
-Ray's own autoscaler is on from the start, because KubeRay ignores a change of a group's `replicas` (its hash
-leaves them out): a new count reaches Serve through `serveConfigV2`, and Ray then adds or removes workers in the
-running cluster. Any other way makes a second RayCluster with all its GPUs.
+Ray's own autoscaler is always on, because KubeRay ignores a change of a group's `replicas` (its hash leaves them
+out): a new count reaches Serve through `serveConfigV2`, and Ray then adds or removes workers in the running cluster.
+Any other way creates a second RayCluster with all its GPUs.
 """
 
 from __future__ import annotations
@@ -14,37 +14,39 @@ from typing import Any, Final
 
 from kubefoundry_kuberay.overrides import Head
 from kubefoundry_kuberay.roles import Role, roles
-from kubefoundry_sdk import GpuSpec, ModelDeploymentSpec
+from kubefoundry_sdk import Deployment, GpuSpec
 from kubefoundry_sdk.api import quantity
 from kubefoundry_sdk.api.names import PREFIX
 from kubefoundry_sdk.api.pod_status import LAST_WORDS
+from kubefoundry_sdk.provider import pod_labels
 from kubefoundry_sdk.provider.pod_resources import Resources, container_resources, secret_env_from
 
 MAX_WORKERS: Final = 1000
-"""Most workers of a group: constant, because KubeRay does not pass a change of it on either."""
+"""Most workers of a group: constant, because KubeRay ignores a change of it, too."""
 
 SERVE_CPUS: Final = 2
-"""Ray CPUs that a worker needs beside one for each engine: Serve's ingress, and the proxy of older Rays' P/D."""
+"""Ray CPUs that a worker needs in addition to one for each engine: Serve's ingress, and the proxy of older Rays'
+P/D."""
 
 TOLERATIONS_ANNOTATION: Final = f"{PREFIX}tolerations"
 """Digest of the tolerations on the pod templates: KubeRay 1.6 and later leave tolerations out of their hash."""
 
 _HEAD_PORTS: Final = (("gcs-server", 6379), ("dashboard", 8265), ("client", 10001), ("serve", 8000))
-"""Without a port called `serve` KubeRay makes no Serve Service (sources §3.2)."""
+"""Without a port called `serve` KubeRay creates no Serve Service (sources §3.2)."""
 
 
-def ray_cluster(spec: ModelDeploymentSpec, head: Head, image: str, ray_version: str | None) -> dict[str, Any]:
+def ray_cluster(deployment: Deployment, head: Head, image: str, ray_version: str | None) -> dict[str, Any]:
     cluster: dict[str, Any] = {
         "enableInTreeAutoscaling": True,
-        "headGroupSpec": _head_group(spec, head, image),
-        "workerGroupSpecs": [_worker_group(spec, role, image) for role in roles(spec)],
+        "headGroupSpec": _head_group(deployment, head, image),
+        "workerGroupSpecs": [_worker_group(deployment, role, image) for role in roles(deployment.spec)],
     }
     if ray_version:
         cluster["rayVersion"] = ray_version
     return cluster
 
 
-def _head_group(spec: ModelDeploymentSpec, head: Head, image: str) -> dict[str, Any]:
+def _head_group(deployment: Deployment, head: Head, image: str) -> dict[str, Any]:
     asked = {"cpu": head.resources.cpu, "memory": head.resources.memory}
     container = {
         "name": "ray-head",
@@ -52,18 +54,18 @@ def _head_group(spec: ModelDeploymentSpec, head: Head, image: str) -> dict[str, 
         "ports": [{"name": name, "containerPort": port} for name, port in _HEAD_PORTS],
         "resources": {"requests": asked, "limits": {"memory": head.resources.memory}},
     }
-    template = _pod_template(spec, container)
+    template = _pod_template(deployment, container)
     if head.image_pull_secrets:
-        # for its autoscaler KubeRay gives the head a ServiceAccount of its own, to which nobody has added any
+        # for its autoscaler KubeRay gives the head a new ServiceAccount, which has no imagePullSecrets
         template["spec"]["imagePullSecrets"] = [{"name": name} for name in head.image_pull_secrets]
     return {
-        # no Ray CPUs: else Serve puts replicas on the head
+        # no Ray CPUs, or Serve would put replicas on the head
         "rayStartParams": {"num-cpus": "0"} | head.ray_start_params,
         "template": template,
     }
 
 
-def _worker_group(spec: ModelDeploymentSpec, role: Role, image: str) -> dict[str, Any]:
+def _worker_group(deployment: Deployment, role: Role, image: str) -> dict[str, Any]:
     workers = max(1, role.replicas)
     return {
         "groupName": role.name,
@@ -72,18 +74,18 @@ def _worker_group(spec: ModelDeploymentSpec, role: Role, image: str) -> dict[str
         "maxReplicas": MAX_WORKERS,
         "rayStartParams": _worker_start_params(role),
         "template": _pod_template(
-            spec, {"name": "ray-worker", "image": image, "resources": _worker_resources(role)}
+            deployment, {"name": "ray-worker", "image": image, "resources": _worker_resources(role)}
         ),
     }
 
 
 def _worker_start_params(role: Role) -> dict[str, str]:
-    """Ray CPUs only count what is placed; the autoscaler refuses a group that states none."""
+    """Ray CPUs only serve placement; the autoscaler refuses a group that states none."""
     cores = math.ceil(quantity.parse(role.cpu)) if role.cpu is not None else 0
     params = {"num-cpus": str(max(cores, role.gpus + SERVE_CPUS)), "num-gpus": str(role.gpus)}
     if role.exclusive:
-        # in double quotes of its own, the inner ones escaped: KubeRay puts it on a shell's command line, and
-        # Ray's autoscaler reads no other form (ray/autoscaler/_private/kuberay/autoscaling_config.py)
+        # in double quotes, with the inner ones escaped: KubeRay puts it on a shell's command line, and Ray's
+        # autoscaler reads no other form (ray/autoscaler/_private/kuberay/autoscaling_config.py)
         escaped = json.dumps({role.name: role.gpus}).replace('"', '\\"')
         params["resources"] = f'"{escaped}"'
     return params
@@ -93,8 +95,9 @@ def _worker_resources(role: Role) -> Resources:
     return container_resources(GpuSpec(count=role.gpus, type=role.gpu_type), role.memory, role.cpu)
 
 
-def _pod_template(spec: ModelDeploymentSpec, container: dict[str, Any]) -> dict[str, Any]:
-    """Head and workers alike: the head builds the application, the workers run it."""
+def _pod_template(deployment: Deployment, container: dict[str, Any]) -> dict[str, Any]:
+    """For head and workers alike: the head builds the application, the workers run it."""
+    spec = deployment.spec
     if spec.env:
         container["env"] = spec.env
     if secret := secret_env_from(spec):
@@ -106,7 +109,8 @@ def _pod_template(spec: ModelDeploymentSpec, container: dict[str, Any]) -> dict[
     if spec.tolerations:
         pod["tolerations"] = spec.tolerations
         annotations[TOLERATIONS_ANNOTATION] = _digest(spec.tolerations)
-    stated = {"labels": dict(spec.pod_template.metadata.labels), "annotations": annotations}
+    labels = pod_labels.with_own(spec.pod_template.metadata.labels, deployment.name)
+    stated = {"labels": labels, "annotations": annotations}
     metadata = {name: values for name, values in stated.items() if values}
     return {"metadata": metadata, "spec": pod} if metadata else {"spec": pod}
 

@@ -1,6 +1,6 @@
-"""vLLM's keyword arguments from the spec: `engine.args` typed, the fields, and the parallel sizes.
+"""vLLM's keyword arguments from the spec: typed `engine.args`, the fields, and the parallel sizes.
 
-`ray.serve.llm` hands `engine_kwargs` to vLLM's engine arguments as they are: underscore names, and numbers and
+`ray.serve.llm` passes `engine_kwargs` to vLLM's engine arguments unchanged: names with underscores, and numbers and
 booleans as such, not as text (sources §4.5).
 """
 
@@ -18,14 +18,14 @@ from kubefoundry_sdk.api import engine_args
 Kwargs = dict[str, Any]
 
 KV_TRANSFER: Final = {"kv_connector": "NixlConnector", "kv_role": "kv_both"}
-"""How prefill hands its cache to decode, where engine.args do not say (sources §4.5)."""
+"""How prefill passes its cache to decode, unless engine.args set it (sources §4.5)."""
 
 OWNED: Final = {
     "host": "Ray Serve listens for requests itself",
     "port": "Ray Serve listens for requests itself, on port 8000",
     "data_parallel_size": "KubeRay runs one engine a replica; use scaling.replicas",
 }
-"""Arguments that cannot be the user's here, and why."""
+"""Arguments that the user cannot set here, and why."""
 
 SERVER: Final = frozenset(
     {
@@ -50,20 +50,20 @@ SERVER: Final = frozenset(
         "uvicorn_log_level",
     }
 )
-"""Arguments of vLLM's HTTP server, which does not run here (vllm/entrypoints/openai/cli_args.py). Those of its
-answers, such as chat templates and tool parsers, `ray.serve.llm` does obey."""
+"""Arguments of vLLM's HTTP server, which does not run here (vllm/entrypoints/openai/cli_args.py). `ray.serve.llm`
+does honour those for responses, such as chat templates and tool parsers."""
 
 SERVER_PREFIXES: Final = ("ssl_", "h11_")
 
 TEXTS: Final = frozenset({"revision", "code_revision", "tokenizer_revision", "served_model_name", "model"})
-"""Arguments whose value stays text, even where it reads as a number (a commit may be all digits)."""
+"""Arguments whose value stays text even if it looks like a number (a commit may be all digits)."""
 
 _INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
 _FLOAT: Final = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,2})?")
 
 
 def kwargs(spec: ModelDeploymentSpec, role: Role) -> Kwargs:
-    """Of a role's engine, sorted by name. Called for specs in which `problems` found nothing."""
+    """For a role's engine, sorted by name. Called only if `problems` found nothing."""
     found = arguments(spec)
     fields = _fields(spec)
     made = {name: value for name, value in found.items() if name not in ("model", "served_model_name")}
@@ -78,13 +78,13 @@ def kwargs(spec: ModelDeploymentSpec, role: Role) -> Kwargs:
 
 
 def parallel_sizes(spec: ModelDeploymentSpec, role: Role) -> tuple[int, int]:
-    """Tensor and pipeline parallel size: from engine.args, else all GPUs of the replica are used (contract §2)."""
+    """Tensor and pipeline parallel size: from engine.args, else using all GPUs of the replica (contract §2)."""
     sizes = engine_args.parallel("vllm", spec.engine.args, role.gpus)
     return sizes.tensor, sizes.pipeline
 
 
 def engines_per_worker(spec: ModelDeploymentSpec, role: Role) -> int:
-    """How many engines Ray can put on one worker: more than one where engine.args ask for fewer GPUs."""
+    """How many engines Ray can put on one worker: more than one if engine.args use fewer GPUs."""
     tensor, pipeline = parallel_sizes(spec, role)
     return max(1, role.gpus // (tensor * pipeline))
 
@@ -100,7 +100,7 @@ def problems(spec: ModelDeploymentSpec) -> list[str]:
 
 
 def _contradictions(spec: ModelDeploymentSpec) -> Iterator[str]:
-    """An arg that repeats a field with another value is refused (contract §2)."""
+    """Refuses an arg that repeats a field with another value (contract §2)."""
     paths = {
         "model": "model.id",
         "served_model_name": "model.servedName",
@@ -133,7 +133,7 @@ def _owned(spec: ModelDeploymentSpec) -> Iterator[str]:
 
 
 def _fields(spec: ModelDeploymentSpec) -> Kwargs:
-    """The fields that are engine arguments too; None where a field says nothing."""
+    """The fields that are engine arguments, too; None if a field is not set."""
     return {
         "model": spec.model.id,
         "served_model_name": spec.served_name,
@@ -147,7 +147,7 @@ def _name(flag: str) -> str:
 
 
 def _typed(name: str, text: str) -> Any:
-    """`""` and `"true"` are true, `"false"` is false; numbers, JSON mappings and lists are read as such."""
+    """`""` and `"true"` are true, `"false"` is false; numbers, JSON mappings and lists are parsed."""
     if name in TEXTS:
         return text
     if text in ("", "true"):

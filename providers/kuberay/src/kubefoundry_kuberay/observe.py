@@ -1,7 +1,7 @@
-"""The status of a RayService in our terms (sources §3.5).
+"""The status of a RayService in KubeFoundry's terms (sources §3.5).
 
-Running means that endpoints serve. KubeRay leaves Ready=True while an update fails, and says ValidationFailed
-while the old spec goes on serving: both are Running with the failure in the message.
+Running means that endpoints serve. KubeRay leaves Ready=True while an update fails, and reports ValidationFailed
+while the old spec keeps serving: both are Running with the failure in the message.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def observe(deployment: Deployment, live: Object) -> Observation:
 
 
 def _serving(status: Status) -> bool:
-    """`serviceStatus` stays Running where an invalid edit turns Ready to False, and is all there is up to 1.2."""
+    """`serviceStatus` stays Running if an invalid edit turns Ready to False, and is all that exists up to 1.2."""
     says_so = status.condition("Ready").status == "True" or status.service == "Running"
     return says_so and status.endpoints > 0 and not status.deleting and not _head_lost(status)
 
@@ -62,8 +62,9 @@ def _serving(status: Status) -> bool:
 def _head_lost(status: Status) -> bool:
     """Whether the head pod was lost and the model does not run again yet: KubeRay leaves Ready True meanwhile.
 
-    Serve's configuration and every engine go with the head. An application that loads is then no update: the head
-    came up after Ready was reached and after the last edit. Seen of KubeRay 1.6.2; up to 1.2 it is not told.
+    Serve's configuration and every engine are lost with the head. A loading application is then not an update: the
+    head became ready after Ready was reached and after the last edit. Seen on KubeRay 1.6.2; KubeRay up to 1.2 does
+    not report it.
     """
     submitted = bool(status.active) or status.upgrading
     if status.head.status == "False":
@@ -75,12 +76,12 @@ def _head_lost(status: Status) -> bool:
 
 
 def _single_engine_stopped(status: Status, parts: Sequence[Role]) -> bool:
-    """Whether a role has one engine, and that is being replaced, cannot start or is sick.
+    """Whether a role has only one engine, which is being replaced, cannot start or is unhealthy.
 
-    Serve stops an engine before it starts its successor, of a single one too (ray/serve/_private/deployment_state.py,
-    Ray 2.56 and 2.60), and KubeRay leaves Ready True. Seen on Ray 2.60: no answer meanwhile, and 503 from then on
-    where the successor cannot start, although Ray says that replicas of the previous version keep running: of one
-    none is left. A deployment that only scales is not UPDATING.
+    Serve stops an engine before it starts its successor, even if it is the only one
+    (ray/serve/_private/deployment_state.py, Ray 2.56 and 2.60), and KubeRay leaves Ready True. Seen on Ray 2.60: no
+    answer meanwhile, and 503 from then on if the successor cannot start, although Ray says that replicas of the
+    previous version keep running; of a single one, none is left. A deployment that only scales is not UPDATING.
     """
     alone = tuple(f"{role.prefix}:" for role in parts if role.replicas == 1)
     return any(
@@ -91,10 +92,10 @@ def _single_engine_stopped(status: Status, parts: Sequence[Role]) -> bool:
 
 
 def _ready(status: Status, desired: int, each: int) -> int:
-    """Serving replicas. `numServeEndpoints` does not tell: it counts the head.
+    """Serving replicas. `numServeEndpoints` does not show them, because it counts the head.
 
-    There are no more engines than the ready workers hold, `each` so many; and while Serve does not call its
-    application RUNNING, at least one of those asked for is missing.
+    There are at most as many engines as the ready workers hold, `each` so many; and while Serve does not report its
+    application as RUNNING, at least one of the requested engines is missing.
     """
     most = desired if status.workers is None else min(desired, status.workers * each)
     if any(application.status != "RUNNING" for application in status.active):
@@ -110,7 +111,7 @@ def _failure(status: Status) -> str | None:
             f"KubeRay gave up: {ready.message or ready.reason}; change the spec, or set the annotation "
             f"{REFRESH_ANNOTATION}, to have the RayService recreated"
         )
-    # a ValidationFailed outlives the fix until endpoints exist; then the operator has taken the spec up
+    # a ValidationFailed outlives the fix until endpoints exist; by then the operator has processed the spec
     if ready.reason == "ValidationFailed" and ready.status != "True" and status.unseen:
         return f"KubeRay refuses the RayService: {ready.message or ready.reason}"
     for application in (*status.pending, *status.active):
@@ -130,7 +131,7 @@ def _running(status: Status, failure: str | None, ready: int, desired: int) -> V
     if failure:
         message += f", the latest change failed: {failure}"
     elif status.unseen:
-        message += ", KubeRay has not taken up the latest change yet"
+        message += ", KubeRay has not processed the latest change yet"
     elif upgrade.status == "True":
         message += f", an update is in progress: {upgrade.message or upgrade.reason}"
     elif any(application.status != "RUNNING" for application in status.active):
@@ -144,16 +145,16 @@ def _not_serving(status: Status, failure: str | None, *, zero: bool) -> Verdict:
     if status.deleting:
         return "Deploying", "Progressing", "the RayService is being deleted"
     if status.empty:
-        return "Pending", "Progressing", "waiting for the KubeRay operator to take up the RayService"
+        return "Pending", "Progressing", "waiting for the KubeRay operator to process the RayService"
     if suspended.status == "True" or ready.reason == "SuspendComplete":
         words = suspended.message or ready.message or "RayService is suspended"
         if zero:
             return "Pending", "ScaledToZero", f"scaled to zero: {words}"
-        return "Deploying", "Progressing", f"replicas are asked for, but RayService is suspended: {words}"
+        return "Deploying", "Progressing", f"replicas are requested, but RayService is suspended: {words}"
     if failure:
         return "Failed", "Failed", failure
     if _head_lost(status):
-        again = "; ".join(map(_said, status.active)) or "KubeRay makes a new one"
+        again = "; ".join(map(_said, status.active)) or "KubeRay creates a new one"
         return "Deploying", "Progressing", f"the head pod was lost, and every engine with it: {again}"
     reason: ReadyReason = "Progressing" if _known(status) else "Unknown"
     return "Deploying", reason, _progress(status)
@@ -161,7 +162,7 @@ def _not_serving(status: Status, failure: str | None, *, zero: bool) -> Verdict:
 
 def _progress(status: Status) -> str:
     ready = status.condition("Ready")
-    # outlived the fix, see _failure
+    # may outlive the fix, see _failure
     condition = "" if ready.reason == "ValidationFailed" else ready.message or ready.reason
     applications = "; ".join(_said(application) for application in (*status.pending, *status.active))
     return applications or condition or f"RayService is being set up ({status.service or 'no status yet'})"

@@ -9,7 +9,7 @@ from kubefoundry_sdk import ModelDeploymentSpec
 
 
 class _Strict(BaseModel):
-    """Wrong types are errors; unknown keys are the runtime's to warn about."""
+    """Wrong types are errors; the runtime warns about unknown keys."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore", alias_generator=to_camel)
 

@@ -1,7 +1,7 @@
-"""The installed RayService CRD: whether it has what is rendered here (sources §3.1).
+"""Whether the installed RayService CRD has the fields that we render (sources §3.1).
 
-`v1` is served and stored by every KubeRay from 1.1 to 1.7. Of the fields that later releases added only
-`spec.suspend` is written, so it is the only feature.
+Every KubeRay from 1.1 to 1.7 serves and stores `v1`. Of the fields that later releases added we write only
+`spec.suspend`, so it is the only feature.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NEEDED: Final = (
         for field in ("groupName", "replicas", "minReplicas", "maxReplicas", "rayStartParams", "template")
     ),
 )
-"""Fields that every render writes; list items are passed over."""
+"""Fields that every render writes; list items are not checked."""
 
 
 FIELDS: Final = Fields(NEEDED, optional={SUSPEND: "spec.suspend"}, lost={SUSPEND: TO_ZERO})

@@ -1,4 +1,4 @@
-"""The KubeRay provider as the SDK's runtime takes it."""
+"""The KubeRay provider for the SDK's runtime."""
 
 from __future__ import annotations
 
@@ -13,33 +13,35 @@ from kubefoundry_kuberay.probe import probe
 from kubefoundry_kuberay.read_back import read_back
 from kubefoundry_kuberay.render import render
 from kubefoundry_kuberay.serve_config import as_yaml
-from kubefoundry_kuberay.settings import Settings, from_arguments
+from kubefoundry_kuberay.settings import Settings, add_arguments, from_arguments
 from kubefoundry_kuberay.status import clusters, must_recreate
 from kubefoundry_kuberay.supports import supports
 from kubefoundry_sdk import Capabilities, Document, Operator, Pods, Provider, UpstreamKind
+from kubefoundry_sdk.provider.as_started import from_flags
 
 NAME: Final = "kuberay"
 
 IGNORED_DIFFERENCES: Final = ("spec.rayClusterConfig.workerGroupSpecs[*].replicas",)
-"""Ray's autoscaler decides on the number of workers (cluster.py); KubeRay passes no change of it on either."""
+"""Ray's autoscaler decides on the number of workers (cluster.py); KubeRay ignores a change of it, too."""
 
 OPERATOR: Final = Operator(
     "kuberay-operator", ("kuberay-operator", "ray-system"), lease="ray-operator-leader"
 )
 """The Deployment of the documented Helm release, and the id of the leader election (ray-operator/main.go @v1.6.2).
-That release goes into whatever namespace is current, often `default`, which is everybody's and has to be named."""
+That release is installed into the current namespace, often `default`, which everybody uses and an administrator has
+to name."""
 
 PODS: Final = Pods(
     "ray.io/cluster", clusters, makers=clusters, creation_events="involvedObject.kind=RayCluster,type=Warning"
 )
-"""Pods carry their RayCluster's name, no label of the RayService (KubeRay `controllers/ray/common/pod.go`)."""
+"""Pods carry their RayCluster's name, and no label of the RayService (KubeRay `controllers/ray/common/pod.go`)."""
 
 
 SERVE_CONFIG: Final = Document("RayService", ("spec", "serveConfigV2"), as_yaml)
 
 SETTLES: Final = 3.0
-"""KubeRay acknowledges a generation as soon as it has handed the Serve configuration over, and reads what Serve makes
-of it with its next look, 2 s later (seen of 1.6.2: 1.3 s with the old RUNNING)."""
+"""KubeRay acknowledges a generation as soon as it has passed on the Serve configuration, and reads Serve's reaction 2
+s later (seen on 1.6.2: 1.3 s with the old RUNNING)."""
 
 
 def build(arguments: argparse.Namespace) -> Provider:
@@ -48,12 +50,12 @@ def build(arguments: argparse.Namespace) -> Provider:
 
 
 def with_defaults() -> Provider:
-    """The provider as it is when no flag is set: what the command line renders and explains with."""
+    """The provider without flags: what the command line renders and explains with."""
     return provider(Settings())
 
 
 def provider(settings: Settings) -> Provider:
-    """Without selection rules: KubeRay is taken only where `spec.provider.name` says so (contract §5)."""
+    """Without selection rules: KubeRay is used only if `spec.provider.name` names it (contract §5)."""
     return Provider(
         name=NAME,
         title="KubeRay",
@@ -78,4 +80,5 @@ def provider(settings: Settings) -> Provider:
         operator=OPERATOR,
         pods=PODS,
         read_back=read_back,
+        from_flags=partial(from_flags, NAME, build, add_arguments),
     )

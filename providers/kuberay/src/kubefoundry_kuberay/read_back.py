@@ -1,4 +1,4 @@
-"""A RayService as the spec of a ModelDeployment: `render` backwards."""
+"""From a RayService to the spec of a ModelDeployment: `render` in reverse."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import yaml
 
 from kubefoundry_kuberay.cluster import TOLERATIONS_ANNOTATION
 from kubefoundry_sdk import NotReadable, Object
+from kubefoundry_sdk.api.parts import part
 from kubefoundry_sdk.provider import read_back as common
-from kubefoundry_sdk.provider.read_back import part
 
 
 def read_back(service: Object, helpers: Sequence[Object]) -> list[Object]:
-    """The spec. Raises NotReadable for a RayService that does not serve a language model by `ray.serve.llm`."""
+    """The spec. Raises NotReadable for a RayService that does not serve a language model with `ray.serve.llm`."""
     content = part(service, "spec")
     application = _application(content.get("serveConfigV2"))
     cluster = part(content, "rayClusterConfig")

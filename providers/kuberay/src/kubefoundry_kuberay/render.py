@@ -18,7 +18,7 @@ def render(deployment: Deployment, schema: Schema, settings: Settings) -> Render
     ray_version = settings.ray_version_of(image)
     content: dict[str, Any] = {
         "serveConfigV2": serve_config(spec),
-        "rayClusterConfig": ray_cluster(spec, overrides_of(spec).head, image, ray_version),
+        "rayClusterConfig": ray_cluster(deployment, overrides_of(spec).head, image, ray_version),
     }
     if scaled_to_zero(spec):
         content["suspend"] = True

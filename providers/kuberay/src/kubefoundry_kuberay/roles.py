@@ -10,10 +10,11 @@ from kubefoundry_sdk.api.modeldeployment import Quantity
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """name: of the worker group. prefix: of the Serve deployment's name, before its colon. replicas: engines.
-
-    gpus, gpu_type, cpu, memory: of one replica, which is one worker pod. exclusive: whether only its own worker
-    group may run it.
+    """name: of the worker group.
+    prefix: of the Serve deployment's name, before its colon.
+    replicas: engines.
+    gpus, gpu_type, cpu, memory: of one replica, which is one worker pod.
+    exclusive: whether only its own worker group may run it.
     """
 
     name: str

@@ -1,10 +1,9 @@
 """`spec.serveConfigV2`: the Ray Serve application, as YAML (sources §4.5).
 
-Replica counts are under `deployments`, not among the application's `args`: Serve takes a change of `args` for
-new code and replaces every replica, and only scales where `deployments[].num_replicas` changes
-(ray/serve/_private/deploy_utils.py `get_app_code_version`; seen running on Ray 2.56 and 2.60).
-`num_replicas: 1` in the args never changes; without it `ray.serve.llm` switches Serve's own autoscaling on,
-which overrules the count.
+Replica counts are under `deployments`, not among the application's `args`: Serve treats a change of `args` as new
+code and replaces every replica, but only scales if `deployments[].num_replicas` changes
+(ray/serve/_private/deploy_utils.py `get_app_code_version`; seen on Ray 2.56 and 2.60). `num_replicas: 1` in the args
+never changes; without it `ray.serve.llm` enables Serve's own autoscaling, which overrides the count.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ def _deployment_name(spec: ModelDeploymentSpec, role: Role) -> str:
     return f"{role.prefix}:{model}"
 
 
-# libyaml's emitter, where PyYAML was built with it, writes the same three times as fast
+# libyaml's emitter, if PyYAML was built with it, is three times as fast
 _Fastest: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
@@ -86,6 +85,6 @@ _Dumper.add_representer(str, _represent_text)
 
 
 def as_yaml(content: dict[str, Any]) -> str:
-    # no line is ever folded: a fold inside a quoted text is hard to read in `kubectl get -o yaml`
+    # never fold lines: a fold inside a quoted text is hard to read in `kubectl get -o yaml`
     text: str = yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=2**31 - 1)
     return text

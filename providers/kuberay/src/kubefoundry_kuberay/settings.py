@@ -1,4 +1,4 @@
-"""What an operator of KubeFoundry sets for this provider: images, and the Ray version inside them."""
+"""An administrator's settings for this provider: images, and the Ray version inside them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEFAULT_IMAGE: Final = "rayproject/ray-llm:2.56.0-py312-cu130"
 """Ray with vLLM for engine `vllm` (sources §4.5: the newest that KubeRay's samples name)."""
 
 OLDEST_RAY: Final = (2, 52)
-"""First Ray release whose `ray.serve.llm` takes what is rendered here under the names that are rendered here.
+"""First Ray release whose `ray.serve.llm` accepts everything that we render, under the same names.
 
 Read from ray/llm/_internal/serve of Ray 2.46, 2.49, 2.52, 2.54, 2.56 and 2.60.
 """
@@ -26,9 +26,9 @@ _VERSION: Final = re.compile(r"\d+\.\d+\.\d+")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """default_image: used where `spec.image` is empty.
+    """default_image: used if `spec.image` is empty.
 
-    ray_version: of images whose tag does not say it; None means unknown.
+    ray_version: of images whose tag does not show it; None means unknown.
     """
 
     default_image: str = DEFAULT_IMAGE
@@ -38,7 +38,7 @@ class Settings:
         return stated or self.default_image
 
     def ray_version_of(self, image: str) -> str | None:
-        """From the tag where the repository is called ray or ray-…, as rayproject's are; else as set."""
+        """From the tag if the repository is called ray or ray-…, like rayproject's; else as set."""
         match = _RAY_IMAGE.search(image)
         return match["version"] if match else self.ray_version
 
@@ -68,5 +68,5 @@ def from_arguments(namespace: argparse.Namespace) -> Settings:
 
 def _ray_version(text: str) -> str:
     if not _VERSION.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no Ray version such as 2.56.0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a Ray version such as 2.56.0")
     return text

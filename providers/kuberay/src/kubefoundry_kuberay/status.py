@@ -1,6 +1,6 @@
-"""What a RayService's status says, read without trust: whatever is there, reading never raises.
+"""Reads a RayService's status without trusting it: never raises, whatever is there.
 
-Fields and values: sources §3.5 (KubeRay 1.1 to 1.7, seen running).
+Fields and values: sources §3.5 (seen on KubeRay 1.1 to 1.7).
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any, Final, NamedTuple
 
 from kubefoundry_sdk import Object
 from kubefoundry_sdk.api.names import provider_manager
+from kubefoundry_sdk.api.parts import mapping
 from kubefoundry_sdk.provider.upstream_status import (
     UpstreamCondition,
     count,
-    mapping,
     text,
     upstream_conditions,
 )
@@ -23,9 +23,9 @@ MANAGER: Final = provider_manager("kuberay")
 
 FAILED_APPLICATION: Final = frozenset({"DEPLOY_FAILED", "UNHEALTHY"})
 LOADING_APPLICATION: Final = frozenset({"NOT_STARTED", "DEPLOYING", "DEPLOY_FAILED"})
-"""An application of which no engine serves unless an older one does."""
+"""States of an application in which no engine serves, unless an older application does."""
 STOPPED_ENGINE: Final = frozenset({"UPDATING", "DEPLOY_FAILED", "UNHEALTHY"})
-"""A Serve deployment of which one replica is stopped, or more."""
+"""States of a Serve deployment in which at least one replica is stopped."""
 KNOWN_APPLICATION: Final = FAILED_APPLICATION | {"NOT_STARTED", "DEPLOYING", "RUNNING", "DELETING"}
 KNOWN_SERVICE: Final = frozenset(
     {
@@ -41,7 +41,7 @@ KNOWN_SERVICE: Final = frozenset(
 )
 """`serviceStatus`: the first two of KubeRay 1.3 and later, all of them of 1.2 and earlier."""
 GIVEN_UP: Final = "InitializingTimeout"
-"""Reason of condition Ready after which KubeRay looks at no edit any more (seen of 1.6.2 and 1.7)."""
+"""Reason of condition Ready after which KubeRay ignores every edit (seen on 1.6.2 and 1.7)."""
 KNOWN_READY: Final = frozenset(
     {
         "",
@@ -58,7 +58,8 @@ KNOWN_READY: Final = frozenset(
 
 
 class Application(NamedTuple):
-    """A Serve application. words: its own message, then those of its deployments. deployments: their statuses."""
+    """A Serve application. words: its own message, followed by those of its deployments. deployments: their
+    statuses."""
 
     name: str
     status: str
@@ -68,11 +69,13 @@ class Application(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """endpoints: pods behind the Serve Service, the head among them. workers: ready ones of the active cluster.
-
-    unseen: whether the operator has not taken up this generation. active, pending: applications there.
-    upgrading: whether there is a second cluster. head: HeadPodReady of the active cluster. written: when the provider
-    changed the RayService last.
+    """endpoints: pods behind the Serve Service, including the head.
+    workers: ready ones of the active cluster.
+    unseen: whether the operator has not processed this generation.
+    active, pending: their applications.
+    upgrading: whether there is a second cluster.
+    head: HeadPodReady of the active cluster.
+    written: when the provider last changed the RayService.
     """
 
     deleting: bool
@@ -120,7 +123,7 @@ def must_recreate(live: Object) -> bool:
 
 
 def clusters(live: Object) -> list[str]:
-    """Names of the RayClusters that serve, or are to serve, the RayService."""
+    """Names of the RayClusters that serve, or will serve, the RayService."""
     status = mapping(live.get("status"))
     named = [
         text(mapping(status.get(f"{which}ServiceStatus")).get("rayClusterName"))
@@ -137,22 +140,22 @@ def _applications(cluster: Mapping[str, Any]) -> tuple[Application, ...]:
 
 
 def _application(name: str, value: Mapping[str, Any]) -> Application:
-    """Serve's own message of a failed application only names its deployments: theirs say why."""
+    """Serve's own message about a failed application only names its deployments; theirs say why."""
     deployments = {
-        str(deployment): mapping(told)
-        for deployment, told in mapping(value.get("serveDeploymentStatuses")).items()
+        str(deployment): mapping(one)
+        for deployment, one in mapping(value.get("serveDeploymentStatuses")).items()
     }
-    said = [text(value.get("message")), *(text(told.get("message")) for told in deployments.values())]
+    said = [text(value.get("message")), *(text(one.get("message")) for one in deployments.values())]
     return Application(
         name,
         text(value.get("status")),
         "; ".join(dict.fromkeys(text for text in said if text)).replace(".; ", ". "),
-        {deployment: text(told.get("status")) for deployment, told in deployments.items()},
+        {deployment: text(one.get("status")) for deployment, one in deployments.items()},
     )
 
 
 def _written(managed: Any) -> str:
-    """When something of ours was applied last; empty where that is not told."""
+    """When we last applied something; empty if unknown."""
     times = [
         text(entry.get("time"))
         for entry in (managed if isinstance(managed, list) else ())

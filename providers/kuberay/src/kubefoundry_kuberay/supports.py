@@ -17,13 +17,13 @@ from kubefoundry_sdk.api import quantity
 from kubefoundry_sdk.provider import pod_labels
 
 MAX_NAME: Final = 47
-"""Characters of a RayService's name (sources §3.3, KubeRay 1.4 and later)."""
+"""Longest name of a RayService (sources §3.3, KubeRay 1.4 and later)."""
 
 _DNS_1035: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
 
 def supports(deployment: Deployment, schema: Schema | None, settings: Settings) -> list[str]:
-    """The problems, a sentence each. Raises pydantic's ValidationError where overrides have wrong types."""
+    """The problems, a sentence each. Raises pydantic's ValidationError if overrides have wrong types."""
     spec = deployment.spec
     return [
         *_name(deployment.name),
@@ -79,7 +79,7 @@ def _replicas(spec: ModelDeploymentSpec, schema: Schema | None) -> Iterator[str]
     if scaled_to_zero(spec) and schema is not None and SUSPEND not in schema.features:
         yield (
             "KubeRay cannot scale to zero here: the installed RayService CRD has no spec.suspend; "
-            "install KubeRay 1.7 or newer, or ask for 1 replica or more"
+            "install KubeRay 1.7 or newer, or request at least 1 replica"
         )
 
 

@@ -1,4 +1,4 @@
-"""Conditions: made and merged so that `lastTransitionTime` moves only with `status` (contract §3)."""
+"""Conditions, created and merged so that `lastTransitionTime` changes only with `status` (contract §3)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ def condition(
 ) -> Condition:
     """A condition without its transition time; `stamp` adds that.
 
-    Raises ValueError for a reason outside the closed list of its type.
+    Raises ValueError for a reason that is not in the closed list of its type.
     """
     if type_ in REASONS and reason not in REASONS[type_]:
-        raise ValueError(f"{reason} is no reason of condition {type_}: {', '.join(sorted(REASONS[type_]))}")
+        raise ValueError(
+            f"{reason} is not a reason of condition {type_}: {', '.join(sorted(REASONS[type_]))}"
+        )
     text = {True: "True", False: "False"}.get(status, status) if isinstance(status, bool) else status
     return {
         "type": type_,
@@ -35,7 +37,8 @@ def condition(
 
 
 def clip(message: str, limit: int = MAX_MESSAGE) -> str:
-    """The message with its middle left out where it is too long: what happened comes first, what to do last."""
+    """The message with its middle left out if it is too long: it begins with what happened and ends with what to
+    do."""
     if len(message) <= limit:
         return message
     first = limit // 2
@@ -53,7 +56,7 @@ def find(conditions: Iterable[Mapping[str, Any]] | None, type_: str) -> Conditio
 def is_true(
     conditions: Iterable[Mapping[str, Any]] | None, type_: str, *, generation: int | None = None
 ) -> bool:
-    """Whether the condition is True, and for `generation` where one is given."""
+    """Whether the condition is True, for `generation` if one is given."""
     found = find(conditions, type_)
     if found is None or found.get("status") != "True":
         return False
@@ -63,7 +66,7 @@ def is_true(
 def stamp(
     wanted: Iterable[Condition], live: Iterable[Mapping[str, Any]] | None, now: datetime
 ) -> list[Condition]:
-    """`wanted` with transition times: the live one where the status is the same, else `now`."""
+    """`wanted` with transition times: the live one if the status is the same, else `now`."""
     known = {item.get("type"): item for item in live or ()}
     stamped = []
     for item in wanted:
@@ -79,5 +82,5 @@ def stamp(
 
 
 def rfc3339(moment: datetime) -> str:
-    """Seconds and `Z`, as metav1.Time is written."""
+    """Whole seconds and `Z`, as metav1.Time is written."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

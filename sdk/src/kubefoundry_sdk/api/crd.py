@@ -37,22 +37,22 @@ def model_deployments() -> Object:
     return _definition(
         MODEL_DEPLOYMENTS,
         "md",
-        "A model to be served, in terms that are the same for every provider.",
+        "A model to serve, described independently of the provider that runs it.",
         spec,
         structural(ModelDeploymentStatus),
         [
             _column("Provider", ".status.provider.name", "Provider that runs the model"),
             _column("Phase", ".status.phase", "Summary of the state"),
-            _column("Ready", f"{_READY}.status", "Whether the model is served as asked"),
+            _column("Ready", f"{_READY}.status", "Whether the model is served as specified"),
             _column("Replicas", ".status.replicas.ready", "Units that are ready to serve", type_="integer"),
-            _column("Desired", ".status.replicas.desired", "Units that are asked for", type_="integer"),
-            _column("Endpoint", ".status.endpoint.service", "Service where the API answers"),
+            _column("Desired", ".status.replicas.desired", "Units that were requested", type_="integer"),
+            _column("Endpoint", ".status.endpoint.service", "Service of the API"),
             _column("Port", ".status.endpoint.port", "Port of that Service", type_="integer"),
             _AGE,
             _column("Model", ".spec.model.id", "Model that is served", wide=True),
             _column("Engine", ".spec.engine.type", "Engine that runs the model", wide=True),
-            _column("Reason", f"{_READY}.reason", "Why it is ready or not", wide=True),
-            _column("Message", ".status.message", "What happens, and what to do", wide=True),
+            _column("Reason", f"{_READY}.reason", "Reason of the Ready condition", wide=True),
+            _column("Message", ".status.message", "Current state, and what to do", wide=True),
         ],
         scale={
             "specReplicasPath": ".spec.scaling.replicas",
@@ -76,8 +76,8 @@ def provider_configs() -> Object:
             _column("Upstream", ".status.upstreamCRDVersion", "API version of the upstream resource"),
             _column("Heartbeat", ".status.lastHeartbeat", "Time since the last report", type_="date"),
             _AGE,
-            _column("Engines", ".spec.capabilities.engines", "Engines that it supports", wide=True),
-            _column("Modes", ".spec.capabilities.servingModes", "Serving modes that it supports", wide=True),
+            _column("Engines", ".spec.capabilities.engines", "Supported engines", wide=True),
+            _column("Modes", ".spec.capabilities.servingModes", "Supported serving modes", wide=True),
         ],
     )
 
@@ -88,7 +88,7 @@ def _column(name: str, path: str, description: str, *, type_: str = "string", wi
     return {"name": name, "type": type_, "jsonPath": path, "description": description, **priority}
 
 
-_AGE: Final = _column("Age", ".metadata.creationTimestamp", "Time since it was made", type_="date")
+_AGE: Final = _column("Age", ".metadata.creationTimestamp", "Time since creation", type_="date")
 
 
 def _place(schema: Schema, path: str) -> Schema:

@@ -1,7 +1,8 @@
-"""Entries of `engine.args`: one name of each flag, what repeats another field, and the GPUs asked for (contract §2).
+"""Entries of `engine.args`: canonical flag names, conflicts with other fields, and the GPUs that they need (contract
+§2).
 
-CEL cannot say this readably (spellings of a flag, basename of the id), so it is in Python only: in the
-validating webhook and in the reconcile-time check. Source of the flags: sources §4.1.
+CEL cannot express this readably (spellings of a flag, basename of the id), so it is in Python only: in the validating
+webhook and in the reconcile-time check. Source of the flags: sources §4.1.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from kubefoundry_sdk.api.flag_names import DATA, LONG, PIPELINE, SIZES, TENSOR
 from kubefoundry_sdk.api.formats import FLAG, MEANINGS
 from kubefoundry_sdk.api.structure import Problem
 
@@ -39,46 +41,10 @@ FIELD_FLAGS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "engine.contextLength": ("ctx-size", "c"),
     },
 }
-"""For each engine the flags, without dashes, in which a field of the spec ends."""
-
-TENSOR: Final = "tensor-parallel-size"
-PIPELINE: Final = "pipeline-parallel-size"
-DATA: Final = "data-parallel-size"
-
-SIZES: Final = (TENSOR, PIPELINE, DATA)
-
-LONG: Final[dict[str, dict[str, str]]] = {
-    "vllm": {
-        "tp": TENSOR,
-        "pp": PIPELINE,
-        "dp": DATA,
-        "dpn": "data-parallel-rank",
-        "dpl": "data-parallel-size-local",
-        "ep": "enable-expert-parallel",
-        "q": "quantization",
-    },
-    "sglang": {"tp": TENSOR, "tp-size": TENSOR, "pp-size": PIPELINE, "dp": DATA, "dp-size": DATA},
-    "trtllm": {},
-    "llamacpp": {
-        "hf": "hf-repo",
-        "hfr": "hf-repo",
-        "hff": "hf-file",
-        "a": "alias",
-        "c": "ctx-size",
-        "m": "model",
-        "t": "threads",
-        "b": "batch-size",
-        "ub": "ubatch-size",
-        "np": "parallel",
-        "ngl": "gpu-layers",
-        "fa": "flash-attn",
-    },
-}
-"""Further names of flags, for each engine, and the one that is used. After two dashes vLLM and llama.cpp take no
-short name at all (vllm/engine/arg_utils.py; llama.cpp common/arg.cpp)."""
+"""For each engine the flags, without dashes, that a field of the spec sets."""
 
 NEGATABLE: Final = frozenset({"vllm", "llamacpp"})
-"""Engines of which a switch X has the form no-X; for vLLM it is the same switch turned off."""
+"""Engines in which a switch X has the form no-X; for vLLM that is the same switch turned off."""
 
 ODD: Final[dict[str, frozenset[str]]] = {
     "vllm": frozenset({"aggregate-engine-logging", "disable-log-stats", "headless"}),
@@ -92,18 +58,26 @@ ODD: Final[dict[str, frozenset[str]]] = {
         }
     ),
 }
-"""Switches unlike their engine's others: of vLLM without the form no-X, of SGLang with it (vLLM 0.18.0, SGLang
-0.5.18; a test compares with what their parsers define)."""
+"""Switches that differ from their engine's others: vLLM's without the form no-X, SGLang's with it (vLLM 0.18.0,
+SGLang 0.5.18; a test compares with what their parsers define)."""
+
+ON_OFF: Final[dict[str, frozenset[str]]] = {
+    "llamacpp": frozenset({"fit", "flash-attn", "log-colors", "reasoning"})
+}
+"""Options that take `on` or `off`: without a value they take the next entry of the command line for it (llama.cpp
+common/arg.cpp)."""
 
 DEPTH: Final = 32
-"""Levels of a JSON value."""
+"""Levels of nesting in a JSON value."""
+
+_ON_OFF: Final = {"": "on", "true": "on", "false": "off"}
 
 _FLAG: Final = re.compile(FLAG)
 _SIZE: Final = re.compile(r"[1-9][0-9]{0,5}")
 
 
 class Parallel(NamedTuple):
-    """How many GPUs one engine is split over, and by what."""
+    """How many GPUs one engine is split over, and how."""
 
     tensor: int
     pipeline: int
@@ -115,27 +89,28 @@ class Parallel(NamedTuple):
 
 
 def effective(engine: str | None, args: Mapping[str, str]) -> dict[str, str]:
-    """The args by one name each: with dashes, long, a switch that is turned off as X: "false".
+    """The args by canonical name: with dashes, long, a switch that is turned off as X: "false".
 
-    TensorRT-LLM's stay as they are: without a dash they are keys of its configuration.
+    TensorRT-LLM's are unchanged: without a dash they are keys of its configuration.
     """
     return dict(_effective(engine, name, value) for name, value in args.items())
 
 
-def told(engine: str | None, args: Mapping[str, str]) -> dict[str, str]:
-    """The args that a command line has: a switch that is off, and has no form no-X, is left out (contract §2)."""
-    odd = ODD.get(engine or "", frozenset())
+def for_command_line(engine: str | None, args: Mapping[str, str]) -> dict[str, str]:
+    """The args for a command line: without switches that are off and have no form no-X, and with `on` or `off` for
+    options that take these (contract §2)."""
+    odd, with_value = (flags.get(engine or "", frozenset()) for flags in (ODD, ON_OFF))
     return {
-        name: value
+        name: _ON_OFF.get(value, value) if name.replace("_", "-") in with_value else value
         for name, value in args.items()
         if value != "false" or (engine in NEGATABLE) != (name.replace("_", "-") in odd)
     }
 
 
 def parallel(engine: str | None, args: Mapping[str, str], gpus: int) -> Parallel:
-    """The parallel sizes of a replica: as stated, and tensor parallelism over the GPUs that the others leave.
+    """The parallel sizes of a replica: as stated, with tensor parallelism over the GPUs that the others leave.
 
-    Sizes that are no number from 1 up count as not stated; `problems` names them.
+    Sizes that are not a number of at least 1 count as not stated; `problems` names them.
     """
     stated = _sizes(engine, args)
     pipeline = stated.get(PIPELINE, 1)
@@ -144,11 +119,11 @@ def parallel(engine: str | None, args: Mapping[str, str], gpus: int) -> Parallel
 
 
 def json_value(text: str) -> Any:
-    """The JSON that an arg's value is. Raises ValueError where it is none, has numbers that JSON has not, or is
-    nested more than `DEPTH` deep: what is made of it has to be written again."""
+    """An arg's value parsed as JSON. Raises ValueError if it is not JSON, has numbers that JSON lacks, or is nested
+    more than `DEPTH` deep: the result has to be serialized again."""
     level = deepest = 0
     for character in text:
-        # brackets inside of texts count too: none that means something has so many
+        # brackets inside strings count, too: no sensible value has that many
         level += (character in "{[") - (character in "}]")
         deepest = max(deepest, level)
     if deepest > DEPTH:
@@ -157,7 +132,7 @@ def json_value(text: str) -> Any:
 
 
 def typed(text: str) -> Any:
-    """The JSON value that an arg is, else its text; `""` is true, as it is for a flag."""
+    """An arg's JSON value, else its text; `""` is true, as for a flag."""
     if text == "":
         return True
     try:
@@ -169,7 +144,7 @@ def typed(text: str) -> Any:
 def _finite(number: str) -> float:
     value = float(number)
     if not math.isfinite(value):
-        raise ValueError(f"{number} is no number of JSON")
+        raise ValueError(f"{number} is not a JSON number")
     return value
 
 
@@ -178,7 +153,7 @@ def states_tensor_parallelism(args: Mapping[str, str]) -> bool:
 
 
 def problems(spec: dict[str, Any]) -> Iterator[Problem]:
-    """Args that contradict a field or another arg or need more GPUs than there are, and names that are no flag.
+    """Args that contradict a field or another arg or need more GPUs than there are, and names that are not flags.
 
     The spec has its defaults.
     """
@@ -206,7 +181,7 @@ def _contradictions(spec: dict[str, Any], args: Mapping[str, str]) -> Iterator[P
 
 
 def _repeated(engine: str, args: Mapping[str, str]) -> Iterator[Problem]:
-    """Two spellings of one flag: which of them counts is anyone's guess."""
+    """Two spellings of one flag: it is anyone's guess which of them counts."""
     first: dict[str, str] = {}
     for name, value in args.items():
         flag = _effective(engine, name, value)[0]
@@ -226,7 +201,7 @@ def _too_many_gpus(spec: dict[str, Any], args: Mapping[str, str]) -> Iterator[Pr
         if _effective(engine, name, value)[0].replace("_", "-") in SIZES and not _SIZE.fullmatch(value)
     ]
     for name in wrong:
-        yield Problem(f"spec.engine.args[{name}]", f'must be a whole number from 1 up, is "{args[name]}"')
+        yield Problem(f"spec.engine.args[{name}]", f'must be an integer of at least 1, not "{args[name]}"')
     if wrong:
         return
     for field, gpus in _gpus(spec):
@@ -241,7 +216,7 @@ def _too_many_gpus(spec: dict[str, Any], args: Mapping[str, str]) -> Iterator[Pr
 
 
 def _gpus(spec: dict[str, Any]) -> Iterator[tuple[str, int]]:
-    """The GPUs of a replica, by the field that says so."""
+    """The GPUs of a replica, by the field that sets them."""
     if spec["serving"]["mode"] == "aggregated":
         yield "resources.gpu.count", (spec["resources"].get("gpu") or {}).get("count", 0)
         return
@@ -260,10 +235,10 @@ def _sizes(engine: str | None, args: Mapping[str, str]) -> dict[str, int]:
 
 
 def _splits_by_data(args: Mapping[str, str]) -> bool:
-    """Whether data parallelism takes GPUs of its own in each replica.
+    """Whether data parallelism needs its own GPUs in each replica.
 
-    Not where SGLang spreads attention over the GPUs of one engine, and not where vLLM's ranks are placed by further
-    data-parallel flags.
+    Not if SGLang spreads attention over the GPUs of one engine, and not if further data-parallel flags place vLLM's
+    ranks.
     """
     names = {name.replace("_", "-") for name in args}
     return "enable-dp-attention" not in names and not any(
@@ -273,7 +248,7 @@ def _splits_by_data(args: Mapping[str, str]) -> bool:
 
 def _effective(engine: str | None, name: str, value: str) -> tuple[str, str]:
     if engine is None or engine == "trtllm":
-        return name, value
+        return LONG["trtllm"].get(name, name) if engine else name, value
     flag = name.replace("_", "-")
     off = engine in NEGATABLE and flag.startswith("no-") and value in ("", "true", "false")
     if off:
@@ -282,7 +257,7 @@ def _effective(engine: str | None, name: str, value: str) -> tuple[str, str]:
 
 
 def _stated(spec: dict[str, Any]) -> dict[str, str | None]:
-    """What each field says, as the text of a flag; None where the field leaves it to the engine."""
+    """What each field sets, as the text of a flag; None if the field leaves it to the engine."""
     model, engine = spec["model"], spec["engine"]
     on_hub = model["source"] == "huggingface"
     length = engine.get("contextLength")
@@ -295,5 +270,5 @@ def _stated(spec: dict[str, Any]) -> dict[str, str | None]:
 
 
 def _meaning(value: str, wanted: str) -> str:
-    """A bare flag says true."""
+    """A bare flag means true."""
     return "true" if value == "" and wanted in ("true", "false") else value

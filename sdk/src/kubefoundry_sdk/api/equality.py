@@ -1,4 +1,4 @@
-"""Equality of JSON values: to Python `1 == True`, to the API server and whoever reads an untyped field it is not."""
+"""Equality of JSON values. In Python `1 == True`; to the API server and readers of an untyped field it is not."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether both are the same JSON value; 1 and 1.0 are one number."""
+    """Whether both are the same JSON value; 1 and 1.0 are the same number."""
     if one is other:
         return True
     if isinstance(one, dict):

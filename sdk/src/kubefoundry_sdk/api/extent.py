@@ -1,4 +1,4 @@
-"""How deep and how large a spec may be. A schema cannot say either where it lets any content stand.
+"""How deep and how large a spec may be. A schema cannot limit either in a field that allows any content.
 
 Checked before everything else that reads a spec, and without recursion.
 """
@@ -11,24 +11,25 @@ from typing import Any, Final
 from kubefoundry_sdk.api.foreign_json import nested
 
 DEPTH: Final = 64
-"""Levels of maps and lists, the spec itself being the first."""
+"""Levels of maps and lists; the spec itself is the first."""
 
 SIZE: Final = 128 * 1024
-"""Bytes of the spec as JSON. It stands, compressed, in an annotation of the upstream object beside what was rendered
-from it, and all annotations of an object together may have 256 KiB (Kubernetes 1.36, pkg/apis/core/validation)."""
+"""Bytes of the spec as JSON. It is stored, compressed, in an annotation of the upstream object together with the
+rendered manifest, and all annotations of an object together may have 256 KiB (Kubernetes 1.36,
+pkg/apis/core/validation)."""
 
 
 def too_deep(spec: Any) -> tuple[str, str] | None:
-    """Where a spec is nested deeper than DEPTH, and that it is."""
+    """The path at which a spec is nested deeper than DEPTH, with the message."""
     if not nested(spec, DEPTH):
         return None
     fields = spec.items() if isinstance(spec, dict) else ()
     where = next((f"spec.{name}" for name, value in fields if nested(value, DEPTH - 1)), "spec")
-    return where[:200], f"is nested more than {DEPTH} levels deep; state it flatter"
+    return where[:200], f"is nested more than {DEPTH} levels deep; use fewer levels"
 
 
 def too_large(spec: Any) -> tuple[str, str] | None:
-    """That a spec, not nested too deep, is larger than SIZE."""
+    """The message for a spec, not nested too deep, that is larger than SIZE."""
     size = len(json.dumps(spec, separators=(",", ":"), ensure_ascii=False).encode(errors="replace"))
     if size <= SIZE:
         return None

@@ -1,4 +1,4 @@
-"""What the fields of our resources have in common: how they are written, counted and marked for the CRD."""
+"""What the fields of our resources share: how they are written, counted and marked for the CRD."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from kubefoundry_sdk.api import formats
 MAX_INT32: Final = 2**31 - 1
 
 Count = Annotated[int, Field(ge=0, le=MAX_INT32)]
-"""A number of things, as replicas and GPUs are counted in Kubernetes (int32)."""
+"""A count, in Kubernetes' range for replicas and GPUs (int32)."""
 
 Quantity = Annotated[int, Field(ge=0)] | Annotated[str, Field(max_length=64, pattern=formats.QUANTITY)]
 """An amount of a resource; `kubefoundry_sdk.api.quantity` reads it."""
 
 ALWAYS_THERE: Final = Field(json_schema_extra={"default": {}})
-"""Marks a part that the API server adds where it is omitted, so that the defaults in it hold."""
+"""Marks an object that the API server adds if it is omitted, so that the defaults inside it apply."""
 
 
 class ApiModel(BaseModel):
@@ -35,7 +35,7 @@ class ApiModel(BaseModel):
 
 
 class ItemsLike:
-    """Annotation: the CRD describes the items of this list as `model` does; in Python they stay JSON."""
+    """Annotation: the CRD describes the items of this list like `model`; in Python they stay JSON."""
 
     def __init__(self, model: type[BaseModel]) -> None:
         self.model = model

@@ -1,7 +1,7 @@
-"""JSON that others wrote, read so that whatever is in it can be handled, and JSON as we send it.
+"""Decodes JSON that others wrote, so that any content can be handled, and encodes JSON that we send.
 
-What users write reaches every component through the API server, and what their servers answer reaches some: neither
-may cost more than a bounded depth of recursion, nor hold what we could not send back.
+What users write reaches every component through the API server, and what their servers answer reaches some. Neither
+may cause deep recursion, nor contain anything that we cannot send back.
 """
 
 from __future__ import annotations
@@ -13,31 +13,32 @@ from itertools import accumulate
 from typing import Any, Final
 
 LEVELS: Final = 200
-"""Levels of maps and lists that are read; what is nested deeper is read as empty. Deep enough for every CRD (the
+"""Levels of maps and lists that are read; anything nested deeper is read as empty. Deep enough for every CRD (the
 deepest of the supported upstreams has 40), and a fifth of Python's recursion limit: comparing and copying take up to
-three frames a level. A ModelDeployment that reaches it breaks `validation.DEPTH` many times over, so nothing is
-made of what was cut."""
+three frames a level. A ModelDeployment that reaches it is far beyond `extent.DEPTH`, so nothing is rendered from what
+was cut."""
 
 _ESCAPED: Final = re.compile(rb"\\[\\\"]")
 _NO_BRACKET: Final = re.compile(rb'"[^"]*"|[^\[\]{}"]+')
 _STEPS: Final = bytes.maketrans(b"{[}]", b"\x01\x01\xff\xff")
-"""A level down is 1, a level up -1 as a signed byte."""
+"""One level down is 1, one level up is -1 as a signed byte."""
 _TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{}]', re.DOTALL)
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _ESCAPE: Final = re.compile(r"\\(?:u(d[89ab]..)\\u(d[c-f]..)|u(d[89a-f]..)|u....|.)")
 
 
 class Unreadable(ValueError):
-    """No JSON; the text says where it ends to be some."""
+    """Not JSON; the text says where the error is."""
 
 
 def decode(raw: bytes | bytearray, *, served: bool = False) -> Any:
-    """The document, what is nested deeper than LEVELS replaced by empty maps and lists.
+    """The document, with everything nested deeper than LEVELS replaced by empty maps and lists.
 
-    Half a surrogate pair is U+FFFD, and a number that JSON has none for (NaN, infinite, beyond a double) is None:
-    neither could be sent to the API server. Raises Unreadable.
+    Half a surrogate pair becomes U+FFFD, and a number that JSON cannot express (NaN, infinite, beyond a double)
+    becomes None: neither could be sent to the API server. Raises Unreadable.
 
-    served: by the API server, which holds no such numbers: looking for them would be a fifth of the time.
+    served: whether the API server sent it. It holds no such numbers, and looking for them would take a fifth of the
+        time.
     """
     numbers: dict[str, Any] = {} if served else _NUMBERS
     try:
@@ -48,17 +49,18 @@ def decode(raw: bytes | bytearray, *, served: bool = False) -> Any:
 
 
 def encode(value: Any) -> bytes:
-    """JSON that is YAML as well, which is how the API server reads an apply.
+    """JSON that is also valid YAML, which is how the API server reads an apply.
 
-    Characters above U+FFFF are sent as they are: YAML knows no pairs of surrogates. All others outside of ASCII are
-    escaped: YAML takes some of them for line breaks and refuses others. Raises ValueError for NaN and infinity.
+    Characters above U+FFFF are sent unescaped, because YAML has no surrogate pairs. All others outside ASCII are
+    escaped, because YAML treats some of them as line breaks and refuses others. Raises ValueError for NaN and
+    infinity.
     """
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return (_ESCAPE.sub(_unescaped, text) if "\\ud" in text else text).encode()
 
 
 def nested(value: Any, levels: int) -> bool:
-    """Whether maps and lists are in one another more than `levels` deep. Takes no recursion."""
+    """Whether maps and lists are nested more than `levels` deep. Does not recurse."""
     layer = [value] if isinstance(value, dict | list) else []
     for _ in range(levels):
         if not layer:
@@ -81,7 +83,7 @@ def deep(raw: bytes | bytearray) -> bool:
 
 
 def _cut(raw: bytes | bytearray) -> bytes:
-    """The text without what is in the brackets of level LEVELS + 1."""
+    """The text without the content of brackets at level LEVELS + 1."""
     kept, start, level = bytearray(), 0, 0
     for token in _TOKEN.finditer(raw):
         mark = token[0]

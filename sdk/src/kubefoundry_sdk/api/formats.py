@@ -1,6 +1,6 @@
-"""Texts that have a form: the pattern that is in the CRD, and how a message names what is meant.
+"""Formats of strings: the pattern in the CRD, and how a message describes it.
 
-Every pattern is anchored and uses only what Go's RE2, Rust's regex and Python's `re` read alike.
+Every pattern is anchored and uses only syntax that Go's RE2, Rust's regex and Python's `re` share.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ EXTENDED_RESOURCE: Final = f"{DNS_SUBDOMAIN.removesuffix('$')}/[A-Za-z0-9]([-A-Z
 """An extended resource as device plugins publish it: a domain, a slash, a name."""
 
 MODEL_ID: Final = r"^([A-Za-z0-9_./][A-Za-z0-9_./:@-]*)?$"
-"""A model id or path; empty means that none is given. It never begins like a command-line flag."""
+"""A model id or path; empty means that none is given. It must not begin with a dash, like a command-line flag."""
 
 SERVED_NAME: Final = r"^([A-Za-z0-9_./][A-Za-z0-9_./:@ -]*)?$"
-"""A name for the API; empty means that none is given. It never begins like a command-line flag."""
+"""A name for the API; empty means that none is given. It must not begin with a dash, like a command-line flag."""
 
 IMAGE: Final = r"^([A-Za-z0-9][A-Za-z0-9_./:@-]*)?$"
 """A container image reference; empty means that none is given."""
 
 ENV_NAME: Final = r"^[-._a-zA-Z][-._a-zA-Z0-9]*$"
-"""Name of an environment variable, as Kubernetes 1.26 takes it in a pod."""
+"""Name of an environment variable, as Kubernetes 1.26 accepts it in a pod."""
 
 LABEL_VALUE: Final = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
-"""Value of a label, 63 characters at most, possibly empty."""
+"""Value of a label, at most 63 characters, possibly empty."""
 
 QUALIFIED_NAME: Final = f"^({DNS_SUBDOMAIN[1:-1]}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?$"
-"""Key of a label or annotation: a name of 63 characters at most, optionally behind a domain and a slash."""
+"""Key of a label or annotation: a name of at most 63 characters, optionally after a domain and a slash."""
 
 FLAG: Final = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 """Name of an engine flag, without its leading dashes."""
@@ -67,4 +67,4 @@ MEANINGS: Final[dict[str, str]] = {
     FLAG: "the name of a flag without its leading dashes",
     CONFIG_KEY: "a key of letters, digits and _ . -",
 }
-"""What a message says in place of a pattern."""
+"""What a message says instead of the pattern."""

@@ -1,4 +1,4 @@
-"""How providers tell each other that a ModelDeployment can change hands (contract, "When the provider changes")."""
+"""How providers signal each other that a ModelDeployment can change hands (contract §8)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _FINALIZER: Final = re.compile(re.escape(names.PREFIX) + r"(?P<provider>.+)-prov
 
 
 def holders(deployment: Object) -> list[str]:
-    """Providers that hold the ModelDeployment by their finalizer: each may have something that serves."""
+    """Providers that hold the ModelDeployment by their finalizer: each may have an object that serves."""
     found = (_FINALIZER.fullmatch(name) for name in deployment["metadata"].get("finalizers") or ())
     return [match["provider"] for match in found if match]
 
 
 def accepted(deployment: Object) -> bool:
-    """Whether the chosen provider has said of this generation that it takes it.
+    """Whether the chosen provider has accepted the ModelDeployment at this generation.
 
-    It can serve it, and the API server has its objects or has accepted them in a dry run. Whose words these are is
-    the caller's to know: until the chosen provider has spoken, those of the one before are there.
+    It can serve it, and the API server has stored its objects or accepted them in a dry run. The caller must know
+    that these conditions are the chosen provider's: until it has reported, they are the previous one's.
     """
     generation = deployment["metadata"]["generation"]
     said = (deployment.get("status") or {}).get("conditions")

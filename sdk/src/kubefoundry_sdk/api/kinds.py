@@ -1,4 +1,4 @@
-"""Kinds: how an API resource is addressed, and the ones that every component uses."""
+"""Kinds: how to address an API resource, and the kinds that every component uses."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Kind:
     kind: str
     namespaced: bool = True
     built_in: bool = False
-    """Whether Kubernetes itself serves it, without a CRD: a kind that others use too, so that we follow our own
-    objects only, by their labels."""
+    """Whether Kubernetes itself serves it, without a CRD. Others use such a kind, too, so we watch only our own
+    objects, by their labels."""
 
     @property
     def api_version(self) -> str:
@@ -50,7 +50,7 @@ PODS: Final = Kind("", "v1", "pods", "Pod")
 SERVICES: Final = Kind("", "v1", "services", "Service", built_in=True)
 CLAIMS: Final = Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", built_in=True)
 HELPER_KINDS: Final[Mapping[str, Kind]] = {kind.kind: kind for kind in (CONFIG_MAPS, SERVICES, CLAIMS)}
-"""Kinds of objects that a provider may render beside its own."""
+"""Kinds of objects that a provider may render next to its own."""
 SECRETS: Final = Kind("", "v1", "secrets", "Secret")
 CORE_EVENTS: Final = Kind("", "v1", "events", "Event")
 EVENTS: Final = Kind("events.k8s.io", "v1", "events", "Event")

@@ -1,4 +1,4 @@
-"""Which fields a manager owns, read from `metadata.managedFields` (server-side apply, fieldsV1)."""
+"""The fields that a manager owns, read from `metadata.managedFields` (server-side apply, fieldsV1)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Fields = Mapping[str, Any]
 
 
 def compact(managed: list[dict[str, Any]], own: frozenset[str]) -> list[dict[str, Any]]:
-    """Only what is read later: the fields of the managers in `own`, of the others just that they are there.
+    """Only what is read later: the fields of the managers in `own`, and the names of the others.
 
-    The whole list is over half of an object's bytes.
+    The whole list is more than half of an object's bytes.
     """
     return [
         entry
@@ -25,7 +25,7 @@ def compact(managed: list[dict[str, Any]], own: frozenset[str]) -> list[dict[str
 
 
 def owned(obj: Object, manager: str, subresource: str = "") -> Fields | None:
-    """The fields that `manager` applied, or None where it has applied none."""
+    """The fields that `manager` applied, or None if it applied none."""
     for entry in obj["metadata"].get("managedFields") or ():
         if (
             entry.get("manager") == manager
@@ -38,7 +38,7 @@ def owned(obj: Object, manager: str, subresource: str = "") -> Fields | None:
 
 
 def managers(obj: Object, subresource: str = "") -> set[str]:
-    """Names of all that applied something to the subresource."""
+    """Names of all managers that applied something to the subresource."""
     return {
         entry.get("manager", "")
         for entry in obj["metadata"].get("managedFields") or ()
@@ -47,7 +47,7 @@ def managers(obj: Object, subresource: str = "") -> set[str]:
 
 
 def project(value: Any, fields: Fields) -> Any:
-    """The part of `value` that `fields` names: what the manager's last apply looks like today.
+    """The part of `value` that `fields` names: what the manager last applied, with today's values.
 
     Items of a list-map come in the order of the live list; an atomic list or map is one leaf.
     """
@@ -70,10 +70,10 @@ def project(value: Any, fields: Fields) -> Any:
 
 
 def writer(obj: Object, paths: Sequence[str], own: str) -> str | None:
-    """The manager other than `own` that owns something at one of the paths, the latest of several.
+    """The manager other than `own` that owns something at one of the paths, the latest if there are several.
 
-    paths: as `spec.groups[a].image`; any item of a list counts for every other. None where nobody does: who only
-    removes a field leaves no trace.
+    paths: as `spec.groups[a].image`; items of a list count as equal. None if no manager owns it, because removing a
+        field leaves no trace.
     """
     patterns = [pattern(path) for path in paths]
     found = [
@@ -88,7 +88,7 @@ def writer(obj: Object, paths: Sequence[str], own: str) -> str | None:
 
 
 def pattern(path: str) -> str:
-    """The path with `[*]` for every index or name in brackets."""
+    """The path with every index or name in brackets replaced by `[*]`."""
     parts = path.split("[")
     return parts[0] + "".join("[*" + part[part.index("]") :] for part in parts[1:])
 
@@ -105,6 +105,6 @@ def _leaves(fields: Fields, prefix: str = "") -> Iterator[str]:
 
 
 def _overlap(one: str, other: str) -> bool:
-    """Whether they are the same place, or one lies in the other."""
+    """Whether they are the same place, or one contains the other."""
     short, long = sorted((one, other), key=len)
     return long == short or long.startswith((f"{short}.", f"{short}["))

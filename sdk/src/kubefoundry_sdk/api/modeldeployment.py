@@ -30,29 +30,29 @@ class ModelSpec(ApiModel):
     """The model to serve."""
 
     id: Annotated[str, Field(max_length=253, pattern=formats.MODEL_ID)] | None = None
-    """Model on the Hugging Face hub, for example meta-llama/Llama-3.1-8B-Instruct. Required when source is
-    huggingface; not needed when source is custom. Changing it recreates the deployment."""
+    """Model on the Hugging Face hub, for example meta-llama/Llama-3.1-8B-Instruct. Required if source is
+    huggingface, not needed if source is custom. Changing it recreates the deployment."""
 
     served_name: Annotated[str, Field(max_length=253, pattern=formats.SERVED_NAME)] | None = None
-    """Name under which the API serves the model; defaults to the last part of the id. Ignored when source is
+    """Name under which the API serves the model. Defaults to the last part of the id. Ignored if source is
     custom, because the container names the model itself."""
 
     source: Source = "huggingface"
-    """Where the model comes from: huggingface (the hub) or custom (it is in the image). Changing it
+    """Source of the model: huggingface (the hub) or custom (included in the image). Changing it
     recreates the deployment."""
 
 
 class ProviderSpec(ApiModel):
-    """The provider that is to run the model."""
+    """The provider that runs the model."""
 
     name: Annotated[str, Field(min_length=1, max_length=63, pattern=formats.DNS_LABEL)] | None = None
-    """Name of a registered provider (`kubectl get inferenceproviderconfigs`); selected by the providers' rules
-    when omitted. Changing it recreates the deployment."""
+    """Name of a registered provider (`kubectl get inferenceproviderconfigs`). If omitted, the selector chooses one
+    by the providers' rules. Changing it recreates the deployment."""
 
     overrides: Annotated[dict[str, Any], Field(max_length=64)] | None = None
-    """Settings that only this provider has; the provider documents them. Requires `name`. Unknown
-    keys are warned about, wrong types are reported in the condition ProviderCompatible. The whole spec may be nested
-    64 levels deep and have 128 KiB as JSON."""
+    """Settings specific to this provider; see its documentation. Requires `name`. Unknown keys cause a warning,
+    and values of the wrong type are reported in the condition ProviderCompatible. The entire spec may have at most
+    64 levels of nesting and 128 KiB as JSON."""
 
 
 class EngineSpec(ApiModel):
@@ -63,17 +63,17 @@ class EngineSpec(ApiModel):
     the deployment."""
 
     context_length: Annotated[int, Field(ge=1, le=MAX_INT32)] | None = None
-    """Maximum context length in tokens, prompt and answer together; defaults to that of the model."""
+    """Maximum context length in tokens, prompt and response together. Defaults to the model's own."""
 
     trust_remote_code: bool = False
-    """Whether the engine may run code that comes with the model."""
+    """Whether the engine may run code from the model's repository."""
 
     args: Annotated[dict[str, Annotated[str, Field(max_length=16384)]], Field(max_length=128)] = Field(
         default_factory=dict
     )
-    """Further flags of the engine, by name without leading dashes. "" and "true" give the bare flag, "false" gives
-    --no-FLAG where the engine has such flags and nothing where not, anything else --FLAG VALUE. A flag that repeats
-    another field with another value, or another flag by another name, is refused."""
+    """Additional flags of the engine, by name without leading dashes. "" and "true" produce the bare flag. "false"
+    produces --no-FLAG if the engine has such flags, otherwise nothing. Any other value produces --FLAG VALUE. Flags
+    that contradict another field, or that set the same option twice, are rejected."""
 
     @field_validator("args")
     @classmethod
@@ -86,7 +86,7 @@ class ServingSpec(ApiModel):
     """How requests are served."""
 
     mode: ServingMode = "aggregated"
-    """How the work is split: aggregated (each replica does all of it) or disaggregated (prefill and decode are
+    """How the work is split: aggregated (each replica does all of it) or disaggregated (prefill and decode run as
     separate components). Changing it recreates the deployment."""
 
 
@@ -118,21 +118,21 @@ class ScalingSpec(ApiModel):
     """Number of replicas."""
 
     replicas: Count = 1
-    """Number of replicas in aggregated mode; 0 stops serving. Must be 1 in disaggregated mode, where prefill and
-    decode have their own."""
+    """Number of replicas in aggregated mode. 0 stops serving. Must be 1 in disaggregated mode, where prefill and
+    decode set their own replicas."""
 
     prefill: ComponentScaling | None = None
-    """The component that reads prompts, in disaggregated mode. Ignored in aggregated mode."""
+    """The component that processes prompts in disaggregated mode. Ignored in aggregated mode."""
 
     decode: ComponentScaling | None = None
-    """The component that writes answers, in disaggregated mode. Ignored in aggregated mode."""
+    """The component that generates tokens in disaggregated mode. Ignored in aggregated mode."""
 
 
 class ResourcesSpec(ApiModel):
     """Resources of one replica in aggregated mode."""
 
     gpu: GpuSpec | None = None
-    """GPUs of each replica; none when omitted."""
+    """GPUs of each replica. Defaults to none."""
 
     memory: Quantity | None = None
     """Memory of each replica, request and limit, for example "32Gi"."""
@@ -145,7 +145,8 @@ class PodMetadata(ApiModel):
     """Labels and annotations of pods."""
 
     labels: Annotated[dict[str, LabelValue], Field(max_length=128)] = Field(default_factory=dict)
-    """Labels of the pods. Labels that KubeFoundry or the provider sets take precedence over them."""
+    """Labels of the pods. New pods also carry `kubefoundry.ai/modeldeployment`, the name of the ModelDeployment,
+    where the provider can set one. The provider rejects labels that it or Kubernetes sets itself."""
 
     annotations: Annotated[dict[str, Annotated[str, Field(max_length=262144)]], Field(max_length=128)] = (
         Field(default_factory=dict)
@@ -154,7 +155,7 @@ class PodMetadata(ApiModel):
 
 
 class PodTemplateSpec(ApiModel):
-    """What the engine's pods carry."""
+    """Metadata of the engine's pods."""
 
     metadata: PodMetadata = Field(default_factory=PodMetadata)
     """Labels and annotations of the engine's pods."""
@@ -166,18 +167,18 @@ class SecretsSpec(ApiModel):
     hugging_face_token: (
         Annotated[str, Field(min_length=1, max_length=253, pattern=formats.DNS_SUBDOMAIN)] | None
     ) = None
-    """Name of a Secret in the same namespace whose keys become environment variables of the engine; it holds the
-    Hugging Face token as HF_TOKEN."""
+    """Name of a Secret in the same namespace. Its keys become environment variables of the engine; the key HF_TOKEN
+    holds the Hugging Face token."""
 
 
 class ModelDeploymentSpec(ApiModel):
-    """What to serve, and how."""
+    """The desired state: which model to serve, and how."""
 
     model: Annotated[ModelSpec, ALWAYS_THERE] = Field(default_factory=ModelSpec)
     """The model to serve."""
 
     provider: ProviderSpec | None = None
-    """The provider that is to run the model; selected by the providers' rules when omitted."""
+    """The provider that runs the model. If omitted, the selector chooses one by the providers' rules."""
 
     engine: Annotated[EngineSpec, ALWAYS_THERE] = Field(default_factory=EngineSpec)
     """The inference engine and its settings."""
@@ -189,10 +190,10 @@ class ModelDeploymentSpec(ApiModel):
     """Number of replicas and, in disaggregated mode, the size of the components."""
 
     resources: Annotated[ResourcesSpec, ALWAYS_THERE] = Field(default_factory=ResourcesSpec)
-    """Resources of one replica in aggregated mode; in disaggregated mode the components have their own."""
+    """Resources of one replica in aggregated mode. In disaggregated mode, each component sets its own."""
 
     image: Annotated[str, Field(max_length=1024, pattern=formats.IMAGE)] | None = None
-    """Container image of the engine; defaults to the provider's image for that engine. Required when model.source
+    """Container image of the engine. Defaults to the provider's image for that engine. Required if model.source
     is custom."""
 
     env: Annotated[

@@ -1,10 +1,12 @@
-"""What a pod's status says of its containers, in the words of kubelet (`pkg/kubelet/images`, `pkg/kubelet/container`)
-and scheduler, Kubernetes 1.26 to 1.36."""
+"""What a pod's status says about its containers, in the words of kubelet (`pkg/kubelet/images`,
+`pkg/kubelet/container`) and scheduler, Kubernetes 1.26 to 1.36."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
+
+from kubefoundry_sdk.api.parts import mapping, mappings
 
 PULL: Final = frozenset(
     {
@@ -17,7 +19,7 @@ PULL: Final = frozenset(
         "SignatureValidationFailed",
     }
 )
-"""Reasons for which a container waits for its image."""
+"""Reasons of a container that waits for its image."""
 
 CONFIGURATION: Final = frozenset(
     {
@@ -29,13 +31,13 @@ CONFIGURATION: Final = frozenset(
         "PostStartHookError",
     }
 )
-"""Reasons for which a container waits that cannot be created or started as it is."""
+"""Reasons of a waiting container that cannot be created or started in its current configuration."""
 
 CRASH_LOOP: Final = "CrashLoopBackOff"
 OUT_OF_MEMORY: Final = "OOMKilled"
 
 LAST_WORDS: Final = {"terminationMessagePolicy": "FallbackToLogsOnError"}
-"""For containers that we render: what it logged last before it failed is then in the pod's status."""
+"""For containers that we render: puts the last log lines before a failure into the pod's status."""
 
 LINE: Final = 300
 """Characters of a container's last line that are reported."""
@@ -44,11 +46,11 @@ LINE: Final = 300
 def containers(status: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The statuses of all containers, in the order in which a pod starts them."""
     for field in ("initContainerStatuses", "containerStatuses"):
-        yield from _items(status.get(field))
+        yield from mappings(status.get(field))
 
 
 def waiting(container: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Reason and message of a container that waits; None for one that does not."""
+    """Reason and message of a waiting container; None if it is not waiting."""
     found = mapping(container.get("state")).get("waiting")
     if not isinstance(found, Mapping):
         return None
@@ -56,37 +58,29 @@ def waiting(container: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def running(container: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Since when the container runs; None for one that does not."""
+    """Since when the container has been running; None if it is not."""
     found = mapping(container.get("state")).get("running")
     return found if isinstance(found, Mapping) else None
 
 
 def ended(container: Mapping[str, Any]) -> Mapping[str, Any]:
-    """How the container's last run ended; empty where none has."""
+    """How the container's last run ended; empty if none has."""
     now, before = mapping(container.get("state")), mapping(container.get("lastState"))
     return mapping(now.get("terminated")) or mapping(before.get("terminated"))
 
 
 def unscheduled(status: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Reason and message of a pod that no node takes yet; None where one has, or nobody has looked."""
-    for item in _items(status.get("conditions")):
+    """Reason and message of a pod that no node accepts yet; None if it is scheduled, or the scheduler has not
+    looked."""
+    for item in mappings(status.get("conditions")):
         if (item.get("type"), item.get("status")) == ("PodScheduled", "False"):
             return str(item.get("reason") or ""), str(item.get("message") or "")
     return None
 
 
 def last_line(text: str) -> str:
-    """The last line with something on it, where a program that fails says why; at most LINE characters of it."""
+    """The last non-empty line, where a failing program says why; at most LINE characters of it."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
         return ""
     return lines[-1] if len(lines[-1]) <= LINE else f"{lines[-1][: LINE - 1]}…"
-
-
-def mapping(value: Any) -> Mapping[str, Any]:
-    """The value where it is a mapping, else an empty one."""
-    return value if isinstance(value, Mapping) else {}
-
-
-def _items(value: Any) -> list[Mapping[str, Any]]:
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []

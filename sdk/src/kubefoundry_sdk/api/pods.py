@@ -26,7 +26,7 @@ class FieldReference(ApiModel):
     model_config = ATOMIC
 
     field_path: Annotated[str, Field(min_length=1, max_length=512)]
-    """Path of the field in the pod, for example `metadata.name` or `metadata.labels['app']`."""
+    """Path of the field, for example `metadata.name` or `metadata.labels['app']`."""
 
     api_version: Annotated[str, Field(max_length=64)] | None = None
     """API version that fieldPath refers to; defaults to v1."""
@@ -41,7 +41,7 @@ class ResourceFieldReference(ApiModel):
     """The request or limit, for example `limits.memory` or `requests.cpu`."""
 
     container_name: Annotated[str, Field(max_length=63)] | None = None
-    """Name of the container; defaults to the one that gets the variable."""
+    """Name of the container. Defaults to the one that sets the variable."""
 
     divisor: Quantity | None = None
     """Unit of the value, for example "1Mi"; defaults to 1."""
@@ -56,10 +56,10 @@ class ConfigMapKey(ApiModel):
     """Name of the ConfigMap, in the namespace of the ModelDeployment."""
 
     key: ConfigKey
-    """Key in the ConfigMap whose value the variable gets."""
+    """Key in the ConfigMap. The variable gets its value."""
 
     optional: bool | None = None
-    """Whether the pod starts without the variable when the ConfigMap or the key does not exist."""
+    """Whether the pod may start without the variable if the ConfigMap or the key does not exist."""
 
 
 class SecretKey(ApiModel):
@@ -71,14 +71,14 @@ class SecretKey(ApiModel):
     """Name of the Secret, in the namespace of the ModelDeployment."""
 
     key: ConfigKey
-    """Key in the Secret whose value the variable gets."""
+    """Key in the Secret. The variable gets its value."""
 
     optional: bool | None = None
-    """Whether the pod starts without the variable when the Secret or the key does not exist."""
+    """Whether the pod may start without the variable if the Secret or the key does not exist."""
 
 
 class EnvVarSource(ApiModel):
-    """Where the value of an environment variable comes from."""
+    """Source of an environment variable's value."""
 
     field_ref: FieldReference | None = None
     """Take the value from a field of the pod."""
@@ -100,7 +100,7 @@ class EnvVar(ApiModel):
     """Name of the variable; each name may occur once."""
 
     value: Annotated[str, Field(max_length=32768)] | None = None
-    """Value of the variable. $(NAME) is replaced by the value of a variable earlier in the list; $$ is a literal $.
+    """Value of the variable. $(NAME) expands to the value of a variable earlier in the list. $$ is a literal $.
     Defaults to an empty value."""
 
     value_from: EnvVarSource | None = None
@@ -111,16 +111,16 @@ class Toleration(ApiModel):
     """A node taint that the engine's pods tolerate."""
 
     key: Annotated[str, Field(max_length=317)] | None = None
-    """Key of the taint; all keys when omitted, and then operator must be Exists."""
+    """Key of the taint. If omitted, all keys match, and operator must be Exists."""
 
     operator: Literal["Exists", "Equal"] | None = None
-    """How the taint's value is matched: Equal (the default) compares it with `value`, Exists matches every value."""
+    """How to match the taint's value: Equal (the default) compares it with `value`, Exists matches every value."""
 
     value: Annotated[str, Field(max_length=63, pattern=formats.LABEL_VALUE)] | None = None
     """Value of the taint, for operator Equal."""
 
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
-    """Effect of the taint; all effects when omitted."""
+    """Effect of the taint. If omitted, all effects match."""
 
     toleration_seconds: Annotated[int, Field(json_schema_extra={"format": "int64"})] | None = None
-    """Seconds that a pod stays on a node after a NoExecute taint was added; forever when omitted."""
+    """Seconds that a pod stays on a node after a NoExecute taint was added. Defaults to forever."""

@@ -1,8 +1,8 @@
 """Quantities of resources: exact values of what Kubernetes writes as "16Gi", "500m" or 4.
 
-Stricter than `kubernetes.utils.quantity`, which takes `1K`, `1_000`, ` 1 `, `NaN`, `1e3Gi` and the like.
-Source: the quantity grammar of apimachinery's `resource.Quantity`, without signs and with at most two digits of
-exponent, because no resource is negative and none needs more.
+Stricter than `kubernetes.utils.quantity`, which accepts `1K`, `1_000`, ` 1 `, `NaN`, `1e3Gi` and the like. Source:
+the quantity grammar of apimachinery's `resource.Quantity`, without signs and with an exponent of at most two digits,
+because no resource is negative and none needs more.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _UNITS: Final[dict[str, Fraction]] = {
 def parse(quantity: int | str) -> Fraction:
     """The exact value: bytes for memory, cores for CPU.
 
-    Raises ValueError for anything that is not an unsigned whole number or a text in the grammar.
+    Raises ValueError for anything but a non-negative integer or a text in the grammar.
     """
     if isinstance(quantity, int) and not isinstance(quantity, bool) and quantity >= 0:
         return Fraction(quantity)
     match = _FORM.fullmatch(quantity) if isinstance(quantity, str) and len(quantity) <= _MAX_LENGTH else None
     if match is None:
-        raise ValueError(f'{quantity!r} is no quantity: write it like "16Gi", "500m" or 4')
+        raise ValueError(f'{quantity!r} is not a quantity: write it like "16Gi", "500m" or 4')
     number, suffix = match[1], match[2] or ""
     whole, _, decimals = number.partition(".")
     value = Fraction(int(whole + decimals), 10 ** len(decimals))
@@ -45,5 +45,5 @@ def parse(quantity: int | str) -> Fraction:
 
 
 def same(one: int | str, other: int | str) -> bool:
-    """Whether both say the same amount: `1Gi` and `1024Mi`, `1` and `"1000m"`. Raises ValueError like `parse`."""
+    """Whether both are the same amount: `1Gi` and `1024Mi`, `1` and `"1000m"`. Raises ValueError like `parse`."""
     return parse(one) == parse(other)

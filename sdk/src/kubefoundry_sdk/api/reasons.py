@@ -14,15 +14,15 @@ STALE_STATUS: Final = "StaleStatus"
 OVERRIDES_VALID: Final = "OverridesValid"
 
 EXPLICIT_SELECTION: Final = "explicit provider selection"
-"""`status.provider.selectedReason` where the user has named the provider (contract §3)."""
+"""`status.provider.selectedReason` if the user named the provider (contract §3)."""
 
 UPSTREAM_READY: Final = "UpstreamReady"
 UPSTREAM_OPERATOR_UP: Final = "UpstreamOperatorUp"
 RULES_VALID: Final = "RulesValid"
-"""Of an InferenceProviderConfig: the provider says the first two, the selector the third."""
+"""Of an InferenceProviderConfig: the provider reports the first two, the selector the third."""
 
 SETTINGS_DISCOVERED: Final = "SettingsDiscovered"
-"""Of one, too: by a provider whose upstream operator tells settings."""
+"""Also of an InferenceProviderConfig, if the upstream operator's Deployment shows settings of the provider."""
 
 REASONS: Final[dict[str, frozenset[str]]] = {
     VALIDATED: frozenset({"ValidationPassed", "ValidationFailed"}),

@@ -1,10 +1,10 @@
-"""Rules of a ModelDeployment spec that its structural schema cannot say, each once: in CEL and in Python.
+"""Rules of a ModelDeployment spec that its structural schema cannot express, each in CEL and in Python.
 
-The CEL text is in the CRD (Kubernetes 1.26: no messageExpression, fieldPath or optionals), the Python
-predicate runs in the validating webhook and at reconcile time. Both see the spec with its defaults and without
-structural problems. Source: contract §2.
+The CEL text is in the CRD (Kubernetes 1.26: no messageExpression, fieldPath or optionals); the Python predicate runs
+in the validating webhook and at reconcile time. Both see the spec with its defaults and without structural problems.
+Source: contract §2.
 
-A rule is at a place without a default, because the API server holds a default to the rules at its place
+A rule must be at a place without a default, because the API server checks a default against the rules at its place
 before it fills in the defaults inside it.
 """
 
@@ -19,9 +19,11 @@ Value = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """at: where the rule is in the CRD, `[]` for each item of a list; `self` in CEL and the argument of
-    `holds` are the value there.
-    field: the field below `at` that is wrong when the rule does not hold; "" for the value itself.
+    """One rule.
+
+    at: its place in the CRD, `[]` for each item of a list. `self` in CEL and the argument of `holds` are the value
+        there.
+    field: the field below `at` that is wrong if the rule does not hold; "" for the value itself.
     """
 
     at: str

@@ -1,7 +1,7 @@
 """From typed models to the structural schema of a CustomResourceDefinition.
 
-`structural` takes what pydantic says of a model and states it in the subset of JSON schema that Kubernetes 1.26
-accepts in a CRD; what that subset cannot express is refused when the CRD is generated, never dropped silently.
+`structural` translates pydantic's schema of a model into the subset of JSON schema that Kubernetes 1.26 accepts in a
+CRD. What that subset cannot express is refused when the CRD is generated, never dropped silently.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _KEPT: Final[tuple[str, ...]] = (
     *("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"),
     *("required", "properties", "items", "additionalProperties", "anyOf"),
 )
-"""What a structural schema may hold, in the order in which it is written."""
+"""Keywords of a structural schema, in the order in which they are written."""
 
 _DROPPED: Final = frozenset({"title", "examples", "$defs"})
 
@@ -29,8 +29,8 @@ class Inexpressible(ValueError):
 def structural(model: type[BaseModel]) -> Schema:
     """The structural schema of `model`, ready for `openAPIV3Schema`.
 
-    Raises Inexpressible, naming the field, for what Kubernetes does not take in a CRD and for a field without
-    documentation.
+    Raises Inexpressible, naming the field, for anything that Kubernetes does not accept in a CRD and for a field
+    without documentation.
     """
     document = model.model_json_schema(by_alias=True)
     return _convert(document, document.get("$defs", {}), model.__name__, ())
@@ -81,7 +81,7 @@ def _property(node: Schema, models: dict[str, Schema], path: str, inside: tuple[
 
 
 def _one_of(node: Schema, path: str) -> Schema:
-    """An optional value is the value; an integer or string is what Kubernetes calls int-or-string."""
+    """An optional value becomes the value; an integer or string becomes Kubernetes' int-or-string."""
     rest = {key: value for key, value in node.items() if key != "anyOf"}
     choices = [choice for choice in node["anyOf"] if choice != {"type": "null"}]
     if len(choices) == 1:

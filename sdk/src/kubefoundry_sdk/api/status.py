@@ -24,16 +24,16 @@ class StatusCondition(ApiModel):
     """Status of the condition: True, False or Unknown."""
 
     observed_generation: Generation | None = None
-    """The metadata.generation that the condition is about."""
+    """The metadata.generation that the condition was set for."""
 
     last_transition_time: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
     """When status last changed."""
 
     reason: Annotated[str, Field(min_length=1, max_length=1024, pattern=formats.CONDITION_REASON)]
-    """Reason for the last transition, as one word for programs; docs/conditions.md lists them for each type."""
+    """Machine-readable reason for the last transition; docs/conditions.md lists the reasons of each type."""
 
     message: Annotated[str, Field(max_length=MAX_MESSAGE)]
-    """Reason in a human-readable sentence."""
+    """Human-readable explanation."""
 
 
 Conditions = Annotated[
@@ -60,11 +60,11 @@ class ProviderStatus(ApiModel):
     """Kind of the provider's object."""
 
     resource_api_version: Annotated[str | None, Field(alias="resourceAPIVersion")] = None
-    """API version in which the provider's object is written and read."""
+    """API version that the provider uses for its object."""
 
 
 class ReplicasStatus(ApiModel):
-    """Counts of serving units; in disaggregated mode those of prefill and decode together."""
+    """Numbers of serving units. In disaggregated mode, prefill and decode together."""
 
     desired: Count | None = None
     """Units that should run."""
@@ -73,11 +73,11 @@ class ReplicasStatus(ApiModel):
     """Units that are ready to serve."""
 
     available: Count | None = None
-    """Units that requests can reach."""
+    """Units that can receive requests."""
 
 
 class EndpointStatus(ApiModel):
-    """Where the API answers, inside the cluster."""
+    """Address of the API inside the cluster."""
 
     service: str | None = None
     """Name of the Service, in the same namespace."""
@@ -86,35 +86,35 @@ class EndpointStatus(ApiModel):
     """Port of the Service."""
 
     url: Annotated[str, Field(max_length=2048, pattern=formats.ENDPOINT_URL)] | None = None
-    """Base of the API's paths (/v1/…) where that is no plain http at the Service: another scheme or path, or a
-    gateway of another namespace, for which service and port are absent."""
+    """Base URL of the API's paths (/v1/…), if that is not plain http at the Service: another scheme or path, or a
+    gateway in another namespace, for which service and port are absent."""
 
 
 class ModelDeploymentStatus(ApiModel):
     """The observed state of a ModelDeployment."""
 
     phase: Phase | None = None
-    """Summary: Pending (not started), Deploying, Running (serves now), Failed (does not serve; it may recover) or
+    """Summary: Pending (not started), Deploying, Running (serving), Failed (not serving; may recover) or
     Terminating."""
 
     message: str | None = None
     """Human-readable summary of the current state."""
 
     observed_generation: Generation | None = None
-    """The metadata.generation that phase, message and the counts are about."""
+    """The metadata.generation that phase, message and replicas refer to."""
 
     provider: ProviderStatus | None = None
     """The selected provider and what it created."""
 
     replicas: ReplicasStatus | None = None
-    """Counts of serving units."""
+    """Numbers of serving units."""
 
     selector: Annotated[str, Field(max_length=1024)] | None = None
-    """Label selector of the serving pods, for autoscalers that use the scale subresource; set only if the provider
-    scales the pods by scaling.replicas."""
+    """Label selector of the serving pods, for autoscalers that use the scale subresource. Set only if
+    scaling.replicas scales these pods."""
 
     endpoint: EndpointStatus | None = None
-    """Where the API answers; set only while the model serves."""
+    """Address of the API. Set only while the model serves."""
 
     conditions: Conditions = Field(default_factory=list)
-    """Validated, ProviderSelected, ProviderCompatible, ResourceCreated, Ready and others, each with its reason."""
+    """Conditions such as Validated, ProviderSelected, ProviderCompatible, ResourceCreated and Ready."""

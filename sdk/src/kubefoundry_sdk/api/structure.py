@@ -1,8 +1,8 @@
 """What the API server does with a structural schema: defaults, and the checks of types, enums and ranges.
 
-Objects that were stored before the CRD had a rule never met the API server's checks, and a webhook has to tell a
-user what is wrong in a sentence; so the same schema is applied here. Source of the order and of the treatment of
-null: apiextensions-apiserver v0.26, pkg/apiserver/schema/defaulting.
+Objects stored before the CRD had a rule were never checked by the API server, and a webhook has to describe an error
+in a sentence, so the same schema is applied here. Source of the order and of the treatment of null:
+apiextensions-apiserver v0.26, pkg/apiserver/schema/defaulting.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kubefoundry_sdk.api.schema import Schema
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """path: the field, from `spec`. message: what is wrong with it, to be read after the path."""
+    """path: the field, from `spec`. message: what is wrong with it, to follow the path."""
 
     path: str
     message: str
@@ -44,7 +44,7 @@ def defaulted(value: Any, schema: Schema) -> Any:
 
 
 def problems(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
-    """What of `value` the schema refuses; nothing below a value of the wrong type."""
+    """What the schema refuses in `value`; nothing below a value of the wrong type."""
     wrong = _wrong_type(value, schema)
     if wrong:
         yield Problem(path, f"must be {wrong}, not {_shown(value)}")
@@ -62,7 +62,7 @@ def problems(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
 
 
 def _wrong_type(value: Any, schema: Schema) -> str | None:
-    """The name of the type that the schema asks for and `value` is not."""
+    """The type that the schema wants, if `value` has another one."""
     whole = isinstance(value, int) and not isinstance(value, bool)
     whole = whole or (isinstance(value, float) and value.is_integer())
     if schema.get("x-kubernetes-int-or-string"):

@@ -1,7 +1,7 @@
-"""Is a ModelDeployment spec valid, what should its author know, and what are its defaults.
+"""Checks a ModelDeployment spec, warns about it, and fills in its defaults.
 
-One source for the validating webhook, the mutating webhook and the reconcile-time check (contract §2). The same
-schema and rules are the CRD's; `extent`, `engine_args` and the keys of labels are checked here only.
+One source for the validating webhook, the mutating webhook and the reconcile-time check (contract §2). The CRD has
+the same schema and rules; `extent`, `engine_args` and the keys of labels are checked here only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kubefoundry_sdk.api.structure import Problem as Problem
 Spec = dict[str, Any]
 
 NAMED: Final = 20
-"""Problems that are named: a spec of a megabyte may have a million."""
+"""The most problems that are reported: a spec of a megabyte may have a million."""
 
 _KEY: Final = re.compile(QUALIFIED_NAME)
 
@@ -40,10 +40,11 @@ def default(spec: Spec) -> Spec:
 
 
 def validate(spec: Spec) -> list[Problem]:
-    """What is wrong with a spec, with or without its defaults, up to NAMED of it; empty when it is valid.
+    """What is wrong with a spec, with or without its defaults, up to NAMED problems; empty if it is valid.
 
-    Where it is too deep or too large, only that is reported. Where types, enums or ranges are wrong, only that: the
-    rules would speak about values that are none."""
+    If it is too deep or too large, only that is reported. If types, enums or ranges are wrong, only those are,
+    because the rules would judge invalid values.
+    """
     if beyond := extent.too_deep(spec) or extent.too_large(spec):
         return [Problem(*beyond)]
     if not isinstance(spec, dict):
@@ -59,19 +60,19 @@ def validate(spec: Spec) -> list[Problem]:
 def _first(problems: Iterable[Problem]) -> list[Problem]:
     found = list(islice(problems, NAMED + 1))
     if len(found) > NAMED:
-        found[NAMED] = Problem("spec", f"more is wrong, too: only the first {NAMED} are named")
+        found[NAMED] = Problem("spec", f"there are more problems: only the first {NAMED} are listed")
     return found
 
 
 def warnings(spec: Spec) -> list[str]:
-    """What a valid spec says in vain (contract §2)."""
+    """Settings of a valid spec that have no effect (contract §2)."""
     complete = default(spec)
-    told = []
+    found = []
     if complete["model"]["source"] == "custom" and complete["model"].get("servedName"):
-        told.append("servedName is ignored for custom source")
+        found.append("servedName is ignored for custom source")
     if complete["serving"]["mode"] == "aggregated" and {"prefill", "decode"} & complete["scaling"].keys():
-        told.append("scaling.prefill and scaling.decode are ignored in aggregated mode")
-    return told
+        found.append("scaling.prefill and scaling.decode are ignored in aggregated mode")
+    return found
 
 
 def _broken(rule: Rule, spec: Spec) -> Iterator[Problem]:
@@ -81,7 +82,7 @@ def _broken(rule: Rule, spec: Spec) -> Iterator[Problem]:
 
 
 def _places(steps: list[str], value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Every value at a path such as `env[].valueFrom`, with where it is."""
+    """Every value at a path such as `env[].valueFrom`, with its location."""
     if not steps:
         yield path, value
         return
@@ -96,7 +97,7 @@ def _places(steps: list[str], value: Any, path: str) -> Iterator[tuple[str, Any]
 
 
 def _keys(spec: Spec) -> Iterator[Problem]:
-    """Keys of labels have a form too, but a structural schema describes only values."""
+    """Keys of labels have a format, too, but a structural schema describes only values."""
     metadata = spec.get("podTemplate", {}).get("metadata", {})
     for path, keys in (
         ("spec.podTemplate.metadata.labels", metadata.get("labels", {})),

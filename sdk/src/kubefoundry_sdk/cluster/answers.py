@@ -1,4 +1,4 @@
-"""What an answer has to be: an object, a page, a watch event, a line. Who gives another is no API server."""
+"""Checks the form of responses: an object, a page, a watch event, a line. Anything else is not from an API server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubefoundry_sdk.cluster.errors import Unreachable
 
 
 def object_of(raw: bytes | bytearray, request: str) -> Object:
-    """Raises Unreachable where it is none; request: how that names it."""
+    """Raises Unreachable if it is not an object. request: how the error names it."""
     answer = _decoded(raw, request)
     if not isinstance(answer, dict):
         raise Unreachable(f"{request}: the response is not an object")
@@ -19,7 +19,7 @@ def object_of(raw: bytes | bytearray, request: str) -> Object:
 
 
 def items_of(page: Object) -> list[Object]:
-    """The objects of a page. Raises Unreachable where it is none."""
+    """The objects of a page. Raises Unreachable if it is not one."""
     items, meta = page.get("items"), page.get("metadata")
     version = meta.get("resourceVersion") if isinstance(meta, dict) else None
     if not isinstance(version, str) or not version.isdecimal() or not isinstance(items, list | None):
@@ -28,7 +28,7 @@ def items_of(page: Object) -> list[Object]:
 
 
 def event_of(raw: bytes | bytearray, request: str) -> Object:
-    """A watch event. Raises Unreachable where it is none."""
+    """A watch event. Raises Unreachable if it is not one."""
     event = _decoded(raw, request)
     if not isinstance(event, dict) or not isinstance(event.get("object"), dict) or "type" not in event:
         raise Unreachable(f"{request}: the response is not a watch event")
@@ -36,10 +36,10 @@ def event_of(raw: bytes | bytearray, request: str) -> Object:
 
 
 async def lines_of(chunks: AsyncIterator[bytes], longest: int | None = None) -> AsyncIterator[bytearray]:
-    """The lines, each with its end; what comes after the last end is yielded without one.
+    """The lines, each with its end; what follows the last end is yielded without one.
 
-    Not aiohttp's readline(), which bounds a line at 128 KiB: a CRD alone may have a megabyte.
-    longest: bytes after which a line is yielded in pieces; None for no bound.
+    Not aiohttp's readline(), which limits a line to 128 KiB: a CRD alone may have a megabyte.
+    longest: bytes after which a line is yielded in pieces; None for no limit.
     """
     rest = bytearray()
     async for chunk in chunks:

@@ -1,6 +1,6 @@
-"""The API server, as far as we talk to it: JSON over one aiohttp session, every call with a deadline.
+"""A client for the API server: JSON over one aiohttp session, with a deadline for every call.
 
-Nothing is retried here: whoever calls knows whether the call may be repeated (the work queue does that).
+It retries nothing, because only the caller knows whether a call may be repeated (the work queue does that).
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from kubefoundry_sdk.cluster.rate import RateLimit
 from kubefoundry_sdk.cluster.transport import Transport
 
 PAGE: Final = 500
-"""Objects a list call asks for at most, as kubectl does."""
+"""The most objects that a list call requests, as in kubectl."""
 
 PAGE_BYTES: Final = 4 * 2**20
-"""Bytes of a page that are read; where there are more, a page of fewer objects is asked for. 500 ModelDeployments of
-the usual size have half of that, and as Python objects a page takes about ten times its bytes."""
+"""Bytes of a page that are read; for longer ones, a page of fewer objects is requested. 500 ModelDeployments of the
+usual size have half of that, and as Python objects a page takes about ten times its bytes."""
 
 ANSWER: Final = 16 * 2**20
-"""Bytes of one object that are read: etcd takes 1.5 MiB, which JSON's escapes may make nine."""
+"""Bytes of one object that are read: etcd accepts 1.5 MiB, which JSON's escapes may turn into nine."""
 
 JSON: Final = "application/json"
 APPLY: Final = "application/apply-patch+yaml"
 JSON_PATCH: Final = "application/json-patch+json"
 METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-"""An `Accept` without an alternative: a server that cannot leave the content out refuses (406)."""
+"""An `Accept` header without alternatives: a server that cannot leave out the content refuses (406)."""
 
 
 class Client:
-    """Use as `async with Client(credentials, ...) as client`. Calls raise ApiError or Unreachable."""
+    """Use it as `async with Client(credentials, ...) as client`. Calls raise ApiError or Unreachable."""
 
     def __init__(
         self,
@@ -49,9 +49,9 @@ class Client:
         qps: float = 0,
         warned: Callable[[str], None] | None = None,
     ) -> None:
-        """`qps`: requests a second at most, watches apart; 0 leaves it to the API server's own fairness.
+        """`qps`: the most requests a second, without watches; 0 leaves it to the API server's priority and fairness.
 
-        warned: gets each warning that an answer carries, of admission or about the request.
+        warned: called with each warning in a response, from admission or about the request.
         """
         self._transport = Transport(credentials, user_agent=user_agent, warned=warned)
         self._rate = RateLimit(qps)
@@ -64,9 +64,9 @@ class Client:
         return self._transport.server
 
     def behind(self, fence: Callable[[], None], congestion: Congestion | None = None) -> Client:
-        """This client, which asks before each write. fence: raises Fenced where nothing may be written.
+        """This client with a check before each write. fence: raises Fenced if writing is not allowed.
 
-        congestion: gets the time that each write took.
+        congestion: receives the duration of each write.
         """
         fenced = copy(self)
         fenced._fence, fenced._congestion = fence, congestion
@@ -85,11 +85,11 @@ class Client:
         return await self._call("GET", path(kind, namespace, name))
 
     async def get_metadata(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
-        """The object's metadata; its content is not sent."""
+        """The object's metadata; the server does not send its content."""
         return await self._call("GET", path(kind, namespace, name), accept=METADATA_ONLY)
 
     async def read(self, url: str, *, most: int = ANSWER) -> Object:
-        """GET of a path that is no resource, for example `/version`. most: bytes that are read."""
+        """GETs a path that is not a resource, for example `/version`. most: bytes that are read."""
         return await self._call("GET", url, most=most)
 
     async def pages(
@@ -100,10 +100,10 @@ class Client:
         selector: Mapping[str, str] | None = None,
         limit: int = PAGE,
     ) -> AsyncIterator[tuple[list[Object], str]]:
-        """All objects page by page, each with the resource version of the whole listing.
+        """All objects page by page, each page with the resource version of the whole list.
 
-        `selector`: `labelSelector` and `fieldSelector` parameters. limit: objects of a page at most; of objects that
-        are large a page has fewer, PAGE_BYTES in all.
+        `selector`: `labelSelector` and `fieldSelector` parameters.
+        limit: the most objects in a page; of large objects a page has fewer, with at most PAGE_BYTES.
         """
         parameters: dict[str, str] = {**(selector or {})}
         most = limit
@@ -127,11 +127,12 @@ class Client:
                 limit = min(2 * limit, most)
 
     async def send(self, url: str, body: Mapping[str, Any], *, most: int = ANSWER) -> Object:
-        """POST to a path that is no resource: of a Service, by the API server's proxy. most: bytes that are read."""
+        """POSTs to a path that is not a resource, such as a Service through the API server's proxy. most: bytes that
+        are read."""
         return await self._call("POST", url, None, body, most=most)
 
     async def lines(self, url: str, body: Mapping[str, Any] | None = None) -> AsyncIterator[bytes]:
-        """Lines of an answer as they come, for as long as it takes: of a log, or of a model that writes.
+        """Lines of a response as they arrive, for as long as it takes: of a log, or of a model that streams.
 
         With a body it is a POST. Lines keep their end; a line longer than PAGE_BYTES comes in pieces.
         """
@@ -166,9 +167,9 @@ class Client:
     ) -> AsyncIterator[Object]:
         """Watch events from `resource_version` on, bookmarks included, until the server ends the watch.
 
-        seconds: how long the server is asked to keep it. silence: seconds without a byte after which the
-        connection counts as dead. Raises Unreachable then, Silent where that was all that happened, ApiError when
-        the watch is refused.
+        seconds: how long the server is asked to keep it open.
+        silence: seconds without a byte after which the connection counts as dead.
+        Raises Unreachable if it is dead, Silent if nothing else went wrong, ApiError if the watch is refused.
         """
         parameters = {
             **(selector or {}),
@@ -192,7 +193,7 @@ class Client:
     async def apply(
         self, kind: Kind, body: Object, *, manager: str, force: bool = True, dry_run: bool = False
     ) -> Object:
-        """Server-side apply of the object that `body` names; the answer is the object as stored."""
+        """Server-side apply of the object that `body` names; returns the object as stored."""
         return await self._apply(kind, body, "", manager, force, dry_run)
 
     async def apply_status(self, kind: Kind, body: Object, *, manager: str, force: bool = True) -> Object:
@@ -206,11 +207,11 @@ class Client:
         return await self._call("POST", path(kind, body["metadata"].get("namespace")), parameters, body)
 
     async def ask(self, kind: Kind, body: Object) -> Object:
-        """POST of a kind that is answered and not stored, such as a review: no write."""
+        """POSTs an object that is answered and not stored, such as a review: not a write."""
         return await self._call("POST", path(kind), None, body, writes=False)
 
     async def replace(self, kind: Kind, body: Object, *, manager: str) -> Object:
-        """PUT: refused with a conflict unless `body` carries the current resource version."""
+        """PUT: fails with a conflict unless `body` carries the current resource version."""
         meta = body["metadata"]
         return await self._call(
             "PUT", path(kind, meta.get("namespace"), meta["name"]), {"fieldManager": manager}, body
@@ -239,7 +240,7 @@ class Client:
         version: str | None = None,
         propagation: Literal["Background", "Foreground", "Orphan"] = "Background",
     ) -> None:
-        """Delete that very object: another one of the same name is a conflict, and so is another state of it where
+        """Deletes that very object. Another one of the same name is a conflict, and so is another state of it if
         `version`, a resource version, is given."""
         body: dict[str, Any] = {
             "apiVersion": "v1",
@@ -255,7 +256,7 @@ class Client:
         self, kind: Kind, body: Object, subresource: str, manager: str, force: bool, dry_run: bool
     ) -> Object:
         meta = body["metadata"]
-        # Strict: a field that the schema does not know is an error to us, never silently lost.
+        # Strict: a field that the schema does not know is an error, never lost silently.
         parameters = {"fieldManager": manager, "fieldValidation": "Strict", "force": str(force).lower()}
         if dry_run:
             parameters["dryRun"] = "All"
@@ -303,7 +304,7 @@ class Client:
 
 def path(kind: Kind, namespace: str | None = None, name: str | None = None) -> str:
     """URL path of a collection or an object."""
-    # What is in an annotation may come to be part of a kind.
+    # A kind may come from an annotation.
     version = quote(kind.version, safe="")
     root = f"/apis/{kind.group}/{version}" if kind.group else f"/api/{version}"
     inside = f"/namespaces/{quote(namespace, safe='')}" if namespace and kind.namespaced else ""

@@ -1,8 +1,8 @@
-"""How many writes may be on their way at once: a window that follows the API server's answer times, as TCP's does.
+"""How many writes may be in flight: a window that follows the API server's response times, as TCP's does.
 
-What is beyond the knee of an API server makes nothing faster: it waits there, and users' own requests wait behind it.
-So each process keeps fewer writes in flight while they take longer than they can, and more while they do not. The
-processes know nothing of each other; as with TCP, all of them shrink when the server is slow.
+Requests beyond the knee of an API server make nothing faster: they wait there, and users' own requests wait behind
+them. So each process keeps fewer writes in flight while they are slower than their minimum, and more while they are
+not. The processes know nothing of each other; as with TCP, all of them back off when the server is slow.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from typing import Final
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 SLOW: Final = 2.5
-"""Times its floor that a write takes before the window shrinks. Two requests for each core that there is, where the
-server has nothing to wait for, take twice as long; beyond that more requests make it no faster."""
+"""How many times its floor a write may take before the window shrinks. With two requests for each core, and nothing
+else for the server to wait for, a write takes twice as long; more requests make it no faster."""
 
 CUT: Final = 0.5
-"""What is left of the window then."""
+"""The factor by which the window shrinks."""
 
 OVERLOADED: Final = (429, 503, 504)
-"""Codes by which the API server says that it has too much to do."""
+"""Status codes of an overloaded API server."""
 
 LONGEST: Final = 1.0
-"""Seconds that a turn counts. What takes longer waits for something else, such as an upstream system's webhook, and
-would only hold up other objects."""
+"""Seconds that a reconcile counts. One that takes longer is waiting for something else, such as an upstream system's
+webhook, and would only hold up other objects."""
 
 PERIOD: Final = 300.0
 """Seconds after which a floor is forgotten, at most twice that: a server may have moved to a slower machine."""
@@ -37,16 +37,17 @@ PERIOD: Final = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """size: writes that may be in flight; one always may. cut: when it last shrank, in seconds of some clock."""
+    """size: writes that may be in flight, at least one. cut: when it last shrank, in seconds of the same clock."""
 
     size: float = 1.0
     cut: float = float("-inf")
 
 
 def answered(window: Window, *, sent: float, now: float, floor: float, full: bool) -> Window:
-    """The window after a write's answer: larger by one in a round trip, or half, once in a round trip.
+    """The window after a write's response: larger by one for each round trip, or half, once for each round trip.
 
-    floor: seconds that such a write takes at least. full: whether others had to wait, as only then more is of use.
+    floor: the shortest duration of such a write, in seconds.
+    full: whether others had to wait; otherwise a larger window is no use.
     """
     if now - sent > SLOW * floor:
         return refused(window, sent=sent, now=now)
@@ -54,23 +55,23 @@ def answered(window: Window, *, sent: float, now: float, floor: float, full: boo
 
 
 def refused(window: Window, *, sent: float, now: float) -> Window:
-    """The window after an answer that says the server has too much to do, or after none.
+    """The window after a response that says the server is overloaded, or after none.
 
-    What was sent before the last cut reflects the window before it.
+    A response to a request from before the last cut reflects the window before it.
     """
     return Window(max(1.0, window.size * CUT), now) if sent >= window.cut else window
 
 
 @dataclass(slots=True)
 class Floor:
-    """The shortest of what was seen in the last PERIOD seconds or two."""
+    """The shortest duration of the last one to two PERIODs."""
 
     _shortest: float = float("inf")
     _before: float = float("inf")
     _since: float = float("-inf")
 
     def see(self, seconds: float, now: float) -> float:
-        """The floor, this one counted in."""
+        """The floor including this duration."""
         if now - self._since > PERIOD:
             self._before = self._shortest if now - self._since <= 2 * PERIOD else float("inf")
             self._shortest, self._since = float("inf"), now
@@ -79,7 +80,7 @@ class Floor:
 
 
 def route(method: str, url: str) -> str:
-    """What takes the same time, whatever the object is called: method, kind and subresource."""
+    """Requests that take equally long, whatever the object's name: method, kind and subresource."""
     parts = url.split("/")
     rest = parts[3 if parts[1] == "api" else 4 :]
     if rest[0] == "namespaces" and len(rest) > 2:
@@ -95,7 +96,7 @@ def _set() -> asyncio.Event:
 
 @dataclass(slots=True)
 class Congestion:
-    """The window at work. Turns that write take `room`; their writes, and the time that each took, move it.
+    """The window at work. Reconciles that write take `room`; their writes and how long these took move the window.
 
     Only values of this process's own clock are compared.
     """
@@ -105,13 +106,13 @@ class Congestion:
     _floors: dict[str, Floor] = field(default_factory=dict)
     _waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
     _idle: asyncio.Event = field(default_factory=_set)
-    """Nobody waits for room."""
+    """Set while nobody waits for room."""
 
     @asynccontextmanager
     async def room(self) -> AsyncIterator[None]:
-        """Waits until one more may write, and counts as one for LONGEST seconds at most.
+        """Waits until one more may write, and counts as one for at most LONGEST seconds.
 
-        What is to be written is decided inside, so it does not grow old in a queue.
+        The decision what to write is made inside, so it does not age in a queue.
         """
         await self._enter()
         timer = asyncio.get_running_loop().call_later(LONGEST, self._leave)
@@ -123,14 +124,14 @@ class Congestion:
                 self._leave()
 
     async def give_way(self) -> None:
-        """Waits until nobody waits for room, LONGEST seconds at most: for writes that nobody waits for."""
+        """Waits until nobody waits for room, at most LONGEST seconds: for writes that nobody waits for."""
         with suppress(TimeoutError):
             async with asyncio.timeout(LONGEST):
                 await self._idle.wait()
 
     @contextmanager
     def write(self, method: str, url: str) -> Iterator[None]:
-        """A request that changes something: its answer, or that there is none, moves the window."""
+        """A request that changes something; its response, or the lack of one, moves the window."""
         sent = time.monotonic()
         try:
             yield

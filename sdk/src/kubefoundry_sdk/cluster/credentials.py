@@ -1,4 +1,4 @@
-"""Who we are to the API server: the ServiceAccount's files, or elsewhere a kubeconfig (contract §6)."""
+"""How we authenticate to the API server: with the ServiceAccount's files, or else a kubeconfig (contract §6)."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ class NoCredentials(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """server: base URL. tls: verifies the server, and holds a client certificate where there is one.
-
-    token: the bearer token of this moment, None where the client certificate speaks. proxy: URL of the proxy to the
-    server. user, groups: on whose behalf to act, None for nobody's but our own.
+    """server: base URL.
+    tls: verifies the server, and holds a client certificate if there is one.
+    token: returns the current bearer token, None with a client certificate.
+    proxy: URL of the proxy to the server.
+    user, groups: whom to impersonate, None for nobody.
     """
 
     server: str
@@ -34,7 +35,7 @@ class Credentials:
 
 
 def load(kubeconfig: str | None) -> Credentials:
-    """The ServiceAccount in a cluster unless a kubeconfig is named; else the kubeconfig rules of kubectl.
+    """The ServiceAccount in a cluster unless a kubeconfig is named; otherwise kubectl's rules for a kubeconfig.
 
     Raises NoCredentials with one line that says what to do.
     """
@@ -42,7 +43,7 @@ def load(kubeconfig: str | None) -> Credentials:
 
 
 def inside(kubeconfig: str | None) -> bool:
-    """Whether we are a pod of the cluster that we talk to, as far as can be seen."""
+    """Whether we run in a pod of the cluster that we talk to, as far as we can see."""
     return kubeconfig is None and bool(os.environ.get("KUBERNETES_SERVICE_HOST"))
 
 
@@ -51,21 +52,30 @@ def in_cluster() -> Credentials:
 
     `KUBEFOUNDRY_SERVICE_ACCOUNT_DIR` names another mount point of the projected volume.
     """
-    folder = Path(os.environ.get("KUBEFOUNDRY_SERVICE_ACCOUNT_DIR", SERVICE_ACCOUNT_DIR))
-    host = os.environ["KUBERNETES_SERVICE_HOST"]
-    port = os.environ.get("KUBERNETES_SERVICE_PORT", "443")
-    host = f"[{host}]" if ":" in host else host
+    folder = service_account_dir()
     try:
         tls = ssl.create_default_context(cafile=str(folder / "ca.crt"))
         token = token_file(folder / "token")
         token()
     except OSError as error:
         raise NoCredentials(f"the ServiceAccount's files cannot be read: {error}") from error
-    return Credentials(f"https://{host}:{port}", tls, token)
+    return Credentials(server_of_pods(), tls, token)
+
+
+def service_account_dir() -> Path:
+    """The directory of the pod's ServiceAccount files."""
+    return Path(os.environ.get("KUBEFOUNDRY_SERVICE_ACCOUNT_DIR", SERVICE_ACCOUNT_DIR))
+
+
+def server_of_pods() -> str:
+    """The API server's URL as pods get it."""
+    host = os.environ["KUBERNETES_SERVICE_HOST"]
+    port = os.environ.get("KUBERNETES_SERVICE_PORT", "443")
+    return f"https://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def token_file(path: Path) -> Callable[[], str]:
-    """The file's token, read again when the kubelet has replaced it."""
+    """The file's token, read again after the kubelet has replaced it."""
     seen: tuple[int, int] | None = None
     value = ""
 
@@ -81,12 +91,12 @@ def token_file(path: Path) -> Callable[[], str]:
 
 
 def from_kubeconfig(path: str | None, context: str | None = None) -> Credentials:
-    """What the `kubernetes` package makes of the kubeconfig, exec plugins included. Raises NoCredentials.
+    """Credentials as the `kubernetes` package reads the kubeconfig, exec plugins included. Raises NoCredentials.
 
-    context: None takes the kubeconfig's current one.
+    context: None uses the kubeconfig's current one.
     """
     try:
-        # Imported here: 35 MiB that an in-cluster image neither needs nor has.
+        # Imported here: 35 MiB that an in-cluster image does not have and does not need.
         from kubernetes import config
     except ImportError as error:
         raise NoCredentials(
@@ -101,12 +111,12 @@ def from_kubeconfig(path: str | None, context: str | None = None) -> Credentials
         )
         tls = _tls(settings)
     except Exception as error:
-        # The package checks little: of a broken file it raises whatever it comes upon.
-        told = _why(path, context) or " ".join(str(error).split())
-        raise NoCredentials(f"no usable kubeconfig: {told}; set --kubeconfig or KUBECONFIG") from error
+        # The package checks little: a broken file can raise almost anything.
+        why = _why(path, context) or " ".join(str(error).split())
+        raise NoCredentials(f"no usable kubeconfig: {why}; set --kubeconfig or KUBECONFIG") from error
 
     def token() -> str | None:
-        # 37 renamed the key; the alias is that of older releases.
+        # Version 37 renamed the key; the alias is that of older releases.
         value = settings.get_api_key_with_prefix("BearerToken", "authorization")
         return str(value).removeprefix("Bearer ").strip() if value else None
 
@@ -114,7 +124,7 @@ def from_kubeconfig(path: str | None, context: str | None = None) -> Credentials
 
 
 def _why(path: str | None, context: str | None) -> str:
-    """What is wrong with the choice of file or context, where it is that."""
+    """What is wrong with the file or context, if that is the reason."""
     from kubernetes import config
 
     named = (path or os.environ.get("KUBECONFIG") or "~/.kube/config").split(os.pathsep)
@@ -131,7 +141,7 @@ def _why(path: str | None, context: str | None) -> str:
 
 
 def context_namespace(path: str | None, context: str | None = None) -> str:
-    """The namespace that the context names, `default` where it names none. Raises NoCredentials."""
+    """The context's namespace, `default` if it has none. Raises NoCredentials."""
     from kubernetes import config
 
     try:
@@ -143,7 +153,7 @@ def context_namespace(path: str | None, context: str | None = None) -> str:
 
 
 def _tls(settings: Any) -> ssl.SSLContext | None:
-    """None for a server without TLS. Raises OSError for files that are no certificates or keys."""
+    """None for a server without TLS. Raises OSError for files that are not certificates or keys."""
     if not str(settings.host).startswith("https://"):
         return None
     tls = ssl.create_default_context(cafile=settings.ssl_ca_cert or None)

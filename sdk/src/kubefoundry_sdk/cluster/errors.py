@@ -1,4 +1,4 @@
-"""Answers of the API server that are no success, told apart by what a caller does about them."""
+"""Errors of the API server, distinguished by what a caller does about them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any, Final
 
 UNDECLARED: Final = "failed to create typed patch object"
 TOO_LARGE: Final = ("etcdserver: request is too large", "trying to send message larger than max")
-"""What etcd and its client say of an object beyond their limits; the API server passes both on as a 500."""
+"""What etcd and its client say about an object beyond their limits; the API server passes both on as a 500."""
 
 
 LONGEST: Final = 300.0
-"""Seconds for which a `Retry-After` is obeyed: whoever asks for a day would hold a key for a day."""
+"""The longest `Retry-After` in seconds that is obeyed: a day would block a key for a day."""
 
 
 class ApiError(Exception):
@@ -36,7 +36,7 @@ class ApiError(Exception):
     def from_status(
         cls, code: int, body: Any, *, retry_after: float | None = None, request: str = ""
     ) -> ApiError:
-        """From a decoded `Status` body, or from whatever else stood in front of the API server."""
+        """From a decoded `Status` body, or from whatever answered in place of the API server."""
         if isinstance(body, dict) and body.get("kind") == "Status":
             details, said = body.get("details"), body.get("code")
             if retry_after is None and isinstance(details, dict):
@@ -48,13 +48,13 @@ class ApiError(Exception):
                 retry_after=retry_after,
                 request=request,
             )
-        told = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
-        return cls(code, "Unknown", told[:500], retry_after=retry_after, request=request)
+        text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
+        return cls(code, "Unknown", text[:500], retry_after=retry_after, request=request)
 
     @property
     def conflict(self) -> bool:
-        """Somebody wrote meanwhile: the object itself, whose watch event is on the way, or what its admission
-        counts with (a ResourceQuota)."""
+        """Somebody wrote meanwhile: the object itself, whose watch event is on the way, or something that admission
+        counts (a ResourceQuota)."""
         return self.code == 409 and self.reason != "AlreadyExists"
 
     @property
@@ -68,10 +68,10 @@ class ApiError(Exception):
 
     @property
     def rejected(self) -> bool:
-        """The content was refused: any 4xx but those that say something about the moment (contract §4).
+        """The content was refused: any 4xx apart from transient ones (contract §4).
 
-        And an apply of a field that the kind's schema does not declare, or of an object too large for etcd, which are
-        a 500 (seen on Kubernetes 1.36).
+        Also an apply of a field that the kind's schema does not declare, or of an object too large for etcd, which
+        are a 500 (seen on Kubernetes 1.36).
         """
         if self.code == 500:
             return self.message.startswith(UNDECLARED) or any(words in self.message for words in TOO_LARGE)
@@ -79,23 +79,23 @@ class ApiError(Exception):
 
 
 class Unreachable(Exception):
-    """No answer: connection refused or lost, time-out, or one that no API server gives. Says which request."""
+    """No response: connection refused or lost, time-out, or one that no API server gives. Names the request."""
 
 
 class Fenced(Unreachable):
-    """Nothing was sent: this replica has no right to write at the moment."""
+    """Nothing was sent: this replica may not write at the moment."""
 
 
 class TooLong(Unreachable):
-    """More bytes than asked for: the rest was not read."""
+    """More bytes than allowed: the rest was not read."""
 
 
 class Silent(Unreachable):
-    """Nothing came on a watch for longer than a server that knows of it is silent."""
+    """A watch was silent for longer than a working server is."""
 
 
 def seconds(said: Any) -> float | None:
-    """How long a server asks to wait, as it says so in a header or a Status: LONGEST at most, None for no number."""
+    """How long a server asks to wait, from a header or a Status: LONGEST at most, None if it is not a number."""
     try:
         asked = float(said) if isinstance(said, int | float | str) else 0.0
     except (ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""Whether we may do something, asked rather than tried: a refusal would be in the audit log as an attempt."""
+"""Checks a permission instead of trying it: the refusal would be in the audit log as an attempt."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ REVIEWS: Final = Kind(
     "SelfSubjectAccessReview",
     namespaced=False,
 )
-"""Whoever is let in may create these (Kubernetes' ClusterRole `system:basic-user`)."""
+"""Every authenticated user may create these (Kubernetes' ClusterRole `system:basic-user`)."""
 
 
 async def may(
     client: Client, verb: str, kind: Kind, name: str = "", *, namespace: str = "", subresource: str = ""
 ) -> bool:
-    """Whether the API server would let us do that to the objects of this name, to all where it is empty; in every
-    namespace where none is given.
+    """Whether the API server would permit the verb on the object of this name, on all if it is empty, and in all
+    namespaces if none is given.
 
     Raises ApiError or Unreachable.
     """

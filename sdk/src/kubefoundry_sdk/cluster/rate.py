@@ -8,7 +8,7 @@ import asyncio
 class RateLimit:
     """Spaces out requests: at most `qps` a second on average, with bursts of one second's worth.
 
-    0 means no limit: the API server's priority and fairness decides then.
+    0 means no limit; the API server's priority and fairness decides then.
     """
 
     def __init__(self, qps: float) -> None:

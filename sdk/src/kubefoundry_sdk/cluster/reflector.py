@@ -1,6 +1,6 @@
-"""Keeps a sink equal to a kind on the API server: list, watch, and list again where the watch had a gap.
+"""Keeps a sink equal to a kind on the API server: list, watch, and list again after a gap.
 
-Nothing that is in an object ends this: what a sink cannot take in is left out (`skipped`).
+No object's content stops this: what a sink cannot read is skipped (`skipped`).
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from kubefoundry_sdk.cluster.skipped import skipped
 log = logging.getLogger(__name__)
 
 BACKOFF: Final = (0.1, 0.2, 0.5, 1.0, 1.0, 2.0)
-"""Seconds between attempts while the server does not answer; short, so that a restarted one is seen at once
+"""Seconds between attempts while the server does not answer; short, so that a restarted one is noticed quickly
 (docs/event-sources.md: kopf's default of up to 21 s left objects unattended for 7.5 s)."""
 
 WATCH_SECONDS: Final = (480, 600)
-"""How long the server is asked to keep a watch, drawn at random so that they do not all end together."""
+"""How long the server is asked to keep a watch, with jitter so that they do not all end together."""
 
 REFUSED: Final = (1.0, 5.0, 60.0)
-"""Seconds between attempts where `refused` is given and watching is forbidden: a server that has just started has
-not read its roles yet, a permission that was left out may be granted some day."""
+"""Seconds between attempts if `refused` is given and watching is forbidden: a server that has just started has not
+loaded its roles yet, and a missing permission may be granted later."""
 
 BLIND: Final = 60.0
-"""Seconds between attempts at most, whatever the server asks for: nothing is seen meanwhile."""
+"""The longest wait between attempts in seconds, whatever the server asks for: nothing is seen meanwhile."""
 
 SILENCE: Final = 100.0
 """Seconds without a byte after which a watch counts as dead: the API server sends a bookmark every minute."""
 
 
 class Sink(Protocol):
-    """Where the objects go."""
+    """The target of the objects."""
 
     def replace(self, objects: Iterator[Object], resource_version: str, *, rewound: bool) -> None:
-        """A whole listing. rewound: the API server's history went back (etcd was restored from a backup): resource
-        versions from before say nothing any more."""
+        """A complete list. rewound: the API server's history went back (etcd was restored from a backup), so earlier
+        resource versions mean nothing any more."""
 
     def put(self, obj: Object) -> None: ...
     def remove(self, obj: Object) -> None: ...
@@ -64,13 +64,13 @@ async def reflect(
     tried: Callable[[], None] = _nothing,
     refused: Callable[[], None] | None = None,
 ) -> None:
-    """Runs until cancelled. `alive` is called at every sign of life of the watch, `tried` when there was none.
+    """Runs until cancelled. `alive` is called at every sign of life of the watch, `tried` if there was none.
 
-    Deletions during a gap are reported through `replace`. A kind that is not served (404) is asked for again
-    like a server that does not answer.
+    Deletions during a gap are reported through `replace`. A kind that is not served (404) is retried like a server
+    that does not answer.
 
-    refused: given for a kind that can be done without; called once watching it is forbidden (403) and stays so. What
-    the sink holds is out of date from then on until the next `replace`.
+    refused: given for an optional kind; called once watching it is forbidden (403) and stays so. From then on the
+        sink is out of date until the next `replace`.
     """
     version = seen = ""
     failures = 0
@@ -108,7 +108,7 @@ async def reflect(
                     break
                 version = seen = came
             alive()
-            # A watch that ends at once would otherwise be a hot loop.
+            # A watch that ends immediately would otherwise be a hot loop.
             delay = BACKOFF[0]
         except ApiError as error:
             tried()
@@ -141,7 +141,7 @@ async def reflect(
 async def _listed(
     client: Client, kind: Kind, namespace: str | None, selector: Mapping[str, str] | None
 ) -> tuple[Iterator[Object], str]:
-    """All objects, and the resource version to watch from; of several pages all but the last are held deflated."""
+    """All objects, and the resource version to watch from; of several pages all but the last are kept deflated."""
     deflated: list[bytes] = []
     last: list[Object] = []
     version = ""
@@ -153,7 +153,7 @@ async def _listed(
 
 
 def _inflated(deflated: list[bytes], last: list[Object]) -> Iterator[Object]:
-    """The objects, each page let go once it is read."""
+    """The objects; each page is freed once it is read."""
     deflated.reverse()
     while deflated:
         yield from json.loads(zlib.decompress(deflated.pop()))
@@ -164,9 +164,9 @@ def _inflated(deflated: list[bytes], last: list[Object]) -> Iterator[Object]:
 async def _went_back(
     client: Client, kind: Kind, namespace: str | None, selector: Mapping[str, str] | None, version: str
 ) -> bool:
-    """Whether the server's newest version is older than ours, from which it would tell us nothing for long.
+    """Whether the server's newest version is older than ours; it would then send us no events for a long time.
 
-    A server that etcd was restored under ends its watches, so it is enough to ask after a connection was lost.
+    Restoring etcd ends a server's watches, so it is enough to check after a lost connection.
     """
     async for _, newest in client.pages(kind, namespace, selector=selector, limit=1):
         return _older(newest, version)
@@ -174,12 +174,13 @@ async def _went_back(
 
 
 def _older(one: str, other: str) -> bool:
-    """Of two resource versions, which are numbers (promised from Kubernetes 1.35, so before)."""
+    """Whether the first resource version is older; they are numbers (guaranteed from Kubernetes 1.35 on, true
+    before)."""
     return one.isdecimal() and other.isdecimal() and int(one) < int(other)
 
 
 def _deliver(event: Object, sink: Sink) -> str:
-    """Hands one watch event on; its resource version. Raises ApiError for an ERROR event."""
+    """Passes one watch event on; returns its resource version. Raises ApiError for an ERROR event."""
     obj = event["object"]
     if event["type"] == "ERROR":
         raise ApiError.from_status(500, obj, request="WATCH")
@@ -198,6 +199,6 @@ def _deliver(event: Object, sink: Sink) -> str:
 
 
 def _complain(kind: Kind, error: Exception, failures: int) -> None:
-    """Once a failure series, and again when it lasts."""
+    """Logs once for a series of failures, and again if it lasts."""
     if failures in (1, 10) or failures % 100 == 99:
         log.warning("watching %s failed, retrying: %s", kind.plural, error)

@@ -1,4 +1,4 @@
-"""One object's content harms only that object: what cannot be taken in is left out, named and counted."""
+"""One object's content harms only that object: an object that cannot be read is skipped, named and counted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SKIPPED: Final = Counter(
 
 
 def skipped(obj: Any, error: Exception) -> None:
-    """To be called while `error` is handled: the object stays as it was known before, if it was."""
+    """Call it while handling `error`: the object stays as it was known before, if it was."""
     found = obj if isinstance(obj, dict) else {}
     meta = found.get("metadata")
     meta = meta if isinstance(meta, dict) else {}

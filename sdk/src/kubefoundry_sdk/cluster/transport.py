@@ -1,4 +1,4 @@
-"""One exchange with the API server: address, token, deadline, bounds, and what a failure is called."""
+"""One exchange with the API server: address, token, deadline, size limits, and naming of failures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEADLINE: Final = 30.0
 """Seconds that a call may take; the API server's own limit for a request is 60."""
 
 CONNECT: Final = 5.0
-"""Seconds until a connection has to be there."""
+"""Seconds to establish a connection."""
 
 ERROR: Final = 2**20
 """Bytes of a refusal that are read."""
@@ -32,7 +32,8 @@ _before_sending: ContextVar[Callable[[], None] | None] = ContextVar("before_send
 
 
 class _Connector(aiohttp.TCPConnector):
-    """Asks once more when the connection is there: that may take seconds, and whoever is frozen meanwhile is late."""
+    """Checks again once the connection is established: that may take seconds, and a process that was frozen meanwhile
+    is late."""
 
     async def connect(  # its timeout is aiohttp's signature
         self,
@@ -51,12 +52,12 @@ class _Connector(aiohttp.TCPConnector):
 
 
 class Transport:
-    """`open` before the first exchange, `close` after the last. Everything raises ApiError or Unreachable."""
+    """Call `open` before the first exchange, `close` after the last. Everything raises ApiError or Unreachable."""
 
     def __init__(
         self, credentials: Credentials, *, user_agent: str, warned: Callable[[str], None] | None = None
     ) -> None:
-        """warned: gets each warning of an answer."""
+        """warned: called with each warning in a response."""
         self._warned = warned
         self.server = credentials.server
         self._credentials = credentials
@@ -85,9 +86,9 @@ class Transport:
         most: int,
         before: Callable[[], None] | None = None,
     ) -> bytearray:
-        """The answer's body. Raises TooLong where it has more than `most` bytes.
+        """The response's body. Raises TooLong if it has more than `most` bytes.
 
-        before: called at the last moment before the request is sent; what it raises is raised, and nothing is sent.
+        before: called at the last moment before the request is sent. If it raises, nothing is sent.
         """
         request = f"{method} {url}"
         options: dict[str, Any] = {"data": data, "headers": {**headers, **self._authorization()}}
@@ -120,10 +121,10 @@ class Transport:
         request: str,
         silence: float | None = None,
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The answer's body piece by piece, for as long as it takes.
+        """The response's body piece by piece, for as long as it takes.
 
-        request: how errors name it. silence: seconds without a byte after which the connection counts as dead, and
-        Silent is raised.
+        request: how errors name it.
+        silence: seconds without a byte after which the connection counts as dead, and Silent is raised.
         """
         options: dict[str, Any] = {
             "data": data,
@@ -147,7 +148,7 @@ class Transport:
         return [("User-Agent", self._user_agent), *behalf, *groups]
 
     def _authorization(self) -> dict[str, str]:
-        """Raises Unreachable where there is no token for the moment: files and plugins come and go."""
+        """Raises Unreachable if there is no token for the moment: files and plugins come and go."""
         try:
             token = self._credentials.token()
         except Exception as error:
@@ -165,7 +166,7 @@ class Transport:
 
 
 def warning(header: str) -> str:
-    """The text of a header `299 - "…"`, as the API server writes it (apimachinery, net.NewWarningHeader)."""
+    """The text of a warning header `299 - "…"`, as the API server writes it (apimachinery, net.NewWarningHeader)."""
     found = _WARNING.fullmatch(header.strip())
     return re.sub(r"\\(.)", r"\1", found[1]) if found else header
 
@@ -181,12 +182,12 @@ async def _refusal(response: aiohttp.ClientResponse, request: str) -> ApiError:
 
 
 async def _read(response: aiohttp.ClientResponse, most: int) -> bytearray | None:
-    """The body; None where it is longer than `most` bytes."""
+    """The body; None if it is longer than `most` bytes."""
     raw = bytearray()
     async for chunk in response.content.iter_any():
         raw += chunk
         if len(raw) > most:
-            # What is left is not worth reading, so the connection cannot be used again.
+            # The rest is not worth reading, so the connection cannot be reused.
             response.close()
             return None
     return raw

@@ -1,7 +1,7 @@
-"""The answers of a provider's functions, judged before anything is written: an error in them is the provider's.
+"""Checks what a provider's functions return before anything is written.
 
-What passes can be stored by the API server and concerns this ModelDeployment alone. The runtime reports a `Fault` as
-`ProviderError`, names the provider in it, and tries again with back-off (contract §4).
+What passes can be stored by the API server and concerns this ModelDeployment only. The runtime reports a `Fault` as
+`ProviderError`, names the provider in it, and retries with back-off (contract §4).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kubefoundry_sdk.provider.contract import (
 )
 
 OWN: Final = 40
-"""Characters of a ModelDeployment's name that the name of a helper begins with: a longer one may be shortened."""
+"""A helper's name begins with this many characters of its ModelDeployment's name; longer names may be shortened."""
 
 LONGEST_SELECTOR: Final = 1024
 _LABEL: Final = re.compile(formats.DNS_LABEL)
@@ -38,7 +38,7 @@ Answer = TypeVar("Answer")
 
 
 class Fault(Exception):
-    """What a provider's function answered, and why that cannot be."""
+    """What a provider's function returned, and why it is invalid."""
 
 
 def supports(provider: Provider, deployment: Deployment, schema: Schema | None) -> list[str]:
@@ -48,12 +48,12 @@ def supports(provider: Provider, deployment: Deployment, schema: Schema | None) 
         raise Fault(f"supports returned {_shown(found)}, not a list of sentences")
     problems = list(found)
     if wrong := [item for item in problems if not (isinstance(item, str) and item.strip())]:
-        raise Fault(f"supports returned {_shown(wrong[0])} as a problem, which is no sentence")
+        raise Fault(f"supports returned {_shown(wrong[0])} as a problem, which is not a sentence")
     return problems
 
 
 def render(provider: Provider, deployment: Deployment, schema: Schema) -> Rendered:
-    """What a deployment is upstream. Raises Fault, and whatever the function raises."""
+    """The upstream objects of a deployment. Raises Fault, and whatever the function raises."""
     rendered: Any = _asked("render", lambda: provider.render(deployment, schema))
     if not isinstance(rendered, Rendered):
         raise Fault(f"render returned {_shown(rendered)}, not a Rendered")
@@ -63,7 +63,7 @@ def render(provider: Provider, deployment: Deployment, schema: Schema) -> Render
 
 
 def observe(provider: Provider, deployment: Deployment, upstream: Object) -> Observation:
-    """The upstream object's state. Raises Fault, and whatever the function raises."""
+    """The state of the upstream object. Raises Fault, and whatever the function raises."""
     seen: Any = _asked("observe", lambda: provider.observe(deployment, upstream))
     if not isinstance(seen, Observation):
         raise Fault(f"observe returned {_shown(seen)}, not an Observation")
@@ -76,7 +76,7 @@ def _asked(function: str, call: Callable[[], Answer]) -> Answer:
     try:
         return call()
     except SystemExit as error:
-        raise Fault(f"{function} wanted to end the process") from error
+        raise Fault(f"{function} tried to exit the process") from error
 
 
 def _of_render(
@@ -85,8 +85,8 @@ def _of_render(
     main, kind = rendered.main, provider.upstream.kind
     yield from _of_object(main, "the upstream object", deployment)
     if (main["apiVersion"], main["kind"]) != (schema.api_version, kind):
-        told = f"{_shown(main['apiVersion'])} {_shown(main['kind'])}"
-        yield f"the upstream object as {told}, not {schema.api_version} {kind}"
+        shown = f"{_shown(main['apiVersion'])} {_shown(main['kind'])}"
+        yield f"the upstream object as {shown}, not {schema.api_version} {kind}"
     if main["metadata"]["name"] != deployment.name:
         yield f"an upstream object of the name {_shown(main['metadata']['name'])}, not {deployment.name}"
     names = set()
@@ -102,17 +102,17 @@ def _of_render(
             yield f"helper {named} twice"
         names.add(named)
     if wrong := [note for note in rendered.notes if not isinstance(note, str)]:
-        yield f"{_shown(wrong[0])} as a note, which is no sentence"
+        yield f"{_shown(wrong[0])} as a note, which is not a sentence"
     if not isinstance(rendered.image, str | None):
         yield f"{_shown(rendered.image)} as the image"
 
 
 def _of_object(obj: Any, what: str, deployment: Deployment) -> Iterator[str]:
-    """So much of it that the rest can be read; the next problem is asked for only where there is none."""
+    """Problems of an object, one at a time: each check relies on those before it."""
     try:
         json.dumps(obj, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        yield f"{what} that is no JSON: {error}"
+        yield f"{what} that is not JSON: {error}"
     if not isinstance(obj, dict) or not all(isinstance(obj.get(key), str) for key in ("apiVersion", "kind")):
         yield f"{what} without apiVersion or kind"
     meta = obj.get("metadata")
@@ -123,9 +123,9 @@ def _of_object(obj: Any, what: str, deployment: Deployment) -> Iterator[str]:
     for field in ("labels", "annotations"):
         stated = meta.get(field, {})
         if not isinstance(stated, dict) or not all(isinstance(text, str) for text in stated.values()):
-            yield f"{what} whose {field} are not all texts"
+            yield f"{what} whose {field} are not all strings"
     if extra := sorted(set(meta) - {"name", "namespace", "labels", "annotations"}):
-        yield f"{what} with metadata.{extra[0]}, which is the runtime's to set"
+        yield f"{what} with metadata.{extra[0]}, which only the runtime sets"
 
 
 def _of_observation(seen: Observation) -> Iterator[str]:
@@ -136,7 +136,7 @@ def _of_observation(seen: Observation) -> Iterator[str]:
     if (seen.phase == "Running") != (seen.reason == "DeploymentReady"):
         yield f"phase {seen.phase} with reason {seen.reason}"
     if not isinstance(seen.message, str):
-        yield f"{_shown(seen.message)} as the message, which is no text"
+        yield f"{_shown(seen.message)} as the message, which is not a string"
     counts: Any = seen.replicas
     if not isinstance(counts, Replicas):
         yield f"{_shown(counts)}, not Replicas"
@@ -145,7 +145,7 @@ def _of_observation(seen: Observation) -> Iterator[str]:
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_INT32:
             yield f"{_shown(value)} {name} replicas"
     if not isinstance(seen.selector, str) or len(seen.selector) > LONGEST_SELECTOR:
-        yield f"{_shown(seen.selector)} as the selector, which is no text of {LONGEST_SELECTOR} characters at most"
+        yield f"{_shown(seen.selector)} as the selector, not a string of at most {LONGEST_SELECTOR} characters"
     if seen.phase == "Running":
         if counts.ready == 0:
             yield "phase Running with 0 ready replicas"
@@ -161,12 +161,12 @@ def _of_endpoint(endpoint: Any) -> Iterator[str]:
         return
     service, port = endpoint.service, endpoint.port
     if not isinstance(service, str) or len(service) > 63 or not _LABEL.fullmatch(service):
-        yield f"service {_shown(service)}, which is no name of a Service"
+        yield f"service {_shown(service)}, which is not a valid Service name"
     if not isinstance(port, int) or isinstance(port, bool) or not 1 <= port <= 65535:
         yield f"port {_shown(port)}, which is not 1 to 65535"
 
 
 def _shown(value: object) -> str:
-    """Not more of it than a message needs."""
+    """A value, shortened for a message."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:79]}…"

@@ -1,6 +1,6 @@
-"""An engine's command line: options derived from fields of the spec, and `engine.args` beside them.
+"""An engine's command line: options derived from fields of the spec, plus `engine.args`.
 
-Every entry is literal. No shell reads it, and what the kubelet would replace is escaped (`literal`).
+Every entry is literal: no shell reads it, and what the kubelet would expand is escaped (`literal`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """An option that a field gives. `source` is that field, as messages name it.
+    """An option derived from a field. `source` is that field, as messages name it.
 
-    switch: value `true` gives the bare flag, `false` nothing, because it is the engine's default.
+    switch: the value `true` gives the bare flag, `false` nothing, because off is the engine's default.
     """
 
     flag: str
@@ -24,9 +24,9 @@ class Derived:
 
 
 def argv(derived: Iterable[Derived], args: Mapping[str, str]) -> list[str]:
-    """`args` of a container from both, as separate entries; what `args` repeats is in it once (contract §2).
+    """The `args` of a container, each as a separate entry. An option that `args` repeats appears once (contract §2).
 
-    args: `spec.engine.args`, for an engine without `--no-` flags as `engine_args.told` leaves them.
+    args: `spec.engine.args`; for an engine without `--no-` flags, as `engine_args.for_command_line` returns them.
     """
     derived = list(derived)
     taken = {option.flag for option in derived}
@@ -38,16 +38,16 @@ def argv(derived: Iterable[Derived], args: Mapping[str, str]) -> list[str]:
 
 
 def literal(entry: str) -> str:
-    """An entry of a container's `command` or `args` that arrives as it is.
+    """An entry for a container's `command` or `args` that arrives unchanged.
 
-    The kubelet replaces `$(NAME)` and makes `$$` a `$` (Kubernetes, third_party/forked/golang/expansion): a dollar
-    before a dollar or an opening parenthesis is doubled. Text that reaches no `command` or `args` needs none of it.
+    The kubelet expands `$(NAME)` and turns `$$` into `$` (Kubernetes, third_party/forked/golang/expansion), so a
+    dollar before a dollar or an opening parenthesis is doubled. Use it only for `command` and `args`.
     """
     return re.sub(r"\$(?=[$(])", "$$", entry)
 
 
 def contradictions(derived: Iterable[Derived], args: Mapping[str, str]) -> list[str]:
-    """A sentence for each of `args` that gives a derived option another value (contract §2)."""
+    """A sentence for each entry of `args` that gives a derived option another value (contract §2)."""
     known = {option.flag: option for option in derived}
     return [
         f'engine.args "{flag}" is "{value}", but {option.source} makes it "{option.value}": remove it'
@@ -57,7 +57,7 @@ def contradictions(derived: Iterable[Derived], args: Mapping[str, str]) -> list[
 
 
 def is_switch(value: str) -> bool:
-    """Whether the value of an engine arg means the bare flag, or its `--no-` form (contract §2)."""
+    """Whether the value of an engine argument means the bare flag or its `--no-` form (contract §2)."""
     return value in ("", "true", "false")
 
 

@@ -1,9 +1,9 @@
-"""What a provider is: a description of its upstream kind and four pure functions on typed values.
+"""A provider: the description of its upstream kind, and four pure functions on typed values.
 
-`probe(crd) -> schema`, `supports(deployment) -> problems`, `render(deployment) -> objects` and
-`observe(deployment, object) -> observation` get everything as arguments: no client, no clock, no global.
-The runtime (`kubefoundry_sdk.provider`) registers the provider, watches, applies, writes status and deletes
-(contract §4); a provider holds no code for any of that.
+`probe(crd) -> schema`, `supports(deployment) -> problems`, `render(deployment) -> objects` and `observe(deployment,
+object) -> observation` receive everything as arguments: no client, no clock, no globals. The runtime
+(`kubefoundry_sdk.provider`) registers the provider, watches, applies, writes the status and deletes (contract §4). A
+provider contains no code for any of that.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 
 @dataclass(frozen=True, slots=True)
 class UpstreamKind:
-    """A kind of the upstream system, without a version: which one is used is for `probe` to say.
+    """A kind of the upstream system, without a version: `probe` chooses the version to use.
 
-    version: of a kind that is part of Kubernetes (`v1` of Deployments): it has no CRD, is always there, and is
-        written in that version. Objects of ours are then known by their labels.
+    version: set for a kind that is part of Kubernetes (`v1` for Deployments). Such a kind has no CRD, always exists
+        and is written in this version; the runtime finds our objects by their labels.
     """
 
     group: str
@@ -36,25 +36,25 @@ class UpstreamKind:
         return f"{self.plural}.{self.group}"
 
     def served(self, api_version: str) -> Kind:
-        """How its objects are addressed through `group/version`."""
+        """The kind as served at `group/version`."""
         version = api_version.rpartition("/")[2]
         return Kind(self.group, version, self.plural, self.kind, built_in=self.version is not None)
 
     @property
     def schema(self) -> Schema | None:
-        """How a kind of Kubernetes is written; None for one that has a CRD, which `probe` reads."""
+        """The schema of a kind that is part of Kubernetes; None for one with a CRD, which `probe` reads."""
         return None if self.version is None else Schema(f"{self.group}/{self.version}")
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The upstream CRD that is installed, as `probe` found it.
+    """The installed upstream CRD, as `probe` found it.
 
-    api_version: `group/version` to write and read through (the storage version where the provider knows it,
-        contract §4.8).
-    features: names, the provider's own, of the optional fields that this CRD has.
-    lost: what a ModelDeployment cannot ask for with this CRD and could with a newer one, a few words each.
-    discovered: settings that the upstream operator's Deployment tells (`Operator.read`); the runtime adds them.
+    api_version: `group/version` to write and read through (the storage version where the provider knows it, contract
+        §4.8).
+    features: the provider's own names for the optional fields that this CRD has.
+    lost: what a ModelDeployment cannot request with this CRD but could with a newer one, a few words each.
+    discovered: settings read from the upstream operator's Deployment (`Operator.read`); the runtime adds them.
     """
 
     api_version: str
@@ -65,20 +65,20 @@ class Schema:
 
 @dataclass(frozen=True, slots=True)
 class UnsupportedSchema:
-    """The installed CRD lacks what the provider needs: `missing` are field paths or versions."""
+    """The installed CRD lacks something the provider needs. `missing` lists field paths or versions."""
 
     missing: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """The upstream operator: what shows whether it is up, and settings of the provider that its CRD does not show.
+    """The upstream operator: how to see whether it is up, and which settings to read that its CRD does not show.
 
-    deployment: the name under which the upstream's own documentation installs it.
-    namespaces: where that documentation installs it. Elsewhere it is looked at only where an administrator says so.
-    lease: the name of its leader election's Lease, in the same namespaces; None where it holds none.
-    read: the Deployment (JSON) -> settings by name, empty where it tells none; None where no setting can be read.
-    stated: settings that an administrator gave the provider by flags: they take precedence over what is read.
+    deployment: the name of its Deployment in the upstream's documentation.
+    namespaces: where that documentation installs it. Other namespaces count only if an administrator says so.
+    lease: the name of its leader election Lease, in the same namespaces; None if it holds none.
+    read: the Deployment (JSON) -> settings by name, empty if it shows none. None if no setting can be read.
+    stated: settings that an administrator passed as flags. They take precedence over what is read.
     """
 
     deployment: str
@@ -100,20 +100,22 @@ class Deployment:
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     raw_spec: Mapping[str, Any] = field(default_factory=dict)
-    """The spec as it is stored: what is recorded beside the applied manifest."""
+    """The spec as stored; it is recorded next to the applied manifest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """What a deployment is upstream.
+    """The upstream objects of a deployment.
 
-    main: the object of the upstream kind. helpers: objects that must exist first, of the provider's `helper_kinds`;
-        the name of each begins with the deployment's, or with its first 40 characters.
-    Both carry apiVersion, kind, metadata.name (labels and annotations where the upstream needs some) and their
-    content; namespace, owner, KubeFoundry's labels and annotations are the runtime's to add.
-    notes: what the user should know of this rendering, a sentence each; shown in `ProviderCompatible`.
-    image: the image that serves, None where the upstream chooses it. A default one stays the same for this
-        deployment: later renders get it as `spec.image`, so that whatever follows from it keeps fitting.
+    main: the object of the upstream kind.
+    helpers: objects that must exist first, of the provider's `helper_kinds`. Each name begins with the deployment's
+        name, or with its first 40 characters.
+    notes: what the user should know about this rendering, a sentence each; shown in `ProviderCompatible`.
+    image: the image that serves; None if the upstream chooses it. A default image is kept for this deployment: later
+        renders receive it as `spec.image`, so everything derived from it stays consistent.
+
+    `main` and `helpers` carry apiVersion, kind, metadata.name (labels and annotations where the upstream needs them)
+    and their content. The runtime adds namespace, owner, and KubeFoundry's labels and annotations.
     """
 
     main: Object
@@ -124,7 +126,7 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True)
 class Replicas:
-    """Counts of serving units, in the sense of `status.replicas`."""
+    """Counts of serving units, as in `status.replicas`."""
 
     desired: int
     ready: int
@@ -133,10 +135,10 @@ class Replicas:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where the OpenAI-compatible API answers once it is ready: the Service (same namespace) and its port.
+    """Where the OpenAI-compatible API answers once it is ready: a Service in the same namespace, and its port.
 
-    url: what `/v1/…` is appended to where that is no plain http at the Service: `https://gateway.infra/models/m`.
-        With it service and port may be left out: for a gateway of another namespace. Only a Service can be verified
+    url: what `/v1/…` is appended to if that is not plain http at the Service: `https://gateway.infra/models/m`. With
+        a url, service and port may be omitted, for a gateway in another namespace. Only a Service can be verified
         (`--verify-endpoint`).
     """
 
@@ -149,21 +151,22 @@ ObservedPhase = Literal["Pending", "Deploying", "Running", "Failed"]
 ReadyReason = Literal[
     "DeploymentReady", "Progressing", "Failed", "ScaledToZero", "Unknown", "EndpointUnverified"
 ]
-"""The last one is the runtime's to give."""
+"""Only the runtime sets the last one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The upstream object's state in our terms (contract §3: reasons of `Ready`, phases).
+    """The upstream object's state in KubeFoundry's terms (contract §3: phases, reasons of `Ready`).
 
-    phase Running means that it serves now. `message` carries the upstream's own words. `endpoint` is published only
-    when Running.
-    updating: whether what serves is still, or also, of an earlier spec, though the upstream has seen the new one:
-        the status then speaks of the earlier generation.
+    phase: `Running` means that it serves now.
+    message: the upstream's own words.
+    endpoint: published only while `Running`.
+    updating: whether pods of an earlier spec still serve, alone or next to new ones, although the upstream has seen
+        the new spec. The status then reports the earlier generation.
     update_failed: whether an earlier spec serves because the update to the newest one failed; `message` says why. The
-        status speaks of the earlier generation, too: the newest one is not ready.
-    selector: the label selector of the pods that serve, for autoscalers of the ModelDeployment; empty where the
-        upstream tells none.
+        status then reports the earlier generation, because the newest one is not ready.
+    selector: the label selector of the serving pods, for autoscalers of the ModelDeployment; empty if the upstream
+        does not report one.
     """
 
     phase: ObservedPhase
@@ -188,7 +191,7 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class SelectionRule:
-    """A CEL condition under which the provider is a candidate, and how strongly; `reason` is shown to the user."""
+    """A CEL condition that makes the provider a candidate, and its priority; `reason` is shown to the user."""
 
     condition: str
     priority: int
@@ -197,14 +200,15 @@ class SelectionRule:
 
 @dataclass(frozen=True, slots=True)
 class Pods:
-    """Which pods belong to an upstream object, by a label that the upstream system puts on all that it makes.
+    """Which pods belong to an upstream object, by a label that the upstream system sets on all of them.
 
-    label: its key. values: an upstream object -> the label's values on the pods of that object.
-    makers: an upstream object -> names of what creates its pods: StatefulSets, Deployments, RayClusters.
-    creation_events: a field selector of the Events that tell of pods which could not be created; without it that is
-        not looked at.
-    also: labels that the pods have, too, where the key of `label` is anybody's (`app.kubernetes.io/name`).
-    owned: whether only pods count whose controller is one of `makers`, or a ReplicaSet of one.
+    label: the label's key.
+    values: an upstream object -> the label's values on its pods.
+    makers: an upstream object -> names of the objects that create its pods: StatefulSets, Deployments, RayClusters.
+    creation_events: a field selector for Events about pods that could not be created. Without it, such Events are not
+        watched.
+    also: further labels of the pods, if other software uses the key of `label`, too (`app.kubernetes.io/name`).
+    owned: whether to count only pods whose controller is one of `makers`, or a ReplicaSet of one.
     """
 
     label: str
@@ -222,7 +226,8 @@ HelperKind = Literal["ConfigMap", "Service", "PersistentVolumeClaim"]
 class Document:
     """A field whose text is a YAML document.
 
-    kind: of the object that has it. path: keys from the object's root (`("data", "config.yaml")`).
+    kind: the kind of the object that has the field.
+    path: keys from the object's root (`("data", "config.yaml")`).
     write: the content -> the text, as the provider renders it.
     """
 
@@ -232,7 +237,8 @@ class Document:
 
 
 class NotReadable(Exception):
-    """An upstream object that no ModelDeployment of this provider gives; the text says what it has, for the user."""
+    """No ModelDeployment of this provider renders to this upstream object; the text tells the user which part is the
+    reason."""
 
 
 class NoOverrides(BaseModel):
@@ -240,53 +246,61 @@ class NoOverrides(BaseModel):
 
 
 def in_place(old: Rendered, new: Rendered) -> str | None:
-    """The `recreate` of a provider whose upstream takes every change in place."""
+    """The default `recreate`: the upstream takes every change in place."""
     return None
 
 
 def always_there(crd: Object) -> Schema | UnsupportedSchema:
-    """The `probe` of a provider whose upstream kind has a version of its own; never called."""
+    """The default `probe`, for a kind that is part of Kubernetes; never called."""
     raise LookupError("a kind that is part of Kubernetes has no CRD to probe")
 
 
 def never(live: Object) -> bool:
-    """The `must_recreate` of a provider whose upstream takes up every change."""
+    """The default `must_recreate`: the upstream acts on every change."""
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A provider. `name` is its InferenceProviderConfig's name, `title` how messages call it (contract §2).
+    """A provider.
 
-    version: of the provider's package, as `importlib.metadata` tells it (`0.1.0`).
-
-    overrides: the typed form of `spec.provider.overrides`; wrong types make `ProviderCompatible` False, unknown
-        keys at any depth are warned about (contract §2).
-    probe: the installed CRD (JSON) -> how to write it, or what is missing. Left out for a kind of Kubernetes.
-    supports: problems beyond engine, mode and CPU/GPU (which the runtime reads off `capabilities`): a sentence
-        each, empty when it can be deployed. The schema is None while the CRD is not installed.
-    recreate: from two renders, why the upstream object must be deleted and recreated to become the second one
-        (beyond the identity fields of contract §4, which the runtime knows), or None.
-    must_recreate: whether the upstream operator ignores every further change of a live object: the user's next
-        change, a refresh included, then deletes and recreates it.
-    ignored_differences: paths of the main object (`spec.groups[*].replicas`) that belong to others once it exists: an
-        autoscaler's counts. They are rendered at creation, and neither drift nor overwritten afterwards.
-    scaled: paths that autoscalers write while they are there: what is there is no drift and is kept, until the
-        user's own change gives them another value.
-    render, observe: see `Rendered` and `Observation`; called only after `supports` found nothing.
-    settles: seconds after acknowledging a change (`status.observedGeneration`) during which the upstream's status may
-        still tell of before: a model is not called Ready at a new generation by it.
-    documents: fields whose text is YAML: only what the user changes in it is changed, as in the rest of a manifest.
-    named_by_content: paths of the main object (`inference.config`) that hold the name of a helper. The runtime adds a
-        digest of the content to that name: another content is another helper, so that it can be tried while the
-        old one serves, and the old one goes once nothing refers to it.
-    operator: what shows whether the upstream operator is up, and tells settings of the provider; looked at where the
-        provider's account may. None where there is nothing to find out.
-    pods: where the runtime finds out why what was deployed does not serve; None where the upstream says it itself.
-    read_back: an upstream object that is there and those of its helpers that it names -> specs, as JSON, of
-        ModelDeployments that may give it, without `provider.name`, the likeliest first; for `kubefoundry import`.
-        They may be guesses: one counts only where its render is what is there. They may state what a render makes
-        by itself. Raises NotReadable.
+    name: the name of its InferenceProviderConfig.
+    title: what messages call it (contract §2).
+    version: the version of the provider's package, as `importlib.metadata` reports it (`0.1.0`).
+    overrides: the typed form of `spec.provider.overrides`. Wrong types make `ProviderCompatible` False; unknown keys
+        at any depth cause a warning (contract §2).
+    probe: the installed CRD (JSON) -> how to write it, or what is missing. Omit it for a kind that is part of
+        Kubernetes.
+    supports: problems beyond engine, mode and CPU/GPU (the runtime checks those against `capabilities`), a sentence
+        each; empty if the deployment can be served. The schema is None while the CRD is not installed.
+    recreate: two renders -> why the upstream object must be deleted and recreated to get from the first to the
+        second, or None. The runtime handles the identity fields of contract §4 itself.
+    must_recreate: whether the upstream operator ignores all further changes of a live object. The user's next change,
+        a refresh included, then deletes and recreates it.
+    ignored_differences: paths of the main object (`spec.groups[*].replicas`) that others own once it exists, such as
+        an autoscaler's counts. They are rendered at creation, and afterwards neither count as drift nor are
+        overwritten.
+    scaled: paths that autoscalers may write. The live value is not drift and is kept until the user changes the
+        field.
+    render, observe: see `Rendered` and `Observation`. Called only if `supports` found no problem.
+    settles: seconds after an acknowledged change (`status.observedGeneration`) during which the upstream's status may
+        still describe the state before it. The status during that time does not make a new generation Ready.
+    documents: fields whose text is YAML. An edit changes only what the user changed in the text, as in the rest of a
+        manifest.
+    named_by_content: paths of the main object (`inference.config`) that hold the name of a helper. The runtime
+        appends a digest of the helper's content to that name, so new content is a new helper: it can be tried while
+        the old one serves, and the old one is deleted once nothing refers to it.
+    operator: how to see whether the upstream operator is up, and where to read settings; used where the provider's
+        ServiceAccount is permitted to. None if there is nothing to find out.
+    pods: where the runtime looks for the reason why a deployment does not serve. None if the upstream reports it.
+    read_back: a live upstream object and those of its helpers that it names -> specs (JSON, without `provider.name`)
+        of ModelDeployments that may render to it, the most likely first; used by `kubefoundry import`. They may be
+        guesses: one counts only if it renders to the live object. They may state what a render would add anyway.
+        Raises NotReadable.
+    flags: those that shape what is written, by name (`--default-image`), as the process was started with them.
+        Published, and not to be set by a provider: `run` and `from_flags` do.
+    from_flags: the provider as its process makes it from such flags, for the command line: `partial(from_flags, NAME,
+        build, add_arguments)`. Raises ValueError for flags that it does not have.
     """
 
     name: str
@@ -312,3 +326,5 @@ class Provider:
     operator: Operator | None = None
     pods: Pods | None = None
     read_back: Callable[[Object, Sequence[Object]], Sequence[Object]] | None = None
+    flags: Mapping[str, str] = field(default_factory=dict)
+    from_flags: Callable[[Mapping[str, str]], Provider] | None = None

@@ -1,20 +1,21 @@
-"""`serve`: a provider inside a program that somebody already has, on any event loop of asyncio.
+"""`serve`: run a provider inside an existing program, on any asyncio event loop.
 
-No flags, signal handlers, log set-up or ports of its own; `run` is the provider as a process.
+It adds no flags, signal handlers, logging set-up or ports. `run` runs a provider as a process.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
+from typing import Self
 
 from kubefoundry_sdk.api.names import SYSTEM_NAMESPACE
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.health.staleness import THRESHOLD
-from kubefoundry_sdk.provider.run import set_up
+from kubefoundry_sdk.provider.run import parser, set_up
 from kubefoundry_sdk.runtime.options import FINALIZER_TIMEOUT, HEARTBEAT_TIMEOUT
 from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.start import CannotStart
@@ -22,10 +23,10 @@ from kubefoundry_sdk.runtime.start import CannotStart
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What flags say of a provider that is a process (contract §6); seconds where a time is meant.
+    """What a provider process reads from its flags (contract §6); times are in seconds.
 
-    leader_elect: whether to reconcile only while holding the Lease `kubefoundry-provider-NAME`: needed where the
-        program runs more than once.
+    leader_elect: whether to reconcile only while holding the Lease `kubefoundry-provider-NAME`. Needed if the program
+        runs more than once.
     health_port, metrics_port: 0 for none, because the program has its own.
     """
 
@@ -41,9 +42,19 @@ class Settings:
     stale_after: float = THRESHOLD
     verify_endpoint: str = "false"
 
+    @classmethod
+    def from_environment(cls) -> Self:
+        """Settings from the `KUBEFOUNDRY_…` variables of contract §6, ports included, as in a provider process.
+
+        Exits with a one-line message, as an invalid flag would, if a value is invalid.
+        """
+        stated = parser("provider").parse_args([])
+        return cls(**{field.name: getattr(stated, field.name) for field in fields(cls)})
+
 
 def connect(provider: Provider, settings: Settings | None = None) -> Client:
-    """A client for `serve`, to be entered with `async with`: the ServiceAccount's, elsewhere as kubectl finds it.
+    """A client for `serve`; enter it with `async with`. Uses the ServiceAccount in a cluster, else kubectl's
+    kubeconfig.
 
     Raises NoCredentials with one line that says what to do.
     """
@@ -54,10 +65,10 @@ def connect(provider: Provider, settings: Settings | None = None) -> Client:
 async def serve(
     provider: Provider, client: Client, stop: asyncio.Event, settings: Settings | None = None
 ) -> None:
-    """Registers the provider and reconciles until `stop` is set or the task is cancelled; nothing is left running.
+    """Register the provider and reconcile until `stop` is set or the task is cancelled. Leaves nothing running.
 
-    An API server that is not there is waited for. Raises CannotStart where it says that waiting is no use: CRDs that
-    are not installed, a refused token.
+    Waits for an API server that is not reachable. Raises CannotStart if waiting is no use: the CRDs are not
+    installed, or the token is refused.
     """
     options = argparse.Namespace(**asdict(settings or Settings()))
     process = Process(f"kubefoundry-provider-{provider.name}", options, client)

@@ -1,7 +1,6 @@
-"""What installs a provider in a cluster, made from the `Provider`: account, least rights, Lease, Deployment.
+"""The objects that install a provider, generated from the `Provider`: account, least privileges, Lease, Deployment.
 
-The rights follow from what the provider describes, so that nothing it watches is left out and nothing more is asked
-for (contract §1).
+The permissions follow from the description: everything the provider watches, and nothing more (contract §1).
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ _NON_ROOT: Final = 65532
 
 
 def manifest(provider: Provider, image: str, *, namespace: str = SYSTEM_NAMESPACE) -> list[Object]:
-    """The objects of the provider's process `kubefoundry-provider-NAME`, in the order in which they are applied.
+    """The objects of the process `kubefoundry-provider-NAME`, in the order in which to apply them.
 
-    image: with the console script of that name on its PATH.
+    image: has the console script of that name on its PATH.
     """
     name = f"kubefoundry-provider-{provider.name}"
     labels = {"app.kubernetes.io/name": name, "app.kubernetes.io/part-of": "kubefoundry"}
@@ -74,7 +73,7 @@ def manifest(provider: Provider, image: str, *, namespace: str = SYSTEM_NAMESPAC
 
 
 def cluster_rules(provider: Provider) -> list[dict[str, Any]]:
-    """The rules of its ClusterRole. A create cannot be restricted by name, a namespace not by label."""
+    """The rules of its ClusterRole. RBAC cannot restrict a create by name, or a namespace by label."""
     upstream, ours = provider.upstream, "kubefoundry.ai"
     rules = [
         _rule(ours, ["modeldeployments"], [*_READ, "patch"]),
@@ -129,7 +128,7 @@ def _deployment(name: str, meta: Object, labels: dict[str, str], image: str) -> 
         "image": image,
         "command": [name],
         "args": ["--leader-elect=true", "--log-format=json"],
-        # holder of the Lease: a restarted container takes its own back at once
+        # holder of the Lease: a restarted container takes its own back immediately
         "env": [{"name": "POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}],
         "ports": [
             {"name": "metrics", "containerPort": 8080},

@@ -1,15 +1,15 @@
-"""What makes pods, by the names under which an upstream object may know it."""
+"""The controllers that create pods, by the names that an upstream object may know them by."""
 
 from __future__ import annotations
 
 from typing import Final
 
 GENERATED: Final = 2
-"""Parts that are generated at the end of a ReplicaSet's name, at most: its own, and one of the Deployment's maker."""
+"""The most generated parts at the end of a ReplicaSet's name: its own, and one of the Deployment's creator."""
 
 
 def maker_names(kind: str, name: str) -> list[str]:
-    """The maker's name, of a ReplicaSet also without the generated parts."""
+    """The controller's name; for a ReplicaSet also without its generated parts."""
     parts = name.split("-")
     fewest = max(1, len(parts) - GENERATED) if kind == "ReplicaSet" else len(parts)
     return ["-".join(parts[:count]) for count in range(len(parts), fewest - 1, -1)]

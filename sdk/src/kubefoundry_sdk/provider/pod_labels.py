@@ -1,9 +1,14 @@
-"""Labels of `spec.podTemplate` that would not reach a pod, because upstream or Kubernetes writes them itself."""
+"""Labels of pods: the one that all providers set, and those of `spec.podTemplate` that would not reach a pod."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Final
+
+from kubefoundry_sdk.api.names import MODEL_LABEL
+
+MAX_VALUE: Final = 63
+"""Longest value of a label in Kubernetes."""
 
 OF_WORKLOADS: Final = (
     "pod-template-hash",
@@ -13,14 +18,30 @@ OF_WORKLOADS: Final = (
     "apps.kubernetes.io/",
     "batch.kubernetes.io/",
 )
-"""Keys, and beginnings of keys that end in a slash or dash, that Kubernetes' own controllers write on pods."""
+"""Keys, and prefixes that end in a slash or dash, that Kubernetes' own controllers set on pods."""
+
+
+def with_own(labels: Mapping[str, str], deployment: str) -> dict[str, str]:
+    """The user's labels and the one that every provider sets on pods: the name of the ModelDeployment.
+
+    Left out where the name is too long for a label. An upgrade adds it to no pod that runs: it is part of the render,
+    of which only the user's changes reach an object that exists (`change.rebase`).
+    """
+    return {**labels, **({MODEL_LABEL: deployment} if len(deployment) <= MAX_VALUE else {})}
 
 
 def problems(labels: Mapping[str, str], title: str, own: Iterable[str] = ()) -> list[str]:
-    """A sentence for each label that cannot be the user's. title: how messages call the upstream; own: keys, or
-    beginnings as in `OF_WORKLOADS`, that it writes itself."""
+    """A sentence for each label that the user cannot set.
+
+    title: what messages call the upstream.
+    own: keys, or prefixes as in `OF_WORKLOADS`, that the upstream sets itself.
+    """
     written = (*own, *OF_WORKLOADS)
     return [
+        f"KubeFoundry sets pod label {key} itself: remove it from podTemplate.metadata.labels"
+        for key in sorted(labels)
+        if key == MODEL_LABEL
+    ] + [
         f"{title} and Kubernetes set pod label {key} themselves: remove it from podTemplate.metadata.labels"
         for key in sorted(labels)
         if any(key.startswith(mark) if mark[-1] in "/-" else key == mark for mark in written)

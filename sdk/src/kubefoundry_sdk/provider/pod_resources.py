@@ -11,7 +11,7 @@ Resources = dict[str, dict[str, Quantity]]
 def container_resources(
     gpu: GpuSpec | None = None, memory: Quantity | None = None, cpu: Quantity | None = None
 ) -> Resources:
-    """`resources` of a container: memory is request and limit, cpu a request, GPUs a limit; without what is None."""
+    """`resources` of a container: memory as request and limit, cpu as a request, GPUs as a limit. None is omitted."""
     requests: dict[str, Quantity] = {}
     limits: dict[str, Quantity] = {}
     if memory is not None:
@@ -24,13 +24,13 @@ def container_resources(
 
 
 def aggregated_resources(spec: ModelDeploymentSpec) -> Resources:
-    """Those of an aggregated model; empty where the spec states none."""
+    """`resources` for an aggregated model; empty if the spec states none."""
     stated = spec.resources
     return container_resources(stated.gpu, _text(stated.memory), _text(stated.cpu))
 
 
 def secret_env_from(spec: ModelDeploymentSpec) -> list[dict[str, dict[str, str]]]:
-    """`envFrom` of a container: the Secret of `secrets.huggingFaceToken` by its name; empty where none is stated."""
+    """`envFrom` of a container: the Secret in `secrets.huggingFaceToken`; empty if the spec names none."""
     name = spec.secrets.hugging_face_token
     return [{"secretRef": {"name": name}}] if name else []
 

@@ -1,7 +1,7 @@
-"""From what runs to the spec that it came from: the parts that providers' `read_back` have in common.
+"""From live objects back to the spec: the parts that providers' `read_back` functions share.
 
-What is read may say more than needed (`--port`, a tensor parallel size): whoever renders the spec again sees what can
-be left out. It must never say less than is there without the next render showing it as a difference.
+The result may state more than needed (`--port`, a tensor parallel size): the caller renders the spec again and sees
+what can be omitted. Anything that is missing must show up as a difference in that render.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from typing import Any
 
 from kubefoundry_sdk.api import engine_args
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.names import MODEL_LABEL
+from kubefoundry_sdk.api.parts import part
 
 
 def flags(argv: Sequence[Any]) -> dict[str, str]:
-    """Options of a container's `args` by name: `--a b`, `--a=b`, `""` for a bare one. Other words are left out."""
+    """Options in a container's `args` by name: `--a b`, `--a=b`, `""` for a bare one. Other words are omitted."""
     found: dict[str, str] = {}
-    # as the kubelet reads them (`command_line.literal`)
+    # as the kubelet expands them (`command_line.literal`)
     words = [str(word).replace("$$", "$") for word in argv]
     for place, word in enumerate(words):
         if not word.startswith("--"):
@@ -29,7 +31,8 @@ def flags(argv: Sequence[Any]) -> dict[str, str]:
 
 
 def from_flags(engine: str, stated: Mapping[str, str]) -> Object:
-    """`model` and `engine` of a spec from the engine's options: those that are fields, the rest as `engine.args`."""
+    """`model` and `engine` of a spec from the engine's options: fields where there is one, the rest as
+    `engine.args`."""
     fields: dict[str, str] = {}
     args = dict(stated)
     for field, names in engine_args.FIELD_FLAGS[engine].items():
@@ -57,12 +60,12 @@ def from_flags(engine: str, stated: Mapping[str, str]) -> Object:
 
 
 def text(value: Any) -> str:
-    """The `engine.args` value of a typed one."""
+    """The `engine.args` value of a typed value."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def amounts(resources: Any) -> Object:
-    """`resources` of a spec from a container's: memory, cpu, and the one extended resource as GPUs."""
+    """`resources` of a spec from a container's: memory, cpu, and its only extended resource as GPUs."""
     asked = dict(part(resources, "requests"))
     limits = dict(part(resources, "limits"))
     found: Object = {name: str(asked[name]) for name in ("memory", "cpu") if name in asked}
@@ -75,7 +78,7 @@ def amounts(resources: Any) -> Object:
 
 
 def pod_fields(container: Any, pod: Any, metadata: Any) -> Object:
-    """Fields that a container, its pod's spec and its pod's metadata give: image, env, Secret, nodes, labels."""
+    """Fields from a container, its pod's spec and its pod's metadata: image, env, Secret, nodes, labels."""
     found: Object = {}
     if image := part(container).get("image"):
         found["image"] = image
@@ -88,14 +91,12 @@ def pod_fields(container: Any, pod: Any, metadata: Any) -> Object:
         found["nodeSelector"] = selector
     if tolerations := part(pod).get("tolerations"):
         found["tolerations"] = tolerations
-    stated = {name: values for name in ("labels", "annotations") if (values := part(metadata).get(name))}
+    labels = {key: value for key, value in part(metadata, "labels").items() if key != MODEL_LABEL}
+    stated = {
+        name: values
+        for name, values in (("labels", labels), ("annotations", part(metadata).get("annotations")))
+        if values
+    }
     if stated:
         found["podTemplate"] = {"metadata": stated}
     return found
-
-
-def part(value: Any, *path: str) -> Mapping[str, Any]:
-    """The object at that path, empty where there is none."""
-    for step in path:
-        value = value.get(step) if isinstance(value, Mapping) else None
-    return value if isinstance(value, Mapping) else {}

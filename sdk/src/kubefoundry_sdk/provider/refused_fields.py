@@ -1,4 +1,4 @@
-"""Fields of a spec that an upstream has no place for: stated ones are refused, never silently dropped."""
+"""Fields of a spec that an upstream cannot honour: if stated, they are refused, never dropped silently."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 
 
 def refused_fields(spec: ModelDeploymentSpec, table: Mapping[str, str]) -> list[str]:
-    """The sentence of each field that the spec states with another value than its default, in the table's order.
+    """A sentence for each field that the spec sets to something other than its default, in the table's order.
 
-    table: by path as users write it (`podTemplate.metadata.labels`), the sentence; `{field}` in it becomes the path:
+    table: the sentence by path, as users write it (`podTemplate.metadata.labels`); `{field}` in it becomes the path:
 
         refused_fields(spec, dict.fromkeys(("env", "tolerations"), "Widgets has no place for {field}: remove it"))
 
-    Raises LookupError for a path that no ModelDeployment has.
+    Raises LookupError for a path that a ModelDeployment does not have.
     """
     return [words.replace("{field}", field) for field, words in table.items() if _stated(spec, field)]
 

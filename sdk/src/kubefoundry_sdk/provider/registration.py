@@ -1,4 +1,4 @@
-"""The provider's InferenceProviderConfig: registered at start, kept alive by a heartbeat (contract §5)."""
+"""The provider's InferenceProviderConfig: registered at start, then kept alive by a heartbeat (contract §5)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RULES_APPLIED: Final = "RulesApplied"
 
 
 class Registration:
-    """Registers and reports until cancelled, every `interval` seconds. `poke` asks for a report now."""
+    """Registers and reports every `interval` seconds until cancelled. `poke` requests a report now."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Registration:
         self._provider = provider
         self._upstream = upstream
         self._operator = operator
-        # The times that are reported have whole seconds.
+        # Reported times have whole seconds.
         self._interval = max(1.0, interval)
         self._manager = names.provider_manager(provider.name)
         self._poked = asyncio.Event()
@@ -61,7 +61,7 @@ class Registration:
                     await self._report()
                 wait, delay = self._interval, 0.2
             except ApiError as error:
-                # Deleted by an admin: a provider that runs is registered.
+                # An administrator deleted it: register again, the provider is running.
                 registered = registered and not error.not_found
                 wait, delay = (error.retry_after or delay), min(delay * 2, 30.0)
                 log.warning("registering provider %s failed: %s", self._provider.name, error)
@@ -75,7 +75,7 @@ class Registration:
                 pass
 
     async def _register(self) -> None:
-        """Everything without force first: an admin's selection rules stay the admin's."""
+        """Apply everything without force first, so an administrator's selection rules stay."""
         body = registration(self._provider)
         try:
             live = await self._client.apply(PROVIDER_CONFIGS, body, manager=self._manager, force=False)
@@ -91,7 +91,7 @@ class Registration:
                     self._provider.name,
                 )
             live = await self._client.apply(PROVIDER_CONFIGS, body, manager=self._manager, force=True)
-        # A restart is no transition: the times that are there are kept.
+        # A restart is not a transition: keep the times that are there.
         for item in (live.get("status") or {}).get("conditions") or ():
             self._conditions.setdefault(item["type"], item)
 
@@ -108,7 +108,7 @@ class Registration:
                     "type": RULES_APPLIED,
                     "status": "False",
                     "reason": "ManagedByOthers",
-                    "message": "spec.selectionRules is managed by someone else: its own are not applied",
+                    "message": "spec.selectionRules is managed by someone else: the provider's are not applied",
                 }
             )
         kind = self._upstream.kind
@@ -118,8 +118,13 @@ class Registration:
             "lastHeartbeat": rfc3339(now),
             "conditions": [self._stamped(item, now) for item in conditions],
         }
+        # What is empty is left out: applied as an empty map, the API server would make it null and refuse it.
+        if self._provider.flags:
+            status["flags"] = dict(self._provider.flags)
+        if isinstance(self._upstream.schema, Schema) and self._upstream.schema.discovered:
+            status["settings"] = dict(self._upstream.schema.discovered)
         if kind:
-            # Of one that cannot be written, too: it says what is installed.
+            # Also if it cannot be written: the version says what is installed.
             status["upstreamCRDVersion"] = kind.api_version
             status["upstreamSchemaHash"] = self._upstream.digest or ""
         body = {**_head(self._provider), "status": status}
@@ -135,7 +140,7 @@ class Registration:
 
 
 def registration(provider: Provider) -> Object:
-    """The InferenceProviderConfig as the provider wants it."""
+    """The InferenceProviderConfig that the provider wants."""
     return {
         **_head(provider),
         "spec": {
@@ -159,11 +164,11 @@ def registration(provider: Provider) -> Object:
 
 
 def upstream_condition(provider: Provider, schema: Any) -> Condition:
-    """`UpstreamReady`: whether the upstream CRD is there in a form that the provider can write."""
+    """`UpstreamReady`: whether the upstream CRD is installed in a form that the provider can write."""
     crd = provider.upstream.crd
     if provider.upstream.version is not None and isinstance(schema, Schema):
-        told = f"Kind {provider.upstream.kind} of {schema.api_version} is part of Kubernetes"
-        return _upstream("True", "SchemaSupported", told)
+        message = f"Kind {provider.upstream.kind} of {schema.api_version} is part of Kubernetes"
+        return _upstream("True", "SchemaSupported", message)
     if isinstance(schema, Schema):
         used = f"CRD {crd} is installed, using {schema.api_version}"
         if schema.lost:
@@ -184,7 +189,7 @@ def upstream_condition(provider: Provider, schema: Any) -> Condition:
 
 
 def operator_condition(provider: Provider, down: str | None) -> Condition:
-    """`UpstreamOperatorUp`, where it can be seen. down: what shows that it is not."""
+    """`UpstreamOperatorUp`, if it can be seen. down: the evidence that the operator is down."""
     if down:
         return _condition(
             UPSTREAM_OPERATOR_UP, "False", "OperatorDown", f"{down}; check why its pods do not run"

@@ -1,4 +1,4 @@
-"""`run`: a provider as a process. All that a provider's console script has to call."""
+"""`run`: a provider as a process. A provider's console script has nothing else to call."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import HELPER_KINDS, MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.provider.contract import Provider
+from kubefoundry_sdk.provider.flags import started_with
 from kubefoundry_sdk.provider.health import completion
 from kubefoundry_sdk.provider.health.models_endpoint import directly, through_server
 from kubefoundry_sdk.provider.health.staleness import THRESHOLD
@@ -38,24 +39,37 @@ def run(
     add_arguments: Callable[[argparse.ArgumentParser], None] | None = None,
     arguments: Sequence[str] | None = None,
 ) -> int:
-    """Runs the provider `kubefoundry-provider-NAME`; the process's exit code.
+    """Run the provider as `kubefoundry-provider-NAME` and return the exit code.
 
-    build: the provider from the parsed flags; `default_images` maps engines to images (`--default-image`). It may
-    raise ValueError, whose text becomes the one line of a refused start.
+    build: the parsed flags -> the provider. `default_images` maps engines to images (`--default-image`). If it raises
+        ValueError, the process exits with the error's text as its one-line message.
     """
-    program = f"kubefoundry-provider-{name}"
-    parser = options.parser(program, f"Deploys ModelDeployments on {name}.")
-    options.finalizer_timeout(parser)
-    options.heartbeat_timeout(parser)
+    flags = parser(name)
+    if add_arguments:
+        add_arguments(flags)
+    parsed = flags.parse_args(arguments)
+    try:
+        built = replace(build(parsed), flags=started_with(parsed, parser(name).parse_args([])))
+        provider = placed(built, parsed.operator_namespace, parsed.operator_deployment)
+    except ValueError as error:
+        flags.error(str(error))
+    return process.run(flags.prog, parsed, lambda running: set_up(running, provider))
+
+
+def parser(name: str) -> argparse.ArgumentParser:
+    """The flags of every provider (contract §6)."""
+    made = options.parser(f"kubefoundry-provider-{name}", f"Deploys ModelDeployments on {name}.")
+    options.finalizer_timeout(made)
+    options.heartbeat_timeout(made)
     options.flag(
-        parser,
+        made,
         "--stale-after",
         "seconds without a reaction of the upstream operator after which a status counts as stale",
         default=THRESHOLD,
         read=options.seconds,
     )
     options.flag(
-        parser,
+        made,
         "--default-image",
         "ENGINE=IMAGE for ModelDeployments that name no image; separate several with commas",
         default="",
@@ -64,7 +78,7 @@ def run(
         dest="default_images",
     )
     options.flag(
-        parser,
+        made,
         "--verify-endpoint",
         "report a model as Running only once GET /v1/models on its endpoint lists it: true, false, or answer, "
         "which also requests one token",
@@ -74,29 +88,22 @@ def run(
         const="true",
     )
     options.flag(
-        parser,
+        made,
         "--operator-namespace",
         "namespaces of the upstream operator, separated by commas; default: the namespace in its documentation",
         default="",
     )
     options.flag(
-        parser,
+        made,
         "--operator-deployment",
         "name of the upstream operator's Deployment; default: the name in its documentation",
         default="",
     )
-    if add_arguments:
-        add_arguments(parser)
-    parsed = parser.parse_args(arguments)
-    try:
-        provider = placed(build(parsed), parsed.operator_namespace, parsed.operator_deployment)
-    except ValueError as error:
-        parser.error(str(error))
-    return process.run(program, parsed, lambda running: set_up(running, provider))
+    return made
 
 
 class _Merge(argparse.Action):
-    """Every occurrence adds to the map; the later one wins."""
+    """Each occurrence adds to the map; later ones win."""
 
     def __call__(
         self,
@@ -106,13 +113,13 @@ class _Merge(argparse.Action):
         option: str | None = None,
     ) -> None:
         before = getattr(namespace, self.dest)
-        # argparse reads a default that is a text only after the flags
+        # argparse parses a default that is a string only after the flags
         known = images(before) if isinstance(before, str) else before
         setattr(namespace, self.dest, {**known, **values})
 
 
 def placed(provider: Provider, namespaces: str, deployment: str) -> Provider:
-    """The provider whose upstream operator is where an administrator says it is; empty: as documented."""
+    """The provider with the upstream operator where an administrator says it is; empty: where it is documented."""
     operator = provider.operator
     if operator is None:
         return provider
@@ -138,7 +145,7 @@ def images(text: str) -> dict[str, str]:
 
 
 def set_up(running: Process, provider: Provider) -> None:
-    """Wires watches, queue and registration of a provider."""
+    """Wires a provider's watches, queue and registration."""
     manager = names.provider_manager(provider.name)
     deployments = running.watch(
         MODEL_DEPLOYMENTS, managers=frozenset({manager}), trim=lambda obj: trim(obj, provider.name)
@@ -163,7 +170,7 @@ def set_up(running: Process, provider: Provider) -> None:
     owners: dict[tuple[Kind, Key], str] = {}
 
     def helper_changed(kind: Kind, key: Key, obj: Object | None) -> None:
-        # One that is gone, or has lost its owner or the labels that we watch by, concerns who owned it before.
+        # An object that was deleted, or lost its owner or the labels we watch, concerns its previous owner.
         owner, before = manifest.owner_name(obj) if obj else None, owners.pop((kind, key), None)
         if owner:
             owners[kind, key] = owner
@@ -228,7 +235,7 @@ def set_up(running: Process, provider: Provider) -> None:
 
     queue = running.queue(provider.name, turn, of=deployments)
     deployments.subscribe(lambda key, obj: queue.add(key))
-    # The upstream object has the name of its ModelDeployment, so its key is the key.
+    # The upstream object has its ModelDeployment's name, so the keys are equal.
     upstream.objects.subscribe(lambda key, obj: queue.add(key))
     for kind, store in helpers:
         store.subscribe(partial(helper_changed, kind))
@@ -247,7 +254,7 @@ _TOLD: Final = ("name", "namespace", "uid", "generation", "deletionTimestamp")
 
 
 def trim(obj: Object, provider: str) -> Object:
-    """Of other providers' ModelDeployments only what tells that they are others'."""
+    """Of other providers' ModelDeployments, keep only what shows that they belong to others."""
     named = ((obj.get("status") or {}).get("provider") or {}).get("name")
     meta = obj["metadata"]
     ours = any(

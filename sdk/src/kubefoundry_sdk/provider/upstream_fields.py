@@ -1,4 +1,4 @@
-"""What an installed CRD declares, and from that how to write it: the `probe` of a provider, as a table.
+"""Fields that an installed CRD declares, and how to write it accordingly: a provider's `probe` as a table.
 
 probe = partial(by_fields, {"v1": Fields(needed=("spec.model",), optional={"suspend": "spec.suspend"})})
 """
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.parts import mapping, mappings
 from kubefoundry_sdk.provider.contract import Schema, UnsupportedSchema
 
 
@@ -17,10 +18,10 @@ from kubefoundry_sdk.provider.contract import Schema, UnsupportedSchema
 class Fields:
     """What a provider writes into one version of its CRD.
 
-    needed: paths without which nothing can be written (`spec.components[].name`, `spec.services{}.replicas`: `[]` an
-        item of a list, which may be left out, `{}` a value of a map).
-    optional: paths by the name of the feature that each one shows (`Schema.features`).
-    lost: what a ModelDeployment cannot ask for without that feature, a few words each (`Schema.lost`).
+    needed: paths that every write needs (`spec.components[].name`, `spec.services{}.replicas`). `[]` is an item of a
+        list and may be omitted; `{}` is a value of a map.
+    optional: feature name (`Schema.features`) -> the path that shows it.
+    lost: feature name -> what a ModelDeployment cannot request without it, in a few words (`Schema.lost`).
     """
 
     needed: tuple[str, ...] = ()
@@ -29,12 +30,12 @@ class Fields:
 
 
 def by_fields(known: Mapping[str, Fields], crd: Object) -> Schema | UnsupportedSchema:
-    """How to write this CRD, judged by fields and not by releases. Never raises, whatever the CRD holds.
+    """How to write this CRD, judged by its fields and not by the release. Never raises, whatever the CRD holds.
 
-    known: the versions that the provider can write, the best one first. The stored version is used where it is among
-    them: another served one may lose data (contract §4.8). An absent optional field takes its feature away.
+    known: the versions that the provider can write, the best one first. The stored version is used if it is one of
+        them, because another served one may lose data (contract §4.8). A missing optional field removes its feature.
     """
-    spec = _mapping(crd.get("spec"))
+    spec = mapping(crd.get("spec"))
     served = served_version(crd, known)
     if served is None:
         return UnsupportedSchema(tuple(f"{spec.get('group')}/{name}" for name in known))
@@ -49,29 +50,28 @@ def by_fields(known: Mapping[str, Fields], crd: Object) -> Schema | UnsupportedS
 
 
 def served_version(crd: Object, known: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Of the versions that are served and known, the stored one, else the first of `known`; None for none."""
-    listed = _mapping(crd.get("spec")).get("versions")
+    """Of the served versions in `known`: the stored one, else the first of `known`; None if there is none."""
     served = {
         item["name"]: item
-        for item in (listed if isinstance(listed, list) else ())
-        if isinstance(item, Mapping) and item.get("served") is True and isinstance(item.get("name"), str)
+        for item in mappings(mapping(crd.get("spec")).get("versions"))
+        if item.get("served") is True and isinstance(item.get("name"), str)
     }
     found = [served[name] for name in known if name in served]
     return next((item for item in found if item.get("storage") is True), found[0] if found else None)
 
 
 def version_schema(version: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The `openAPIV3Schema` of one of a CRD's versions; empty where there is none."""
-    return _mapping(_mapping(version.get("schema")).get("openAPIV3Schema"))
+    """The `openAPIV3Schema` of one version of a CRD; empty if there is none."""
+    return mapping(mapping(version.get("schema")).get("openAPIV3Schema"))
 
 
 def declared(schema: Mapping[str, Any], path: str) -> Mapping[str, Any] | None:
-    """The schema at a path (see `Fields.needed`), None where it is not declared."""
+    """The schema at a path (see `Fields.needed`); None if the CRD does not declare it."""
     for step in _steps(path):
         if step in ("additionalProperties", "items"):
             found = schema.get(step)
         else:
-            found = _mapping((_mapping(schema.get("items")) or schema).get("properties")).get(step)
+            found = mapping((mapping(schema.get("items")) or schema).get("properties")).get(step)
         if not isinstance(found, Mapping):
             return None
         schema = found
@@ -85,7 +85,3 @@ def _steps(path: str) -> Iterator[str]:
             yield "additionalProperties"
         elif part.endswith("[]"):
             yield "items"
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

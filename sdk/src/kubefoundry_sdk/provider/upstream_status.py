@@ -1,17 +1,17 @@
-"""A status that an upstream operator wrote, read without trust: what is of another type counts as absent."""
+"""Reads a status that an upstream operator wrote, without trusting it: a value of the wrong type counts as absent."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kubefoundry_sdk.api.fields import MAX_INT32
+from kubefoundry_sdk.api.parts import mapping, mappings
 
 
 class UpstreamCondition(NamedTuple):
-    """A condition in the upstream's own words; what is no text is the empty one.
+    """A condition in the upstream's own words; empty where a value is not a string.
 
-    since: when its status became what it is, as Kubernetes writes times.
+    since: the time of its last transition, in Kubernetes' format.
     """
 
     type: str = ""
@@ -27,28 +27,22 @@ class UpstreamCondition(NamedTuple):
 
 
 def upstream_conditions(status: object) -> dict[str, UpstreamCondition]:
-    """By type, those of a status (or of any mapping with `conditions`) that can be read."""
-    listed = mapping(status).get("conditions")
+    """The readable conditions of a status (or of any mapping with `conditions`), by type."""
     return {
         item["type"]: UpstreamCondition(
             *(text(item.get(name)) for name in ("type", "status", "reason", "message", "lastTransitionTime"))
         )
-        for item in (listed if isinstance(listed, list) else ())
-        if isinstance(item, Mapping) and isinstance(item.get("type"), str)
+        for item in mappings(mapping(status).get("conditions"))
+        if isinstance(item.get("type"), str)
     }
 
 
-def mapping(value: object) -> Mapping[str, Any]:
-    """The value where it is a mapping, else an empty one."""
-    return value if isinstance(value, Mapping) else {}
-
-
 def text(value: object) -> str:
-    """The value where it is a text, else an empty one."""
+    """The value if it is a string, else an empty one."""
     return value if isinstance(value, str) else ""
 
 
 def count(value: object) -> int | None:
-    """The value where it is a number that a count can be (0 to 2147483647), else None."""
+    """The value if it is a valid count (0 to 2147483647), else None."""
     fits = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_INT32
     return value if fits and isinstance(value, int) else None

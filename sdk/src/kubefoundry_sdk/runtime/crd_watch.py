@@ -1,4 +1,4 @@
-"""A kind that may come and go: its CRD is watched by name, and its objects while they can be there."""
+"""Watches a CRD by name, and its objects while the CRD exists."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from kubefoundry_sdk.runtime.store import Store
 
 
 class CrdWatch:
-    """The sink of the watch of the CRD of that name. `changed` is called when the objects are all known.
+    """The sink of the watch of one CRD. `changed` is called once all of its objects are listed.
 
-    A subclass has `defined`: it is called with the CRD as it is now, None when it is gone or about to go.
+    Subclasses define `defined`: called with the CRD as it is now, None if it is gone or being deleted.
     """
 
     def __init__(self, process: Process, crd: str, objects: Store, changed: Callable[[], None]) -> None:
@@ -26,7 +26,7 @@ class CrdWatch:
         """Whether the CRD was looked for at least once."""
 
     async def run(self) -> None:
-        """Watches the CRD until cancelled. By name: no listing of all CRDs of a cluster (contract §6)."""
+        """Watches the CRD until cancelled. By name, without listing all CRDs of a cluster (contract §6)."""
         await self._process.follow(CRDS, self, selector={"fieldSelector": f"metadata.name={self._crd}"})
 
     def defined(self, crd: Object | None) -> None:
@@ -41,7 +41,7 @@ class CrdWatch:
             self.defined(None)
 
     def put(self, obj: Object) -> None:
-        # One that is being deleted takes its objects with it and no new ones.
+        # A CRD that is being deleted takes its objects with it and accepts no new ones.
         self.defined(None if obj["metadata"].get("deletionTimestamp") else obj)
 
     def remove(self, obj: Object) -> None:
@@ -54,8 +54,9 @@ class CrdWatch:
         selector: Mapping[str, str] | None = None,
         refused: Callable[[], None] | None = None,
     ) -> None:
-        """Starts, moves or (None) ends the watch of the objects. refused: see `Process.follow`."""
-        # The watch is itself the task that is cancelled: inside another, it could store an event after the clearing.
+        """Starts or moves the watch of the objects, or stops it (None). refused: see `Process.follow`."""
+        # The watch must be the very task that is cancelled: nested in another, it could store an event after the
+        # store was cleared.
         for task in self._tasks:
             if task:
                 task.cancel()

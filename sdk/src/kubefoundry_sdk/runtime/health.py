@@ -10,11 +10,11 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from kubefoundry_sdk.runtime.listening import bind
 
 Check = Callable[[], str | None]
-"""None when all is well, else one line that says what is not."""
+"""None if all is well, else one line that says what is wrong."""
 
 
 async def serve(*, health_port: int, metrics_port: int, healthy: Check, ready: Check) -> list[web.AppRunner]:
-    """Serves on all addresses; 0 leaves a port out. Raises OSError when a port is taken."""
+    """Serves on all addresses; port 0 disables a listener. Raises OSError if a port is taken."""
     routes: dict[int, list[web.RouteDef]] = {}
     if health_port:
         routes.setdefault(health_port, []).extend(

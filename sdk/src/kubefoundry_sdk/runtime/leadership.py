@@ -1,4 +1,4 @@
-"""Which replica does the work: the one that holds the Lease, or, without election, each from its start."""
+"""Which replica works: the holder of the Lease or, without leader election, every replica."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 class Leadership:
-    """lease: the name of the Lease; None for a component that holds none. elected: whether only its holder works."""
+    """lease: the name of the Lease; None for a component without one. elected: whether only its holder works."""
 
     def __init__(self, lease: str | None, *, elected: bool) -> None:
         self.lease = lease
@@ -25,15 +25,15 @@ class Leadership:
         self._led: set[asyncio.Task[None]] = set()
 
     def fence(self) -> None:
-        """Before each write: raises Fenced where this replica may not do it.
+        """Called before each write: raises Fenced if this replica may not write.
 
-        The Lease's age is looked at, not what was known of it: who was frozen knows nothing.
+        Looks at the Lease's age and not at a stored verdict: a process that was frozen cannot trust what it knew.
         """
         if self._elected and (self._holder is None or not self._holder.holds):
             raise Fenced(f"lease {self.lease} is not held, so nothing is written")
 
     def only_leading(self, work: Work) -> Work:
-        """The work, begun whenever this replica leads, and cut short when that ends."""
+        """Starts the work whenever this replica leads, and cancels it when it no longer does."""
 
         async def led() -> None:
             while True:
@@ -52,7 +52,7 @@ class Leadership:
         return led
 
     async def run(self, client: Client, *, namespace: str, identity: str) -> None:
-        """Stands for the Lease until cancelled. client: one that no fence holds back."""
+        """Competes for the Lease until cancelled. client: one without a fence."""
         if not self._elected:
             self.leading.set()
         if self.lease is None:
@@ -69,7 +69,7 @@ class Leadership:
                 await self._stand_down()
 
     async def _stand_down(self) -> None:
-        """Ends what was begun as leader: it goes by what was true then."""
+        """Stops the work of the former leader: its view may be out of date."""
         self.leading.clear()
         led = list(self._led)
         for task in led:

@@ -1,7 +1,7 @@
-"""A Lease: held by one replica of a component, and a sign to others that the component is there.
+"""A Lease: held by one replica of a component, and a sign to others that the component is alive.
 
-Who holds it looks at its age before each write (`Holder.holds`), by a clock that goes on while the process, or the
-machine, is frozen. Each attempt has a deadline of its own, so that a hanging API server ends leadership in time.
+The holder checks the Lease's age before each write (`Holder.holds`), by a clock that keeps running while the process
+or the machine is frozen. Each attempt has its own deadline, so a hanging API server ends leadership in time.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ log = logging.getLogger(__name__)
 DURATION: Final = 15.0
 RENEW: Final = 5.0
 RETRY: Final = 2.0
-"""Seconds: how long a Lease stands without renewal, how often it is renewed, how often others try (the values of
-Kubernetes' own components for duration and retry; renewing is rarer because it is all that an idle suite does)."""
+"""Seconds: how long a Lease is valid without renewal, how often it is renewed, how often others try (duration and
+retry as in Kubernetes' own components; renewal is rarer because it is the only traffic of an idle installation)."""
 
 
 class LeaseLost(Exception):
-    """Another replica holds the Lease now, or it could not be renewed in time: this one must write nothing."""
+    """Another replica holds the Lease, or it could not be renewed in time: this replica must not write."""
 
 
 def now() -> float:
-    """Seconds by a clock of this machine that nobody sets and that counts the time in which the machine slept."""
+    """Seconds by a clock of this machine that nobody can set and that counts time asleep."""
     return time.clock_gettime(_CLOCK)
 
 
@@ -39,9 +39,9 @@ _CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class Expiry:
-    """Tells by the reader's own monotonic clock whether a Lease (or heartbeat) is alive.
+    """Decides by the reader's own monotonic clock whether a Lease (or heartbeat) is alive.
 
-    The clocks of two machines are never compared: what counts is when its content was last *seen to change*.
+    Clocks of two machines are never compared: what counts is when the content was last *seen to change*.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -50,7 +50,7 @@ class Expiry:
         self._since = 0.0
 
     def see(self, content: Any) -> float:
-        """Seconds since `content` last changed; 0 on the first sight of it."""
+        """Seconds since `content` last changed; 0 at first sight."""
         now = self._clock()
         if content != self._seen:
             self._seen, self._since = content, now
@@ -58,7 +58,7 @@ class Expiry:
 
 
 def expired(lease: Object | None, age: float) -> bool:
-    """Whether the Lease is absent, released, or unchanged for longer than it says it stands."""
+    """Whether the Lease is absent, released, or unchanged for longer than its duration."""
     spec = (lease or {}).get("spec") or {}
     if not spec.get("holderIdentity"):
         return True
@@ -66,8 +66,8 @@ def expired(lease: Object | None, age: float) -> bool:
 
 
 class Holder:
-    """Takes and keeps the Lease `name` in `namespace` under `identity` (pod uid: a restarted container takes its
-    own Lease back at once)."""
+    """Takes and keeps the Lease `name` in `namespace` under `identity` (pod uid: a restarted container takes its own
+    Lease back immediately)."""
 
     def __init__(self, client: Client, *, name: str, namespace: str, identity: str) -> None:
         self._client = client
@@ -81,7 +81,7 @@ class Holder:
 
     @property
     def holds(self) -> bool:
-        """Whether the Lease is ours for long enough still that a write arrives before another replica's."""
+        """Whether the Lease is ours for long enough that a write arrives before another replica's."""
         return self._renewed is not None and now() - self._renewed <= DURATION - RENEW
 
     async def take(self) -> None:
@@ -101,9 +101,9 @@ class Holder:
             await asyncio.sleep(RETRY)
 
     async def keep(self) -> None:
-        """Renews until cancelled, then gives the Lease back. Raises LeaseLost.
+        """Renews until cancelled, then releases the Lease. Raises LeaseLost.
 
-        What was not renewed in time is lost, though nobody may have taken it: what was decided before may be out of
+        A Lease that was not renewed in time is lost even if nobody has taken it: earlier decisions may be out of
         date.
         """
         try:
@@ -135,7 +135,7 @@ class Holder:
         return True
 
     async def _try(self) -> bool:
-        """One attempt to write the Lease as ours; False where another replica holds it."""
+        """One attempt to write the Lease as ours; False if another replica holds it."""
         if self._held is None and not await self._free():
             return False
         try:
@@ -148,13 +148,13 @@ class Holder:
         except ApiError as error:
             if error.code not in (404, 409):
                 raise
-            # Written, made or deleted by someone else since we read it: look again at the next attempt, at once.
+            # Somebody else wrote, created or deleted it since we read it: read again, right away.
             self._held = None
             return await self._free() and await self._try()
         return True
 
     async def _free(self) -> bool:
-        """Reads the Lease into `_held` where it may be taken: absent, ours, released or expired."""
+        """Reads the Lease into `_held` if it may be taken: absent, ours, released or expired."""
         try:
             lease = await self._client.get(LEASES, self._name, self._namespace)
         except ApiError as error:
@@ -190,7 +190,7 @@ class Holder:
         }
 
     async def _release(self) -> None:
-        """Empties the holder, so that another replica need not wait."""
+        """Clears the holder, so that another replica need not wait."""
         if self._held is None:
             return
         body = self._body(self._held)

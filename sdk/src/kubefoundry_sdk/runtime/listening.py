@@ -1,6 +1,6 @@
-"""Ports that strangers reach: each holds so many connections and no more, so that they cost no process its memory.
+"""Ports that untrusted clients reach: each bounds its connections, so that they cannot exhaust the process's memory.
 
-No HTTP server here counts what has not sent a request yet; a connection in its TLS handshake costs 65 KiB.
+No HTTP server here counts connections that have not sent a request yet, and one in its TLS handshake costs 65 KiB.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from contextlib import suppress
 from typing import Any, Final
 
 MOST: Final = 512
-"""Connections at a time: 32 MiB, while a busy API server opens 60 to a webhook, and three of them are many."""
+"""Concurrent connections: 32 MiB. A busy API server opens 60 to a webhook, and three of them are many."""
 
 
 class Listening(socket.socket):
-    """Ends the oldest connection where one more would be too many: who holds them all keeps nobody out."""
+    """Closes the oldest connection when there is one too many, so holding all of them locks nobody out."""
 
     def __init__(self, family: socket.AddressFamily, most: int) -> None:
         super().__init__(family)
@@ -41,10 +41,11 @@ class Listening(socket.socket):
 
 
 def bind(port: int, *, most: int = MOST) -> Listening:
-    """A socket on all addresses, IPv4 and where there is one IPv6, that refuses connections until it listens.
+    """A socket on all addresses, IPv4 and IPv6 if available, that refuses connections until it listens.
 
-    port: 0 takes a free one. most: connections at a time. Raises OSError where it is taken, OverflowError where it is
-        not a port.
+    port: 0 picks a free one.
+    most: concurrent connections.
+    Raises OSError if the port is taken, OverflowError if it is not a port.
     """
     both = socket.has_dualstack_ipv6()
     made = Listening(socket.AF_INET6 if both else socket.AF_INET, most)

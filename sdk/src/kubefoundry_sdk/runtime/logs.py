@@ -1,4 +1,4 @@
-"""Log lines as text or JSON (`--log-format`), one line an event, to stderr."""
+"""Log lines as text or JSON (`--log-format`), one line for each event, on stderr."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Final, Literal
 
 MESSAGE: Final = 4096
 EXCEPTION: Final = 16384
-"""Characters of a line's message and of its traceback that are written, cut in the middle: both may repeat what a
-user wrote, or every level of something deep."""
+"""Characters that are written of a line's message and of its traceback, cut in the middle: both may repeat what a
+user wrote, or every level of a deep recursion."""
 
 SHOWN: Final = 300
 """Characters of an exception's text that a message shows."""
 
 
 def described(error: Exception) -> str:
-    """One bounded line."""
+    """The exception as one bounded line."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:SHOWN]}{'…' if len(text) > SHOWN else ''}"
 
 
 def bounded(text: str, most: int) -> str:
-    """The text, its middle left out where it is longer than that."""
+    """The text with its middle left out if it is longer than `most`."""
     if len(text) <= most:
         return text
     half = most // 2
@@ -53,7 +53,7 @@ class _Text(logging.Formatter):
 
 
 def set_up(log_format: Literal["text", "json"]) -> None:
-    """Makes this the process's logging."""
+    """Configures the process's logging."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json() if log_format == "json" else _Text())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)

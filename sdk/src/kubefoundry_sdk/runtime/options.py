@@ -5,21 +5,36 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Final, NoReturn
 
 from kubefoundry_sdk.api.names import SYSTEM_NAMESPACE
 
+_VARIABLES: Final[ContextVar[Mapping[str, str]]] = ContextVar("variables", default=os.environ)
+
+
+@contextmanager
+def without_variables() -> Iterator[None]:
+    """Flags that are added inside the block take no default from the environment: they are those of another process,
+    and this one's environment says nothing about it."""
+    token = _VARIABLES.set({})
+    try:
+        yield
+    finally:
+        _VARIABLES.reset(token)
+
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """One line and exit code 1, as for every other start that cannot succeed."""
+        """One line and exit code 1, as for every other failed start."""
         sys.stderr.write(f"{self.prog}: {message}; see {self.prog} --help\n")
         raise SystemExit(1)
 
 
 def parser(program: str, description: str) -> argparse.ArgumentParser:
-    """A parser with the flags that every process has."""
+    """A parser with the flags of every process."""
     made = _Parser(prog=program, description=description)
     flag(made, "--kubeconfig", "kubeconfig file; default: the ServiceAccount, otherwise as kubectl finds it")
     flag(made, "--namespace", "namespace of the component and of its Lease", default=SYSTEM_NAMESPACE)
@@ -52,11 +67,12 @@ def parser(program: str, description: str) -> argparse.ArgumentParser:
 
 
 FINALIZER_TIMEOUT: Final = 300.0
-"""Seconds that a clean-up upstream gets from deletionTimestamp on (contract §4.2)."""
+"""Seconds from deletionTimestamp on that a clean-up upstream may take (contract §4.2)."""
 
 
 def finalizer_timeout(to: argparse.ArgumentParser) -> None:
-    """Adds the flag of all that take finalizers off: providers their own, core those of providers that are gone."""
+    """Adds the flag of components that remove finalizers: providers their own, core those of providers that are
+    gone."""
     flag(
         to,
         "--finalizer-timeout",
@@ -67,11 +83,11 @@ def finalizer_timeout(to: argparse.ArgumentParser) -> None:
 
 
 HEARTBEAT_TIMEOUT: Final = 180.0
-"""Seconds after whose silence a provider counts as lost (contract §5)."""
+"""Seconds of silence after which a provider counts as lost (contract §5)."""
 
 
 def heartbeat_timeout(to: argparse.ArgumentParser) -> None:
-    """Adds the flag of all that send heartbeats or look for them: it has to be the same for all of them."""
+    """Adds the flag of components that send or check heartbeats; it has to be the same for all of them."""
     flag(
         to,
         "--heartbeat-timeout",
@@ -91,11 +107,11 @@ def flag(
     read: Callable[[str], Any] = str,
     **more: Any,
 ) -> None:
-    """Adds a flag whose default may appear in the environment: `--health-port` reads KUBEFOUNDRY_HEALTH_PORT."""
+    """Adds a flag whose default may come from the environment: `--health-port` reads KUBEFOUNDRY_HEALTH_PORT."""
     variable = "KUBEFOUNDRY_" + name.removeprefix("--").replace("-", "_").upper()
-    said = os.environ.get(variable)
+    said = _VARIABLES.get().get(variable)
     note = "" if default is None else f", default {default}"
-    # argparse reads a string default through `type`, so that a bad variable is refused like a bad flag.
+    # argparse passes a string default through `type`, so a bad variable is refused like a bad flag.
     to.add_argument(name, help=f"{text} ({variable}{note})", default=said or default, type=read, **more)
 
 
@@ -119,7 +135,7 @@ def _positive(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """A number of seconds from 0 up."""
+    """A non-negative number of seconds."""
     try:
         number = float(text)
     except ValueError:

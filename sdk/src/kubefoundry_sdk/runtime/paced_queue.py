@@ -1,4 +1,4 @@
-"""Turns for many keys one after the other: news that concerns thousands must not crowd out everything else."""
+"""Spreads reconciles of many keys over time, so that news about thousands does not crowd out everything else."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Final
 from kubefoundry_sdk.runtime.store import Key
 
 RATE: Final = 25.0
-"""Keys a second: a thousand are reported within 40 s, and the rest of the work hardly notices (a burst of changes is
-worked off at some hundred a second)."""
+"""Keys a second: a thousand are reported within 40 s with little effect on other work (a burst of changes is
+processed at some hundred a second)."""
 
 
 class PacedQueue:
-    """`release`: called with a key when its turn has come. A key that waits already waits once."""
+    """`release` is called with a key when its turn has come. A key that is waiting already is not added again."""
 
     def __init__(self, release: Callable[[Key], None]) -> None:
         self._release = release
@@ -27,11 +27,11 @@ class PacedQueue:
             self._some.set()
 
     def __contains__(self, key: Key) -> bool:
-        """Whether the key's turn is still to come."""
+        """Whether the key is still waiting."""
         return key in self._waiting
 
     async def run(self) -> None:
-        """Releases what waits, in the order of coming, until cancelled."""
+        """Releases waiting keys in order until cancelled."""
         while True:
             await self._some.wait()
             key = next(iter(self._waiting))

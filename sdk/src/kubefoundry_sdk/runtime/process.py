@@ -1,4 +1,4 @@
-"""A component as a process: flags, credentials, watches, queues, leadership, health, and a clean end.
+"""A component as a process: flags, credentials, watches, queues, leadership, health, and a clean shutdown.
 
 def set_up(process: Process) -> None:
     deployments = process.watch(MODEL_DEPLOYMENTS)
@@ -44,12 +44,12 @@ from kubefoundry_sdk.runtime.workqueue import Reconcile, WorkQueue
 log = logging.getLogger(__name__)
 
 TLS_READ: Final = 16 * 1024
-"""Bytes of the buffer that each TLS connection holds and each read allocates: the longest record. asyncio's
-256 KiB cost 40 MB for the 60 connections that a busy API server opens to a webhook, and kept them afterwards."""
+"""Bytes of the buffer that each TLS connection holds and each read allocates: the longest record. asyncio's 256 KiB
+cost 40 MB for the 60 connections that a busy API server opens to a webhook, and kept them afterwards."""
 
 
 class Process:
-    """What a component's `set_up` gets to build on."""
+    """What a component's `set_up` builds on."""
 
     def __init__(self, component: str, options: argparse.Namespace, client: Client) -> None:
         self.component = component
@@ -110,7 +110,7 @@ class Process:
     ) -> None:
         """Fills the sink until cancelled: what `watch` runs, for kinds that come and go.
 
-        refused: see `reflect`, for kinds that can be done without.
+        refused: see `reflect`, for optional kinds.
         """
         name = f"{kind.plural}{selector or ''}"
         loop = asyncio.get_running_loop()
@@ -140,13 +140,13 @@ class Process:
             self.sight.ends(name)
 
     def queue(self, label: str, reconcile: Reconcile, *, of: Store) -> WorkQueue:
-        """A work queue whose workers work while this replica leads, once all watches of `set_up` are filled.
+        """A work queue whose workers run while this replica leads, once all watches of `set_up` are listed.
 
-        of: whose objects all get a turn once in a while, whether or not something of them is heard (`resync`).
+        of: the store whose objects are all reconciled from time to time, even without events (`resync`).
         """
 
         def refused(key: Key, error: ApiError) -> None:
-            """What cannot be stored cannot be in a status either: an Event tells it."""
+            """A refused status cannot report its own refusal, so an Event does."""
             live = of.get(key)
             if live and "kind" in live:
                 note = f"A write of {self.component} was rejected: {error}; retrying with back-off"
@@ -164,9 +164,9 @@ class Process:
         return queue
 
     def background(self, name: str, work: Work) -> asyncio.Task[None] | None:
-        """Does the work beside everything else, again from its beginning where it fails.
+        """Runs the work in the background, and restarts it from the beginning if it fails.
 
-        name: for logs and metrics. The task can be cancelled; None before the process runs.
+        name: for logs and metrics. Returns the task, which can be cancelled; None before the process runs.
         """
         if self._group is None:
             self._waiting.append((name, work))
@@ -177,7 +177,7 @@ class Process:
         return task
 
     def while_leading(self, name: str, work: Work) -> None:
-        """The same, while this replica leads: what it does is cut short when that ends, and restarted later."""
+        """The same while this replica leads: cancelled when it no longer does, and restarted later."""
         self.background(name, self._leadership.only_leading(work))
 
     def ready_when(self, check: health.Check) -> None:
@@ -185,13 +185,13 @@ class Process:
         self._conditions.append(check)
 
     def always_hold(self, lease: str) -> None:
-        """Holds the Lease of that name even without election: others read from it that this component is there."""
+        """Holds the Lease of that name even without election: it shows others that this component is alive."""
         self._leadership.lease = lease
 
     async def run(self, stop: asyncio.Event, *, needs: str = names.API_VERSION) -> None:
-        """Until `stop` is set. needs: the API version without which the component can do nothing.
+        """Runs until `stop` is set. needs: the API version without which the component cannot work.
 
-        An API server that is not there is waited for, at the start as later. Raises CannotStart.
+        Waits for an API server that is not reachable, at the start and later. Raises CannotStart.
         """
         runners = await self._serve()
         try:
@@ -251,10 +251,10 @@ SetUp = Callable[[Process], Awaitable[None] | None]
 
 
 def run(component: str, options: argparse.Namespace, set_up: SetUp, *, needs: str = names.API_VERSION) -> int:
-    """Runs the component until SIGTERM or SIGINT; the process's exit code.
+    """Runs the component until SIGTERM or SIGINT; returns the exit code.
 
-    needs: the API version without which the component can do nothing.
-    1 with one line on stderr: missing API group, refused credentials, taken port.
+    needs: the API version without which the component cannot work.
+    Returns 1 with one line on stderr if the API group is missing, the credentials are refused or a port is taken.
     """
     logs.set_up(options.log_format)
     sslproto.SSLProtocol.max_size = TLS_READ
@@ -283,7 +283,8 @@ async def _main(component: str, options: argparse.Namespace, set_up: SetUp, need
         made = set_up(process)
         if made is not None:
             await made
-        # What the start has made stays: without it a full collection takes 0.1 ms, not 25 between two writes.
+        # Objects from the start-up live forever: frozen, a full collection takes 0.1 ms and not 25 between two
+        # writes.
         gc.collect()
         gc.freeze()
         await process.run(stop, needs=needs)

@@ -1,4 +1,4 @@
-"""Kubernetes Events about our objects: each said once, sent in the background, dropped rather than waited for."""
+"""Kubernetes Events about our objects: deduplicated, sent in the background, and dropped rather than waited for."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 log = logging.getLogger(__name__)
 
 REPEAT: Final = 600.0
-"""Seconds within which the same Event about the same object is said once."""
+"""Seconds within which the same Event about the same object is sent once."""
 
 LAST: Final = 1.0
-"""Seconds that a process which ends has for the Events that wait: it has 5 for its whole end (contract §6)."""
+"""Seconds that a stopping process has to send queued Events: it has 5 for its whole shutdown (contract §6)."""
 
 WAITING: Final = 1000
-"""Events that may wait to be sent; more are dropped, because an Event must never hold up a reconcile."""
+"""Events that may be queued; further ones are dropped, because an Event must never hold up a reconcile."""
 
 NOTE: Final = 1024
 """Longest note that the API accepts, in bytes (Kubernetes 1.36, pkg/apis/core/validation/events.go)."""
@@ -37,7 +37,7 @@ async def _at_once() -> None:
 class Recorder:
     """`component`: reportingController. `instance`: which replica (pod name or uid).
 
-    give_way: waited for before an Event is sent, while there is room for more of them.
+    give_way: awaited before an Event is sent, while the queue has room.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Recorder:
             "apiVersion": EVENTS.api_version,
             "kind": EVENTS.kind,
             "metadata": {
-                # A part of a name ends with neither of these; the whole may have 253 characters.
+                # A part of a name must not end with either; the whole may have 253 characters.
                 "name": f"{meta['name'][:200].rstrip('-.')}.{mark}{int(moment.timestamp() * 1e6):x}",
                 "namespace": meta.get("namespace", "default"),
             },
@@ -99,11 +99,12 @@ class Recorder:
             log.warning("event %s about %s dropped: %d are already queued", reason, meta["name"], WAITING)
 
     async def run(self) -> None:
-        """Sends what waits until cancelled, and then what is left: what it reports is done, and not told again."""
+        """Sends queued Events until cancelled, and then the rest: what they report has happened and is not reported
+        again."""
         sending: asyncio.Task[None] | None = None
         try:
             while True:
-                # Before one is taken out, so that none is lost where this ends meanwhile.
+                # Before one is taken out, so that none is lost if this is cancelled meanwhile.
                 if self._waiting.qsize() < WAITING // 2:
                     await self._give_way()
                 sending = asyncio.create_task(self._send(await self._waiting.get()))
@@ -121,11 +122,11 @@ class Recorder:
         try:
             await self._client.create(EVENTS, body, manager=self._component)
         except (ApiError, Unreachable) as error:
-            # A namespace that is going away takes no events; neither case is worth a retry.
+            # A namespace that is being deleted accepts no events. Neither case is worth a retry.
             log.info("event %s not sent: %s", body["reason"], error)
 
 
 def _cut(note: str) -> str:
-    """The note, at most NOTE bytes of it, an ellipsis at the end where something was cut."""
+    """The note, at most NOTE bytes of it, with an ellipsis at the end if it was cut."""
     raw = note.encode(errors="replace")
     return note if len(raw) <= NOTE else raw[: NOTE - 3].decode(errors="ignore") + "…"

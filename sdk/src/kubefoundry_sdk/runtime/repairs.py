@@ -1,4 +1,4 @@
-"""How often an object of ours is put back before its controller leaves it to whoever keeps changing it."""
+"""How often to correct drift of an object before its controller backs off because somebody keeps changing it."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import Final
 
 LIMIT: Final = 5
 WINDOW: Final = 600.0
-"""Repairs of one object within so many seconds, after which its controller backs off: somebody keeps writing."""
+"""Repairs of one object within so many seconds, after which its controller backs off."""
 
 
 class Repairs:
-    """When an object was put back: tells when to stop doing it at once."""
+    """When an object was corrected, to know when to back off."""
 
     def __init__(self) -> None:
         self._times: list[float] = []
 
     def wait(self, now: float) -> float:
-        """Seconds until the object may be put back again; 0 for now."""
+        """Seconds until the object may be corrected again; 0 if it may be now."""
         self._times = [time for time in self._times if now - time < WINDOW]
         return WINDOW - (now - self._times[0]) if len(self._times) >= LIMIT else 0.0
 

@@ -1,4 +1,4 @@
-"""Every object gets a turn once in a while, whatever was missed: heals what nobody thought of."""
+"""Reconciles every object from time to time, whatever was missed: heals errors that nobody anticipated."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Final
 from kubefoundry_sdk.runtime.store import Key
 
 PERIOD: Final = 6 * 3600.0
-"""Seconds from one turn of an object to the next, about. One where nothing has changed costs no request."""
+"""Seconds between two resyncs of an object, roughly. One that finds no change costs no request."""
 
 
 async def resync(keys: Callable[[], Iterable[Key]], add: Callable[[Key], None]) -> None:
-    """Adds one key after the other, evenly over PERIOD and by chance a little earlier or later, until cancelled."""
+    """Adds one key after the other, evenly over PERIOD with some jitter, until cancelled."""
     while True:
         round_ = list(keys())
         pause = PERIOD / max(1, len(round_))

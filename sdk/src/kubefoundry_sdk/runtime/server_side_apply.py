@@ -1,4 +1,4 @@
-"""Objects of ours: made, changed and deleted by server-side apply, and never those of others."""
+"""Creates, updates and deletes our objects by server-side apply, and never touches those of others."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ from kubefoundry_sdk.runtime.refusals import Origin, refused
 from kubefoundry_sdk.runtime.store import key_of
 
 ATTEMPTS: Final = 5
-"""Times that an object which its operator writes at the same moment is read again; then its events bring the next."""
+"""Times that an object which its operator keeps writing is read again; after that, its events bring the next
+attempt."""
 
 ABSENT: Final = "1"
-"""A resource version that no object has: an apply with it creates, and conflicts with whatever is there already
-(seen on Kubernetes 1.36; without it an apply merges into another's object where no field of both differs)."""
+"""A resource version that no object has: an apply with it creates, and conflicts with any existing object (seen on
+Kubernetes 1.36; without it an apply merges into another's object if the two share no differing field)."""
 
 
 class NameTaken(Exception):
-    """An object of that name exists that is not ours. Of a kind that is followed by labels no event reports it."""
+    """An object of that name exists and is not ours. If the kind is watched by labels, no event reports it."""
 
 
 async def create(
     client: Client, kind: Kind, obj: Object, *, manager: str, origin: Origin, dry_run: bool = False
 ) -> Object:
-    """Applies the object as a new one; the object as it is then.
+    """Applies the object as a new one; returns it as stored.
 
-    Raises Refused, NameTaken for a built-in kind (it may be ours, and have lost the labels that we watch by), or
-    ApiError for what passes by itself.
+    Raises Refused, NameTaken for a built-in kind (the object may be ours, and have lost the labels that we watch), or
+    ApiError for transient errors.
     """
     body = {**obj, "metadata": {**obj["metadata"], "resourceVersion": ABSENT}}
     try:
@@ -45,8 +46,8 @@ async def create(
 async def update(
     client: Client, kind: Kind, obj: Object, *, manager: str, origin: Origin, dry_run: bool = False
 ) -> Object:
-    """Applies the object to one that is ours, and takes back fields that others took over (sources §3.6); the object
-    as it is then. Raises Refused, or ApiError for what passes by itself."""
+    """Applies the object to one that is ours, and takes back fields that others took over (sources §3.6). Returns it
+    as stored. Raises Refused, or ApiError for transient errors."""
     try:
         return await client.apply(kind, obj, manager=manager, force=True, dry_run=dry_run)
     except ApiError as error:
@@ -56,8 +57,8 @@ async def update(
 
 
 def pinned(obj: Object, live: Object, *, exact: bool) -> Object:
-    """The object, to be applied to that live one and no other of its name. exact: only as we know it: who has slept
-    through a change decides again (a conflict)."""
+    """The object, to be applied to that live one and no other of its name. exact: only to the state that we know, so
+    a stale reader gets a conflict and decides again."""
     names = ("uid", "resourceVersion") if exact else ("uid",)
     return {**obj, "metadata": {**obj["metadata"], **{name: live["metadata"][name] for name in names}}}
 
@@ -72,8 +73,8 @@ async def delete(
 ) -> None:
     """Deletes that very object; one that is gone already, or whose kind is, counts as deleted.
 
-    ours: whether it still is. It is deleted only in a state of which that is true: it may be nobody's by now, and the
-    event that says so on its way. Where it has changed since it was known, it is read and asked about again.
+    ours: whether it is still ours. It is deleted only in a state for which this holds: it may have been orphaned,
+        with the event still on its way. If the object has changed, it is read and checked again.
     """
     namespace, name = key_of(obj)
     uid = obj["metadata"]["uid"]
@@ -89,7 +90,7 @@ async def delete(
                 if not error.conflict:
                     raise
             if ours is None:
-                # Another object of that name is there now, so ours is gone.
+                # Another object has that name now, so ours is gone.
                 return
             obj = await client.get(kind, name, namespace or None)
             if obj["metadata"]["uid"] != uid or obj["metadata"].get("deletionTimestamp") or not ours(obj):
@@ -100,7 +101,7 @@ async def delete(
 
 
 async def _stands(client: Client, kind: Kind, obj: Object) -> bool:
-    """Whether there is an object of that name. A conflict may be a ResourceQuota's as well, and that passes."""
+    """Whether an object of that name exists. A conflict may also be a ResourceQuota's, which is transient."""
     namespace, name = key_of(obj)
     try:
         await client.get_metadata(kind, name, namespace)

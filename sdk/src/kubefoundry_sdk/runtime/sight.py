@@ -1,7 +1,7 @@
-"""A clock that stands still while the API server is not seen: nobody could have been heard, so nobody was silent.
+"""A clock that stops while the API server is out of sight: while we hear nobody, silence proves nothing.
 
-After an outage each wait (contract §3 to §5: for a heartbeat, a clean-up, an answer of an upstream operator) goes on
-where it was. Otherwise the outage alone would have every provider count as lost and every clean-up as overdue.
+After an outage each wait (contract §3 to §5: for a heartbeat, a clean-up, an upstream operator) resumes where it was.
+Otherwise the outage alone would make every provider count as lost and every clean-up as overdue.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 
 class Sight:
-    """Told by every watch of a process how it fares. clock: monotonic seconds."""
+    """Every watch of a process reports to it. clock: monotonic seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -25,7 +25,7 @@ class Sight:
         self._judge()
 
     def fails(self, watch: str) -> None:
-        """One that fails alone says something about its kind, and stops no clock."""
+        """A watch that fails alone says something about its kind, and stops no clock."""
         self._seeing.discard(watch)
         self._failing.add(watch)
         self._judge()
@@ -36,7 +36,7 @@ class Sight:
         self._judge()
 
     def now(self) -> float:
-        """Seconds, of which those do not count in which no watch saw anything."""
+        """Seconds, without the time in which every watch failed."""
         until = self._clock() if self._blind_since is None else self._blind_since
         return until - self._blind
 

@@ -1,4 +1,4 @@
-"""What a start waits for: an API server that answers, lets us in, and serves the resources that are needed."""
+"""Waits at the start for an API server that answers, accepts our credentials, and serves the resources we need."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 log = logging.getLogger(__name__)
 
 WAITS: Final = (0.5, 1.0, 2.0, 5.0)
-"""Seconds between a start's questions whether the API server is there."""
+"""Seconds between checks for the API server at the start."""
 
 SETTLES: Final = 30.0
-"""Seconds after which an API server that was not there means its refusals: one that has just started has not read its
-roles, accounts and CRDs yet."""
+"""Seconds after which refusals of an API server that was not reachable count: one that has just started has not
+loaded its roles, accounts and CRDs yet."""
 
 
 class CannotStart(Exception):
@@ -27,16 +27,17 @@ class CannotStart(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _NotThere:
-    """Why the API server is of no use yet. final: whether it will stay so, as far as it says."""
+    """Why the API server cannot be used yet. final: whether waiting is no use, as far as it says."""
 
     text: str
     final: bool
 
 
 async def api_server(client: Client, needs: str, waiting_for: Callable[[str], None]) -> None:
-    """Until it is there. Raises CannotStart where it says that waiting is no use.
+    """Waits until the API server can be used. Raises CannotStart if it says that waiting is no use.
 
-    needs: the API version without which the component can do nothing. waiting_for: gets each reason to wait.
+    needs: the API version without which the component cannot work.
+    waiting_for: called with each reason to wait.
     """
     loop = asyncio.get_running_loop()
     waited = 0
@@ -54,7 +55,8 @@ async def api_server(client: Client, needs: str, waiting_for: Callable[[str], No
 
 
 async def _not_there(client: Client, needs: str) -> _NotThere | None:
-    """One request that tells apart: no server, not let in, resources not installed. None where all is well."""
+    """One request that tells three cases apart: no server, access refused, resources not installed. None if all is
+    well."""
     try:
         await client.read(f"/apis/{needs}")
     except Unreachable as error:

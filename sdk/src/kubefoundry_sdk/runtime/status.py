@@ -1,4 +1,4 @@
-"""Writing the status fields that a component owns: server-side apply, and only when something differs."""
+"""Writes the status fields that a component owns: by server-side apply, and only if something differs."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ async def write(
     manager: str,
     shared: Collection[str] = (),
 ) -> bool:
-    """Makes `status` the fields that `manager` owns in the status of `live`; whether a request was needed.
+    """Makes `status` the fields that `manager` owns in the status of `live`; returns whether a request was needed.
 
-    Fields it owned and that are not in `status` are released; an empty `status` releases all. Conditions come
-    without transition times. The apply takes fields over (force) and carries the resource version of `live`:
-    raises ApiError (conflict) when the object has changed, in which case the next watch event decides again.
+    Fields that it owned and that are not in `status` are released; an empty `status` releases all. Conditions come
+    without transition times. The apply takes fields over (force) and carries the resource version of `live`. Raises
+    ApiError (conflict) if the object has changed; the next watch event then decides again.
 
-    shared: status fields and types of conditions that another manager has taken over. Where their values did not
-    differ both own them now; letting go of such a share is left to the next write and needs none of its own.
+    shared: status fields and types of conditions that another manager has taken over. If their values did not differ,
+        both managers own them now. Releasing such a share alone is not worth a write; the next one does it.
     """
     wanted = dict(status)
     if isinstance(wanted.get("message"), str):
@@ -55,7 +55,7 @@ async def write(
 
 
 def same(live: Object, wanted: Mapping[str, Any], manager: str, shared: Collection[str] = ()) -> bool:
-    """Whether what `manager` owns in the live status, but for what it shares, is just `wanted`."""
+    """Whether what `manager` owns in the live status, apart from what it shares, equals `wanted`."""
     fields = managed_fields.owned(live, manager, "status")
     if fields is None:
         return not wanted
@@ -66,7 +66,7 @@ def same(live: Object, wanted: Mapping[str, Any], manager: str, shared: Collecti
 
 
 def _without(status: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """`status` as `_canonical` makes it; names: of fields and types of conditions."""
+    """`status` as `_canonical` returns it. names: of fields and types of conditions."""
     kept = {name: value for name, value in status.items() if name not in names}
     if "conditions" in kept:
         kept["conditions"] = {type_: item for type_, item in kept["conditions"].items() if type_ not in names}
@@ -74,7 +74,7 @@ def _without(status: Mapping[str, Any], names: Collection[str]) -> dict[str, Any
 
 
 def _canonical(status: Mapping[str, Any]) -> dict[str, Any]:
-    """Conditions by type: their order in the list means nothing."""
+    """Conditions by type, because their order does not matter."""
     plain = dict(status)
     if isinstance(plain.get("conditions"), list):
         plain["conditions"] = {item.get("type"): item for item in plain["conditions"]}

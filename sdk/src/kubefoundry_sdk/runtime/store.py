@@ -1,7 +1,7 @@
 """What we know of a kind: filled by the watch and by the answers to our own writes, read by reconciles.
 
-Objects are kept as deflated JSON and parsed on every read: a tenth of the memory of dicts, and what a reader
-gets is its own. The newest resource version wins, so a late answer never overwrites a newer event.
+Objects are kept as deflated JSON and parsed on every read. That takes a tenth of the memory of dicts, and each reader
+gets its own copy. The newest resource version wins, so a late answer never overwrites a newer event.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ Key = tuple[str, str]
 """Namespace (empty for cluster-scoped kinds) and name."""
 
 Subscriber = Callable[[Key, Object | None], None]
-"""Called after a change with the object as it is now, None when it is gone. Must be quick. What it raises is logged:
-the object is stored anyway, and the other subscribers hear of it."""
+"""Called after a change with the object as it is now, None if it is gone. Must be quick. An exception is logged: the
+object is stored anyway, and the other subscribers are called."""
 
 WINDOW: Final = -12
-"""Bits of deflate's window, without a header: 4 KiB hold an object's repetitions, and as little is set up for each
-(12 µs to deflate 2.6 kB to 0.8, 4 µs to inflate it; 57 µs with zlib's own 15 bits)."""
+"""Bits of deflate's window, without a header: 4 KiB cover an object's repetitions with little set-up for each (12 µs
+to deflate 2.6 kB to 0.8, 4 µs to inflate it; 57 µs with zlib's default of 15 bits)."""
 
 TOMBSTONES: Final = 1024
-"""Deletions remembered, so that the answer to a write that raced one does not bring the object back."""
+"""Deletions to remember, so that the late answer to a write does not bring the object back."""
 
 
 def key_of(obj: Object) -> Key:
@@ -40,13 +40,14 @@ def key_of(obj: Object) -> Key:
 
 
 def version_of(obj: Object) -> int:
-    """The resource version as a number, comparable within a kind (promised from Kubernetes 1.35, so before)."""
+    """The resource version as a number, comparable within a kind (guaranteed from Kubernetes 1.35 on, true
+    before)."""
     return int(obj["metadata"]["resourceVersion"])
 
 
 class Store:
-    """`managers`: whose owned fields are kept (`managed_fields.compact`). `trim`: drops what nobody reads; where it
-    drops the resource version as well, changes of nothing that is kept are not told.
+    """`managers`: whose owned fields are kept (`managed_fields.compact`). `trim`: drops what nobody reads. If it
+    drops the resource version as well, changes that affect nothing else that is kept are not reported.
 
     `index`: the value under which `indexed` finds an object, None to leave it out.
     """
@@ -72,7 +73,7 @@ class Store:
         self._subscribers.append(subscriber)
 
     def get(self, key: Key) -> Object | None:
-        """A copy of the object, the caller's own to change."""
+        """A copy of the object, which the caller may change."""
         entry = self._objects.get(key)
         if entry is None:
             return None
@@ -89,14 +90,14 @@ class Store:
         return len(self._objects)
 
     def indexed(self, value: str) -> list[Object]:
-        """Copies of the objects whose index value that is."""
+        """Copies of the objects with that index value."""
         return [obj for key in self.indexed_keys(value) if (obj := self.get(key))]
 
     def indexed_keys(self, value: str) -> list[Key]:
         return list(self._indexed.get(value, ()))
 
     def put(self, obj: Object) -> None:
-        """Stores the object unless something newer is known of it."""
+        """Stores the object unless we know a newer state."""
         key, version = key_of(obj), version_of(obj)
         known = self._objects.get(key)
         if (known and known[0] >= version) or self._deleted.get(key, -1) >= version:
@@ -112,7 +113,7 @@ class Store:
         raw = _deflated(kept)
         value = self._index(kept) if self._index else None
         if known and known[1] == raw:
-            # Nothing has changed of what is kept, which then has no resource version in it.
+            # Nothing that is kept has changed; the kept part has no resource version.
             self._objects[key] = (version, raw)
             return
         if known:
@@ -129,11 +130,12 @@ class Store:
             self._forget(key, version)
 
     def replace(self, objects: Iterable[Object], resource_version: str, *, rewound: bool = False) -> None:
-        """A whole listing: stores what is new, and reports as deleted what is not in it any more.
+        """A complete list: stores what is new, and reports as deleted what is no longer in it.
 
-        What is known at a version that the listing knows of as well is what the listing says, were it older: then
-        the API server has lost what we have seen. Only answers to our own writes are newer than a listing. rewound:
-        not even they are."""
+        The list wins over anything known at a version up to its own, even over a newer version of the same object:
+        then the API server has lost what we have seen. Only answers to our own writes are newer than a list. rewound:
+        not even they are.
+        """
         until = int(resource_version)
         listed = set()
         if rewound:
@@ -154,7 +156,7 @@ class Store:
         self.synced.set()
 
     def clear(self) -> None:
-        """The kind is no longer served, or no longer in this version: nothing is known of it."""
+        """The kind is no longer served, or not in this version: forget everything."""
         for key, (version, _) in list(self._objects.items()):
             self._forget(key, version)
         # Another version of the kind serves the same objects, at the same resource versions.

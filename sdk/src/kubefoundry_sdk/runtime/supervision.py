@@ -1,4 +1,4 @@
-"""Work beside everything else that goes on although it failed, as controller-runtime recovers a reconcile."""
+"""Restarts background work that failed, as controller-runtime recovers a reconcile."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 FIRST_PAUSE: Final = 1.0
 LAST_PAUSE: Final = 60.0
-"""Seconds until work that failed is restarted, doubling from the first to the last."""
+"""Seconds until failed work is restarted, doubling from the first to the last."""
 
 STEADY: Final = 300.0
 """Seconds of work after which a failure counts as the first."""
@@ -29,7 +29,7 @@ Work = Callable[[], Awaitable[None]]
 
 
 async def kept_up(name: str, work: Work) -> None:
-    """Does the work until it is done, from its beginning after each failure."""
+    """Runs the work until it is done, from the beginning after each failure."""
     pause = FIRST_PAUSE
     clock = asyncio.get_running_loop().time
     while True:

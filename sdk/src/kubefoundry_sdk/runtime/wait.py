@@ -1,4 +1,5 @@
-"""How long something has been waited for, by this process's own monotonic clock: those of two machines differ."""
+"""How long something has been waited for, by this process's monotonic clock, because clocks of two machines
+differ."""
 
 from __future__ import annotations
 
@@ -6,15 +7,16 @@ from collections.abc import Sequence
 
 
 class Wait:
-    """Since when one object has waited for something."""
+    """Since when one object has been waiting for something."""
 
     def __init__(self) -> None:
         self._since: tuple[tuple[str, ...], float] | None = None
 
     def left(self, what: Sequence[str], timeout: float, now: float) -> float:
-        """Seconds that there is still to wait; the clock starts again when `what` is waited for changes.
+        """The seconds left to wait; the clock restarts when `what` changes.
 
-        what: the uid of the object, then for whom it waits. timeout: seconds from when this process first saw it.
+        what: the uid of the object, then whom it waits for.
+        timeout: seconds from when this process first saw it.
         """
         if self._since is None or self._since[0] != tuple(what):
             self._since = (tuple(what), now)
@@ -22,5 +24,5 @@ class Wait:
         return timeout - (now - self._since[1])
 
     def over(self) -> None:
-        """Nothing is waited for."""
+        """There is nothing to wait for any more."""
         self._since = None

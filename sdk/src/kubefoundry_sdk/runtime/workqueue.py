@@ -1,4 +1,4 @@
-"""A keyed work queue: one worker at a time for a key, and changes meanwhile make one more turn."""
+"""A keyed work queue: one worker at a time for a key; changes meanwhile cause one more reconcile."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ log = logging.getLogger(__name__)
 
 FIRST_DELAY: Final = 0.2
 LAST_DELAY: Final = 300.0
-"""Seconds: back-off of a failing key doubles from the first to the last (contract §4)."""
+"""Seconds: the back-off of a failing key doubles from the first to the last (contract §4)."""
 
 DOUBLINGS: Final = 12
-"""Failures in a row that are counted: with the twelfth the delay is the last one. A float ends at 1,025."""
+"""Failures in a row that are counted: with the twelfth the delay is at its maximum. A float overflows at 1,025."""
 
 CONFLICTS: Final = 3
-"""Conflicts in a row that are nothing to speak of: somebody else was quicker."""
+"""Conflicts in a row that are not worth a log line: somebody else was quicker."""
 
 Reconcile = Callable[[Key], Awaitable[float | None]]
-"""Brings one key up to date. Seconds after which it wants another turn, or None."""
+"""Brings one key up to date. Returns the seconds after which to reconcile again, or None."""
 
 Refused = Callable[[Key, ApiError], None]
-"""Hears of a turn that the API server ended by a refusal, from the second in a row on: a server that has just started
-refuses what it takes a moment later."""
+"""Called when the API server's refusal ended a reconcile, from the second in a row on: a server that has just started
+refuses what it accepts a moment later."""
 
 
 def _nobody(key: Key, error: ApiError) -> None:
@@ -40,9 +40,10 @@ def _nobody(key: Key, error: ApiError) -> None:
 
 
 class WorkQueue:
-    """`label`: how metrics call this queue (a provider's or component's name).
+    """`label`: the queue's name in metrics (a provider's or component's name).
 
-    room: what each turn waits for and holds, however many workers there are. refused: see Refused.
+    room: what each reconcile waits for and holds, however many workers there are.
+    refused: see Refused.
     """
 
     def __init__(
@@ -64,15 +65,12 @@ class WorkQueue:
         self._failures: dict[Key, int] = {}
         self._held: dict[Key, float] = {}
         self._wake = asyncio.Semaphore(0)
-
-    def __len__(self) -> int:
-        """Keys that wait for a worker."""
-        return len(self._ready)
+        metrics.PENDING.labels(label).set_function(lambda: len(self._dirty | self._busy))
 
     def add(self, key: Key) -> None:
-        """Wants a turn for the key, now. A key that waits already waits once.
+        """Reconcile the key now. A key that is waiting already is not added again.
 
-        A key that the server asked to leave alone for a while (Retry-After) gets its turn after that.
+        A key with a pending Retry-After waits for that first.
         """
         if key in self._dirty:
             return
@@ -86,7 +84,7 @@ class WorkQueue:
             self._wake.release()
 
     def add_after(self, key: Key, delay: float) -> None:
-        """Wants a turn for the key in `delay` seconds; an earlier wish stands."""
+        """Reconcile the key in `delay` seconds, or earlier if that is already requested."""
         due = asyncio.get_running_loop().time() + delay
         pending = self._timers.get(key)
         if pending and not pending.cancelled():
@@ -96,7 +94,7 @@ class WorkQueue:
         self._timers[key] = asyncio.get_running_loop().call_at(due, self._ring, key)
 
     async def run(self, workers: int) -> None:
-        """Works until cancelled; may be run again, and takes up what was left."""
+        """Works until cancelled; may be run again, and resumes what was left."""
         async with asyncio.TaskGroup() as group:
             for _ in range(workers):
                 group.create_task(self._work())
@@ -106,7 +104,7 @@ class WorkQueue:
         self.add(key)
 
     def _left(self, key: Key) -> float:
-        """Seconds that the server asked to leave the key alone for."""
+        """Seconds of the key's Retry-After that are left."""
         left = self._held.get(key, 0.0) - asyncio.get_running_loop().time()
         if left <= 0:
             self._held.pop(key, None)
@@ -131,7 +129,7 @@ class WorkQueue:
         try:
             await self._turn(key)
         except asyncio.CancelledError:
-            # Whoever runs this queue next has to do it over.
+            # The next run of this queue has to repeat it.
             self._dirty.add(key)
             raise
         except Exception:
@@ -148,12 +146,12 @@ class WorkQueue:
         try:
             again = await self._reconcile(key)
         except ApiError as error:
-            # A conflict may say that the object has changed, whose watch event is on the way, but not all do.
+            # A conflict may mean that the object has changed, and its watch event is on the way; but not always.
             self._retry(key, error, error.retry_after, "conflict" if error.conflict else "api")
             if error.rejected and self._failures[key] > 1:
                 self._refused(key, error)
         except Fenced:
-            # Whoever runs this queue is about to hear of it.
+            # The caller that runs this queue is about to get the error.
             self.add_after(key, FIRST_DELAY)
         except Unreachable as error:
             self._retry(key, error, None, "unreachable")

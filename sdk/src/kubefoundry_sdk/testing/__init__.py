@@ -1,4 +1,4 @@
-"""What the tests of a provider need; the extra `testing` installs what it imports.
+"""Support for tests of a provider; the extra `testing` installs what it imports.
 
 from kubefoundry_sdk.testing import deployment, specs, violations
 

@@ -1,4 +1,4 @@
-"""Values of single fields of a ModelDeployment spec, plain and odd ones, all of them valid."""
+"""Values for single fields of a ModelDeployment spec, ordinary and odd, all of them valid."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ ODD_TEXTS: Final[SearchStrategy[str]] = st.sampled_from(
         "%s {0} {{x}} \\n",
     ]
 )
-"""Text that a shell, YAML, JSON, a format string or a parser of flags could read as something else."""
+"""Text that a shell, YAML, JSON, a format string or a flag parser could interpret."""
 
 ARG_NAMES: Final[dict[str, tuple[str, ...]]] = {
     "vllm": (
@@ -77,7 +77,7 @@ ARG_NAMES: Final[dict[str, tuple[str, ...]]] = {
     "trtllm": ("enable_block_reuse", "kv_cache_config", "max_batch_size"),
     "llamacpp": ("cache-type-k", "cache-type-v", "threads"),
 }
-"""Engine options of contract §2 that repeat no field of the spec."""
+"""Engine options of contract §2 that do not repeat a field of the spec."""
 
 _NAMES: Final = st.from_regex(r"[a-z]([a-z0-9-]{0,10}[a-z0-9])?", fullmatch=True)
 _ENV_NAMES: Final = st.from_regex(r"[A-Z][A-Z0-9_]{0,12}", fullmatch=True).map(lambda name: f"APP_{name}")
@@ -116,7 +116,7 @@ _SOURCES: Final = st.one_of(
         resourceFieldRef=st.fixed_dictionaries(
             {"resource": st.just("limits.memory")}, optional={"divisor": st.sampled_from(["1Mi", "1k", 1])}
         )
-        # each resource has divisors of its own (Kubernetes 1.36, pkg/apis/core/validation/validation.go)
+        # each resource has its own divisors (Kubernetes 1.36, pkg/apis/core/validation/validation.go)
         | st.fixed_dictionaries(
             {"resource": st.just("requests.cpu")}, optional={"divisor": st.sampled_from(["1m", 1])}
         )

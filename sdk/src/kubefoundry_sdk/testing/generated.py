@@ -1,13 +1,13 @@
 """Valid ModelDeployment specs, generated over every field of contract §2 (hypothesis).
 
-Valid means: by the first table of contract §2 and by contract §2. What one provider cannot do is for the test of
-that provider to narrow, with `engines`, `modes` and fixed fields.
+Tests of one provider narrow them to what it supports, with `engines`, `modes` and fixed fields.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import cache
+from typing import Any, Final
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
@@ -41,13 +41,13 @@ NEEDS_GPU = frozenset({"vllm", "sglang", "trtllm"})
 def specs(
     draw: st.DrawFn, /, engines: Sequence[str] = ENGINES, modes: Sequence[str] = MODES, **fixed: Any
 ) -> Spec:
-    """A spec as JSON. `fixed` sets top-level fields: to a value, or to what a strategy gives; None omits one.
+    """A spec as JSON. `fixed` sets top-level fields to a value or to what a strategy draws; None omits one.
 
     Examples: `specs(engines=["vllm"], provider={"name": "kaito"})`, `specs(image=None, env=st.just([]))`.
     """
     engine = draw(st.sampled_from(engines))
     mode = draw(st.sampled_from(modes))
-    image = draw(st.none() | IMAGES)
+    image = draw(_IMAGE)
     stated = {
         name: draw(value) if isinstance(value, SearchStrategy) else value for name, value in fixed.items()
     }
@@ -55,19 +55,19 @@ def specs(
     spec: Spec = {
         "model": draw(_models(custom=image is not None)),
         "engine": draw(_engines(engine)),
-        "secrets": draw(st.none() | st.builds(lambda name: {"huggingFaceToken": name}, SECRET_NAMES)),
+        "secrets": draw(_SECRETS),
         "image": image,
-        "env": draw(st.none() | ENV),
-        "podTemplate": draw(st.none() | _pod_templates()),
-        "nodeSelector": draw(st.none() | NODE_SELECTORS),
-        "tolerations": draw(st.none() | TOLERATIONS),
+        "env": draw(_ENV),
+        "podTemplate": draw(_POD_TEMPLATE),
+        "nodeSelector": draw(_NODE_SELECTOR),
+        "tolerations": draw(_TOLERATIONS),
     }
     if mode == "disaggregated":
-        spec |= {"serving": {"mode": mode}, "scaling": draw(_disaggregated())}
+        spec |= {"serving": {"mode": mode}, "scaling": draw(_DISAGGREGATED)}
     else:
         spec |= {
             "serving": draw(st.sampled_from([None, {}, {"mode": mode}])),
-            "scaling": draw(st.none() | _optional(replicas=st.integers(0, 8))),
+            "scaling": draw(_SCALING),
             "resources": draw(_resources(engine)),
         }
     return {name: value for name, value in (spec | stated).items() if value is not None}
@@ -83,7 +83,7 @@ def deployment(
     labels: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
 ) -> Deployment:
-    """What a provider gets for that spec. Raises pydantic's ValidationError for wrong types."""
+    """What a provider receives for that spec. Raises pydantic's ValidationError for wrong types."""
     return Deployment(
         name=name,
         namespace=namespace,
@@ -95,6 +95,7 @@ def deployment(
     )
 
 
+@cache
 def _models(*, custom: bool) -> SearchStrategy[Spec]:
     """`source: custom` needs an image (contract §2), Hugging Face needs an id (contract §2)."""
     from_hub = st.builds(
@@ -106,6 +107,7 @@ def _models(*, custom: bool) -> SearchStrategy[Spec]:
     return from_hub | in_image if custom else from_hub
 
 
+@cache
 def _engines(engine: str) -> SearchStrategy[Spec]:
     return _optional(
         contextLength=st.sampled_from([1, 2048, 8192, 131072]),
@@ -114,6 +116,7 @@ def _engines(engine: str) -> SearchStrategy[Spec]:
     ).map(lambda rest: {"type": engine, **rest})
 
 
+@cache
 def _resources(engine: str) -> SearchStrategy[Spec | None]:
     amounts = _optional(memory=MEMORY, cpu=CPU)
     if engine in NEEDS_GPU:
@@ -121,30 +124,34 @@ def _resources(engine: str) -> SearchStrategy[Spec | None]:
     return st.none() | amounts | st.builds(lambda gpu, rest: {"gpu": gpu, **rest}, _gpus(0), amounts)
 
 
+@cache
 def _gpus(least: int) -> SearchStrategy[Spec]:
     counts = st.sampled_from([count for count in (0, 1, 2, 4, 8) if count >= least])
     return st.builds(lambda count, rest: {"count": count, **rest}, counts, _optional(type=GPU_TYPES))
 
 
-def _disaggregated() -> SearchStrategy[Spec]:
-    """`scaling.replicas` is 1 or left out in that mode (contract §2)."""
-    role = st.builds(
-        lambda gpu, memory, rest: {"gpu": gpu, "memory": memory, **rest},
-        _gpus(1),
-        MEMORY,
-        _optional(replicas=st.integers(0, 4)),
-    )
-    return st.builds(
-        lambda prefill, decode, rest: {"prefill": prefill, "decode": decode, **rest},
-        role,
-        role,
-        _optional(replicas=st.just(1)),
-    )
-
-
-def _pod_templates() -> SearchStrategy[Spec]:
-    return _optional(metadata=_optional(labels=LABELS, annotations=ANNOTATIONS))
-
-
 def _optional(**fields: SearchStrategy[Any]) -> SearchStrategy[Spec]:
     return st.fixed_dictionaries({}, optional=fields)
+
+
+# Made once: hypothesis examines a new strategy before it draws from it, which takes longer than to draw.
+_IMAGE: Final = st.none() | IMAGES
+_SECRETS: Final = st.none() | st.builds(lambda name: {"huggingFaceToken": name}, SECRET_NAMES)
+_ENV: Final = st.none() | ENV
+_POD_TEMPLATE: Final = st.none() | _optional(metadata=_optional(labels=LABELS, annotations=ANNOTATIONS))
+_NODE_SELECTOR: Final = st.none() | NODE_SELECTORS
+_TOLERATIONS: Final = st.none() | TOLERATIONS
+_SCALING: Final = st.none() | _optional(replicas=st.integers(0, 8))
+_ROLE: Final = st.builds(
+    lambda gpu, memory, rest: {"gpu": gpu, "memory": memory, **rest},
+    _gpus(1),
+    MEMORY,
+    _optional(replicas=st.integers(0, 4)),
+)
+_DISAGGREGATED: Final = st.builds(
+    lambda prefill, decode, rest: {"prefill": prefill, "decode": decode, **rest},
+    _ROLE,
+    _ROLE,
+    _optional(replicas=st.just(1)),
+)
+"""`scaling.replicas` is 1 or omitted in that mode (contract §2)."""

@@ -1,8 +1,8 @@
-"""A Kubernetes structural schema compared with a value, with unknown fields forbidden.
+"""A Kubernetes structural schema compared with a value; unknown fields are errors.
 
-What kube-apiserver does with a CRD's `openAPIV3Schema` under `fieldValidation=Strict` (Kubernetes
-documentation, "Extend the Kubernetes API with CustomResourceDefinitions": structural schemas and pruning),
-but for defaulting and `x-kubernetes-validations`, which only a real create shows.
+Does what kube-apiserver does with a CRD's `openAPIV3Schema` under `fieldValidation=Strict` (Kubernetes documentation,
+"Extend the Kubernetes API with CustomResourceDefinitions": structural schemas and pruning), without defaulting and
+`x-kubernetes-validations`, which only a real create shows.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ INTEGER_RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)
 
 
 def violations(schema: Schema, value: Any) -> list[str]:
-    """What is wrong with `value`, an object of the CRD version whose schema this is: `path: what`, in order.
+    """What is wrong with `value`, an object of the CRD version with this schema: `path: what`, in order.
 
-    Empty when the API server would store the value without refusing or losing anything (CEL rules aside).
+    Empty if the API server would store the value without refusing or dropping anything (CEL rules aside).
     """
     return list(_check(schema, value, "", strict=True, resource=True))
 
 
 def _check(schema: Schema, value: Any, path: str, *, strict: bool, resource: bool = False) -> Iterator[str]:
-    """`strict` reports unknown fields; schemas inside allOf, anyOf, oneOf and not only judge values."""
+    """`strict` reports unknown fields; schemas inside allOf, anyOf, oneOf and not only check values."""
     if value is None:
         if not schema.get("nullable") and "type" in schema:
             yield f"{_at(path)}: must not be null"
@@ -212,7 +212,7 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 
 @cache
 def _regex(pattern: str) -> re.Pattern[str]:
-    """Go's `$` ends the text, Python's also matches before a last newline."""
+    """Go's `$` matches only at the end of the text, Python's also before a final newline."""
     return re.compile(re.sub(r"(?<!\\)\$$", r"\\Z", pattern))
 
 

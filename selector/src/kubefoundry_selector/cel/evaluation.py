@@ -1,7 +1,7 @@
-"""cel-python's evaluator with a budget, strict `has()`, short-circuit logic and macros of its own.
+"""cel-python's evaluator with a budget, a strict `has()`, and its own short-circuit logic and macros.
 
-cel-python 0.5 cannot be interrupted, evaluates both sides of `||`, lets an error inside a macro escape from
-`|| true`, and its `has()` hides every failure (sources §6.1); these parts are replaced here.
+cel-python 0.5 cannot be interrupted, evaluates both sides of `||`, lets an error inside a macro escape from `||
+true`, and its `has()` hides every failure (sources §6.1). These parts are replaced here.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from kubefoundry_selector.cel.functions import IMPLEMENTATIONS, TYPE_NAMES
 from kubefoundry_selector.cel.source import MACROS, Node
 
 MAX_STEPS: Final = 2000
-"""Steps of one evaluation (sources §6.1); shipped rules need at most 30."""
+"""The most steps of one evaluation (sources §6.1); shipped rules need at most 30."""
 MAX_CELLS: Final = 4096
-"""Size of a value that a rule builds: elements, and one more for each 64 characters of text."""
+"""The largest value that a rule may build: its elements, and one more for each 64 characters of text."""
 TEXT_PER_CELL: Final = 64
 TEXT_PER_STEP: Final = 256
-"""Characters that a function reads for one step."""
+"""Characters that a function reads in one step."""
 
 _ACTIVATION: Final = Activation(functions={**IMPLEMENTATIONS, **operators.ARITHMETIC})
 _ORDERINGS: Final[Mapping[str, Callable[[int, int], bool]]] = {
@@ -35,16 +35,16 @@ _ORDERINGS: Final[Mapping[str, Callable[[int, int], bool]]] = {
 }
 _BUILDS: Final = frozenset({"addition", "member_dot_arg"})
 
-# It logs at ERROR what is an ordinary CEL error here, with the values.
+# It logs ordinary CEL errors at ERROR, with the values.
 logging.getLogger("celpy").setLevel(logging.CRITICAL + 1)
 
 
 class BudgetSpent(BaseException):
-    """The evaluation takes too long; no Exception, because `||` absorbs those."""
+    """The evaluation takes too long. Not an Exception, because `||` absorbs those."""
 
 
 class Budget:
-    """Steps left for one evaluation, shared by its nested ones."""
+    """The steps left for one evaluation, shared with nested ones."""
 
     __slots__ = ("left",)
 
@@ -63,7 +63,7 @@ class Budget:
 
 
 def _cells(value: Any) -> int:
-    """The size of a value, shared parts counted each time, so that doubling structures are seen."""
+    """The size of a value, counting shared parts each time, so that doubling structures are noticed."""
     total, waiting = 0, [value]
     while waiting:
         part = waiting.pop()
@@ -152,7 +152,7 @@ class Evaluation(Evaluator):
         built = MapType()
         for key, value in zip(values[0::2], values[1::2], strict=True):
             if not isinstance(key, (StringType, IntType, UintType)):
-                # JSON has string keys only; Python takes True and 1 for the same key
+                # JSON has only string keys; Python treats True and 1 as the same key
                 return _error("a key of a map is a string or a whole number")
             if operators.entry(built, key) is not None:
                 return _error("duplicate key in a map")
@@ -199,7 +199,7 @@ def _error(text: str) -> CELEvalError:
 
 
 def _fold(values: Iterator[Any], decisive: BoolType) -> Any:
-    """`||` with True, `&&` with False: the decisive value wins over errors, an error over the rest."""
+    """`||` with True, `&&` with False: the decisive value wins over errors, an error over anything else."""
     failure: CELEvalError | None = None
     for value in values:
         if isinstance(value, CELEvalError):

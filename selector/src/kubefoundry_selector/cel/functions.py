@@ -1,8 +1,9 @@
-"""The functions that a rule may call: CEL's own, the string functions of K8s' CEL, and `quantity`.
+"""The functions that a rule may call: CEL's own, Kubernetes' string functions, and `quantity`.
 
-One table serves the lint (which calls exist, with what) and the evaluator (what they do). Sources: cel-spec
-langdef "Functions"; cel-go ext/strings version 0, which K8s offers since 1.26; K8s' CEL quantity library (1.28).
-Python is more lenient than CEL in conversions (`int(' 5 ')`, `float('nan')`), so these are strict on their own.
+One table serves the lint (which calls exist, with which arguments) and the evaluator (what they do). Sources:
+cel-spec langdef "Functions"; cel-go ext/strings version 0, in Kubernetes since 1.26; Kubernetes' CEL quantity library
+(1.28). Python's conversions are more lenient than CEL's (`int(' 5 ')`, `float('nan')`), so these check for
+themselves.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from kubefoundry_selector.cel.schema import (
 )
 
 MAX_TEXT: Final = 1 << 18
-"""Characters that `replace` may produce: no annotation of Kubernetes is longer."""
+"""The most characters that `replace` may return: no annotation in Kubernetes is longer."""
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _REAL: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
@@ -39,7 +40,7 @@ _BOOLS: Final = {
     **dict.fromkeys(("1", "t", "true", "TRUE", "True"), True),
     **dict.fromkeys(("0", "f", "false", "FALSE", "False"), False),
 }
-# Unicode's White_Space, as Go's unicode.IsSpace; Python's strip() takes some control characters too
+# Unicode's White_Space, as Go's unicode.IsSpace; Python's strip() also removes some control characters
 _WHITE_SPACE: Final = (
     "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"
@@ -50,10 +51,10 @@ _ASCII_UPPER: Final = {code + 32: code for code in range(ord("A"), ord("Z") + 1)
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A call that is allowed.
+    """A permitted call.
 
-    parameters: types, a method's receiver first; the last `optional` of them may be left out.
-    implementation: raises TypeError for operands it has no overload for, ValueError for a bad value.
+    parameters: types, a method's receiver first; the last `optional` of them may be omitted.
+    implementation: raises TypeError for operands without an overload, ValueError for a bad value.
     """
 
     implementation: Callable[..., Any]
@@ -160,7 +161,7 @@ def _replace(text: Any, old: Any, new: Any, limit: Any = None) -> StringType:
     _texts(text, old, new)
     times = text.count(old) if limit is None or limit < IntType(0) else min(text.count(old), int(limit))
     if len(text) + times * (len(new) - len(old)) > MAX_TEXT:
-        raise ValueError("replace gives too long a string")
+        raise ValueError("the result of replace is too long")
     return StringType(text.replace(old, new, times))
 
 

@@ -1,6 +1,6 @@
-"""What can be said of a rule before it runs: unknown fields, variables and functions, and wrong types.
+"""Checks a rule before it runs: unknown fields, variables and functions, and wrong types.
 
-Types flow through macros, so `spec.tolerations.exists(t, …)` is followed; dynamic parts are left alone.
+Types flow through macros, so `spec.tolerations.exists(t, …)` is checked; dynamic parts are not.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _LITERALS: Final[Mapping[str, Type]] = {
 
 
 class Finding(Exception):
-    """The first problem found; a rule's later problems often follow from it."""
+    """The first problem found; later ones in a rule often follow from it."""
 
     def __init__(self, at: Node | Token, text: str) -> None:
         column, line = place(at)
@@ -65,9 +65,9 @@ Scope = Mapping[str, Type]
 
 
 def lint(tree: Node) -> Problem | None:
-    """The first problem of a rule, or None. A rule must give a bool."""
+    """The first problem of a rule, or None. A rule must return a bool."""
     try:
-        _expect(BOOL, tree, VARIABLES, "the rule gives {}, not a bool")
+        _expect(BOOL, tree, VARIABLES, "the rule returns {}, not a bool")
     except Finding as finding:
         return finding.problem
     return None

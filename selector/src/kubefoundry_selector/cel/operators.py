@@ -1,8 +1,8 @@
 """CEL's operators on cel-python's values, where cel-python 0.5 departs from the language.
 
-Equality is defined across all types and numbers compare across int, uint and double (cel-spec langdef,
-"Equality" and "Ordering"); arithmetic takes two operands of one type; a bool is no number. Errors are values
-here, as cel-python has it: TypeError becomes "no matching overload" in its evaluator.
+Equality is defined across all types, and numbers compare across int, uint and double (cel-spec langdef, "Equality"
+and "Ordering"). Arithmetic takes two operands of one type; a bool is not a number. Errors are values, as in
+cel-python: its evaluator turns TypeError into "no matching overload".
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Spend = Callable[[int], None]
 """Takes steps from the budget of an evaluation; may end it."""
 
 ITEMS_PER_STEP: Final = 8
-"""Items that are compared for one step."""
+"""Items that are compared in one step."""
 
 _NUMBERS: Final = (IntType, UintType, DoubleType)
 
@@ -37,7 +37,7 @@ def is_number(value: Any) -> bool:
 
 
 def equal(left: Any, right: Any, spend: Spend) -> bool:
-    """CEL's ==: values of different kinds are different, numbers are equal by value; never an error."""
+    """CEL's ==: values of different kinds differ, numbers are equal by value; never an error."""
     if is_number(left) and is_number(right):
         return _order(left, right) == 0
     if isinstance(left, ListType) and isinstance(right, ListType):
@@ -63,7 +63,7 @@ def entry(container: MapType, key: Any) -> tuple[Any] | None:
             if dict.__contains__(container, candidate):
                 return (dict.__getitem__(container, candidate),)
         except TypeError:
-            # cel-python's int and uint have one hash, but refuse to be compared
+            # cel-python's int and uint have the same hash, but cannot be compared
             continue
     return None
 
@@ -77,7 +77,7 @@ def _same_keys(key: Any) -> list[Any]:
 
 
 def compare(op: Callable[[int, int], bool], left: Any, right: Any) -> BoolType:
-    """CEL's ordering. Raises TypeError for kinds that have none or differ."""
+    """CEL's ordering. Raises TypeError for kinds that have no order or differ."""
     if is_number(left) and is_number(right):
         order = _order(left, right)
         return BoolType(order is not None and op(order, 0))
@@ -87,7 +87,7 @@ def compare(op: Callable[[int, int], bool], left: Any, right: Any) -> BoolType:
 
 
 def _order(left: Any, right: Any) -> int | None:
-    """-1, 0 or 1; None where a NaN is involved. Python compares int and float exactly."""
+    """-1, 0 or 1; None if a NaN is involved. Python compares int and float exactly."""
     a, b = _plain(left), _plain(right)
     if a == b:
         return 0
@@ -144,7 +144,7 @@ def _arithmetic(op: Callable[[Any, Any], Any], kinds: tuple[type, ...]) -> Calla
 
 
 def _divide(left: Any, right: Any) -> Any:
-    """cel-python gives +Infinity for any double divided by zero."""
+    """cel-python returns +Infinity for any double divided by zero."""
     if isinstance(right, DoubleType) and right == 0.0:
         sign = math.copysign(1.0, left) * math.copysign(1.0, right)
         return math.nan if left == 0.0 or math.isnan(left) else sign * math.inf

@@ -1,4 +1,4 @@
-"""Which operand types CEL's operators accept: the checks that K8s' type checker makes on a rule."""
+"""Which operand types CEL's operators accept: the checks of Kubernetes' type checker."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Mismatch(Exception):
 
 
 def name_of(kind: Type) -> str:
-    """How messages call a type."""
+    """The name of a type in messages."""
     match kind:
         case Scalar("null_type"):
             return "null"
@@ -49,13 +49,13 @@ def fits(found: Type, wanted: Type) -> bool:
 
 
 def joined(kinds: Iterable[Type]) -> Type:
-    """The one type of several values, dynamic where they differ or are none."""
+    """The common type of several values; dynamic if they differ or there are none."""
     known = list(kinds)
     return known[0] if known and all(kind == known[0] for kind in known) else DYN
 
 
 def comparable(left: Type, right: Type) -> bool:
-    """Whether == can ever be true; K8s refuses such comparisons at compile time."""
+    """Whether == can ever be true; Kubernetes refuses other comparisons at compile time."""
     if fits(left, right) or (left in NUMBERS and right in NUMBERS):
         return True
     if isinstance(left, ListOf) and isinstance(right, ListOf):
@@ -88,7 +88,7 @@ def arithmetic(operator: str, left: Type, right: Type) -> Type:
         addable = operator == "addition_add" and (kind == STRING or isinstance(kind, ListOf))
         countable = kind in NUMBERS and not (operator == "multiplication_mod" and kind == DOUBLE)
         if not isinstance(kind, Dynamic) and not addable and not countable:
-            raise Mismatch(f"no such arithmetic with {name_of(kind)}")
+            raise Mismatch(f"{name_of(kind)} does not support this operator")
     if isinstance(left, Dynamic) or isinstance(right, Dynamic):
         return right if isinstance(left, Dynamic) else left
     if isinstance(left, ListOf) and isinstance(right, ListOf):

@@ -1,4 +1,4 @@
-"""The paths that a rule reads, as `spec.engine.type`: for messages, and to show the values that decided."""
+"""The paths that a rule reads, such as `spec.engine.type`: for messages, and to show the values that decided."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _STEP: Final = re.compile(r"\.?(?P<field>[A-Za-z_]\w*)|\['(?P<key>[^']*)'\]", re
 
 
 def path_of(node: Any) -> str | None:
-    """How a chain of constant selections is written; None for any other expression."""
+    """A chain of constant selections as text; None for any other expression."""
     match node:
         case Tree(data="primary", children=[Tree(data="ident", children=[name])]):
             return str(name)
@@ -57,7 +57,7 @@ def paths_in(tree: Node, roots: frozenset[str]) -> tuple[str, ...]:
 
 
 def value_at(path: str, environment: Mapping[str, Any]) -> Any:
-    """The JSON value at a path, or None where a part of it is absent."""
+    """The JSON value at a path, or None if a part of it is absent."""
     value: Any = environment
     for step in _STEP.finditer(path):
         name = step["field"] if step["field"] is not None else step["key"]

@@ -1,6 +1,6 @@
 """Kubernetes quantities in rules: `quantity(spec.resources.memory).isGreaterThan(quantity('16Gi'))`.
 
-As K8s' CEL quantity library, but a whole number is accepted too, because the fields are int-or-string.
+As in Kubernetes' CEL quantity library, but an integer is accepted, too, because the fields are int-or-string.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kubefoundry_sdk.api import quantity
 
 
 class Quantity:
-    """An exact amount; a CEL value of its own type."""
+    """An exact amount; a CEL type of its own."""
 
     __slots__ = ("amount",)
 
@@ -32,7 +32,7 @@ class Quantity:
 
 
 def parse(value: Any) -> Quantity:
-    """`quantity(x)`. Raises ValueError for a string that is none, TypeError for other kinds."""
+    """`quantity(x)`. Raises ValueError for a string that is not a quantity, TypeError for other kinds."""
     if isinstance(value, IntType):
         return Quantity(quantity.parse(int(value)))
     if not isinstance(value, StringType):
@@ -67,10 +67,10 @@ def is_integer(value: Any) -> BoolType:
 
 
 def as_integer(value: Any) -> IntType:
-    """Raises ValueError where it is none or does not fit 64 bits."""
+    """Raises ValueError if it is not an integer or does not fit 64 bits."""
     amount = _amount(value)
     if amount.denominator != 1:
-        raise ValueError("the quantity is no whole number")
+        raise ValueError("the quantity is not an integer")
     return IntType(int(amount))
 
 

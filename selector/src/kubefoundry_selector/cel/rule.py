@@ -1,6 +1,6 @@
 """A selection rule: compiled once from its text, matched against a ModelDeployment.
 
-Everything else of the selector sees this module alone; that cel-python evaluates is known only in this package.
+The rest of the selector uses only this module; that cel-python evaluates rules stays within this package.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from kubefoundry_selector.cel.schema import VARIABLES, to_cel
 from kubefoundry_selector.cel.source import BadSource, Node, Problem, parse
 
 MAX_CACHED: Final = 1024
-"""Rules kept compiled: far more than the InferenceProviderConfigs of a cluster hold."""
+"""Compiled rules to keep: far more than the InferenceProviderConfigs of a cluster hold."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:
-    """A rule that can be matched. `paths`: what it reads, as `spec.engine.type`."""
+    """A compiled rule. `paths`: what it reads, such as `spec.engine.type`."""
 
     text: str
     tree: Node
@@ -42,7 +42,7 @@ class InvalidRule:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A rule that could not be evaluated on this ModelDeployment; it counts as not matched."""
+    """A rule could not be evaluated on this ModelDeployment; it counts as not matched."""
 
     text: str
 
@@ -71,7 +71,7 @@ def environment(spec: Mapping[str, Any], metadata: Mapping[str, Any]) -> Environ
 
 @lru_cache(maxsize=MAX_CACHED)
 def compile(text: str) -> Rule | InvalidRule:
-    """Parses, bounds and lints a rule."""
+    """Parses a rule, checks its size and lints it."""
     try:
         tree = parse(text)
     except BadSource as error:
@@ -95,10 +95,10 @@ def match(rule: Rule, variables: Environment) -> bool | Failure:
     except Exception as error:  # cel-python raises ValueError, MemoryError and others (sources §6.1)
         return Failure(f"{type(error).__name__}: {error}")
     if not isinstance(value, BoolType):
-        return Failure("it gives no bool")
+        return Failure("it does not return a bool")
     return bool(value)
 
 
 def values_read(rule: Rule, variables: Environment) -> dict[str, Any]:
-    """The JSON values at the paths that the rule reads; None where one is absent."""
+    """The JSON values at the paths that the rule reads; None for an absent one."""
     return {path: value_at(path, variables.json) for path in rule.paths}

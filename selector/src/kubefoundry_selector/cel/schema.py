@@ -1,7 +1,7 @@
-"""What a rule may name: the types of `spec` and `metadata`, and JSON values turned into CEL values by them.
+"""What a rule may refer to: the types of `spec` and `metadata`, and how JSON values become CEL values of these types.
 
-The types of `spec` come from the SDK's models, so a new field of a ModelDeployment can be used in rules at once.
-Maps of the API (labels, arguments) are typed by their values; parts that keep unknown fields are dynamic.
+The types of `spec` come from the SDK's models, so rules can use a new field of a ModelDeployment at once. Maps of the
+API (labels, arguments) are typed by their values; parts that keep unknown fields are dynamic.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def type_of(annotation: Any) -> Type:
 
 
 def record_of(model: type[BaseModel]) -> Record:
-    """The fields of a model by their names on the wire."""
+    """The fields of a model by their JSON names."""
     return Record({field.alias or name: _field_type(field) for name, field in model.model_fields.items()})
 
 
@@ -112,8 +112,8 @@ VARIABLES: Final[Mapping[str, Type]] = {
 def to_cel(value: Any, declared: Type) -> Any:
     """A JSON value as a CEL value of the declared type.
 
-    An integer field stays an integer when JSON carries `2.0` (sources §6.1); null and undeclared
-    fields are left out, as the API server prunes them.
+    An integer field stays an integer if JSON has `2.0` (sources §6.1). Null and undeclared fields are left out, as
+    the API server prunes them.
     """
     match declared, value:
         case Record(fields), dict():

@@ -1,7 +1,6 @@
-"""From the text of a rule to its syntax tree, within bounds that keep every later step short.
+"""Parses the text of a rule, within limits that keep every later step short.
 
-The bounds are those measured in sources §6.1; K8s' own limits would admit rules that cel-python
-evaluates for minutes.
+The limits were measured (sources §6.1); Kubernetes' own would admit rules that cel-python evaluates for minutes.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from lark import Token, Tree
 from lark.exceptions import UnexpectedToken
 
 MAX_LENGTH: Final = 1024
-"""Characters of a rule; the CRD's maxLength too."""
+"""Characters of a rule; the CRD's maxLength, too."""
 MAX_NODES: Final = 300
 """Nodes of the grammar's parse tree; the longest shipped rule has 80."""
 MAX_MACRO_NESTING: Final = 2
-"""Macros inside a macro's body, the outer one counted."""
+"""Nested macros, including the outer one."""
 
 MACROS: Final = frozenset({"all", "exists", "exists_one", "filter", "map"})
 
@@ -34,7 +33,7 @@ _PARSER: Final = Environment().cel_parser
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with a rule, and where: line and column count from 1."""
+    """What is wrong with a rule, and where: line and column, starting at 1."""
 
     column: int
     text: str
@@ -46,7 +45,7 @@ class Problem:
 
 
 class BadSource(Exception):
-    """The text is no rule, or exceeds a bound."""
+    """The text is not a rule, or exceeds a limit."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(str(problem))
@@ -54,7 +53,7 @@ class BadSource(Exception):
 
 
 def parse(text: str) -> Node:
-    """The syntax tree of a rule, without the grammar's nodes that have one child and no meaning.
+    """The syntax tree of a rule, without the grammar's single-child nodes.
 
     Raises BadSource, with the place of the first problem.
     """
@@ -75,7 +74,7 @@ def parse(text: str) -> Node:
 
 
 def place(node: Node | Token) -> tuple[int, int]:
-    """Column and line where a node begins."""
+    """Column and line at which a node begins."""
     if isinstance(node, Token):
         return node.column or 1, node.line or 1
     return (1, 1) if node.meta.empty else (node.meta.column, node.meta.line)
@@ -91,7 +90,7 @@ def _syntax_problem(error: CELParseError, text: str) -> Problem:
 
 
 def _check_literals(text: str) -> None:
-    """String literals must end and hold known escapes only.
+    """String literals must end, and contain only known escapes.
 
     cel-python's token pattern is ambiguous for backslashes: an unterminated string with thirty escapes keeps its
     lexer busy for minutes, so it must never see one.
@@ -121,7 +120,7 @@ def _literal_end(text: str, start: int) -> int:
         elif text.startswith(closing, position):
             return position + len(closing)
         elif text[position] in "\r\n":
-            # in a long string too: cel-python drops the line break from its value
+            # in a long string, too: cel-python drops the line break from its value
             raise BadSource(_problem_at(text, start, "a string must end on its line; write \\n"))
         else:
             position += 1
@@ -157,7 +156,7 @@ def _check_nesting(node: Node, depth: int) -> None:
 
 
 def _collapsed(node: Node) -> Node:
-    """The tree without chains of single children: four times fewer steps to evaluate, same meaning."""
+    """The tree without chains of single children: a quarter of the steps to evaluate, with the same meaning."""
     while (inner := _only_child(node)) is not None:
         node = inner
     children: list[Any] = [_collapsed(c) if isinstance(c, Tree) else c for c in node.children]

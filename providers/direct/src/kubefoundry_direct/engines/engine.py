@@ -1,4 +1,4 @@
-"""What differs between engines: the program, its options, and what stands before them."""
+"""What differs between engines: the program and its options."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ def no_options(spec: ModelDeploymentSpec) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """command: the program; empty where images start their server themselves, at paths that differ.
+    """command: the program; empty if images start their server themselves, at various paths.
 
-    derived: the options that fields of the spec give. arguments: all of the command line behind the program.
+    derived: the options that fields of the spec set.
+    arguments: the whole command line after the program.
     options: what the engine reads from a file, by key.
-    shared_memory: whether its processes talk through /dev/shm, of which a container has 64 MiB by itself.
+    shared_memory: whether its processes communicate through /dev/shm, which is 64 MiB in a container by default.
+    elsewhere: args with which it no longer answers plain HTTP at the address that the Service and the probes use.
     """
 
     command: tuple[str, ...]
@@ -33,10 +35,11 @@ class Engine:
     arguments: Callable[[ModelDeploymentSpec], list[str]]
     options: Callable[[ModelDeploymentSpec], Mapping[str, Any]] = no_options
     shared_memory: bool = True
+    elsewhere: frozenset[str] = frozenset()
 
 
 def on_hub(spec: ModelDeploymentSpec) -> bool:
-    """Whether the engine is reported which model it serves; else the image says it."""
+    """Whether the engine is passed a model from the spec; otherwise the image contains it."""
     return spec.model.source == "huggingface" and bool(spec.model.id)
 
 
@@ -60,7 +63,7 @@ def address(*, host: str | None = EVERYWHERE) -> list[Derived]:
 
 
 def tensor(spec: ModelDeploymentSpec, flag: str) -> list[Derived]:
-    """Tensor parallelism over the GPUs that other sizes leave, unless `engine.args` states it (contract §2)."""
+    """Tensor parallelism over the GPUs that other sizes leave, unless `engine.args` sets it (contract §2)."""
     args = spec.engine.args
     size = engine_args.parallel(spec.engine.type, args, spec.gpu_count).tensor
     if engine_args.states_tensor_parallelism(args) or size < 2:

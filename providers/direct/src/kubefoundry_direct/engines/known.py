@@ -1,4 +1,4 @@
-"""The engines by the names that `spec.engine.type` has for them."""
+"""The engines by their names in `spec.engine.type`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """llama.cpp's `llama-server` (llama.cpp tools/server/README.md, common/arg.cpp).
 
-Its images start it themselves, and keep it at different places.
+Its images start it themselves, and have it at different paths.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from math import ceil
 from typing import Final
 
 from kubefoundry_direct.engines.engine import Engine, address, context, on_hub, served_name
-from kubefoundry_sdk.api import quantity
+from kubefoundry_sdk.api import engine_args, quantity
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider.command_line import Derived, argv
 
 ALL_LAYERS: Final = "999"
-"""More layers than a model has: all of them go to the GPU."""
+"""More layers than any model has: all of them go to the GPU."""
 
 
 def derived(spec: ModelDeploymentSpec) -> list[Derived]:
-    """The address is always stated: by itself it is 127.0.0.1, and a port that has changed."""
+    """The address is always set: the default host is 127.0.0.1, and the default port has changed."""
     model = []
     if on_hub(spec):
         repository, file = split(spec.model.id or "")
@@ -34,17 +34,25 @@ def arguments(spec: ModelDeploymentSpec) -> list[str]:
     if spec.gpu_count and "gpu-layers" not in spec.engine.args:
         more.append(Derived("gpu-layers", ALL_LAYERS, "resources.gpu.count"))
     if spec.resources.cpu is not None and "threads" not in spec.engine.args:
-        # By itself it starts one for each core of the node, and they spin: above their share they get very slow.
-        more.append(Derived("threads", str(ceil(quantity.parse(spec.resources.cpu))), "resources.cpu"))
-    return argv([*derived(spec), *more], spec.engine.args)
+        # By default it starts one thread for each core of the node, and they spin: beyond the pod's share they get
+        # very slow. 0 threads mean that default.
+        cores = max(1, ceil(quantity.parse(spec.resources.cpu)))
+        more.append(Derived("threads", str(cores), "resources.cpu"))
+    return argv([*derived(spec), *more], engine_args.for_command_line(spec.engine.type, spec.engine.args))
 
 
 def split(model_id: str) -> tuple[str, str | None]:
-    """Repository and file of `org/repository/path.gguf`; without a path the server takes what it prefers."""
+    """Repository and file of `org/repository/path.gguf`; without a path the server picks a file."""
     parts = model_id.split("/", 2)
     if len(parts) == 3 and all(parts):
         return "/".join(parts[:2]), parts[2]
     return model_id, None
 
 
-LLAMACPP = Engine((), derived, arguments, shared_memory=False)
+LLAMACPP = Engine(
+    (),
+    derived,
+    arguments,
+    shared_memory=False,
+    elsewhere=frozenset({"api-prefix", "ssl-cert-file", "ssl-key-file"}),
+)

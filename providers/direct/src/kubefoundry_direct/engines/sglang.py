@@ -22,10 +22,15 @@ def derived(spec: ModelDeploymentSpec) -> list[Derived]:
 def arguments(spec: ModelDeploymentSpec) -> list[str]:
     stated = {
         name: value
-        for name, value in engine_args.told(spec.engine.type, spec.engine.args).items()
+        for name, value in engine_args.for_command_line(spec.engine.type, spec.engine.args).items()
         if not (on_hub(spec) and name == "model")
     }
     return argv([*derived(spec), *tensor(spec, "tensor-parallel-size")], stated)
 
 
-SGLANG = Engine(("python3", "-m", "sglang.launch_server"), derived, arguments)
+SGLANG = Engine(
+    ("python3", "-m", "sglang.launch_server"),
+    derived,
+    arguments,
+    elsewhere=frozenset({"grpc-mode", "smg-grpc-mode", "ssl-certfile", "ssl-keyfile"}),
+)

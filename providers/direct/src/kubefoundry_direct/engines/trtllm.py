@@ -1,7 +1,7 @@
 """`trtllm-serve` (tensorrt_llm/commands/serve.py), whose options have underscores.
 
 As with every provider, an `engine.args` name with a dash is an option of the server, and any other a key of
-TensorRT-LLM's configuration: those go into the file that `--config` names.
+TensorRT-LLM's configuration, which goes into the file for `--config`.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from dataclasses import replace
 from typing import Any, Final
 
 from kubefoundry_direct.engines.engine import Engine, address, context, on_hub, served_name, tensor, trust
-from kubefoundry_sdk.api import engine_args
+from kubefoundry_sdk.api import engine_args, flag_names
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider.command_line import Derived, argv
 
 OPTIONS_FILE: Final = "/etc/kubefoundry/engine/options.yaml"
 
 MODEL: Final = ("model", "model-path")
-"""Names under which `engine.args` may repeat the model, which is no option here."""
+"""Names under which `engine.args` may repeat the model, which is not an option here."""
 
 
 def derived(spec: ModelDeploymentSpec) -> list[Derived]:
@@ -43,11 +43,11 @@ def arguments(spec: ModelDeploymentSpec) -> list[str]:
     model = [spec.model.id or ""] if on_hub(spec) else []
     flags = {
         name: value
-        for name, value in engine_args.told(spec.engine.type, spec.engine.args).items()
+        for name, value in engine_args.for_command_line(spec.engine.type, spec.engine.args).items()
         if "-" in name and not (model and name in MODEL)
     }
     file = [Derived("config", OPTIONS_FILE, "engine.args")] if options(spec) else []
-    made = [*derived(spec), *tensor(spec, engine_args.TENSOR), *file]
+    made = [*derived(spec), *tensor(spec, flag_names.TENSOR), *file]
     known = {option.flag for option in made}
     return [
         *model,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubefoundry_direct.engines.engine import Engine, address, context, on_hub, served_name, tensor, trust
-from kubefoundry_sdk.api import engine_args
+from kubefoundry_sdk.api import engine_args, flag_names
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider.command_line import Derived, argv
 
@@ -19,11 +19,16 @@ def derived(spec: ModelDeploymentSpec) -> list[Derived]:
 
 
 def arguments(spec: ModelDeploymentSpec) -> list[str]:
-    """The model stands first: as an option `vllm serve` only puts up with it."""
+    """The model comes first: `vllm serve` only tolerates it as an option."""
     model = [spec.model.id or ""] if on_hub(spec) else []
-    told = engine_args.told(spec.engine.type, spec.engine.args)
-    stated = {name: value for name, value in told.items() if not (model and name == "model")}
-    return [*model, *argv([*derived(spec), *tensor(spec, engine_args.TENSOR)], stated)]
+    given = engine_args.for_command_line(spec.engine.type, spec.engine.args)
+    stated = {name: value for name, value in given.items() if not (model and name == "model")}
+    return [*model, *argv([*derived(spec), *tensor(spec, flag_names.TENSOR)], stated)]
 
 
-VLLM = Engine(("vllm", "serve"), derived, arguments)
+VLLM = Engine(
+    ("vllm", "serve"),
+    derived,
+    arguments,
+    elsewhere=frozenset({"host", "uds", "headless", "ssl-certfile", "ssl-keyfile"}),
+)

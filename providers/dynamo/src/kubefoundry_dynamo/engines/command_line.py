@@ -1,4 +1,4 @@
-"""What the engines' command lines have in common: a worker, and flags from the fields and from `engine.args`."""
+"""What the engines' command lines share: a worker, and flags from fields and `engine.args`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from kubefoundry_sdk.provider.command_line import Derived, argv
 Role = Literal["worker", "prefill", "decode"]
 
 Flags = dict[str, str | None]
-"""Flags without their dashes, in the order of the command line; None is a bare one."""
+"""Flags without their dashes, in command-line order; None is a bare one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """One kind of worker pod. gpus: GPUs a pod. kv_events: whether it must tell the router of its cache."""
+    """One kind of worker pod. gpus: GPUs of a pod. kv_events: whether it must report its cache to the router."""
 
     role: Role
     gpus: int
@@ -28,7 +28,7 @@ class Worker:
 
 
 def model_flags(spec: ModelDeploymentSpec, model_flag: str) -> Flags:
-    """Model and served name; nothing for `source: custom`, where the image states both."""
+    """Model and served name; nothing for `source: custom`, whose image sets both."""
     if spec.model.source == "custom" or not spec.model.id:
         return {}
     flags: Flags = {model_flag: spec.model.id}
@@ -38,7 +38,7 @@ def model_flags(spec: ModelDeploymentSpec, model_flag: str) -> Flags:
 
 
 def tensor_parallelism(spec: ModelDeploymentSpec, worker: Worker, flag: str) -> Flags:
-    """Over the GPUs that other parallel sizes leave, unless `engine.args` states it (contract §2)."""
+    """Over the GPUs that other parallel sizes leave, unless `engine.args` sets it (contract §2)."""
     args = spec.engine.args
     if engine_args.states_tensor_parallelism(args):
         return {}
@@ -46,7 +46,7 @@ def tensor_parallelism(spec: ModelDeploymentSpec, worker: Worker, flag: str) -> 
 
 
 def command_line(derived: Flags, args: Mapping[str, str]) -> list[str]:
-    """The derived flags and then, sorted, `engine.args`; an arg takes the place of the same flag."""
+    """The derived flags followed by the sorted `engine.args`; an arg replaces the same derived flag."""
     repeated = {_canonical(name) for name in args}
     kept = [
         Derived(name, "true" if value is None else value, "", switch=value is None)
@@ -57,7 +57,7 @@ def command_line(derived: Flags, args: Mapping[str, str]) -> list[str]:
 
 
 def states_any(args: Mapping[str, str], names: Iterable[str]) -> bool:
-    """Whether `engine.args` has one of the flags, dashed or underscored."""
+    """Whether `engine.args` has one of the flags, with dashes or underscores."""
     stated = {_canonical(name) for name in args}
     return any(name in stated for name in names)
 

@@ -1,7 +1,8 @@
-"""Whether the upstream operator has taken up what was applied last: until then `Ready` stands for what was before.
+"""Whether the upstream operator has acknowledged the last apply. Until then `Ready` describes the previous
+generation.
 
-An operator that has not looked at an edit yet says of the old spec that it serves. That is true, and no answer to
-whoever waits for the new one (`kubectl wait` compares the condition's observedGeneration with the object's).
+An operator that has not looked at an edit yet reports that the old spec serves. That is true, but misleads anyone who
+waits for the new one (`kubectl wait` compares the condition's observedGeneration with the object's).
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ NOT_YET: Final = float("inf")
 
 
 def left(settling: Wait, live: Object, seen: Observation, settles: float, now: float) -> float:
-    """Seconds until what serves is the object as it is now: 0 when it is, `NOT_YET` until the operator has
-    acknowledged it, and while an earlier spec serves because an update goes on or has failed.
+    """Seconds until the live object is what serves: 0 if it already does, `NOT_YET` until the operator has
+    acknowledged it, and while an earlier spec serves because an update is in progress or failed.
 
-    settling: of this object. settles: how long after that the status may still show what was before. now: monotonic
-    seconds.
+    settling: the wait of this object.
+    settles: seconds after the acknowledgement during which the status may still show the previous state.
+    now: monotonic seconds.
     """
     if seen.updating or seen.update_failed or not acknowledged(live, serving=True):
         return NOT_YET
@@ -31,9 +33,9 @@ def left(settling: Wait, live: Object, seen: Observation, settles: float, now: f
     return max(0.0, settling.left([meta["uid"], str(meta["generation"])], settles, now))
 
 
-def generation_told(status: Mapping[str, Any], generation: int) -> int:
-    """The newest generation that a ModelDeployment's status calls looked at; that one where it tells none."""
+def generation_reported(status: Mapping[str, Any], generation: int) -> int:
+    """The newest generation that a ModelDeployment's status reports on; `generation` if the status names none."""
     ready = conditions.find(status.get("conditions"), reasons.READY) or {}
-    told = [status.get("observedGeneration"), ready.get("observedGeneration")]
-    known = [number for number in told if isinstance(number, int)]
+    reported = [status.get("observedGeneration"), ready.get("observedGeneration")]
+    known = [number for number in reported if isinstance(number, int)]
     return min(generation, *known) if known else generation

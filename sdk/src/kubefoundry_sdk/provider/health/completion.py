@@ -1,7 +1,8 @@
-"""A request of one token: whether a model answers, and not only is listed.
+"""A request for one token: whether a model answers, and is not merely listed.
 
-Dynamo lists a model seconds before its first worker can be reached, and a frontend stays Ready without any
-(ai-dynamo/dynamo issues 11855 and 11178). Which kind of request a model takes nothing tells: they are tried in turn.
+Dynamo lists a model seconds before its first worker is reachable, and a frontend stays Ready without any
+(ai-dynamo/dynamo issues 11855 and 11178). Nothing reports which kinds of request a model accepts, so they are tried
+in turn.
 """
 
 from __future__ import annotations
@@ -13,31 +14,31 @@ from urllib.parse import quote
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.contract import Endpoint
-from kubefoundry_sdk.provider.health.models_endpoint import LIMIT, NoModels, exchange, parsed, root
+from kubefoundry_sdk.provider.health.models_endpoint import NoModels, exchange, parsed, root
+from kubefoundry_sdk.runtime.tenant_http import LIMIT
 
 TIMEOUT: Final = 60.0
-"""Seconds for an answer: the first one of an engine that compiles when it is first asked."""
+"""Seconds to wait for an answer: an engine may compile on its first request."""
 
 REQUESTS: Final[tuple[tuple[str, Mapping[str, Any]], ...]] = (
     ("/v1/completions", {"prompt": "1", "max_tokens": 1}),
     ("/v1/chat/completions", {"messages": [{"role": "user", "content": "1"}], "max_tokens": 1}),
     ("/v1/embeddings", {"input": "1"}),
 )
-"""What the OpenAI API has for models of text, chat and embeddings."""
+"""The OpenAI API's requests for text, chat and embedding models."""
 
 OTHER_KIND: Final = frozenset({400, 404, 405, 415, 422, 501})
-"""Answers of a server that has the model and no such request for it."""
+"""Status codes of a server that has the model but does not support this kind of request for it."""
 
 Try = Callable[[str, Endpoint, str], Awaitable[None]]
-"""Asks the model at the endpoint in a namespace for one token. Raises NoModels where it does not answer."""
+"""Requests one token from the model at the endpoint in a namespace. Raises NoModels if it does not answer."""
 
 Send = Callable[[str, Mapping[str, Any] | None], Awaitable[int]]
-"""POST of a body to a path, GET without one: the status of the answer. Raises NoModels where there is none."""
+"""POSTs a body to a path, or GETs it without one; returns the response's status. Raises NoModels if there is none."""
 
 
 def through_server(client: Client) -> Try:
-    """By way of the API server: for a process outside of the cluster. Whose credentials these are needs `get` and
-    `create` on `services/proxy`."""
+    """Through the API server, for a process outside the cluster. Needs `get` and `create` on `services/proxy`."""
 
     async def attempt(namespace: str, endpoint: Endpoint, model: str) -> None:
         root = f"/api/v1/namespaces/{namespace}/services/{endpoint.service}:{endpoint.port}/proxy"
@@ -82,7 +83,8 @@ async def at(url: str, model: str) -> None:
 
 
 async def one_token(send: Send, model: str) -> None:
-    """Dynamo's own word first, where it is there; then kinds of requests until one is answered. Raises NoModels."""
+    """First Dynamo's own readiness path, if it exists, then each kind of request until one is answered. Raises
+    NoModels."""
     ready = f"/v1/models/{quote(model, safe='')}/ready"
     if (status := await send(ready, None)) not in (200, *OTHER_KIND):
         raise NoModels(f"GET {ready} answers {status}")
@@ -94,4 +96,4 @@ async def one_token(send: Send, model: str) -> None:
         refused.append(f"{path} {status}")
         if status not in OTHER_KIND:
             break
-    raise NoModels(f"a request of one token to {model} is answered by {', '.join(refused)}")
+    raise NoModels(f"a request for one token to {model} is answered by {', '.join(refused)}")

@@ -1,4 +1,4 @@
-"""`GET /v1/models`: which models an endpoint says that it serves (the OpenAI API, that all engines speak)."""
+"""`GET /v1/models`: the models that an endpoint lists (the OpenAI API, which all engines speak)."""
 
 from __future__ import annotations
 
@@ -6,33 +6,30 @@ from collections.abc import Awaitable, Callable
 from http.client import responses
 from typing import Any, Final
 
-import aiohttp
-
 from kubefoundry_sdk.api.foreign_json import Unreadable, decode
 from kubefoundry_sdk.api.kinds import SERVICES, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.contract import Endpoint
+from kubefoundry_sdk.runtime import tenant_http
+from kubefoundry_sdk.runtime.tenant_http import LIMIT
 
 TIMEOUT: Final = 5.0
-"""Seconds for an answer."""
-LIMIT: Final = 1024 * 1024
-"""Bytes of an answer that are read."""
-
+"""Seconds to wait for an answer."""
 NAME: Final = 300
-"""Characters of a model's name that are read; `model.servedName` has 253 at most."""
+"""Characters of a model's name that are read; `model.servedName` has at most 253."""
 
 Ask = Callable[[str, Endpoint], Awaitable[frozenset[str]]]
 """The names that the endpoint in a namespace lists. Raises NoModels."""
 
 
 class NoModels(Exception):
-    """The endpoint did not list its models; the text says what was asked and what came."""
+    """The endpoint did not list its models; the text says what was requested and what came back."""
 
 
 def through_server(client: Client) -> Ask:
-    """By way of the API server, which knows Services by name: for a process outside of the cluster. Whose
-    credentials these are needs `get` on `services/proxy`."""
+    """Through the API server, which finds Services by name, for a process outside the cluster. Needs `get` on
+    `services/proxy`."""
 
     async def ask(namespace: str, endpoint: Endpoint) -> frozenset[str]:
         path = f"/api/v1/namespaces/{namespace}/services/{endpoint.service}:{endpoint.port}/proxy/v1/models"
@@ -47,8 +44,8 @@ def through_server(client: Client) -> Ask:
 def directly(client: Client) -> Ask:
     """At the Service's own address. Needs `get` on `services`.
 
-    Not by its name: a tenant's Service of that name may be of type ExternalName, or lead to addresses that somebody
-    wrote by hand, and so to whatever this process can reach and the tenant cannot.
+    Not by name: a tenant's Service of that name may be of type ExternalName, or have addresses that somebody wrote by
+    hand, and so lead to anything that this process can reach and the tenant cannot.
     """
 
     async def ask(namespace: str, endpoint: Endpoint) -> frozenset[str]:
@@ -58,7 +55,7 @@ def directly(client: Client) -> Ask:
 
 
 async def root(client: Client, namespace: str, endpoint: Endpoint) -> str:
-    """The URL at the Service's own address. Raises NoModels."""
+    """The base URL at the Service's own address. Raises NoModels."""
     try:
         service = await client.get(SERVICES, endpoint.service, namespace)
     except (ApiError, Unreachable) as error:
@@ -67,7 +64,7 @@ async def root(client: Client, namespace: str, endpoint: Endpoint) -> str:
 
 
 def address(service: Object) -> str:
-    """The host part of a URL at which the pods that the Service selects are reached. Raises NoModels."""
+    """The host part of a URL that reaches the pods that the Service selects. Raises NoModels."""
     spec = service.get("spec") or {}
     named = f"Service {service['metadata']['namespace']}/{service['metadata']['name']}"
     if spec.get("type") == "ExternalName":
@@ -76,7 +73,7 @@ def address(service: Object) -> str:
         raise NoModels(f"{named} selects no pods and is not followed")
     found = spec.get("clusterIP")
     if not found or found == "None":
-        raise NoModels(f"{named} has no address of its own")
+        raise NoModels(f"{named} has no cluster IP")
     return f"[{found}]" if ":" in found else str(found)
 
 
@@ -85,7 +82,7 @@ async def models(root: str) -> frozenset[str]:
     url = f"{root}/v1/models"
     status, body = await exchange("GET", url)
     if status != 200:
-        # In our words: those of the answer are a tenant's.
+        # In our own words, because a tenant controls those in the answer.
         raise NoModels(f"GET {url} answers {status} {responses.get(status, '')}".rstrip())
     return listed(parsed(body, f"GET {url}"), url)
 
@@ -93,43 +90,27 @@ async def models(root: str) -> frozenset[str]:
 async def exchange(
     method: str, url: str, body: Any = None, *, seconds: float = TIMEOUT
 ) -> tuple[int, bytearray]:
-    """Status and body of a tenant's server's answer: LIMIT bytes at most, within so many seconds. Raises NoModels."""
+    """Status and body of the response of a tenant's server. Raises NoModels."""
     try:
-        async with (
-            aiohttp.ClientSession(
-                timeout=aiohttp.ClientTimeout(total=seconds),
-                # A kilobyte that is compressed may be a megabyte, which LIMIT does not count.
-                headers={"Accept-Encoding": "identity"},
-                auto_decompress=False,
-            ) as session,
-            # A redirect could lead anywhere.
-            session.request(method, url, json=body, allow_redirects=False) as response,
-        ):
-            read = bytearray()
-            async for chunk in response.content.iter_any():
-                read += chunk
-                if len(read) > LIMIT:
-                    raise NoModels(f"{method} {url} answers more than {LIMIT} bytes")
-            return response.status, read
-    except TimeoutError as error:
-        raise NoModels(f"{method} {url} does not answer within {seconds:.0f} s") from error
-    except (aiohttp.ClientError, OSError) as error:
-        raise NoModels(f"{method} {url} does not answer: {error}") from error
+        reply = await tenant_http.exchange(method, url, body, seconds=seconds)
+    except tenant_http.NoAnswer as error:
+        raise NoModels(f"{method} {url} {error}") from error
+    return reply.status, reply.body
 
 
 def parsed(body: bytearray, asked: str) -> Any:
-    """The answer to what was asked, as JSON. Raises NoModels."""
+    """The response as JSON. Raises NoModels."""
     try:
         return decode(body)
     except Unreadable as error:
-        raise NoModels(f"{asked} answers no JSON") from error
+        raise NoModels(f"{asked} does not answer with JSON") from error
 
 
 def listed(answer: Any, asked: str) -> frozenset[str]:
-    """The ids in the answer. Raises NoModels where it is no list of models."""
+    """The ids in the response. Raises NoModels if it is not a list of models."""
     data = answer.get("data") if isinstance(answer, dict) else None
     if not isinstance(data, list):
-        raise NoModels(f"GET {asked} answers no list of models")
+        raise NoModels(f"GET {asked} does not answer with a list of models")
     return frozenset(
         item["id"][:NAME] for item in data if isinstance(item, dict) and isinstance(item.get("id"), str)
     )

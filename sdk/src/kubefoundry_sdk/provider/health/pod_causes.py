@@ -1,7 +1,7 @@
-"""What the pods of an upstream object tell about why it does not serve: from pods to one cause, purely.
+"""Why an upstream object does not serve, as its pods show it: a pure function from pods to one cause.
 
-Contract §3, pod causes: image pull, crash loop, out of memory and bad container configuration make a deployment
-Failed where nothing serves; a pod that cannot be scheduled is reported only.
+Contract §3, pod causes: image pull errors, crash loops, running out of memory and invalid container configuration
+make a deployment Failed if nothing serves. A pod that cannot be scheduled is only reported.
 """
 
 from __future__ import annotations
@@ -13,19 +13,21 @@ from typing import Any, Final
 
 from kubefoundry_sdk.api import pod_status
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.parts import mapping
 from kubefoundry_sdk.api.pod_status import last_line
 from kubefoundry_sdk.provider.contract import Observation
 
 PATIENCE: Final = timedelta(seconds=60)
-"""A container that crashed has recovered once it has lived this much longer than twice its last life."""
+"""A container that crashed has recovered once it has run this many seconds longer than twice its last run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One pod's trouble: what happened to which container, why, and what to do.
+    """What is wrong with one pod: what happened to which container, why, and what to do.
 
-    failed: whether it makes Failed what does not serve. until: when it may be over although no event says so.
-    rank: the lower, the closer to the root of the trouble.
+    failed: whether a deployment that does not serve is Failed because of it.
+    until: when it may be over although no event reports it.
+    rank: the lower, the closer to the root cause.
     """
 
     message: str
@@ -35,9 +37,9 @@ class Cause:
 
 
 def cause(pods: Iterable[Object], now: datetime) -> Cause | None:
-    """The trouble to tell, None where the pods tell of none. The same pods in any order give the same one.
+    """The cause to report, or None if the pods show none. Does not depend on the order of the pods.
 
-    pods: as `watch.pods.trim` leaves them: nothing of a container that is ready.
+    pods: as `watch.pods.trim` returns them: without containers that are ready.
     """
     found = [
         (item.rank, pod["metadata"]["name"], number, item)
@@ -49,7 +51,8 @@ def cause(pods: Iterable[Object], now: datetime) -> Cause | None:
 
 
 def explain(seen: Observation, why: Cause, title: str) -> Observation:
-    """The observation with the cause in it, first where it does not serve. title: how messages call the upstream."""
+    """The observation with the cause added to its message, in front if it does not serve. title: what messages call
+    the upstream."""
     if seen.reason == "ScaledToZero":
         return seen
     if seen.phase == "Running" or (seen.phase == "Failed" and not why.failed):
@@ -61,12 +64,12 @@ def explain(seen: Observation, why: Cause, title: str) -> Observation:
 
 
 def _causes(pod: Object, now: datetime) -> Iterator[Cause]:
-    status = pod_status.mapping(pod.get("status"))
+    status = mapping(pod.get("status"))
     reason, why = pod_status.unscheduled(status) or ("", "")
     if reason == "Unschedulable":
         yield Cause(
             f"pod {pod['metadata']['name']} cannot be scheduled: {why or 'no node fits'}; "
-            "free or add nodes that have what it asks for",
+            "free or add nodes with the resources that it requests",
             failed=False,
             rank=5,
         )
@@ -87,7 +90,7 @@ def _container(pod: Object, container: Mapping[str, Any], now: datetime) -> Caus
         )
     if reason in pod_status.CONFIGURATION:
         return Cause(
-            f"{where} cannot be started: {last_line(said) or reason}; create what it misses, or correct the spec",
+            f"{where} cannot be started: {last_line(said) or reason}; create what is missing, or correct the spec",
             failed=True,
             rank=1,
         )
@@ -98,20 +101,21 @@ def _container(pod: Object, container: Mapping[str, Any], now: datetime) -> Caus
 def _crash(
     pod: Object, container: Mapping[str, Any], where: str, end: Mapping[str, Any], now: datetime
 ) -> Cause | None:
-    """Of a container that has ended badly and is not ready. One that has run longer than before has recovered."""
+    """The cause for a container that crashed and is not ready, unless it has recovered by running longer than
+    before."""
     running = pod_status.running(container)
     until = None if running is None else _recovered(running, end)
     if until is not None and until <= now:
         return None
     memory = end.get("reason") == pod_status.OUT_OF_MEMORY
     restarts = int(container.get("restartCount") or 0)
-    # Kubernetes starts it again at once the first time: no loop yet.
+    # Kubernetes restarts it immediately the first time: not a loop yet.
     looping = (pod_status.waiting(container) or ("", ""))[0] == pod_status.CRASH_LOOP
     loop = looping or restarts + (running is None) > 1
     if memory:
         return Cause(
             f"{where} was killed because it ran out of memory, {_times(restarts)}; raise its memory, "
-            "or let the model need less",
+            "or reduce what the model needs",
             failed=True,
             rank=3,
             until=until,
@@ -129,7 +133,7 @@ def _crash(
 
 
 def _recovered(running: Mapping[str, Any], end: Mapping[str, Any]) -> datetime | None:
-    """When a running container will have outlived its last life."""
+    """When a running container will have outlived its previous run."""
     started, born, died = (
         _time(value) for value in (running.get("startedAt"), end.get("startedAt"), end.get("finishedAt"))
     )
@@ -139,7 +143,8 @@ def _recovered(running: Mapping[str, Any], end: Mapping[str, Any]) -> datetime |
 
 
 def _pull_error(said: str) -> str:
-    """What the registry answered. While it waits, kubelet repeats it only from 1.31 on, behind `ErrImagePull: `."""
+    """What the registry answered. While the container waits, kubelet repeats it only from 1.31 on, after
+    `ErrImagePull: `."""
     _, found, repeated = said.partition("ErrImagePull: ")
     if found:
         said = repeated

@@ -1,7 +1,8 @@
-"""A Secret that a ModelDeployment names and that does not exist: the Event `SecretNotFound` (contract §3).
+"""The Event `SecretNotFound`, for a ModelDeployment that names a Secret that does not exist (contract §3).
 
-Only metadata is asked for, so the content never leaves the API server (contract §3). RBAC cannot grant less than
-`get` on Secrets, so providers may not by default: the overlay manifests/secret-check grants it."""
+Only metadata is requested, so the content never leaves the API server. RBAC cannot grant less than `get` on Secrets,
+so providers do not have it by default; the overlay manifests/secret-check grants it.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +16,18 @@ from kubefoundry_sdk.cluster.permission import may
 from kubefoundry_sdk.runtime.recorder import Recorder
 
 FORBIDDEN: Final = 600.0
-"""Seconds until the permission is asked for again where it is missing."""
+"""Seconds until the permission is checked again if it is missing."""
 
 
 class AskedFor:
-    """Of which ModelDeployment, by uid and generation, the Secret was asked for."""
+    """The uid and generation of the ModelDeployment whose Secret was looked up."""
 
     def __init__(self) -> None:
         self.mark: tuple[str, int] | None = None
 
 
 class SecretCheck:
-    """One question for each generation that names a Secret and does not serve."""
+    """Looks up the Secret once for each generation that names one and does not serve."""
 
     def __init__(self, client: Client, recorder: Recorder) -> None:
         self._client = client
@@ -35,7 +36,7 @@ class SecretCheck:
         self._forbidden_until = 0.0
 
     async def check(self, deployment: Object, asked: AskedFor) -> None:
-        """Says it where the Secret is missing. What cannot be found out is left out: nothing is raised."""
+        """Emits the Event if the Secret is missing. If that cannot be determined, does nothing; raises nothing."""
         meta = deployment["metadata"]
         name = ((deployment.get("spec") or {}).get("secrets") or {}).get("huggingFaceToken")
         mark = (meta["uid"], meta["generation"])

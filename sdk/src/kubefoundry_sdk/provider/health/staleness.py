@@ -1,8 +1,8 @@
-"""Whether the upstream operator still answers: `StaleStatus` (contract §3).
+"""Whether the upstream operator still responds: `StaleStatus` (contract §3).
 
-Stale is a status that for five minutes is absent, speaks of an older generation, or is that of an operator that is
-seen to be down. A model that takes long to load and an idle healthy one are neither: their operator has acknowledged
-what is there.
+A status is stale if for five minutes it is absent, describes an older generation, or belongs to an operator that is
+known to be down. A model that takes long to load is not stale, nor is one that is idle and healthy: their operator
+has acknowledged the current generation.
 """
 
 from __future__ import annotations
@@ -18,30 +18,31 @@ THRESHOLD: Final = 300.0
 
 
 def acknowledged(live: Object, *, serving: bool = False) -> bool:
-    """Whether the upstream's status speaks of the object as it is now, as far as it tells.
+    """Whether the upstream's status describes the object as it is now, as far as it shows.
 
-    Read from `status.observedGeneration`, else from the conditions', else from there being a status at all.
+    Read from `status.observedGeneration`, else from the conditions' generations, else from whether there is a status
+    at all.
 
-    serving: where it serves, generations of conditions prove nothing: an operator may leave a condition as it is
-        while nothing of it changes (KAITO's UpdateStatusConditionIfNotMatch, `pkg/utils/workspace`).
+    serving: if it serves, the generations of conditions prove nothing, because an operator may leave a condition
+        alone while nothing in it changes (KAITO's UpdateStatusConditionIfNotMatch, `pkg/utils/workspace`).
     """
     status: dict[str, Any] = live.get("status") or {}
     if not status:
         return False
     seen = status.get("observedGeneration")
     if seen is None and not serving:
-        told = [
+        reported = [
             item.get("observedGeneration")
             for item in status.get("conditions") or ()
             if isinstance(item, dict)
         ]
-        known = [number for number in told if isinstance(number, int)]
+        known = [number for number in reported if isinstance(number, int)]
         seen = max(known, default=None)
     return not isinstance(seen, int) or seen >= live["metadata"]["generation"]
 
 
 def message(live: Object, threshold: float, down: str | None = None) -> str:
-    """The one line for the user. down: what shows that the operator is down."""
+    """The one-line message for the user. down: the evidence that the operator is down."""
     meta = live["metadata"]
     if down:
         return (
@@ -61,7 +62,11 @@ def message(live: Object, threshold: float, down: str | None = None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """message: of a True `StaleStatus`, None where it is not stale. again: seconds until it may be, else None."""
+    """The result.
+
+    message: of a True `StaleStatus`; None if the status is not stale.
+    again: seconds until it may become stale, else None.
+    """
 
     message: str | None = None
     again: float | None = None
@@ -72,12 +77,13 @@ def judge(
 ) -> Verdict:
     """Whether the status of an upstream object is stale.
 
-    silence: of this object.
-    phase: what was observed; an upstream that says what is wrong is not silent, whatever generation it says it of.
-    stood: whether `StaleStatus` stands already: a provider that has just started does not take it back for the time
-        that it needs to see for itself.
-    down: what shows that the operator is down, None where nothing does. now: monotonic seconds.
-    threshold: seconds after which a silence makes the status stale.
+    silence: the wait of this object.
+    phase: what was observed; an upstream that reports an error is not silent, whatever generation it is about.
+    stood: whether `StaleStatus` is already True. A provider that has just started does not take it back before it has
+        had time to see for itself.
+    down: the evidence that the operator is down, or None.
+    now: monotonic seconds.
+    threshold: seconds of silence after which the status is stale.
     """
     answered = phase == "Failed" or acknowledged(live, serving=phase == "Running")
     if answered and not down:

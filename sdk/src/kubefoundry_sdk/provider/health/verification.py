@@ -1,6 +1,6 @@
-"""Ready is verified, not believed: whether the endpoint lists the model, asked beside the reconciles.
+"""Verifies that the endpoint lists the model before it counts as ready. Requests run next to the reconciles.
 
-Contract §3, `EndpointUnverified`. Once an endpoint has answered it is asked again only when the upstream object's
+Contract §3, `EndpointUnverified`. Once an endpoint has answered, it is asked again only if the upstream object's
 generation, the endpoint or the model's name changes.
 """
 
@@ -23,19 +23,19 @@ from kubefoundry_sdk.runtime.store import Key
 from kubefoundry_sdk.runtime.supervision import Work
 
 AT_ONCE: Final = 8
-"""Endpoints that are asked at the same time."""
+"""Endpoints that are asked concurrently."""
 FIRST_DELAY: Final = 1.0
 LAST_DELAY: Final = 60.0
-"""Seconds between two questions to an endpoint that does not list the model, doubling from the first to the last."""
+"""Seconds between two requests to an endpoint that does not list the model, doubling from the first to the last."""
 PATIENCE: Final = 3
-"""Bad answers in a row until an endpoint that was verified before counts as unverified: a change may disturb it."""
+"""Bad answers in a row until a verified endpoint counts as unverified: a rollout may disturb it."""
 
 ANSWER: Final = "answer"
 """Value of flag and annotation: the model has to answer, not only to be listed."""
 LONGEST: Final = 300
-"""Characters of what an endpoint said that are reported, and of a name that it lists."""
+"""Characters that are reported of an endpoint's answer, and of a name that it lists."""
 LISTED: Final = 5
-"""How many of the models that an endpoint lists are named."""
+"""How many of the models that an endpoint lists are reported."""
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ Spawn = Callable[[Work], asyncio.Task[None] | None]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What is to be verified of which upstream object. model: None where any will do."""
+    """What to verify for which upstream object. model: None if any model will do."""
 
     uid: str
     generation: int
@@ -52,7 +52,7 @@ class Claim:
     endpoint: Endpoint
     model: str | None
     answer: bool = False
-    """Whether the model is to answer, too."""
+    """Whether the model also has to answer."""
 
 
 @dataclass(slots=True)
@@ -64,11 +64,11 @@ class _Finding:
 
 
 class Verification:
-    """`verdict` is asked by reconciles and answers at once; `changed` is called when the answer becomes another.
+    """Reconciles call `verdict`, which returns at once; `changed` is called when the verdict changes.
 
-    always: whether every deployment is verified, or only those whose annotation asks for it.
-    attempt: how a model is asked for a token; answers: whether that is done of all that are verified, or only of
-        those whose annotation asks for it.
+    always: whether to verify every deployment, or only those whose annotation requests it.
+    attempt: how to request one token from a model.
+    answers: whether to do that for all that are verified, or only for those whose annotation requests it.
     """
 
     def __init__(
@@ -92,18 +92,18 @@ class Verification:
         self._found: dict[Key, _Finding] = {}
 
     def wanted(self, deployment: Object) -> bool:
-        """Whether the ModelDeployment's endpoint is to be verified."""
+        """Whether to verify the ModelDeployment's endpoint."""
         asked = (deployment["metadata"].get("annotations") or {}).get(names.VERIFY_ENDPOINT_ANNOTATION)
         return self._always or asked in ("true", ANSWER)
 
     def verdict(self, deployment: Deployment, upstream: Object, endpoint: Endpoint) -> str | None:
-        """Why the endpoint that the upstream calls ready is not verified, or None where it is."""
+        """Why the endpoint that the upstream calls ready is not verified, or None if it is."""
         key = (deployment.namespace, deployment.name)
         if endpoint.url:
-            # An upstream's status may name any address there is: it is not for this process to ask it.
+            # An upstream's status may name any address at all; this process must not send requests there.
             self.forget(key)
             return (
-                f"its endpoint {shortened(endpoint.url)} is no Service of its namespace and cannot be verified: "
+                f"its endpoint {shortened(endpoint.url)} is not a Service of its namespace and cannot be verified: "
                 f"remove the annotation {names.VERIFY_ENDPOINT_ANNOTATION}, or the flag --verify-endpoint"
             )
         meta = upstream["metadata"]
@@ -128,7 +128,7 @@ class Verification:
         return finding.problem
 
     def forget(self, key: Key) -> None:
-        """Nothing is to be verified of that deployment, for now."""
+        """Stop verifying that deployment for now."""
         known = self._found.pop(key, None)
         if known is not None and known.task is not None:
             known.task.cancel()
@@ -170,13 +170,13 @@ class Verification:
 
 
 def shown(listed: Collection[str]) -> str:
-    """The names as a user reads them: an endpoint may list a megabyte of them."""
+    """The names as a user reads them, bounded: an endpoint may list a megabyte of them."""
     first = [shortened(name) for name in sorted(listed)[:LISTED]]
     more = [f"{len(listed) - LISTED} more"] if len(listed) > LISTED else []
     return ", ".join(first + more) or "no model"
 
 
 def shortened(text: str) -> str:
-    """At most LONGEST characters and no half of a surrogate pair, which no JSON text can carry."""
+    """At most LONGEST characters, never cutting a surrogate pair in half, which JSON cannot carry."""
     clean = text.encode(errors="replace").decode()
     return clean if len(clean) <= LONGEST else f"{clean[: LONGEST - 1]}…"

@@ -1,6 +1,6 @@
-"""Whether a provider can serve a deployment: capabilities, overrides, and what the provider itself refuses.
+"""Whether a provider can serve a deployment: its capabilities, the overrides, and the provider's own checks.
 
-Texts of the capability checks are those of contract §2, second table.
+The texts of the capability checks are those of contract §2, second table.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from kubefoundry_sdk.provider.reconcile import overrides
 
 @dataclass(frozen=True, slots=True)
 class Compatibility:
-    """problems: empty when compatible. invalid_overrides: they are about overrides only.
+    """The result.
 
-    warning: one line about override keys that nobody reads, or None.
+    problems: empty if compatible.
+    invalid_overrides: whether all problems are about overrides.
+    warning: one line about override keys that the provider does not know, or None.
     """
 
     problems: tuple[str, ...]
@@ -27,7 +29,7 @@ class Compatibility:
 
 
 def check(provider: Provider, deployment: Deployment, schema: Schema | None) -> Compatibility:
-    """All that stands against this deployment on this provider; the schema is None while no CRD is installed."""
+    """Every reason why the provider cannot serve this deployment; the schema is None while no CRD is installed."""
     given = (deployment.spec.provider.overrides if deployment.spec.provider else None) or {}
     wrong = overrides.wrong_types(provider.overrides, given)
     warning = _unknown(provider, overrides.unknown_keys(provider.overrides, given))
@@ -38,8 +40,8 @@ def check(provider: Provider, deployment: Deployment, schema: Schema | None) -> 
 
 
 def supports(provider: Provider, deployment: Deployment, schema: Schema | None) -> list[str]:
-    """All that stands against a deployment, as `ProviderCompatible` says it: what the runtime checks itself
-    (capabilities, types of overrides), and the provider's own `supports`."""
+    """Every reason why a provider cannot serve a deployment, as `ProviderCompatible` reports it: the runtime's own
+    checks (capabilities, types of overrides), and the provider's `supports`."""
     return list(check(provider, deployment, schema).problems)
 
 
@@ -54,7 +56,7 @@ def capability_problems(provider: Provider, spec: ModelDeploymentSpec) -> list[s
     aggregated = spec.serving.mode == "aggregated"
     if aggregated and spec.gpu_count == 0 and not can.cpu_support:
         problems.append(f"{provider.title} requires GPU (set resources.gpu.count > 0)")
-    # In disaggregated mode the components have GPUs, always (contract §2).
+    # In disaggregated mode the components always have GPUs (contract §2).
     if (spec.gpu_count > 0 or not aggregated) and not can.gpu_support:
         problems.append(f"{provider.title} does not support GPU (set resources.gpu.count to 0)")
     return problems

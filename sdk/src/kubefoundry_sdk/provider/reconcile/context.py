@@ -1,4 +1,4 @@
-"""What a turn of a provider works with."""
+"""What a provider's reconciles share."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from kubefoundry_sdk.runtime.store import Key, Store
 
 @dataclass(slots=True)
 class Context:
-    """What a reconcile works with. `pods` is None for a provider that names none.
+    """What a reconcile works with. `pods` is None if the provider declares none.
 
-    finalizer_timeout: seconds after which the finalizer of a ModelDeployment that was seen to be deleted goes,
-        whatever is left; other providers get as long before this one goes on without their clean-up.
-    clock: by which others are waited for (`Sight`).
+    finalizer_timeout: seconds after which the finalizer of a deleted ModelDeployment is removed, whatever is left.
+        Another provider has as long to clean up before this one continues without it.
+    clock: the clock for waiting on others (`Sight`).
     stale_after: seconds of an upstream operator's silence after which its status is stale.
     """
 
@@ -49,9 +49,9 @@ class Context:
     memories: dict[Key, Memory] = field(default_factory=dict)
     secrets: SecretCheck = field(init=False)
     creations: CreationWatch | None = None
-    """None for a provider that names no Events."""
+    """None if the provider declares no Events."""
     operator: OperatorWatch | None = None
-    """None for a provider that names no operator."""
+    """None if the provider declares no operator."""
 
     def __post_init__(self) -> None:
         self.secrets = SecretCheck(self.client, self.recorder)
@@ -61,7 +61,7 @@ class Context:
         return names.provider_manager(self.provider.name)
 
     def memory(self, key: Key) -> Memory:
-        """Of a ModelDeployment that exists."""
+        """The memory of a ModelDeployment that exists."""
         return self.memories.setdefault(key, Memory())
 
     def forget(self, key: Key) -> None:

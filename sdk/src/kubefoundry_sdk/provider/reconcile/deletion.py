@@ -1,28 +1,28 @@
-"""Letting a ModelDeployment go: it is being deleted, or belongs to another provider now (contract §4.2, §4.4)."""
+"""Cleans up after a ModelDeployment that is being deleted or belongs to another provider now (contract §4.2,
+§4.4)."""
 
 from __future__ import annotations
 
 import logging
 
 from kubefoundry_sdk.api import conditions, names, reasons
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.reconcile import finalizer, foreign_status, release, retained
 from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.observation import observe
 from kubefoundry_sdk.provider.reconcile.report import Report, Stop
 from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.runtime import status
 from kubefoundry_sdk.runtime.store import key_of
 
 log = logging.getLogger(__name__)
 
 
-async def terminate(context: Context, live: Object, tells: bool) -> float | None:
-    """Step 2: delete upstream, wait, let the ModelDeployment go; after the time-out in any case.
+async def terminate(context: Context, live: Object, reports: bool) -> float | None:
+    """Step 2: delete the upstream objects, wait for them, then remove the finalizer; after the time-out in any case.
 
-    tells: whether the status is ours to write.
-    Raises ApiError or Unreachable, before the time-out, where the deletion upstream fails.
+    reports: whether this provider owns the status.
+    Raises ApiError or Unreachable, before the time-out, if deleting upstream fails.
     """
     remaining = _time_left(context, live)
     try:
@@ -31,14 +31,14 @@ async def terminate(context: Context, live: Object, tells: bool) -> float | None
         )
     except ApiError as error:
         if remaining > 0:
-            if tells and error.rejected:
+            if reports and error.rejected:
                 await _tell_terminating(
                     context, live, f"Deleting what was made upstream failed: {error.message}"
                 )
             raise
         left = [str(error)]
     if left and remaining > 0:
-        if tells:
+        if reports:
             await _tell_terminating(context, live, f"Waiting for {', '.join(left)} to be deleted")
         return remaining + 0.1
     await _release(context, live, left)
@@ -46,18 +46,18 @@ async def terminate(context: Context, live: Object, tells: bool) -> float | None
 
 
 async def held_by_others(context: Context, live: Object) -> None:
-    """Step 2 once nothing of ours is left: what keeps the ModelDeployment."""
+    """Step 2 once nothing of ours is left: report the finalizers that still keep the ModelDeployment."""
     message = f"Waiting for finalizers: {', '.join(live['metadata'].get('finalizers') or ())}"
     try:
         await _tell_terminating(context, live, message)
     except ApiError as error:
         if not error.not_found:
             raise
-        # Gone meanwhile; its watch event is on the way.
+        # Deleted meanwhile; its watch event is on the way.
 
 
 async def give_up(context: Context, live: Object) -> float | None:
-    """Step 2 while the upstream objects are not known, because the API server does not list them."""
+    """Step 2 while the upstream objects are unknown because the API server does not list them."""
     remaining = _time_left(context, live)
     if remaining > 0:
         return remaining + 0.1
@@ -69,14 +69,14 @@ async def give_up(context: Context, live: Object) -> float | None:
 
 
 def _time_left(context: Context, live: Object) -> float:
-    """Seconds until the finalizer goes in any case, from when this process first saw the deletion."""
+    """Seconds until the finalizer is removed in any case, counted from when this process first saw the deletion."""
     now = context.clock()
     wait = context.memory(key_of(live)).deletion
     return wait.left([live["metadata"]["uid"]], context.finalizer_timeout, now)
 
 
 async def _release(context: Context, live: Object, left: list[str]) -> None:
-    """Takes our finalizer off, and says what is left behind."""
+    """Removes our finalizer and reports what is left behind."""
     meta = live["metadata"]
     if left:
         note = "Finalizer removed after timeout, provider resource may be orphaned"
@@ -101,21 +101,20 @@ async def _tell_terminating(context: Context, live: Object, message: str) -> Non
             conditions.condition(reasons.READY, False, "Progressing", message, generation=generation),
         ],
     }
-    await status.write(
-        context.client, context.deployments, MODEL_DEPLOYMENTS, live, wanted, manager=context.manager
-    )
+    await foreign_status.write(context, live, wanted)
 
 
 async def let_go(context: Context, live: Object) -> float | None:
-    """Step 4: another provider's, or nobody's. Seconds until another turn is due, or None.
+    """Step 4: it belongs to another provider, or to none. Seconds until the next reconcile is due, or None.
 
-    What serves goes on serving and being observed until the chosen provider has said that it takes over. Then all
-    that we have made is deleted, by ownership: whoever has removed our finalizer, or created it late.
+    The model keeps serving and being observed until the chosen provider reports that it takes over. Then everything
+    we created is deleted, by ownership, even if somebody removed our finalizer or the object was created late.
     """
     key, meta = key_of(live), live["metadata"]
     upstream = context.upstream.objects.get(key) if context.upstream.kind else None
     if upstream and manifest.made_by(upstream, meta["uid"], context.manager):
-        # Of others' ModelDeployments we keep too little to decide on (`provider.trim`) until our finalizer is there.
+        # Of others' ModelDeployments the store keeps too little to decide on (`provider.trim`) until our finalizer is
+        # there.
         await finalizer.restore(context.client, context.deployments, live, context.provider.name)
         current = context.deployments.get(key)
         if current is None or current["metadata"]["uid"] != meta["uid"]:
@@ -135,7 +134,7 @@ async def let_go(context: Context, live: Object) -> float | None:
     ):
         why = f"{context.provider.title} is being removed for provider {_chosen(live)}"
         return await _keep(context, live, why, reason="Terminating")
-    await _write(context, live, {})
+    await foreign_status.write(context, live, {})
     current = context.deployments.get(key)
     if (
         current
@@ -148,34 +147,17 @@ async def let_go(context: Context, live: Object) -> float | None:
 
 
 async def _keep(context: Context, live: Object, why: str, reason: str = "") -> float | None:
-    """Goes on telling what serves. The conditions of a chosen provider are its own to write, so ours go."""
+    """Keep reporting on what serves. The conditions of a chosen provider are its own to write, so ours are
+    released."""
     report = Report(live["metadata"]["generation"])
     if _chosen(live):
         report.stop = Stop(reasons.PROVIDER_SELECTED, reason, why, failed=False)
     else:
         retained.as_before(live, report, context.manager)
     due = observe(context, live, report)
-    told = report.status(context.provider) if release.speaks(live, context.manager) else {}
-    await _write(context, live, told)
+    status = report.status(context.provider) if release.speaks(live, context.manager) else {}
+    await foreign_status.write(context, live, status)
     return due
-
-
-async def _write(context: Context, live: Object, fields: Object) -> None:
-    try:
-        await status.write(
-            context.client, context.deployments, MODEL_DEPLOYMENTS, live, fields, manager=context.manager
-        )
-    except ApiError as error:
-        if error.code != 422:
-            raise
-        # Somebody has a part of a condition that we give up, and that part alone is none.
-        given_up = release.conditions_of(live, context.manager) - {
-            item["type"] for item in fields.get("conditions", ())
-        }
-        current = await foreign_status.remove(context, live, (), given_up)
-        await status.write(
-            context.client, context.deployments, MODEL_DEPLOYMENTS, current, fields, manager=context.manager
-        )
 
 
 def _chosen(live: Object) -> str | None:

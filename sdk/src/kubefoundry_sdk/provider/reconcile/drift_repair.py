@@ -1,4 +1,4 @@
-"""Putting back what someone has changed on upstream objects, and leaving off when they insist (contract §4.14)."""
+"""Reverts what others have changed on upstream objects, and backs off if they keep changing it (contract §4.14)."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from kubefoundry_sdk.runtime import repairs
 from kubefoundry_sdk.runtime.store import key_of
 
 SHOWN = 5
-"""Fields that a message names at most."""
+"""The most fields that a message names."""
 
 
 async def put_back(
     context: Context, kind: Kind, todo: Plan, deployment: Object, report: Report
 ) -> float | None:
-    """Applies again what the plan corrects, with an Event that names fields and manager.
+    """Applies the objects of the plan again, with an Event that names the fields and the manager that changed them.
 
-    After `repairs.LIMIT` times it says so, once, and changes nothing; seconds until the next try then, else None.
-    Raises as `apply.write`.
+    After `repairs.LIMIT` times it reports that, once, and changes nothing. Then returns the seconds until the next
+    attempt, else None. Raises as `apply.write`.
     """
     done = context.memory(key_of(deployment)).repairs
     now = asyncio.get_running_loop().time()
@@ -35,7 +35,7 @@ async def put_back(
         main = obj is todo.main
         addressed = kind if main else kind_of(obj)
         store = context.upstream.objects if main else context.helpers.store(obj)
-        # Read first: by the apply the fields become ours.
+        # Read it first: the apply makes the fields ours.
         writer = await apply.last_writer(context.client, addressed, obj, paths, manager=context.manager)
         await apply.put_back(context.client, addressed, store, obj, manager=context.manager)
         note = f"Provider resource was modified directly, reconciling: {_fields(obj, paths)} by {writer}"
@@ -48,8 +48,8 @@ def _left_alone(todo: Plan) -> str:
     changed = " and ".join(_fields(obj, paths) for obj, paths in todo.repairs)
     minutes = f"{repairs.WINDOW / 60:.0f} minutes"
     return (
-        f"Someone keeps changing {changed}: put back {repairs.LIMIT} times in {minutes}, now left alone until "
-        f"{minutes} have passed; the Events DriftDetected name who does it"
+        f"Someone keeps changing {changed}: reverted {repairs.LIMIT} times in {minutes}, now left alone for "
+        f"{minutes}; the Events DriftDetected name the field manager"
     )
 
 

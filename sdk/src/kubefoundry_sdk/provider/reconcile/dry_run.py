@@ -1,4 +1,4 @@
-"""Annotation `kubefoundry.ai/dry-run: "true"`: what would be applied, and what the API server says to it.
+"""Annotation `kubefoundry.ai/dry-run: "true"`: what would be applied, and how the API server answers.
 
 Nothing is stored upstream and no finalizer is set; the result is in an annotation (contract §4.11).
 """
@@ -24,10 +24,11 @@ from kubefoundry_sdk.runtime.server_side_apply import NameTaken
 from kubefoundry_sdk.runtime.store import Key
 
 LARGEST: Final = 192 * 1024
-"""Bytes of the result: the annotations of an object have 256 KiB together (Kubernetes), and others want some."""
+"""The longest result in bytes: an object's annotations have 256 KiB together (Kubernetes), and others need room,
+too."""
 
 SHORT: Final = 4096
-"""Characters of the message beside objects that were left out."""
+"""Characters of the message that are kept when the objects are omitted."""
 
 
 def asked(deployment: Object) -> bool:
@@ -37,10 +38,10 @@ def asked(deployment: Object) -> bool:
 async def run(
     client: Client, kind: Kind, todo: Plan, exists: bool, helpers: Collection[Mark], *, manager: str
 ) -> tuple[Stop, str]:
-    """As `trial`: the condition to show, and the result as JSON text.
+    """As `trial`: the condition to report, and the result as JSON text.
 
-    The result holds `accepted`, `message` and `objects`, the manifests without KubeFoundry's record on them;
-    `omitted` says so where they are too large.
+    The result has `accepted`, `message` and `objects`, the manifests without KubeFoundry's record on them; `omitted`
+    says that they are too large.
     """
     accepted, message = await trial(client, kind, todo, exists, helpers, manager=manager)
     result = {
@@ -60,11 +61,13 @@ async def run(
 async def trial(
     client: Client, kind: Kind, todo: Plan, exists: bool, helpers: Collection[Mark], *, manager: str
 ) -> tuple[bool | None, str]:
-    """Sends everything as a server-side dry run: whether it is accepted, and what to say of it.
+    """Sends everything as a server-side dry run: whether it is accepted, and the message.
 
-    exists: whether the main object does. helpers: those that do.
-    Admission of the main object may ask for a helper that is not there yet, and must not be made for a question:
-    then the first is None, and the message says what could not be tried.
+    exists: whether the main object exists.
+    helpers: those that exist.
+
+    Admission of the main object may require a helper that does not exist yet and must not be created for a dry run.
+    Then the first value is None, and the message says what could not be tried.
     """
     named = f"{kind.kind} '{todo.main['metadata']['name']}'"
     verb = "would be recreated" if todo.recreate else "would be updated" if exists else "would be created"
@@ -92,7 +95,7 @@ async def trial(
 
 
 def text_of(result: Object) -> str:
-    """The result as the annotation holds it: without the objects where these are too large for one."""
+    """The result for the annotation, without the objects if these are too large for one."""
     text = json.dumps(result, sort_keys=True)
     if len(text.encode()) <= LARGEST:
         return text
@@ -102,15 +105,15 @@ def text_of(result: Object) -> str:
 
 
 def _asked_for(missing: list[Object], words: str) -> str | None:
-    """Which of the helpers that are not there a refusal names, in words; None where it names none."""
+    """The missing helpers that a refusal names, as text; None if it names none."""
     for obj in missing:
         if obj["metadata"]["name"] in words:
-            return f"{obj['kind']} '{obj['metadata']['name']}' is made"
+            return f"{obj['kind']} '{obj['metadata']['name']}' is created"
     return None
 
 
 async def withdraw(context: Context, key: Key) -> None:
-    """Takes an earlier result off: what it tells does not hold any more. No request where there is none."""
+    """Removes an earlier result, which no longer holds. Sends no request if there is none."""
     live = context.deployments.get(key)
     if live is not None and finalizer.owns_result(live, context.provider.name):
         held = finalizer.has(live, context.provider.name)

@@ -1,8 +1,9 @@
-"""What ends a turn's writing unforeseen, told to the user and tried again with back-off (contract, errors).
+"""Unexpected errors that end a reconcile's writes: reported to the user and retried with back-off (contract §4).
 
-An error that may pass is reported when it comes twice in a row; one that cannot pass, and an error in the provider's
-own code, at once. Until the next try is due, turns observe and write nothing: what the status says causes the next
-event."""
+A transient error is reported the second time in a row; a permanent one, and an error in the provider's own code,
+immediately. Until the retry is due, reconciles observe and write nothing upstream: writing the status causes the next
+event.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from kubefoundry_sdk.runtime.logs import described
 
 FIRST_DELAY: Final = 0.2
 LAST_DELAY: Final = 300.0
-"""Seconds: the back-off doubles from the first to the last (contract, errors), and so far `Retry-After` counts."""
+"""Seconds: the back-off doubles from the first to the last (contract §4), which is also the longest `Retry-After`
+obeyed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,50 +32,51 @@ class _Failed:
     mark: str
     count: int
     due: float
-    told: Report | None
+    report: Report | None
 
 
 class Failures:
-    """What failed last for a ModelDeployment, how often in a row, and when it is worth another try."""
+    """What failed last for a ModelDeployment, how many times in a row, and when to retry."""
 
     def __init__(self) -> None:
         self._last: _Failed | None = None
 
     def standing(self, mark: str, now: float) -> tuple[Report | None, float] | None:
-        """The report of a failure whose next try is not due, and the seconds until it is; None to try now."""
+        """The report of a failure whose retry is not due, and the seconds until it is; None to try now."""
         last = self._last
         if last is None or last.mark != mark or now >= last.due:
             return None
-        return last.told, last.due - now
+        return last.report, last.due - now
 
     def note(self, mark: str, error: Exception, report: Report, stop: Stop, now: float) -> float:
-        """Puts `stop` into the report where it is to be reported; seconds until the next try."""
+        """Adds `stop` to the report if the failure is to be reported; returns the seconds until the retry."""
         last = self._last
         count = last.count + 1 if last is not None and last.mark == mark else 1
-        # A 403 passes, too: an API server that has just started has not read its roles yet.
+        # A 403 passes, too: an API server that has just started has not loaded its roles yet.
         passing = isinstance(error, ApiError) and (not error.rejected or error.code == 403)
-        told = None
+        kept = None
         if count > 1 or not passing:
             report.stop = stop
-            told = replace(report, notes=list(report.notes))
+            kept = replace(report, notes=list(report.notes))
         delay = min(FIRST_DELAY * 2.0 ** min(count - 1, 20), LAST_DELAY) * random.uniform(0.8, 1.2)
         if isinstance(error, ApiError):
             if error.retry_after is not None:
                 delay = min(error.retry_after, LAST_DELAY)
             elif not passing:
                 delay = LAST_DELAY
-        self._last = _Failed(mark, count, now + delay, told)
+        self._last = _Failed(mark, count, now + delay, kept)
         return delay
 
     def over(self) -> None:
-        """A turn has come to its end."""
+        """A reconcile completed."""
         self._last = None
 
 
 def mark(deployment: Object, upstream: Object | None, digest: str | None, own: str) -> str:
-    """Tells what makes another try worth it at once: a change by the user, or of what stands upstream.
+    """The state whose change is worth an immediate retry: the user's spec, or what exists upstream.
 
-    digest: of the upstream CRD's schema. own: our finalizer, which the turn itself may have put there.
+    digest: of the upstream CRD's schema.
+    own: our finalizer, which the reconcile itself may have added.
     """
     meta = deployment["metadata"]
     annotations = dict(meta.get("annotations") or {})
@@ -91,7 +94,7 @@ def mark(deployment: Object, upstream: Object | None, digest: str | None, own: s
 
 
 def stop(provider: Provider, error: Exception) -> Stop:
-    """The condition that tells it."""
+    """The condition that reports the failure."""
     if isinstance(error, Fault):
         message = (
             f"Provider {provider.name} has an error: {error}; report it to its authors, its log has more"
@@ -107,7 +110,7 @@ def stop(provider: Provider, error: Exception) -> Stop:
     return Stop(reasons.RESOURCE_CREATED, "ApplyFailed", message, failed=False)
 
 
-def restored(report: Report, told: Report) -> None:
-    """Makes the report say again what it said of the failure."""
+def restored(report: Report, earlier: Report) -> None:
+    """Makes the report repeat what it said about the failure."""
     for name in ("compatible", "created", "override_warning", "stop", "notes"):
-        setattr(report, name, getattr(told, name))
+        setattr(report, name, getattr(earlier, name))

@@ -1,4 +1,4 @@
-"""The provider's finalizer on a ModelDeployment, and the clean-up that it stands for (contract §4.2, §4.4, §4.12)."""
+"""The provider's finalizer on a ModelDeployment, and the clean-up that it guarantees (contract §4.2, §4.4, §4.12)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kubefoundry_sdk.runtime.store import Store
 log = logging.getLogger(__name__)
 
 ORPHAN: Final = "orphan"
-"""Finalizer of a deletion that leaves what is owned (metav1.FinalizerOrphanDependents): `--cascade=orphan`."""
+"""Finalizer of a deletion that orphans its dependents (metav1.FinalizerOrphanDependents): `--cascade=orphan`."""
 
 
 def has(deployment: Object, provider: str) -> bool:
@@ -27,7 +27,7 @@ def has(deployment: Object, provider: str) -> bool:
 
 
 def owns_result(deployment: Object, provider: str) -> bool:
-    """Whether the result of a dry run stands on it."""
+    """Whether the ModelDeployment carries a dry-run result that we wrote."""
     fields = managed_fields.owned(deployment, names.provider_manager(provider)) or {}
     return "f:annotations" in fields.get("f:metadata", {})
 
@@ -35,11 +35,11 @@ def owns_result(deployment: Object, provider: str) -> bool:
 async def own(
     client: Client, store: Store, deployment: Object, provider: str, *, hold: bool, dry_run_result: str | None
 ) -> None:
-    """Makes finalizer and dry-run result what the provider owns of the ModelDeployment itself; no request if they
-    are.
+    """Applies finalizer and dry-run result as the fields that the provider owns of the ModelDeployment. Sends no
+    request if they already are.
 
-    By server-side apply, guarded by the uid: a ModelDeployment recreated is another object. Raises Refused
-    where somebody else uses our field manager.
+    By server-side apply with the uid, because a recreated ModelDeployment is another object. Raises Refused if
+    somebody else uses our field manager.
     """
     meta = deployment["metadata"]
     manager = names.provider_manager(provider)
@@ -50,11 +50,11 @@ async def own(
         wanted["annotations"] = {names.DRY_RUN_RESULT_ANNOTATION: dry_run_result}
     fields = managed_fields.owned(deployment, manager) or {}
     if theirs := sorted(set(fields) - {"f:metadata"}):
-        # Our apply states none of it, so it would take it away.
+        # Our apply does not contain it, so it would remove it.
         raise Refused(
-            f"Field manager {manager} is the provider's own, and somebody has applied "
-            f"{', '.join(name.removeprefix('f:') for name in theirs)} under it: apply under another name, and take "
-            f"its entry off metadata.managedFields"
+            f"Field manager {manager} belongs to the provider, but somebody has applied "
+            f"{', '.join(name.removeprefix('f:') for name in theirs)} under it: apply under another name, and "
+            "remove its entry from metadata.managedFields"
         )
     annotations = meta.get("annotations") or {}
     if (
@@ -72,21 +72,22 @@ async def own(
 
 
 async def restore(client: Client, store: Store, deployment: Object, provider: str) -> None:
-    """Puts back a finalizer that somebody has removed while our object stands; no request if it is there."""
+    """Restores a finalizer that somebody removed while our object exists. Sends no request if it is there."""
     if has(deployment, provider):
         return
     annotations = deployment["metadata"].get("annotations") or {}
     ours = owns_result(deployment, provider)
     result = annotations.get(names.DRY_RUN_RESULT_ANNOTATION) if ours else None
     with suppress(Refused):
-        # Step 12 tells it.
+        # Step 12 reports it.
         await own(client, store, deployment, provider, hold=True, dry_run_result=result)
 
 
 async def remove(client: Client, store: Store, deployment: Object, finalizer: str, *, manager: str) -> None:
-    """By JSON patch with a test on uid and resource version: an apply leaves a co-owned one (contract §4.2).
+    """Removes it by a JSON patch that tests uid and resource version: an apply would leave a co-owned one (contract
+    §4.2).
 
-    Raises ApiError (conflict, or Invalid from the test) where the object has changed: decide again then.
+    Raises ApiError (conflict, or Invalid from the test) if the object has changed: decide again then.
     """
     meta = deployment["metadata"]
     operations = [
@@ -104,7 +105,7 @@ async def remove(client: Client, store: Store, deployment: Object, finalizer: st
         if error.not_found:
             return
         if error.code == 422:
-            # A failed test is answered as Invalid; to us it is a conflict like any other.
+            # The API server reports a failed test as Invalid; treat it as any other conflict.
             raise ApiError(409, "Conflict", error.message) from error
         raise
 
@@ -117,14 +118,14 @@ async def clean_up(
     helpers: Helpers,
     manager: str | None = None,
 ) -> list[str]:
-    """Asks for deletion of what this ModelDeployment owns upstream; names what is still there.
+    """Requests deletion of what this ModelDeployment owns upstream; returns the names of what still exists.
 
-    While it is being deleted only the ownerReference counts, and not while the garbage collector is still taking it
-    away: what `--cascade=orphan` leaves behind goes on running. Without the kind (its CRD is not installed) there is
-    nothing upstream.
+    While it is being deleted only the ownerReference counts, and nothing is requested while the garbage collector
+    may still remove that: what `--cascade=orphan` leaves behind keeps running. Without the kind (its CRD is not
+    installed) there is nothing upstream.
 
-    manager: of a provider that has to let go of a ModelDeployment that stays: all that it has made for it goes, an
-    object without ownerReference too.
+    manager: set for a provider that gives up a ModelDeployment that stays. Everything it created for it is deleted,
+        objects without ownerReference included.
     """
     meta = deployment["metadata"]
     if ORPHAN in meta.get("finalizers", ()):
@@ -135,7 +136,7 @@ async def clean_up(
             return manifest.made_by(obj, meta["uid"], manager)
         return manifest.owned_by(obj, meta["uid"])
 
-    # Of one that is being deleted: whoever has ejected it took the owner off first.
+    # Checked again for a ModelDeployment that is being deleted: someone may have orphaned the object first.
     ours = None if manager else goes
     left = []
     live = objects.get((meta["namespace"], meta["name"])) if kind else None

@@ -1,4 +1,4 @@
-"""Taking out of the status what others have written where it is ours to say: an apply cannot take away another's."""
+"""Removes what others have written into our status fields; an apply cannot remove fields of another manager."""
 
 from __future__ import annotations
 
@@ -7,17 +7,44 @@ from typing import Any, Final
 
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.provider.reconcile import release
 from kubefoundry_sdk.provider.reconcile.context import Context
+from kubefoundry_sdk.runtime import status
 from kubefoundry_sdk.runtime.store import key_of
 
 _PUBLISHED: Final = ("endpoint", "replicas", "selector")
-"""What clients and autoscalers act on."""
+"""Fields that clients and autoscalers act on."""
+
+
+async def write(context: Context, live: Object, wanted: Mapping[str, Any]) -> bool:
+    """Makes `wanted` the status fields that we own, as `status.write`. A condition that we release goes as a whole,
+    even if somebody else applied a part of it; whether a request was needed.
+
+    Raises ApiError.
+    """
+
+    async def attempt(current: Object) -> bool:
+        return await status.write(
+            context.client, context.deployments, MODEL_DEPLOYMENTS, current, wanted, manager=context.manager
+        )
+
+    try:
+        return await attempt(live)
+    except ApiError as error:
+        kept = {item["type"] for item in wanted.get("conditions", ())}
+        released = release.conditions_of(live, context.manager) - kept
+        if error.code != 422 or not released:
+            raise
+        # What is left of a condition without our part is not a valid condition.
+        return await attempt(await remove(context, live, (), released))
 
 
 async def unpublish(context: Context, live: Object, wanted: Mapping[str, Any]) -> None:
-    """Removes published fields that we do not state; no request where there are none.
+    """Removes published fields that we do not state. Sends no request if there are none.
 
-    live: the object with the status that we have written. wanted: all of that. Raises ApiError.
+    live: the object with the status that we wrote.
+    wanted: all of that status.
+    Raises ApiError.
     """
     left = [name for name in _PUBLISHED if name in (live.get("status") or {}) and name not in wanted]
     if left:
@@ -27,17 +54,17 @@ async def unpublish(context: Context, live: Object, wanted: Mapping[str, Any]) -
 async def remove(
     context: Context, live: Object, fields: Collection[str], conditions: Collection[str]
 ) -> Object:
-    """Removes these fields and the conditions of these types, whoever has written them; the object as stored.
+    """Removes these fields and the conditions of these types, whoever wrote them; returns the object as stored.
 
-    Raises ApiError, a conflict where the object has changed meanwhile.
+    Raises ApiError, a conflict if the object has changed meanwhile.
     """
-    meta, status = live["metadata"], live.get("status") or {}
+    meta, current = live["metadata"], live.get("status") or {}
     operations: list[dict[str, Any]] = [
         {"op": "test", "path": "/metadata/resourceVersion", "value": meta["resourceVersion"]}
     ]
-    operations += [{"op": "remove", "path": f"/status/{name}"} for name in fields if name in status]
-    # From the end: what is removed moves what comes after it.
-    for index, item in reversed(list(enumerate(status.get("conditions") or ()))):
+    operations += [{"op": "remove", "path": f"/status/{name}"} for name in fields if name in current]
+    # From the end, because removing an item shifts those after it.
+    for index, item in reversed(list(enumerate(current.get("conditions") or ()))):
         if item.get("type") in conditions:
             operations.append({"op": "remove", "path": f"/status/conditions/{index}"})
     if len(operations) == 1:
@@ -53,7 +80,7 @@ async def remove(
         )
     except ApiError as error:
         if error.code == 422:
-            # A failed test is answered as Invalid; to us it is a conflict like any other.
+            # The API server reports a failed test as Invalid; treat it as any other conflict.
             raise ApiError(409, "Conflict", error.message) from error
         raise
     context.deployments.put(stored)

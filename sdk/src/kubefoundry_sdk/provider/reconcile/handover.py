@@ -1,6 +1,6 @@
 """Taking a ModelDeployment over from another provider (contract §4.6).
 
-First say that it can be done, then wait for the other one's clean-up, in the end go on without.
+First report that it can be done, then wait for the other provider's clean-up, and after a time-out continue without.
 """
 
 from __future__ import annotations
@@ -15,18 +15,21 @@ from kubefoundry_sdk.runtime.store import key_of
 
 
 def others(deployment: Object, provider: str) -> list[str]:
-    """Providers that still hold the ModelDeployment by their finalizer."""
+    """Providers whose finalizers still hold the ModelDeployment."""
     return [name for name in handover.holders(deployment) if name != provider]
 
 
 async def wait(
     context: Context, kind: Kind, todo: Plan, digest: str, live: Object, upstream: Object | None
 ) -> Stop | None:
-    """Step 6: what is waited for, None once nothing is. Its `retry` tells for how long at most.
+    """Step 6: the condition to report while waiting; None once there is nothing to wait for. Its `retry` bounds the
+    wait.
 
-    The other one goes on serving until we have said that we can take over, so our objects are tried before: once, as
-    new ones. Helpers are made for that, because admission of the main object may ask for them.
-    digest: of the plan. upstream: an object of ours that is there already. Raises as `apply.write`.
+    The other provider keeps serving until we report that we can take over, so our objects are tried first: once, as
+    new ones. Helpers are created for that, because admission of the main object may require them.
+    digest: of the plan.
+    upstream: an object of ours that already exists.
+    Raises as `apply.write`.
     """
     memory = context.memory(key_of(live))
     holding = others(live, context.provider.name)
@@ -47,7 +50,8 @@ async def wait(
 
 
 def spoken_for(deployment: Object, manager: str) -> bool:
-    """Whether another provider tells what serves: phase, message, Ready, counts and endpoint are its words then."""
+    """Whether another provider still reports on the model: phase, message, Ready, counts and endpoint are then its
+    own."""
     provider = (deployment.get("status") or {}).get("provider") or {}
     ours = (managed_fields.owned(deployment, manager, "status") or {}).get("f:status", {})
     return bool(provider.get("resourceName")) and "f:resourceName" not in ours.get("f:provider", {})
@@ -59,7 +63,7 @@ def waiting(holding: list[str], left: float) -> Stop:
 
 
 def timed_out(holding: list[str], timeout: float) -> str:
-    """What the Event says when the time is over."""
+    """The Event's note once the time is over."""
     return (
         f"Provider {', '.join(holding)} has not cleaned up in {timeout:.0f} s; continuing without it. "
         "What it created may still run: delete it by hand"

@@ -1,4 +1,4 @@
-"""What a provider remembers of one ModelDeployment from one turn to the next."""
+"""What a provider remembers of one ModelDeployment between reconciles."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from kubefoundry_sdk.runtime.wait import Wait
 
 @dataclass(slots=True)
 class Memory:
-    """Dropped as a whole with the ModelDeployment. A restart loses it: it spares requests, and times what lasts."""
+    """Dropped as a whole with the ModelDeployment. Lost on restart: it only saves requests and measures durations."""
 
     failures: Failures = field(default_factory=Failures)
     refusal: Refusal = field(default_factory=Refusal)
     repairs: Repairs = field(default_factory=Repairs)
     last_look: LastLook = field(default_factory=LastLook)
     cleanup: Wait = field(default_factory=Wait)
-    """For the clean-up of other providers."""
+    """For other providers to clean up."""
     deletion: Wait = field(default_factory=Wait)
-    """For what its deletion leaves upstream to be gone."""
+    """For the upstream objects of a deletion to be gone."""
     tried: str | None = None
-    """Digest of the plan that was accepted in a dry run while another provider serves."""
+    """Digest of the plan that a dry run accepted while another provider serves."""
     secret: AskedFor = field(default_factory=AskedFor)
     leaving: tuple[str, Record] | None = None
-    """What was applied to an upstream object that is on its way out, and the uid of the ModelDeployment: the next one
-    starts from that, so a new object alone brings no other default image."""
+    """What was applied to an upstream object that is being deleted, and the uid of the ModelDeployment. The next
+    object starts from it, so that recreating alone does not change a default image."""
     silence: Wait = field(default_factory=Wait)
-    """For an operator that looks after the upstream object, of that uid and generation."""
+    """For an operator to look after the upstream object of that uid and generation."""
     settling: Wait = field(default_factory=Wait)
-    """For an acknowledged change of that object to show in its status."""
+    """For an acknowledged change of that object to show up in its status."""

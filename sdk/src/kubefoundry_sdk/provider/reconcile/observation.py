@@ -1,4 +1,4 @@
-"""Step 15: what stands upstream, in our terms; a turn that stopped writing does it anyway (contract §4)."""
+"""Step 15: observe what exists upstream, even if the reconcile stopped writing (contract §4)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from kubefoundry_sdk.provider.health import acknowledgement, pod_causes, stalene
 from kubefoundry_sdk.provider.reconcile.context import Context, read
 from kubefoundry_sdk.provider.reconcile.report import Report
 from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk.provider.write.helpers import whole
 from kubefoundry_sdk.runtime.logs import described
 from kubefoundry_sdk.runtime.store import key_of
 
@@ -28,7 +29,7 @@ AGAIN: Final = 300.0
 
 
 def observe(context: Context, live: Object, report: Report) -> float | None:
-    """Fills the report; seconds after which another look is due although nothing has changed, or None."""
+    """Fills the report; returns the seconds until another look is due without an event, or None."""
     try:
         return _observe(context, live, report)
     except Exception as error:
@@ -38,7 +39,7 @@ def observe(context: Context, live: Object, report: Report) -> float | None:
 
 
 def _not_read(context: Context, live: Object, report: Report, fault: str) -> None:
-    """What was read last stands: what serves is not taken back for a fault in reading."""
+    """Keep what was read last: an error in reading does not mean that the model stopped serving."""
     before = live.get("status") or {}
     counts, endpoint = before.get("replicas") or {}, before.get("endpoint") or {}
     named = f"{context.provider.upstream.kind} '{live['metadata']['name']}'"
@@ -65,6 +66,8 @@ def _observe(context: Context, live: Object, report: Report) -> float | None:
     if upstream is None or not manifest.made_for(upstream, meta["uid"]):
         context.verification.forget(key)
         return None
+    if context.upstream.kind:
+        upstream = whole(context.upstream.kind, upstream)
     deployment = as_applied(live, upstream)
     if deployment is None:
         return None
@@ -72,7 +75,7 @@ def _observe(context: Context, live: Object, report: Report) -> float | None:
     seen = report.observation = answers.observe(context.provider, deployment, upstream)
     due = None
     if upstream["metadata"].get("deletionTimestamp"):
-        # it serves to its end
+        # an object that is being deleted serves to its end
         report.endpoint = (live.get("status") or {}).get("endpoint")
     else:
         due = _explain(context, upstream, report)
@@ -94,7 +97,7 @@ def _observe(context: Context, live: Object, report: Report) -> float | None:
 def as_applied(live: Object, upstream: Object) -> Deployment | None:
     """The deployment as it was applied: a newer spec that was refused says nothing about what runs.
 
-    As it is now where that is not recorded or not readable; None where neither is.
+    The current one if no readable record exists; None if neither can be read.
     """
     record = manifest.applied(upstream)
     for obj in ({**live, "spec": record.spec}, live) if record else (live,):
@@ -110,26 +113,27 @@ def _soonest(*waits: float | None) -> float | None:
 
 
 def _hold(context: Context, live: Object, upstream: Object, report: Report) -> float | None:
-    """Keeps the reported generation while the upstream reports an earlier one; seconds until that may be over."""
+    """Keep the reported generation while the upstream reports an earlier one; returns the seconds until that may
+    change."""
     if report.observation is None or report.observation.phase != "Running":
         return None
     if report.stop is not None:
-        # Nothing of this generation was written: there is nothing for the upstream to take up.
+        # Nothing of this generation was written, so the upstream has nothing to acknowledge.
         return None
-    told = acknowledgement.generation_told(live.get("status") or {}, report.generation)
-    if told >= report.generation:
+    reported = acknowledgement.generation_reported(live.get("status") or {}, report.generation)
+    if reported >= report.generation:
         return None
     now = asyncio.get_running_loop().time()
     settling = context.memory(key_of(live)).settling
     left = acknowledgement.left(settling, upstream, report.observation, context.provider.settles, now)
     if not left:
         return None
-    report.seen_generation = told
+    report.seen_generation = reported
     return left if left < acknowledgement.NOT_YET else None
 
 
 def _explain(context: Context, upstream: Object, report: Report) -> float | None:
-    """Adds what the pods tell; seconds until that may be over."""
+    """Adds the cause that the pods show; returns the seconds until it may be over."""
     now = context.now()
     there = context.pods.of(upstream) if context.pods else []
     why = pod_causes.cause(there, now)
@@ -142,7 +146,7 @@ def _explain(context: Context, upstream: Object, report: Report) -> float | None
 
 
 def _verify(context: Context, live: Object, deployment: Deployment, report: Report) -> None:
-    """Takes Running back where the endpoint is to be verified and is not."""
+    """Takes Running back if the endpoint has to be verified and is not."""
     seen, upstream = report.observation, report.live
     if seen is None or upstream is None or seen.phase != "Running" or not context.verification.wanted(live):
         context.verification.forget((deployment.namespace, deployment.name))

@@ -1,4 +1,4 @@
-"""`spec.provider.overrides` against the provider's typed form (contract §2)."""
+"""`spec.provider.overrides` checked against the provider's typed form (contract §2)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def wrong_types(form: type[BaseModel], given: Mapping[str, Any]) -> list[str]:
 
 
 def unknown_keys(form: type[BaseModel], given: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Dotted paths, at any depth, that the form does not know: most likely typing errors."""
+    """Dotted paths, at any depth, that the form does not know: most likely typos."""
     known = {name: field for key, field in form.model_fields.items() for name in (field.alias or key,)}
     unknown = []
     for key, value in given.items():
@@ -36,7 +36,7 @@ def unknown_keys(form: type[BaseModel], given: Mapping[str, Any], prefix: str = 
 
 
 def known_keys(form: type[BaseModel], prefix: str = "") -> list[str]:
-    """Dotted paths that the form knows, for the message that helps."""
+    """Dotted paths that the form knows, for the message."""
     keys = []
     for name, field in form.model_fields.items():
         inner = _model(field.annotation)

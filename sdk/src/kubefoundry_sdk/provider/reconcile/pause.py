@@ -17,7 +17,7 @@ def paused(deployment: Object) -> bool:
 
 
 async def hold(context: Context, live: Object) -> None:
-    """Keeps every status field that the provider owns as it is, and says why nothing moves."""
+    """Keeps every status field that the provider owns, and says why nothing is reconciled."""
     fields = managed_fields.owned(live, context.manager, "status")
     if fields is None:
         return

@@ -1,4 +1,4 @@
-"""What is in the way of writing upstream: no usable CRD (contract §4.8), or another's object (contract §4.10)."""
+"""What prevents writing upstream: no usable CRD (contract §4.8), or an object of another owner (contract §4.10)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubefoundry_sdk.provider.write import manifest
 
 
 def standing_there(context: Context, deployment: Deployment, wanted: list[Object]) -> Stop | None:
-    """A live object of a wanted name that is not ours to write."""
+    """A live object of a wanted name that we may not write."""
     for obj in wanted:
         key = (deployment.namespace, obj["metadata"]["name"])
         live = context.upstream.objects.get(key) if obj is wanted[0] else context.helpers.live(obj)

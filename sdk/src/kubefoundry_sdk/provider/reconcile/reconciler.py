@@ -1,6 +1,6 @@
-"""One turn of a provider for one ModelDeployment, in the order of contract §4.
+"""One reconcile of a ModelDeployment by its provider, in the order of contract §4.
 
-Steps 4–14 may end the writing; observing (15) always runs while an upstream object of ours exists.
+Steps 4 to 14 may stop writing; observing (15) always runs while an upstream object of ours exists.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from kubefoundry_sdk.api import conditions, names, reasons
 from kubefoundry_sdk.api.handover import holders
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider import answers
 from kubefoundry_sdk.provider.contract import UnsupportedSchema
@@ -38,7 +38,7 @@ from kubefoundry_sdk.provider.reconcile.report import Report, Stop, transitions
 from kubefoundry_sdk.provider.write import apply, foreign_values, manifest, version_drift
 from kubefoundry_sdk.provider.write.helpers import marked
 from kubefoundry_sdk.provider.write.plan import pinned, plan
-from kubefoundry_sdk.runtime import metrics, status
+from kubefoundry_sdk.runtime import metrics
 from kubefoundry_sdk.runtime.refusals import RETRY, Refused
 from kubefoundry_sdk.runtime.server_side_apply import NameTaken
 from kubefoundry_sdk.runtime.store import Key, key_of
@@ -47,9 +47,10 @@ log = logging.getLogger(__name__)
 
 
 async def reconcile(context: Context, key: Key) -> float | None:
-    """Brings the upstream object and our status fields up to date; seconds until another turn is due, or None."""
+    """Brings the upstream object and our status fields up to date; seconds until the next reconcile is due, or
+    None."""
     live = context.deployments.get(key)
-    # 1. Gone.
+    # 1. Deleted.
     if live is None:
         context.forget(key)
         return None
@@ -60,24 +61,25 @@ async def reconcile(context: Context, key: Key) -> float | None:
         if known := context.memories.get(key):
             known.cleanup.over()
 
-    # Until the upstream kind's objects are known, nothing can be decided: that event comes, but a deletion is due.
+    # Nothing can be decided until the upstream kind's objects are listed. That event will come, but a deletion has a
+    # deadline.
     if not context.upstream.settled:
         if known := context.memories.get(key):
             known.refusal.over()
         deleted = live["metadata"].get("deletionTimestamp")
         return await deletion.give_up(context, live) if deleted and held else None
 
-    # 2. Being deleted. Before pause, and whatever else is wrong.
+    # 2. Being deleted. Before pause and everything else.
     if live["metadata"].get("deletionTimestamp"):
-        tells = mine or release.told(live, context.manager)
+        reports = mine or release.has_reported(live, context.manager)
         if held:
-            return await deletion.terminate(context, live, tells)
-        # A provider that still holds it has the word.
+            return await deletion.terminate(context, live, reports)
+        # A provider that still holds it reports.
         if mine and not holders(live):
             await deletion.held_by_others(context, live)
         return None
 
-    # What stands is held, whatever ends the turn.
+    # Keep our finalizer while our object exists, whatever ends the reconcile.
     standing = context.upstream.objects.get(key)
     if (
         mine
@@ -94,7 +96,7 @@ async def reconcile(context: Context, key: Key) -> float | None:
             await pause.hold(context, live)
         return None
 
-    # 4. Another provider's, or nobody's.
+    # 4. Belongs to another provider, or to none.
     if not mine:
         return await deletion.let_go(context, live)
 
@@ -108,20 +110,18 @@ async def reconcile(context: Context, key: Key) -> float | None:
     if due is not None:
         retry = due if retry is None else min(retry, due)
 
-    # 16. Tell: the status, and an Event for each transition.
+    # 16. Report: the status, and an Event for each transition.
     current = context.deployments.get(key)
     if current is None or current["metadata"]["uid"] != live["metadata"]["uid"]:
         return None
     if report.stop is None and report.compatible is None:
-        # Nothing was found out, and nothing of ours exists: core's words stand.
+        # We know nothing and own nothing: core's report stays.
         return retry
     wanted = report.status(context.provider)
     if report.observation is None and handover.spoken_for(current, context.manager):
         wanted = {"conditions": report.conditions()}
     before = current.get("status") or {}
-    if await status.write(
-        context.client, context.deployments, MODEL_DEPLOYMENTS, current, wanted, manager=context.manager
-    ):
+    if await foreign_status.write(context, current, wanted):
         for kind, reason, note in transitions(before, wanted):
             context.recorder.event(current, kind, reason, note)
     if "phase" in wanted and (written := context.deployments.get(key)) is not None:
@@ -132,18 +132,18 @@ async def reconcile(context: Context, key: Key) -> float | None:
 
 
 async def _attempt(context: Context, live: Object, report: Report) -> float | None:
-    """Steps 5 to 14, and what to tell where they fail; seconds until another turn is due, or None.
+    """Steps 5 to 14, and the report if they fail; seconds until the next reconcile is due, or None.
 
-    Raises Unreachable: then nothing can be reported either.
+    Raises Unreachable, because then nothing can be reported either.
     """
     key, now = key_of(live), asyncio.get_running_loop().time
     failed = context.memory(key).failures
     own = names.provider_finalizer(context.provider.name)
     mark = failures.mark(live, context.upstream.objects.get(key), context.upstream.digest, own)
     if standing := failed.standing(mark, now()):
-        told, left = standing
-        if told is not None:
-            failures.restored(report, told)
+        earlier, left = standing
+        if earlier is not None:
+            failures.restored(report, earlier)
         else:
             retained.as_before(live, report, context.manager)
         return left
@@ -165,7 +165,7 @@ async def _attempt(context: Context, live: Object, report: Report) -> float | No
 
 
 async def _write(context: Context, live: Object, report: Report) -> float | None:
-    """Steps 5 to 14. Fills the report; seconds until another turn is due, or None."""
+    """Steps 5 to 14. Fills the report; seconds until the next reconcile is due, or None."""
     generation = live["metadata"]["generation"]
     # 5. Validated for this very generation.
     if not conditions.is_true(
@@ -184,7 +184,7 @@ async def _write(context: Context, live: Object, report: Report) -> float | None
     loop = asyncio.get_running_loop()
     key = (deployment.namespace, deployment.name)
     memory = context.memory(key)
-    # 7. Compatible? With the image that serves, if one was chosen earlier.
+    # 7. Compatible? Checked with the image that serves, if one was chosen earlier.
     upstream = context.upstream.objects.get(key)
     record = recreate.applied(context, deployment, upstream)
     deployment = pinned(deployment, record)
@@ -208,7 +208,7 @@ async def _write(context: Context, live: Object, report: Report) -> float | None
     rendered = answers.render(context.provider, deployment, known)
     report.notes.extend(rendered.notes)
 
-    # 10. Whose object is it that is there?
+    # 10. Who owns the object that is there?
     if stop := preconditions.standing_there(context, deployment, [rendered.main]):
         report.stop = stop
         return None
@@ -249,14 +249,14 @@ async def _write(context: Context, live: Object, report: Report) -> float | None
         )
         return None
 
-    # What one schema refuses another may take.
+    # One schema may accept what another refused.
     digest = f"{context.upstream.digest} {apply.digest(todo.objects)}"
     if standing := memory.refusal.standing(digest, loop.time()):
         report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyRejected", standing[0], failed=True)
         return standing[1]
 
     try:
-        # 6. Another provider holds it: here, because it serves until we can take over.
+        # 6. Another provider holds it. Checked here, because it serves until we can take over.
         if stop := await handover.wait(context, kind, todo, digest, live, upstream):
             report.stop = stop
             return stop.retry
@@ -270,14 +270,15 @@ async def _write(context: Context, live: Object, report: Report) -> float | None
         if todo.recreate and upstream is not None:
             report.stop = await recreate.start(context, kind, todo, upstream)
             return None
-        # 14. Apply; or put back what someone has changed.
+        # 14. Apply, or revert what someone has changed.
         if todo.repairs:
             return await drift_repair.put_back(context, kind, todo, live, report)
         if await apply.write(
             context.client, kind, context.upstream.objects, context.helpers, todo, manager=context.manager
         ):
             log.info("created %s %s/%s", kind.kind, deployment.namespace, deployment.name)
-        await apply.prune(context.client, context.helpers, deployment.uid, todo.helpers)
+        keep = [*todo.helpers, *todo.retained]
+        await apply.prune(context.client, context.helpers, deployment.uid, keep)
     except Refused as refused:
         refused.retry = context.upstream.worth_another_try(refused.retry)
         memory.refusal.remember(digest, loop.time(), refused)

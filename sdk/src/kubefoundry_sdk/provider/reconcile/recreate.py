@@ -1,4 +1,4 @@
-"""Deleting an upstream object to recreate it, where a change cannot reach it in place (contract §4.13)."""
+"""Recreates an upstream object for a change that it cannot take in place (contract §4.13)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 def applied(context: Context, deployment: Deployment, upstream: Object | None) -> Record | None:
-    """What was applied last: to the object that is there, or to the one that is going or gone."""
+    """The last record: of the live object, or of the one that is being deleted or is gone."""
     memory = context.memory((deployment.namespace, deployment.name))
     if upstream is not None and manifest.made_for(upstream, deployment.uid):
         found = manifest.applied(upstream)
@@ -28,16 +28,17 @@ def applied(context: Context, deployment: Deployment, upstream: Object | None) -
             memory.leaving = None
             return found
         if found is not None and memory.leaving is None:
-            # Nothing tells later what ran.
+            # Once it is gone, nothing else shows what ran.
             memory.leaving = (deployment.uid, record_trust.believed(found, upstream, upstream))
     uid, record = memory.leaving or ("", None)
     return record if uid == deployment.uid else None
 
 
 async def start(context: Context, kind: Kind, todo: Plan, upstream: Object) -> Stop:
-    """Step 13: the new object is tried first, then the old one is deleted; its event brings the turn that creates.
+    """Step 13: try the new object first, then delete the old one; its deletion event triggers the reconcile that
+    creates.
 
-    The helpers that the old object uses stay as they are until it is gone.
+    The helpers that the old object uses stay unchanged until it is gone.
     """
     await apply.try_replacement(context.client, kind, context.helpers, todo, manager=context.manager)
     if (record := manifest.applied(todo.main)) is not None:

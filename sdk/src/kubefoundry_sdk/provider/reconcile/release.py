@@ -1,4 +1,4 @@
-"""What keeps us serving a ModelDeployment for which another provider is chosen (contract §4.4): pure decisions."""
+"""What keeps us serving a ModelDeployment after another provider was chosen (contract §4.4): pure decisions."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from kubefoundry_sdk.provider.reconcile import dry_run
 
 
 def waits_for(deployment: Object, manager: str) -> str | None:
-    """Why we may not let go yet, for the user; None where we may.
+    """Why we may not release it yet, for the user; None if we may.
 
-    manager: ours; a condition that is still ours says nothing of the chosen provider.
+    manager: ours. A condition that we still own says nothing about the chosen provider.
     """
     live = deployment.get("status") or {}
     chosen = (live.get("provider") or {}).get("name")
@@ -36,23 +36,23 @@ def waits_for(deployment: Object, manager: str) -> str | None:
 
 
 def speaks(deployment: Object, manager: str) -> bool:
-    """Whether it is for us to tell what serves: we did until now, or nobody has yet."""
+    """Whether we report on the model: we did until now, or nobody has yet."""
     provider = (deployment.get("status") or {}).get("provider") or {}
-    return told(deployment, manager) or not provider.get("resourceName")
+    return has_reported(deployment, manager) or not provider.get("resourceName")
 
 
-def told(deployment: Object, manager: str) -> bool:
-    """Whether the phase is our word."""
+def has_reported(deployment: Object, manager: str) -> bool:
+    """Whether we own the phase."""
     return "f:phase" in _ours(deployment, manager)
 
 
 def says(deployment: Object, manager: str, type_: str) -> bool:
-    """Whether the condition of that type is ours, or ours as well."""
+    """Whether we own the condition of that type, alone or with others."""
     return type_ in conditions_of(deployment, manager)
 
 
 def conditions_of(deployment: Object, manager: str) -> set[str]:
-    """Types of the conditions that we own something of."""
+    """Types of the conditions that we own, in full or in part."""
     owned = _ours(deployment, manager).get("f:conditions", {})
     return {str(json.loads(key[2:]).get("type")) for key in owned if key.startswith("k:")}
 

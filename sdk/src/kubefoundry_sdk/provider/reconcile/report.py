@@ -1,4 +1,4 @@
-"""What a provider writes into a ModelDeployment's status (contract §3), made from what a reconcile found out."""
+"""What a provider writes into a ModelDeployment's status (contract §3), built from a reconcile's results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kubefoundry_sdk.provider.contract import Observation, Provider
 class Stop:
     """Why nothing (more) is written upstream. `failed`: the user has to change something.
 
-    retry: seconds after which it is worth trying again though nothing has changed; None to wait for an event.
+    retry: seconds after which to try again though nothing has changed; None to wait for an event.
     """
 
     type: str
@@ -27,20 +27,20 @@ class Stop:
 
 
 _GOING: Final = frozenset({"Recreating", "Terminating"})
-"""Reasons of a stop for which what serves is about to go."""
+"""Reasons of a stop after which the serving object is about to be deleted."""
 
 
 _BESIDE: Final = frozenset({"ApplyFailed", "ProviderError"})
-"""Reasons of a stop that says nothing of the spec."""
+"""Reasons of a stop that is not about the spec."""
 
 
 @dataclass(slots=True)
 class Report:
-    """Filled step by step by a reconcile; `status` makes the owned status fields of it."""
+    """Filled step by step by a reconcile; `status` turns it into the owned status fields."""
 
     generation: int
     seen_generation: int | None = None
-    """The generation of which what was observed tells, where that is not this one."""
+    """The generation that the observation describes, if it is not this one."""
     compatible: str | None = None
     """Message of a True `ProviderCompatible`."""
     created: str | None = None
@@ -50,7 +50,7 @@ class Report:
     observation: Observation | None = None
     live: Object | None = None
     endpoint: Mapping[str, Any] | None = None
-    """The endpoint of an upstream object that is being deleted: published until it is gone."""
+    """The endpoint of an upstream object that is being deleted, published until it is gone."""
     stale: str | None = None
     """Message of a True `StaleStatus`."""
     stale_reason: str = "NoUpstreamProgress"
@@ -82,16 +82,16 @@ class Report:
                 status["selector"] = self.observation.selector
             if phase == "Running":
                 endpoint = self.observation.endpoint
-                told = {"service": endpoint.service, "port": endpoint.port, "url": endpoint.url}
-                status["endpoint"] = {name: value for name, value in told.items() if value}
+                published = {"service": endpoint.service, "port": endpoint.port, "url": endpoint.url}
+                status["endpoint"] = {name: value for name, value in published.items() if value}
             elif self.endpoint is not None:
                 status["endpoint"] = dict(self.endpoint)
         return status
 
     def _outcome(self) -> tuple[str, str, str]:
-        """Phase, reason of `Ready`, and the one line for the user.
+        """Phase, reason of `Ready`, and the one-line message for the user.
 
-        A model that serves stays Running whatever stands against its newest spec; the message tells both.
+        A model that serves stays Running whatever is wrong with its newest spec; the message reports both.
         """
         seen, stop = self.observation, self.stop
         if seen is not None and seen.phase == "Running":
@@ -104,7 +104,7 @@ class Report:
             and seen is not None
             and (stop.type == reasons.PROVIDER_SELECTED or stop.reason in _BESIDE)
         ):
-            # What is in the way is another provider's, or of the write: it is not what happens to this object.
+            # The obstacle is another provider's object, or the write itself; it does not affect this object.
             return seen.phase, seen.reason, f"{seen.message}; {stop.message}"
         if stop is not None and seen is not None and seen.phase == "Failed":
             return "Failed", "Failed", f"{seen.message}; {stop.message}"
@@ -119,14 +119,14 @@ class Report:
         return "Pending", "Progressing", "Waiting for the upstream object"
 
     def conditions(self) -> list[Condition]:
-        """All but Ready: what a provider tells while another one still serves."""
+        """All but Ready: what a provider reports while another one still serves."""
         found = []
         stop = self.stop
         if stop is not None and stop.type == reasons.PROVIDER_COMPATIBLE:
             found.append(self._condition(stop.type, False, stop.reason, stop.message))
         elif self.compatible is not None:
-            told = ". ".join([self.compatible, *self.notes])
-            found.append(self._condition(reasons.PROVIDER_COMPATIBLE, True, "CompatibilityVerified", told))
+            text = ". ".join([self.compatible, *self.notes])
+            found.append(self._condition(reasons.PROVIDER_COMPATIBLE, True, "CompatibilityVerified", text))
         if stop is not None and stop.type == reasons.RESOURCE_CREATED:
             found.append(self._condition(stop.type, False, stop.reason, stop.message))
         elif self.created is not None:
@@ -150,32 +150,34 @@ class Report:
         return condition(type_, status, reason, message, generation=self.generation)
 
 
-Told = tuple[Literal["Normal", "Warning"], str, str]
+Transition = tuple[Literal["Normal", "Warning"], str, str]
 
 
 _PASSING: Final = frozenset({"DryRun", "Recreating", "WaitingForCleanup", "Terminating"})
 """Reasons of a False condition that the user asked for: nothing is wrong."""
 
 
-def transitions(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Told]:
-    """Events (type, reason, note) for what changed between two statuses, one for each transition (contract §4.16)."""
-    told: list[Told] = []
+def transitions(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Transition]:
+    """Events (type, reason, note) for the changes between two statuses, one for each transition (contract §4.16)."""
+    found: list[Transition] = []
     old = {item["type"]: item for item in before.get("conditions") or ()}
     for item in after.get("conditions") or ():
         was = old.get(item["type"], {})
         if (was.get("status"), was.get("reason")) == (item["status"], item["reason"]):
             continue
         if item["type"] == reasons.RESOURCE_CREATED and item["status"] == "True":
-            told.append(("Normal", item["reason"], item["message"]))
+            found.append(("Normal", item["reason"], item["message"]))
         elif item["type"] in (reasons.RESOURCE_CREATED, reasons.PROVIDER_COMPATIBLE, reasons.OVERRIDES_VALID):
             if item["status"] == "False":
                 passing = item["reason"] in _PASSING
-                told.append(("Normal" if passing else "Warning", item["reason"], item["message"]))
+                found.append(("Normal" if passing else "Warning", item["reason"], item["message"]))
         elif item["type"] == reasons.STALE_STATUS:
-            told.append(("Warning", item["reason"], item["message"]))
+            found.append(("Warning", item["reason"], item["message"]))
         elif item["type"] == reasons.READY and item["status"] == "True":
-            told.append(("Normal", item["reason"], item["message"]))
+            found.append(("Normal", item["reason"], item["message"]))
     failed = after.get("phase") == "Failed" and before.get("phase") != "Failed"
-    if failed and not any(kind == "Warning" for kind, _, _ in told):
-        told.append(("Warning", "ProviderError", f"Provider resource in error state: {after.get('message')}"))
-    return told
+    if failed and not any(kind == "Warning" for kind, _, _ in found):
+        found.append(
+            ("Warning", "ProviderError", f"Provider resource in error state: {after.get('message')}")
+        )
+    return found

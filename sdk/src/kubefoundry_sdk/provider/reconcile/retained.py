@@ -1,4 +1,4 @@
-"""What we said last, where a turn has found out nothing new."""
+"""Repeats our last report if a reconcile has learned nothing new."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from kubefoundry_sdk.provider.reconcile import release
 from kubefoundry_sdk.provider.reconcile.report import Report, Stop
 
 _FOUND_OUT: Final = ((reasons.PROVIDER_COMPATIBLE, "compatible"), (reasons.RESOURCE_CREATED, "created"))
-"""Conditions, and where a report has the message of a True one."""
+"""Conditions, and the report's field with the message of a True one."""
 
 
 def unvalidated(live: Object, report: Report, manager: str) -> None:
-    """Stopped at step 5: what an earlier generation found out stands while its object does.
+    """Stopped at step 5: what we reported of an earlier generation stays while its object exists.
 
-    Until core has looked at the generation, what stood in its way stands as well: nothing is said of the new one.
+    Until core has validated the generation, an earlier obstacle stays as well: we report nothing about the new one.
     """
     current = (live.get("status") or {}).get("conditions")
     verdict = conditions.find(current, reasons.VALIDATED) or {}
@@ -32,7 +32,7 @@ def unvalidated(live: Object, report: Report, manager: str) -> None:
 
 
 def as_before(live: Object, report: Report, manager: str) -> None:
-    """Nothing new is said: the report is what we said last, of the generation that it was about."""
+    """Nothing new to report: repeat the last report, for the generation that it was about."""
     before = live.get("status") or {}
     report.compatible = report.created = None
     report.notes = []
@@ -48,9 +48,9 @@ def as_before(live: Object, report: Report, manager: str) -> None:
 
 
 def _said(live: Object, manager: str, type_: str) -> conditions.Condition:
-    """Our condition of that type, {} where there is none.
+    """Our condition of that type, {} if there is none.
 
-    That of the provider before is not for us to repeat: it would have us take over what we have not looked at.
+    Never repeat the previous provider's: that would accept a deployment that we have not checked.
     """
     if not release.says(live, manager, type_):
         return {}

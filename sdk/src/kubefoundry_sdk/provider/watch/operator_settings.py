@@ -1,7 +1,8 @@
-"""Settings that the upstream operator's Deployment tells, where the CRD does not show them.
+"""Settings from the upstream operator's Deployment that the CRD does not show.
 
-The Deployment is watched for that and for whether the operator is up (`upstream_operator`); nothing is asked in a
-reconcile. What was read stays when the Deployment goes: an operator that is being upgraded still does what it did.
+One watch serves for the settings and for whether the operator is up (`upstream_operator`); a reconcile sends no
+request for them. The values stay when the Deployment is deleted: an operator that is being upgraded still behaves as
+before.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from kubefoundry_sdk.provider.contract import Operator
 class OperatorSettings:
     """`changed` is called when `values` change, and once they are known.
 
-    Operators in several namespaces count where they agree.
+    Operators in several namespaces count only if they agree.
     """
 
     def __init__(self, operator: Operator, changed: Callable[[], None]) -> None:
@@ -31,14 +32,15 @@ class OperatorSettings:
         self._where = ""
 
     def see(self, deployments: Iterable[Object], where: str) -> None:
-        """The Deployments that count; none where they may not be seen. where: they were looked for, after "in"."""
-        told = {_named(obj): self._read(obj) for obj in deployments}
+        """The Deployments that count; none if they may not be read. where: where they were looked for, to follow
+        "in"."""
+        found = {_named(obj): self._read(obj) for obj in deployments}
         first, before = not self.known, self.values
         self._where = where
         self.known = True
-        if told:
-            self.source = ", ".join(sorted(told))
-            self.values = agreed(told.values())
+        if found:
+            self.source = ", ".join(sorted(found))
+            self.values = agreed(found.values())
         if first or self.values != before:
             self._changed()
 
@@ -47,7 +49,7 @@ class OperatorSettings:
         return {name: value for name, value in found.items() if name not in self._operator.stated}
 
     def condition(self) -> Condition:
-        """`SettingsDiscovered`: which settings hold, and where they come from."""
+        """`SettingsDiscovered`: which settings apply, and where they come from."""
         parts = [f"{_shown(self._operator.stated)}: set by flags"] if self._operator.stated else []
         if self.values:
             parts.append(f"{_shown(self.values)}: read from {self.source}")
@@ -59,12 +61,12 @@ class OperatorSettings:
             else f"no Deployment {self._operator.deployment} found in {self._where}"
         )
         message = f"{seen}; using the provider's defaults: if they are wrong, set the flags"
-        return _condition("False", "NotTold", message)
+        return _condition("False", "NotDiscovered", message)
 
 
-def agreed(told: Collection[Mapping[str, str]]) -> dict[str, str]:
-    """What all of them say alike."""
-    first, *others = told
+def agreed(found: Collection[Mapping[str, str]]) -> dict[str, str]:
+    """The settings that all of them agree on."""
+    first, *others = found
     return {name: value for name, value in first.items() if all(it.get(name) == value for it in others)}
 
 

@@ -1,7 +1,7 @@
-"""Pods that are never created, followed where that is allowed: a quota, a policy or a LimitRange refuses them.
+"""Watches for pods that are never created because a quota, a policy or a LimitRange refuses them, if permitted to.
 
-No pod reports it, and most upstream systems say no more than that they wait. What creates the pods (a ReplicaSet, a
-StatefulSet, a RayCluster) writes an Event with the API server's words, which is all that Kubernetes keeps of it.
+No pod reports it, and most upstream systems only report that they wait. The controller that creates the pods (of a
+ReplicaSet, a StatefulSet, a RayCluster) writes an Event with the API server's words, the only trace in Kubernetes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.store import Key, key_of
 
 FAILED: Final = "Failed"
-"""Beginning of the reasons: `FailedCreate` of Kubernetes' controllers, `FailedToCreateWorkerPod` of KubeRay."""
+"""Prefixes of the reasons: `FailedCreate` of Kubernetes' controllers, `FailedToCreateWorkerPod` of KubeRay."""
 
 
 class CreationWatch:
@@ -35,14 +35,14 @@ class CreationWatch:
         self._makers: dict[Key, list[str]] = {}
 
     async def run(self, process: Process) -> None:
-        """Follows the Events until cancelled, or waits for the permission to."""
+        """Watches the Events until cancelled; waits for the permission if it is missing."""
         selector = {"fieldSelector": self._source.creation_events or ""}
         await process.follow(CORE_EVENTS, self, selector=selector, refused=lambda: None)
 
     def cause(self, upstream: Object, pods: Iterable[Object]) -> Cause | None:
-        """Why pods of the upstream object are not created; None where all that was refused is there by now.
+        """Why pods of the upstream object are not created; None once every refused pod exists.
 
-        pods: those of the upstream object. A pod that the maker has answers its Event.
+        pods: those of the upstream object. A pod of the controller answers its Event.
         """
         names = [pod["metadata"]["name"] for pod in pods]
         created = upstream["metadata"]["creationTimestamp"]
@@ -60,7 +60,7 @@ class CreationWatch:
         return None
 
     def upstream_changed(self, key: Key, upstream: Object | None) -> None:
-        """Learns what creates the pods of an upstream object as it is now, None when it is gone."""
+        """Records which controllers create the pods of an upstream object; None if the object is gone."""
         for maker in self._makers.pop(key, ()):
             self._upstream.pop(maker, None)
         if upstream is not None:
@@ -107,7 +107,7 @@ class CreationWatch:
 
 
 def trim(event: Object) -> Object:
-    """What is reported of an Event."""
+    """The parts of an Event that are reported."""
     meta: Mapping[str, Any] = event["metadata"]
     kept = ("name", "namespace", "resourceVersion", "creationTimestamp")
     regarding = event.get("involvedObject") or {}
@@ -120,13 +120,14 @@ def trim(event: Object) -> Object:
 
 
 def _names(event: Object) -> list[str]:
-    """What an upstream object may call the maker: its name, of a ReplicaSet also without the generated parts."""
+    """The names that an upstream object may know the controller by: its name, for a ReplicaSet also without its
+    generated parts."""
     kind, name = event["involvedObject"]["kind"], event["involvedObject"]["name"]
     return [f"{event['metadata']['namespace']}/{maker}" for maker in maker_names(kind, name)]
 
 
 def _answered(event: Object, pods: list[str]) -> bool:
-    """Whether the maker has a pod of the kind that it could not create."""
+    """Whether the controller has a pod of the kind that it could not create."""
     maker, reason = event["involvedObject"]["name"], event["reason"]
     part = next((part for part in ("Worker", "Head") if part in reason), "")
     return any(name.startswith(f"{maker}-") and f"-{part.lower()}" in name for name in pods)

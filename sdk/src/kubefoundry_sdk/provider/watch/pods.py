@@ -1,4 +1,4 @@
-"""The pods of upstream objects, followed where that is allowed: what `pods.cause` is asked about."""
+"""Watches the pods of upstream objects, if permitted to; `pod_causes.cause` reads them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.store import Key, Store
 
 FIRST_LOOK: Final = 10.0
-"""Seconds that reconciling waits for the first list of pods. Without it a provider's restart would call Deploying
-what fails because of a pod."""
+"""Seconds that reconciling waits for the first list of pods. Without it, a restarted provider would report Deploying
+for a model that fails because of a pod."""
 
 Owner = tuple[str, str]
 """Namespace, and value of the provider's label."""
 
 
 class PodWatch:
-    """The sink of the pods' watch. `changed` is called with the upstream object whose pods tell something new."""
+    """The sink of the pods' watch. `changed` is called with the upstream object whose pods changed."""
 
     def __init__(self, source: Pods, changed: Callable[[Key], None]) -> None:
         self._source = source
@@ -37,13 +37,13 @@ class PodWatch:
         self._blind = True
 
     async def run(self, process: Process) -> None:
-        """Follows the pods until cancelled, or waits for the permission to."""
+        """Watches the pods until cancelled; waits for the permission if it is missing."""
         await process.follow(
             PODS, self, selector={"labelSelector": selector(self._source)}, refused=self._refused
         )
 
     async def first_look(self) -> None:
-        """Returns when the pods are known, or it is known that they cannot be, or it takes too long."""
+        """Returns once the pods are listed, cannot be listed, or the list takes too long."""
         if self._looked.is_set():
             return
         try:
@@ -53,7 +53,7 @@ class PodWatch:
             self._looked.set()
 
     def of(self, upstream: Object) -> list[Object]:
-        """The pods of the upstream object, and not of an earlier one of that name."""
+        """The pods of the upstream object, without those of an earlier one of that name."""
         if self._blind:
             return []
         meta = upstream["metadata"]
@@ -66,7 +66,7 @@ class PodWatch:
         ]
 
     def upstream_changed(self, key: Key, upstream: Object | None) -> None:
-        """Learns whose pods are whose from an upstream object as it is now, None when it is gone."""
+        """Records which pods belong to an upstream object; None if the object is gone."""
         owners = [(key[0], value) for value in self._source.values(upstream)] if upstream else []
         for owner in self._owners.pop(key, ()):
             self._upstream.pop(owner, None)
@@ -118,11 +118,11 @@ def made_by(pod: Object, makers: Sequence[str]) -> bool:
 
 
 def trim(pod: Object, label: str) -> Object:
-    """What `pods.cause` reads, and nothing of a pod without trouble but whose it is."""
+    """Only what `pod_causes.cause` reads; for a pod without trouble only its owner."""
     meta = pod["metadata"]
     kept = ("name", "namespace", "resourceVersion", "creationTimestamp", "deletionTimestamp")
     status = pod.get("status") or {}
-    told = {
+    reported = {
         "conditions": [
             item
             for item in status.get("conditions") or ()
@@ -139,12 +139,12 @@ def trim(pod: Object, label: str) -> Object:
             "labels": {label: meta["labels"][label]},
             **_controller(meta),
         },
-        "status": {name: value for name, value in told.items() if value},
+        "status": {name: value for name, value in reported.items() if value},
     }
 
 
 def _controller(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """What made the pod, without its uid: names are what an upstream object tells."""
+    """The pod's controller without its uid: an upstream object only knows names."""
     for reference in meta.get("ownerReferences") or ():
         if reference.get("controller"):
             return {"controller": {name: reference.get(name) for name in ("kind", "name")}}
@@ -167,7 +167,7 @@ def _trim_container(container: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _trim_state(state: Mapping[str, Any]) -> dict[str, Any]:
-    """A termination message may have 4 KiB; its last line is what is reported."""
+    """A termination message may have 4 KiB; only its last line is reported."""
     return {
         name: {**part, "message": last_line(part["message"])}
         if name == "terminated" and "message" in part

@@ -1,7 +1,7 @@
-"""In which namespaces the upstream operator is believed to be: those that an administrator has named or labelled.
+"""The namespaces where the upstream operator is trusted: those that an administrator has named or labelled.
 
-A tenant can make a Deployment or a Lease of any name in a namespace of its own; what it says there counts for
-nothing. A Namespace's labels are beyond the ClusterRoles `edit` and `admin` of a namespace.
+A tenant can create a Deployment or a Lease of any name in its own namespace; those do not count. The ClusterRoles
+`edit` and `admin` of a namespace cannot change a Namespace's labels.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ SELECTOR: Final = f"{OPERATORS_LABEL}=true"
 
 
 class TrustedNamespaces:
-    """The sink of the labelled Namespaces. named: those that count without a label. `changed` is called when others
-    count than before, and once they are known."""
+    """The sink of the watch of labelled Namespaces. `changed` is called when the set changes, and once it is known.
+
+    named: namespaces that count without a label.
+    """
 
     def __init__(self, named: Collection[str], changed: Callable[[], None]) -> None:
         self._named = frozenset(named)
@@ -27,11 +29,11 @@ class TrustedNamespaces:
         """Whether the labelled ones were looked for, or may not be."""
 
     def believed(self, namespace: str) -> bool:
-        """Whether what is said there counts."""
+        """Whether objects in that namespace count."""
         return namespace in self._named or namespace in self._labelled
 
     def __str__(self) -> str:
-        """Where the operator was looked for, to be read after "in"."""
+        """Where the operator was looked for, to follow "in"."""
         named = (
             f"{', '.join(sorted(self._named | self._labelled))} or " if self._named or self._labelled else ""
         )
@@ -47,7 +49,7 @@ class TrustedNamespaces:
         self._take(self._labelled - {obj["metadata"]["name"]})
 
     def refused(self) -> None:
-        """They may not be watched: those that are named have to do."""
+        """Namespaces may not be watched: only the named ones count."""
         self._take(frozenset())
 
     def _take(self, labelled: frozenset[str]) -> None:

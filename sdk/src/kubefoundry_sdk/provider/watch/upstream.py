@@ -1,4 +1,4 @@
-"""The upstream kind as this cluster has it: its CRD is watched and probed, its objects are followed."""
+"""The upstream kind in this cluster: watches and probes its CRD, and watches its objects."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ log = logging.getLogger(__name__)
 
 TAKEN_UP: Final = 10.0
 AGAIN: Final = 3.0
-"""Seconds after a change of the CRD within which a refusal is worth another try so soon: we may have heard of the
-change before the API server, or the one of several that we asked, had taken it up itself."""
+"""Seconds after a change of the CRD during which to retry a refusal sooner: we may have seen the change before the
+API server, or the replica that answered, had applied it itself."""
 
 
 class Upstream(CrdWatch):
-    """`changed` is called whenever what can be done upstream has changed."""
+    """`changed` is called whenever what can be written upstream changes."""
 
     def __init__(
         self,
@@ -43,8 +43,8 @@ class Upstream(CrdWatch):
         self._probed: Schema | UnsupportedSchema | None = None
         self._clock = clock
         self._taken = clock()
-        told = provider.operator if provider.operator and provider.operator.read else None
-        self.settings = OperatorSettings(told, self._settings_changed) if told else None
+        readable = provider.operator if provider.operator and provider.operator.read else None
+        self.settings = OperatorSettings(readable, self._settings_changed) if readable else None
         self.version: str | None = None
         """Through which objects are addressed; None while none is served."""
         self.digest: str | None = None
@@ -61,21 +61,22 @@ class Upstream(CrdWatch):
 
     @property
     def kind(self) -> Kind | None:
-        """How to address the objects, None while none can exist: what cannot be written is still read and deleted."""
+        """How to address the objects, None while none can exist. Objects that cannot be written can still be read and
+        deleted."""
         return None if self.version is None else self._provider.upstream.served(self.version)
 
     @property
     def settled(self) -> bool:
-        """Whether all objects of the kind are known, or it is known that there can be none."""
-        told = self.settings is None or self.settings.known
-        return told and self.listed and (self.kind is None or self.objects.synced.is_set())
+        """Whether all objects of the kind are listed, or it is certain that there are none."""
+        discovered = self.settings is None or self.settings.known
+        return discovered and self.listed and (self.kind is None or self.objects.synced.is_set())
 
     def worth_another_try(self, otherwise: float) -> float:
-        """Seconds until what was just refused is to be tried again; `otherwise` where the CRD is as it was."""
+        """Seconds until what was just refused is tried again; `otherwise` if the CRD has not changed."""
         return min(otherwise, AGAIN) if self._clock() - self._taken < TAKEN_UP else otherwise
 
     async def run(self) -> None:
-        """Watches the CRD until cancelled. A kind of Kubernetes has none: it is there, and stays."""
+        """Watches the CRD until cancelled. A kind that is part of Kubernetes has none and always exists."""
         upstream = self._provider.upstream
         if upstream.schema is not None:
             self.listed = True
@@ -123,16 +124,16 @@ class Upstream(CrdWatch):
             self._changed()
 
     def _follow(self) -> None:
-        """Starts, ends or moves the watch of the objects to the version that is used now."""
+        """Starts or stops the watch of the objects, or moves it to the version that is used now."""
         kind = self.kind
         selector = manifest.selector(self._provider.name) if kind and kind.built_in else None
         self.follow_objects(kind, selector=selector)
 
 
 def addressed(crd: Object, probed: Schema | UnsupportedSchema, before: str | None) -> str | None:
-    """The version that is written; where none can be, a served one to read and delete through.
+    """The version to write; if none can be written, a served one to read and delete through.
 
-    before: the one used until now, which is kept as long as it is served; else the stored one, else any.
+    before: the version used until now, which is kept as long as it is served; else the stored one, else any.
     """
     if isinstance(probed, Schema):
         return probed.api_version.rpartition("/")[2]
@@ -142,7 +143,7 @@ def addressed(crd: Object, probed: Schema | UnsupportedSchema, before: str | Non
 
 
 def schema_digest(crd: Object, version: str | None) -> str | None:
-    """First 12 hex digits of the SHA-256 over that version's schema without its descriptions."""
+    """First 12 hex digits of the SHA-256 of that version's schema without its descriptions."""
     found: Mapping[str, Any]
     for found in crd["spec"]["versions"]:
         if found["name"] == version:
@@ -156,9 +157,10 @@ def schema_digest(crd: Object, version: str | None) -> str | None:
 
 
 def _undescribed(schema: Any) -> Any:
-    """Without descriptions: they change between releases that mean the same. A property may be called so.
+    """Without descriptions, which change between releases without changing the meaning. A property may have that
+    name.
 
-    Nor with an empty `required`, which the API server drops: a published CRD and the installed one are alike.
+    Also without an empty `required`, which the API server drops, so that a published CRD equals the installed one.
     """
     if isinstance(schema, dict):
         return {

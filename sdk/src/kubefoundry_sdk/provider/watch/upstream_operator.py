@@ -1,7 +1,7 @@
-"""Whether the upstream operator is up, as far as this provider's account lets it see (contract §3).
+"""Whether the upstream operator is up, as far as this provider's ServiceAccount may see it (contract §3).
 
-Looked at are its Deployment and the Lease of its leader election, in the namespaces that an administrator has named
-or labelled (`trusted_namespaces`). Where that is not permitted, or nothing of these names is there, nothing is said.
+Watches its Deployment and its leader election Lease in the namespaces that an administrator has named or labelled
+(`trusted_namespaces`). If that is not permitted, or nothing of these names exists, nothing is reported.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from kubefoundry_sdk.runtime.store import Key, key_of
 log = logging.getLogger(__name__)
 
 ASKING: Final = (1.0, 5.0, 15.0, 60.0, 300.0)
-"""Seconds between questions for the permission: it may be granted at any time."""
+"""Seconds between checks for the permission: it may be granted at any time."""
 
 BELIEVED: Final = 2
-"""How often it has to be denied: an API server that has just started has not read its roles yet."""
+"""How many denials count as final: an API server that has just started has not loaded its roles yet."""
 
 Judge = Callable[[Object, float], str | None]
-"""What is wrong with an object that has stood unchanged for so many seconds, or None."""
+"""What is wrong with an object that has not changed for that many seconds, or None."""
 
 
 def unavailable(deployment: Object, age: float) -> str | None:
-    """The `Judge` of a Deployment: its age says nothing."""
+    """The `Judge` of a Deployment; its age does not matter."""
     if (deployment.get("status") or {}).get("availableReplicas"):
         return None
     return f"Deployment {_where(deployment)} has no available replica"
@@ -55,10 +55,10 @@ def _where(obj: Object) -> str:
 
 
 class Evidence:
-    """The sink of the objects of one kind that show whether the operator is up. `clock`: monotonic seconds.
+    """The sink of one kind's objects that show whether the operator is up. `clock`: monotonic seconds.
 
-    trusted: whether what is in that namespace counts.
-    An object's age is counted up to the last sign of life of the watch: while we see nothing, nothing grows old.
+    trusted: whether objects in that namespace count.
+    An object's age stops growing while the watch shows no sign of life: a change could not have been seen.
     """
 
     def __init__(self, judge: Judge, clock: Callable[[], float], trusted: Callable[[str], bool]) -> None:
@@ -90,7 +90,7 @@ class Evidence:
         self._objects.clear()
 
     def alive(self) -> None:
-        """The watch has given a sign of life."""
+        """The watch has shown a sign of life."""
         self._seen_at = self._clock()
 
     @property
@@ -98,7 +98,7 @@ class Evidence:
         return [obj for (namespace, _), (obj, _) in self._objects.items() if self._trusted(namespace)]
 
     def down(self) -> str | None:
-        """What is wrong, where none of the objects shows an operator that is up. Of several, one is enough."""
+        """What is wrong, if none of the objects shows an operator that is up. Of several, one is enough."""
         problems = [
             self._judge(obj, self._seen_at - since)
             for (namespace, _), (obj, since) in sorted(self._objects.items())
@@ -108,7 +108,7 @@ class Evidence:
 
 
 class OperatorWatch:
-    """`changed` is called when what is known of the operator has changed; `settings` learn of its Deployments."""
+    """`changed` is called when what is known of the operator changes; `settings` receive its Deployments."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class OperatorWatch:
         """What shows that it is down, None where nothing does."""
 
     async def run(self) -> None:
-        """Looks until cancelled."""
+        """Watches until cancelled."""
         async with asyncio.TaskGroup() as group:
             for (kind, name), evidence in self._evidence.items():
                 group.create_task(self._follow_evidence(kind, name, evidence))
@@ -168,7 +168,7 @@ class OperatorWatch:
         alive: Callable[[], None],
         refused: Callable[[], None],
     ) -> None:
-        """name: of the objects, empty for any."""
+        """name: of the objects; empty for any."""
         denied = 0
         for delay in chain(ASKING, repeat(ASKING[-1])):
             permitted = await self._permitted(kind, name)
@@ -182,7 +182,7 @@ class OperatorWatch:
         await reflect(self._client, kind, sink, selector=selector, alive=alive, refused=refused)
 
     async def _permitted(self, kind: Kind, name: str) -> bool | None:
-        """None where there was no answer."""
+        """None if there was no answer."""
         try:
             return await may(self._client, "watch", kind, name)
         except (ApiError, Unreachable) as error:

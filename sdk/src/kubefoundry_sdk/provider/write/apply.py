@@ -1,4 +1,4 @@
-"""Writing upstream objects: in which order, and what is tried first (contract §4.14)."""
+"""Writes upstream objects: in which order, and what is tried first (contract §4.14)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ORIGIN: Final = Origin("ModelDeployment", "the provider's ServiceAccount")
 
 
 def digest(objects: list[Object]) -> str:
-    """Tells one set of dressed manifests from another."""
+    """A digest of a set of dressed manifests."""
     marks = [obj["metadata"]["annotations"][names.APPLIED_ANNOTATION] for obj in objects]
     return hashlib.sha256("\n".join(marks).encode()).hexdigest()
 
@@ -30,11 +30,11 @@ def digest(objects: list[Object]) -> str:
 async def write(
     client: Client, kind: Kind, store: Store, known: Helpers, todo: Plan, *, manager: str
 ) -> bool:
-    """Brings what a plan says has changed to the API server; whether the main object was made now.
+    """Applies what a plan has changed; returns whether the main object was created now.
 
-    Helpers go first, because admission of the main object may ask for them. Where the main object exists already,
-    fresh ones are made, it is tried by a dry run, and only then those change that it uses; a refusal leaves nothing
-    changed. Raises Refused, NameTaken, or ApiError for what passes by itself.
+    Helpers come first, because admission of the main object may require them. If the main object exists, fresh
+    helpers are created, the main object is tried by a dry run, and only then are the helpers that it uses changed: a
+    refusal leaves nothing changed. Raises Refused, NameTaken, or ApiError for transient errors.
     """
     exists = store.get(key_of(todo.main)) is not None
     main_too = todo.main in todo.changed
@@ -57,10 +57,10 @@ async def write(
 
 
 async def try_replacement(client: Client, kind: Kind, known: Helpers, todo: Plan, *, manager: str) -> None:
-    """Asks whether the main object would be taken as a new one, beside the one that is there.
+    """Tries by a dry run whether the main object would be accepted as a new one, next to the existing one.
 
-    Helpers that are not there come first, because admission of the main object may ask for them; after a refusal
-    the fresh ones go again. Raises as `write`.
+    Missing helpers are created first, because admission of the main object may require them; after a refusal the
+    fresh ones are deleted again. Raises as `write`.
     """
     try:
         for obj in todo.helpers:
@@ -85,10 +85,10 @@ async def put_back(client: Client, kind: Kind, store: Store, obj: Object, *, man
 
 
 async def last_writer(client: Client, kind: Kind, live: Object, paths: Sequence[str], *, manager: str) -> str:
-    """Which other manager changed something at the paths: one read, for the message only."""
+    """Which other manager changed something at the paths; one read, for the message only."""
     meta = live["metadata"]
     try:
-        # What the store keeps of managed fields is ours alone.
+        # The store keeps only our own managed fields.
         fresh = await client.get(kind, meta["name"], meta.get("namespace"))
     except ApiError:
         return "an unknown field manager"
@@ -96,13 +96,13 @@ async def last_writer(client: Client, kind: Kind, live: Object, paths: Sequence[
 
 
 async def try_apply(client: Client, kind: Kind, obj: Object, *, manager: str, exists: bool) -> None:
-    """An apply that stores nothing. Raises Refused, NameTaken, or ApiError for what passes by itself."""
+    """An apply that stores nothing. Raises Refused, NameTaken, or ApiError for transient errors."""
     write_it = server_side_apply.update if exists else server_side_apply.create
     await write_it(client, kind, obj, manager=manager, origin=ORIGIN, dry_run=True)
 
 
 async def try_new(client: Client, kind: Kind, main: Object, *, manager: str) -> None:
-    """Asks the API server, without storing anything, whether it would take the object as a new one.
+    """Tries by a dry run whether the API server would accept the object as a new one.
 
     Under a generated name, because the old object still has its own. Raises Refused.
     """
@@ -127,16 +127,17 @@ async def prune(client: Client, known: Helpers, uid: str, keep: list[Object]) ->
 async def remove_main(
     client: Client, kind: Kind, obj: Object, *, ours: Callable[[Object], bool] | None = None
 ) -> None:
-    """As `delete`. What Kubernetes makes of an object of its own goes first: nothing else waits for the pods, and
-    GPUs and a cache volume are free only when they are gone."""
+    """As `delete`. Objects that Kubernetes creates for a built-in kind are deleted first: nothing else waits for the
+    pods, and GPUs and a cache volume are free only once they are gone."""
     await delete(client, kind, obj, "Foreground" if kind.built_in else "Background", ours=ours)
 
 
 async def _store(client: Client, kind: Kind, store: Store, obj: Object, *, manager: str) -> None:
-    """Applies the object: as a new one where the store knows none, else to the very one that it knows.
+    """Applies the object: creates it if the store has none, else applies it to the very object in the store.
 
-    Whose that one is, is asked here and not only before the turn's first request: another's may have come meanwhile.
-    And it is that one as we know it: who has slept through a change decides again (a conflict).
+    Ownership is checked here and not only before the reconcile's first request, because another's object may have
+    appeared since. The write names the resourceVersion that we know, so a stale reader gets a conflict and decides
+    again.
     """
     namespace, name = key_of(obj)
     owner = manifest.owner_uid(obj) or ""
@@ -146,7 +147,7 @@ async def _store(client: Client, kind: Kind, store: Store, obj: Object, *, manag
             store.put(await server_side_apply.create(client, kind, obj, manager=manager, origin=ORIGIN))
             return
         except NameTaken:
-            # It may be ours, and have lost the labels that we watch by.
+            # It may be ours, and have lost the labels that we watch.
             live = await client.get(kind, name, namespace)
             if not manifest.made_for(live, owner):
                 raise

@@ -1,8 +1,8 @@
-"""What a change of a ModelDeployment, and nothing else, means for the manifest that was applied (contract §4).
+"""Brings a change of a ModelDeployment, and nothing else, onto the manifest that was applied (contract §4).
 
 The manifest on the upstream object came from an earlier spec, perhaps through an earlier provider. Rendering both
-specs with the provider of today tells what the *user* changed; only that is brought onto the applied manifest. So a
-newer provider with other default images or flags restarts nothing, and `kubectl scale` rolls nothing but the scale.
+specs with today's provider shows what the *user* changed, and only that is brought onto the applied manifest. So a
+newer provider with other default images or flags restarts nothing, and `kubectl scale` changes only the scale.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 
 IDENTITY: Final = ("model.id", "model.source", "engine.type", "serving.mode")
-"""Fields whose change deletes and recreates (contract §4; `provider.name` is a hand-over instead)."""
+"""Fields whose change deletes and recreates (contract §4; a change of `provider.name` is a hand-over instead)."""
 
 _MISSING: Final = object()
 
@@ -32,10 +32,10 @@ def identity_changed(old: ModelDeploymentSpec, new: ModelDeploymentSpec) -> list
 
 
 def rebase(applied: Any, old: Any, new: Any) -> Any:
-    """`applied` with what differs between `old` and `new`, two renders by the same provider.
+    """`applied` with the differences between `old` and `new`, two renders by the same provider.
 
-    Maps are walked; lists of named objects (containers, components, env) are matched by name, other lists of
-    objects by place where all three are of one length; any other list or value that differs is taken from `new`.
+    Maps are walked. Lists of named objects (containers, components, env) are matched by name, other lists of objects
+    by index if all three have the same length. Any other list or value that differs is taken from `new`.
     """
     if same(old, new):
         return applied
@@ -62,9 +62,9 @@ def _map(applied: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, A
 
 
 def _by_name(applied: list[Object], old: list[Object], new: list[Object]) -> list[Object]:
-    """In the order of `new`; items that only the applied manifest has stay, after those.
+    """In the order of `new`, followed by items that only the applied manifest has.
 
-    What both renders have alike and the applied manifest has not is a newer provider's: left out.
+    Items that both renders have and the applied manifest lacks come from a newer provider, and are left out.
     """
     have = {item["name"]: item for item in applied}
     was = {item["name"]: item for item in old}
@@ -80,7 +80,7 @@ def _by_name(applied: list[Object], old: list[Object], new: list[Object]) -> lis
 
 
 def _named(value: Any) -> bool:
-    """A list of objects that each have a name, no two the same."""
+    """A list of objects with unique names."""
     if not _objects(value):
         return False
     names = [item.get("name") for item in value]

@@ -1,12 +1,12 @@
-"""Helpers that are named after their content, so that another content is another object.
+"""Names helpers after their content, so that new content is a new object.
 
-An upstream's admission reads the helper that the main object names. Under one name forever it would judge an edit
-by the content of before, and writing the new content first would change what a serving object uses. Under a name of
-its own the new content can be there, be tried, and go again, while the old object keeps the helper it has.
+An upstream's admission reads the helper that the main object names. With a fixed name it would judge an edit by the
+previous content, and writing the new content first would change what a serving object uses. With a name of its own
+the new content can be created, tried and deleted again while the old object keeps its helper.
 
-A provider renders such a helper under a plain name (`NAME-inference-config`), and says at which paths of the main
-object that name stands (`Provider.named_by_content`). Plans compare plain names; the last step gives the real ones.
-What was written under a plain name by an earlier provider keeps it until its content changes.
+A provider renders such a helper under a plain name (`NAME-inference-config`), and declares the paths of the main
+object that hold that name (`Provider.named_by_content`). Plans compare plain names; the last step replaces them. A
+helper that an earlier provider wrote under its plain name keeps it until its content changes.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from kubefoundry_sdk.provider.write import documents, manifest
 from kubefoundry_sdk.provider.write.helpers import Mark, mark
 
 DIGITS: Final = 10
-"""Hexadecimal digits of the digest in a name: what one deployment has had are never so many that two collide."""
+"""Hexadecimal digits of the digest in a name: one deployment never has enough versions for two to collide."""
 
 
 def in_use(paths: Sequence[str], rendered: Object, standing: Object | None) -> dict[str, str]:
-    """Of each plain name in a rendered main object the name that the standing one has in its place."""
+    """For each plain name in a rendered main object, the name that the live one has in its place."""
     found = {}
     for path in paths:
         plain, name = documents.at(rendered, path.split(".")), documents.at(standing, path.split("."))
@@ -37,7 +37,7 @@ def in_use(paths: Sequence[str], rendered: Object, standing: Object | None) -> d
 
 
 def plain(paths: Sequence[str], main: Object, used: Mapping[str, str]) -> Object:
-    """A main object that names its helpers by the names in `used`, with the plain ones."""
+    """A main object with the names in `used` replaced by the plain ones."""
     return _renamed(paths, main, {name: plain for plain, name in used.items()})
 
 
@@ -50,8 +50,10 @@ def settled(
 ) -> Rendered:
     """`wanted`, which has plain names, with the real ones.
 
-    used: as `in_use`. standing: live helpers by kind and plain name. untouched: helpers, by the same, whose content
-    the user has not changed: they keep the name they have, whatever somebody did to them.
+    used: as `in_use`.
+    standing: live helpers by kind and plain name.
+    untouched: the same for helpers whose content the user has not changed. They keep their name, whatever others did
+        to them.
     """
     named = {documents.at(wanted.main, path.split(".")) for path in paths}
     real = {}
@@ -69,8 +71,14 @@ def settled(
     return Rendered(_renamed(paths, wanted.main, real), tuple(helpers), wanted.notes, wanted.image)
 
 
+def by_content(live: Object) -> bool:
+    """Whether a live helper's name matches its content."""
+    record = manifest.applied(live)
+    return str(live["metadata"]["name"]).endswith(f"-{_digest(record.manifest if record else live)}")
+
+
 def _has_content_of(live: Object, helper: Object) -> bool:
-    """Whether what was applied to a live helper is that content; of one without record, whether it has it."""
+    """Whether that content was applied to a live helper; without a record, whether the helper has it."""
     record = manifest.applied(live)
     return same(manifest.body(record.manifest if record else live), manifest.body(helper))
 

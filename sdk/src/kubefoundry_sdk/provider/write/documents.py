@@ -1,8 +1,9 @@
-"""YAML documents inside a field: a change is brought into the text that was applied, not put in its place.
+"""YAML documents in a field: an edit is merged into the applied text instead of replacing it.
 
-As one text `spec.serveConfigV2` or a ConfigMap's entry would be taken from the new render as a whole whenever the
-user changes anything in it, and with it whatever a newer provider renders differently. Parsed, they are rebased like
-any other part of a manifest (`change.rebase`)."""
+As plain text, `spec.serveConfigV2` or a ConfigMap's entry would be taken from the new render as a whole whenever the
+user changes anything in it, together with everything that a newer provider renders differently. Parsed, they are
+rebased like any other part of a manifest (`change.rebase`).
+"""
 
 from __future__ import annotations
 
@@ -15,13 +16,13 @@ from kubefoundry_sdk.provider.contract import Document
 from kubefoundry_sdk.provider.write import change
 
 LIMIT: Final = 256 * 1024
-"""Characters of a document that are parsed; what a provider renders has a few thousand."""
+"""The longest document in characters that is parsed; providers render a few thousand."""
 DEPTH: Final = 32
 """Levels of nesting that are parsed."""
 
 
 def rebase(documents: Sequence[Document], applied: Object, old: Object, new: Object) -> Object:
-    """As `change.rebase`; texts that are documents of that kind are compared and changed as what they say."""
+    """As `change.rebase`, comparing and changing texts that are documents of that kind by their content."""
     merged: Object = change.rebase(applied, old, new)
     for document in documents:
         if document.kind != new.get("kind"):
@@ -40,8 +41,8 @@ def rebase(documents: Sequence[Document], applied: Object, old: Object, new: Obj
 
 
 def parsed(text: str) -> Any:
-    """The content. Raises ValueError for what is no YAML, too large, too deep, or refers to parts of itself: such
-    references let a short text stand for one of any size."""
+    """The content. Raises ValueError if it is not YAML, too large, too deep, or contains aliases, with which a short
+    text can expand to any size."""
     import yaml  # most providers have no documents
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -64,13 +65,13 @@ def parsed(text: str) -> Any:
 
 
 def at(obj: Any, path: Sequence[str]) -> Any:
-    """The value there, None where there is none."""
+    """The value at the path, or None."""
     for key in path:
         obj = obj.get(key) if isinstance(obj, Mapping) else None
     return obj
 
 
 def replaced(obj: Object, path: Sequence[str], value: Any) -> Object:
-    """The object with another value there; all maps on the way exist. Raises KeyError."""
+    """The object with another value at the path; all maps on the way exist. Raises KeyError."""
     first, *rest = path
     return {**obj, first: replaced(obj[first], rest, value) if rest else value}

@@ -1,6 +1,6 @@
 """Drift: a value on the live object that differs from what was applied (contract §4.14).
 
-Never a generation, never an ownership, never what the upstream adds: only what the applied manifest states counts.
+Only what the applied manifest states counts: never a generation, an owner of a field, or anything the upstream adds.
 """
 
 from __future__ import annotations
@@ -15,16 +15,20 @@ from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.managed_fields import pattern
 
 _AMOUNT: Final = re.compile(r"\.resources\.(requests|limits)\.|\.(sizeLimit|divisor)$")
-"""Paths at which Kubernetes writes an amount in a form of its own: `1024Mi` as `1Gi`."""
+"""Paths at which Kubernetes normalizes an amount: `1024Mi` to `1Gi`."""
+
+_SELECTOR: Final = "spec.selector"
+"""Of a Service: it selects the pods that have all of its labels, so one that somebody adds leaves it without any. To
+Kubernetes the map is one value (`x-kubernetes-map-type: atomic`), so an apply removes the label."""
 
 _METADATA: Final = ("labels", "annotations", "ownerReferences")
 
 
 def differences(manifest: Object, live: Object, ignored_differences: Sequence[str] = ()) -> list[str]:
-    """Paths (`spec.services.Frontend.replicas`) at which the live object does not have what was applied.
+    """Paths (`spec.services.Frontend.replicas`) at which the live object differs from what was applied.
 
-    ignored_differences: paths that the provider leaves to others once the object exists, `[*]` standing for every
-    item."""
+    ignored_differences: paths that the provider leaves to others once the object exists; `[*]` means every item.
+    """
     found: list[str] = []
     for key, value in manifest.items():
         if key == "metadata":
@@ -34,8 +38,19 @@ def differences(manifest: Object, live: Object, ignored_differences: Sequence[st
                     _compare(value[part], meta.get(part), f"metadata.{part}", found)
         elif key not in ("apiVersion", "kind"):
             _compare(value, live.get(key), key, found)
+    if (manifest.get("apiVersion"), manifest.get("kind")) == ("v1", "Service"):
+        stated = _selector(manifest)
+        if stated and _selector(live).keys() - stated.keys():
+            found.append(_SELECTOR)
     left = {pattern(path) for path in ignored_differences}
     return [path for path in found if pattern(path) not in left]
+
+
+def _selector(service: Object) -> Object:
+    """Empty if it has none. A record may hold anything (`record_trust`)."""
+    spec = service.get("spec")
+    found = spec.get("selector") if isinstance(spec, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
 def _compare(applied: Any, live: Any, path: str, found: list[str]) -> None:
@@ -63,7 +78,7 @@ def _same_amount(applied: Any, live: Any) -> bool:
 
 
 def _compare_list(applied: list[Any], live: Any, path: str, found: list[str]) -> None:
-    """Items with a name (or, for owners, a uid) by that; others by their place."""
+    """Matches items by name (owners by uid), and others by index."""
     if not isinstance(live, list):
         if applied or live is not None:
             found.append(path)
@@ -82,14 +97,14 @@ def _compare_list(applied: list[Any], live: Any, path: str, found: list[str]) ->
 
 
 def holds(applied: Any, live: Any) -> bool:
-    """Whether the live value has all that was applied."""
+    """Whether the live value has everything that was applied."""
     found: list[str] = []
     _compare(applied, live, "", found)
     return not found
 
 
 def told_apart(items: Any, name: str) -> bool:
-    """Whether that is a list of objects, each with another text under that name (ports may share one)."""
+    """Whether it is a list of objects with distinct texts under that key (ports may share one)."""
     if not isinstance(items, list):
         return False
     marks = [item.get(name) for item in items if isinstance(item, dict)]

@@ -1,4 +1,4 @@
-"""Parts of the main object that others write while it stands: an autoscaler's counts, an operator's own choice."""
+"""Parts of the main object that others write while it exists: an autoscaler's counts, an operator's own choice."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from kubefoundry_sdk.provider.write import documents
 
 
 def paths(provider: Provider) -> tuple[str, ...]:
-    """Where a change by others is no drift."""
+    """Paths at which a change by others is not drift."""
     return (*provider.ignored_differences, *provider.scaled)
 
 
 def keep(provider: Provider, main: Object, live: Object, base: Rendered | None, rendered: Rendered) -> None:
-    """Gives `main` the live values at the paths that belong to others once the object exists.
+    """Gives `main` the live values at the paths that others own once the object exists.
 
-    Of the `scaled` ones that holds as long as the user's change leaves them as they are. base: today's render of the
-    spec that was applied, None where that is unknown. rendered: that of the deployment as it is.
+    `scaled` paths keep theirs until the user changes them.
+    base: today's render of the spec that was applied, None if that is unknown.
+    rendered: the render of the current deployment.
     """
     untouched = [
         path

@@ -1,7 +1,7 @@
-"""Helpers: objects beside the main one that a provider renders, of a few kinds of Kubernetes.
+"""Helpers: further objects that a provider renders next to the main one, of a few built-in kinds.
 
-Like the main object they have an owner, are put back when others change them, and go when they are no longer
-rendered. They are known by KubeFoundry's labels, because these kinds are everybody's.
+Like the main object they have an owner, are corrected when others change them, and are deleted when they are no
+longer rendered. They are found by KubeFoundry's labels, because everybody uses these kinds.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kubefoundry_sdk.api.kinds import HELPER_KINDS, Kind, Object
 from kubefoundry_sdk.runtime.store import Store, key_of
 
 Mark = tuple[str, str]
-"""Kind and name: what tells the helpers of one ModelDeployment apart."""
+"""Kind and name: unique among the helpers of one ModelDeployment."""
 
 
 def mark(obj: Object) -> Mark:
@@ -25,27 +25,26 @@ def marked(objects: Iterable[Object]) -> dict[Mark, Object]:
 
 
 def kind_of(helper: Object) -> Kind:
-    """Raises KeyError for an object of a kind that no helper has."""
+    """Raises KeyError for a kind that helpers cannot have."""
     return HELPER_KINDS[helper["kind"]]
 
 
 @dataclass(frozen=True, slots=True)
 class Helpers:
-    """What is known of the helpers of all ModelDeployments: a store for each kind, empty for a provider that has
-    none."""
+    """The helpers of all ModelDeployments: a store for each kind, empty for a provider without helpers."""
 
     stores: Mapping[str, Store] = field(default_factory=dict)
 
     def of(self, uid: str) -> list[Object]:
-        """The helpers that were made for the ModelDeployment of that uid."""
+        """The helpers created for the ModelDeployment of that uid."""
         return [whole(kind, obj) for kind, store in self for obj in store.indexed(uid)]
 
     def store(self, helper: Object) -> Store:
-        """Where such a helper is kept. Raises KeyError for a kind that the provider does not name."""
+        """The store of such a helper. Raises KeyError for a kind that the provider does not declare."""
         return self.stores[helper["kind"]]
 
     def live(self, helper: Object) -> Object | None:
-        """The one of that kind and name that is there."""
+        """The live helper of that kind and name."""
         store = self.stores.get(helper["kind"])
         found = store.get(key_of(helper)) if store is not None else None
         return whole(HELPER_KINDS[helper["kind"]], found) if found is not None else None
@@ -55,5 +54,5 @@ class Helpers:
 
 
 def whole(kind: Kind, obj: Object) -> Object:
-    """With what the items of a list do not state."""
+    """With the fields that the items of a list omit."""
     return {"apiVersion": kind.api_version, "kind": kind.kind, **obj}

@@ -1,4 +1,4 @@
-"""What the runtime adds to rendered objects, and what it can tell of live ones (contract §4: names, ownership)."""
+"""What the runtime adds to rendered objects, and reads from live ones (contract §4: names, ownership)."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ RECORD: Final = (names.APPLIED_ANNOTATION, names.APPLIED_GENERATION_ANNOTATION)
 PROVIDER_LABEL: Final = f"{names.PREFIX}provider"
 
 RECORD_BYTES: Final = 4 * 2**20
-"""Bytes of a record that is read. Users can write the annotation, and 20 kB of it may inflate to half a gigabyte;
-what we write is a spec of 128 KiB at most and what is rendered from it."""
+"""The longest record in bytes that is read. Users can write the annotation, and 20 kB of it may inflate to half a
+gigabyte; we write a spec of at most 128 KiB and what is rendered from it."""
 
 _VERSIONED: Final = re.compile(r"([a-z0-9][a-z0-9.\-]*/)?v[0-9]+((alpha|beta)[0-9]+)?")
-"""An apiVersion as Kubernetes names them."""
+"""An apiVersion in Kubernetes' format."""
 
 Ownership = Literal["ours", "leaving", "foreign"]
 
 
 def dress(rendered: Object, deployment: Deployment, provider: str, image: str | None = None) -> Object:
-    """The object as it is applied: namespace, owner, labels, annotations, and the record of all that.
+    """The object to apply: with namespace, owner, labels, annotations, and the record of all that.
 
     image: the one that serves, for the record.
-    Labels (contract §7): those of the ModelDeployment under `kubefoundry.ai/`, and which provider made it.
+    Labels (contract §7): those of the ModelDeployment under `kubefoundry.ai/`, and the provider that created it.
     """
     obj = copy.deepcopy(rendered)
     meta = obj["metadata"]
@@ -64,14 +64,14 @@ def dress(rendered: Object, deployment: Deployment, provider: str, image: str | 
 
 
 def selector(provider: str) -> dict[str, str]:
-    """The parameters of a list or watch of what that provider has made, of a kind that others use too."""
+    """The list or watch parameters that select the provider's objects of a kind that others use, too."""
     return {"labelSelector": f"{names.MANAGED_BY_LABEL}={names.MANAGED_BY},{PROVIDER_LABEL}={provider}"}
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What was applied last, and from which wish: the manifest without this record, the ModelDeployment's spec,
-    the value of its refresh annotation, and the image that serves (None where the upstream chooses it)."""
+    """What was applied last, and from what: the manifest without this record, the ModelDeployment's spec, the value
+    of its refresh annotation, and the image that serves (None if the upstream chooses it)."""
 
     manifest: Object
     spec: Object
@@ -80,7 +80,7 @@ class Record:
 
 
 def content(obj: Object) -> Object:
-    """A dressed object without the record on it."""
+    """A dressed object without its record."""
     annotations = {
         key: value for key, value in obj["metadata"].get("annotations", {}).items() if key not in RECORD
     }
@@ -88,25 +88,24 @@ def content(obj: Object) -> Object:
 
 
 def in_version(record: Record, api_version: str) -> Record:
-    """The record as if that version had been applied, where versions differ in nothing but their names."""
+    """The record as if that version had been applied, if versions differ in nothing but their names."""
     return replace(record, manifest={**record.manifest, "apiVersion": api_version})
 
 
 def body(recorded: Object) -> Object:
-    """A manifest without its metadata: the part that only the user's change may alter (labels and annotations are
-    always those of today)."""
+    """A manifest without its metadata."""
     return {key: value for key, value in recorded.items() if key != "metadata"}
 
 
 def pack(record: Record) -> str:
-    """The record in a form that fits an annotation."""
+    """The record, encoded for an annotation."""
     parts = [record.manifest, record.spec, record.refresh, record.image]
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
 def applied(live: Object) -> Record | None:
-    """What was applied last, read from the live object; None where the record is absent or unreadable."""
+    """What was applied last, read from the live object; None if the record is absent or unreadable."""
     packed = (live["metadata"].get("annotations") or {}).get(names.APPLIED_ANNOTATION)
     if not packed:
         return None
@@ -121,9 +120,10 @@ def applied(live: Object) -> Record | None:
     if not (
         isinstance(manifest, dict)
         and isinstance(spec, dict)
-        and isinstance(manifest.get("metadata"), dict)
+        and isinstance(meta := manifest.get("metadata"), dict)
+        and all(isinstance(meta.get(key, {}), dict) for key in ("labels", "annotations"))
         and isinstance(image, str | None)
-        # It becomes part of a URL (`moved`).
+        # It becomes part of a URL (`version_drift`).
         and _VERSIONED.fullmatch(str(manifest.get("apiVersion", "v1")))
     ):
         return None
@@ -131,10 +131,12 @@ def applied(live: Object) -> Record | None:
 
 
 def ownership(live: Object, *, name: str, uid: str) -> Ownership:
-    """Whose object of our name this is.
+    """Who owns the object of our name.
 
-    ours: its owner has our uid. leaving: it is being deleted, or its owner is an earlier ModelDeployment of the
-    same name (a dead uid: the garbage collector takes it away). foreign: hands off.
+    ours: its owner has our uid.
+    leaving: it is being deleted, or its owner is an earlier ModelDeployment of the same name (a uid that no longer
+        exists: the garbage collector will delete it).
+    foreign: do not touch it.
     """
     owner = _owner(live)
     dead = owner is not None and owner.get("name") == name and owner.get("uid") != uid
@@ -150,18 +152,19 @@ def made_for(live: Object, uid: str) -> bool:
 
 
 def owned_by(live: Object, uid: str) -> bool:
-    """Whether the ownerReference says so: all that counts while deleting (`--cascade=orphan`, contract §4.10)."""
+    """Whether the ownerReference names it: all that counts while deleting (`--cascade=orphan`, contract §4.10)."""
     owner = _owner(live)
     return owner is not None and owner.get("uid") == uid
 
 
 def made_by(live: Object, uid: str, manager: str) -> bool:
-    """Whether the provider of that field manager made it for that ModelDeployment, as far as anybody can tell."""
+    """Whether the provider with that field manager created it for that ModelDeployment, as far as can be
+    determined."""
     return made_for(live, uid) and manager in managed_fields.managers(live)
 
 
 def owner_uid(live: Object) -> str | None:
-    """The uid of the ModelDeployment that the object was made for: what helper stores are indexed by."""
+    """The uid of the ModelDeployment that the object was created for; helper stores are indexed by it."""
     owner = _owner(live)
     marked = (live["metadata"].get("annotations") or {}).get(names.OWNER_UID_ANNOTATION)
     return str(owner["uid"]) if owner else marked

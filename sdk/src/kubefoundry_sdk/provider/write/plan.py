@@ -1,4 +1,4 @@
-"""From a render and what lives upstream to what has to happen: a pure decision (contract §4.13, §4.14)."""
+"""Decides what to write, from a render and the live upstream objects: a pure function (contract §4.13, §4.14)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from kubefoundry_sdk.api.equality import same
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider import answers
-from kubefoundry_sdk.provider.contract import Deployment, Document, Provider, Rendered, Schema
+from kubefoundry_sdk.provider.contract import Deployment, Provider, Rendered, Schema
 from kubefoundry_sdk.provider.write import (
+    carried_over,
     content_names,
-    documents,
     drift,
     foreign_values,
     manifest,
     record_trust,
+    retained_helpers,
 )
 from kubefoundry_sdk.provider.write.change import identity_changed
 from kubefoundry_sdk.provider.write.helpers import Mark, mark, marked
@@ -27,14 +28,18 @@ from kubefoundry_sdk.provider.write.helpers import Mark, mark, marked
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """main, helpers: as they are to be applied (dressed). changed: those of them that differ from what was applied
-    last, or are not there. recreate: why the main object has to be deleted first. drifted: paths on the live main
-    object that someone has changed; only where nothing else is to be written. edited: those of `changed` that are
-    written for no other reason than that someone has changed them at these paths. fresh: those of `helpers` that the
-    main object which is there does not name: making them, and deleting them again, changes nothing that serves.
-    moved: what was applied, in a
-    version of the CRD that it has left since, and nothing else is to be written: what it looks like in today's is the
-    converting webhook's to say, so only that version tells drift.
+    """What to write.
+
+    main, helpers: the objects to apply, dressed.
+    changed: those of them that differ from what was applied last, or do not exist.
+    recreate: why the main object has to be deleted first.
+    drifted: paths on the live main object that someone has changed; only if nothing else has to be written.
+    edited: those of `changed` that are written only because someone has changed them at these paths.
+    fresh: those of `helpers` that the live main object does not name: creating and deleting them changes nothing that
+        serves.
+    retained: live helpers that the provider no longer renders and the main object still uses.
+    moved: what was applied, if its CRD has left that version since and nothing else has to be written. Only the
+        converting webhook knows what it looks like in today's version, so drift can only be seen in the old one.
     """
 
     main: Object
@@ -44,11 +49,12 @@ class Plan:
     drifted: tuple[str, ...] = ()
     edited: tuple[tuple[Object, tuple[str, ...]], ...] = ()
     fresh: tuple[Object, ...] = ()
+    retained: tuple[Object, ...] = ()
     moved: Object | None = None
 
     @property
     def repairs(self) -> list[tuple[Object, tuple[str, ...]]]:
-        """Objects to put back, and the paths that someone has changed; empty where more than that is to be done."""
+        """Objects to correct, and the paths that someone has changed; empty if more than that has to be done."""
         if self.drifted:
             return [(self.main, self.drifted)]
         return list(self.edited) if len(self.edited) == len(self.changed) else []
@@ -59,9 +65,9 @@ class Plan:
 
 
 def pinned(deployment: Deployment, record: manifest.Record | None) -> Deployment:
-    """The deployment with the default image that serves it, as if the user had named that one.
+    """The deployment with the default image that serves it, as if the user had set it.
 
-    As it is where the user names an image, or where what was applied is to be replaced as a whole.
+    Unchanged if the user sets an image, or if everything that was applied has to be replaced.
     """
     before = _before(deployment, record)
     if record is None or before is None or before.image or deployment.spec.image:
@@ -80,10 +86,10 @@ def plan(
     *,
     converts: bool = True,
 ) -> Plan:
-    """What the deployment is to be upstream, given the live main object and live helpers (ours).
+    """What to write upstream, given the live main object and live helpers (ours).
 
-    remembered: what was applied to the object that stood there, where none does now.
-    converts: whether a webhook converts between the CRD's versions; else they differ in nothing but their names.
+    remembered: what was applied to the previous object, if there is none now.
+    converts: whether a webhook converts between the CRD's versions; otherwise they differ in nothing but their names.
     """
     there = marked(live_helpers)
     others = foreign_values.paths(provider)
@@ -96,18 +102,21 @@ def plan(
     paths = provider.named_by_content
     used = content_names.in_use(paths, rendered.main, record.manifest if record else live)
     standing = _by_plain_name(there, used)
+    if record and not live and not retained_helpers.complete(paths, record.manifest, used, there):
+        base = None
     plain = replace(record, manifest=content_names.plain(paths, record.manifest, used)) if record else None
     before = _helpers_before(provider, deployment, schema, rendered, base, plain, standing)
-    wanted = _wanted(provider, rendered, base, plain, before)
+    wanted = carried_over.wanted(provider, rendered, base, plain, before)
+    retained = retained_helpers.of(paths, wanted, base, plain, standing)
     named = content_names.settled(paths, wanted, used, standing, _untouched(base, rendered))
     main = manifest.dress(named.main, deployment, provider.name, rendered.image)
     helpers = [manifest.dress(obj, deployment, provider.name, rendered.image) for obj in named.helpers]
     if live is None:
-        return Plan(main, helpers, [*_different(helpers, there), main])
+        return Plan(main, helpers, [*_different(helpers, there), main], retained=retained)
     changed = _different(helpers, there)
     moved = record is not None and base is not None and _only_version_differs(record, main, base, rendered)
     if moved and not changed:
-        return Plan(main, helpers, [], moved=record.manifest if record else None)
+        return Plan(main, helpers, [], retained=retained, moved=record.manifest if record else None)
     if not moved and (record is None or base is None or not same(manifest.content(main), record.manifest)):
         changed.append(main)
     why = None
@@ -127,12 +136,12 @@ def plan(
     kept = {obj["metadata"]["name"] for obj in rendered.helpers} | set(used.values())
     fresh = tuple(obj for obj in helpers if obj["metadata"]["name"] not in kept)
     foreign_values.keep(provider, main, live, base, rendered)
-    return Plan(main, helpers, changed, why, drifted, tuple(edited), fresh)
+    return Plan(main, helpers, changed, why, drifted, tuple(edited), fresh, retained)
 
 
 def _before(deployment: Deployment, record: manifest.Record | None) -> ModelDeploymentSpec | None:
-    """The spec that was applied; None where its manifest is to be replaced as a whole: it is unknown, or the user
-    asks for a refresh or another identity."""
+    """The spec that was applied; None if its manifest is replaced as a whole, because the spec is unknown or the user
+    requests a refresh or changes the identity."""
     if record is None or record.refresh != deployment.annotations.get(names.REFRESH_ANNOTATION, ""):
         return None
     try:
@@ -149,8 +158,8 @@ def _base(
     record: manifest.Record | None,
     rendered: Rendered,
 ) -> Rendered | None:
-    """Today's render of the spec that was applied; None where the applied manifest is to be replaced as a whole,
-    or this provider cannot render that spec. rendered: that of the deployment as it is."""
+    """Today's render of the spec that was applied; None if the applied manifest is replaced as a whole, or this
+    provider cannot render that spec. rendered: the render of the current deployment."""
     spec = _before(deployment, record)
     if record is None or spec is None:
         return None
@@ -159,7 +168,12 @@ def _base(
         return rendered
     if answers.supports(provider, before, schema):
         return None
-    return answers.render(provider, before, schema)
+    found = answers.render(provider, before, schema)
+    # The upstream chose the image then and we do now: the model is served in another way, and no single edit fits
+    # both.
+    if record.image is None and found.image is not None and not _alike(found, rendered):
+        return None
+    return found
 
 
 def _with_image(spec: ModelDeploymentSpec, image: str | None) -> ModelDeploymentSpec:
@@ -167,13 +181,16 @@ def _with_image(spec: ModelDeploymentSpec, image: str | None) -> ModelDeployment
 
 
 def _only_version_differs(record: manifest.Record, main: Object, base: Rendered, rendered: Rendered) -> bool:
-    """Whether the CRD's version has moved on and nothing else: the API server converts, no need to write."""
+    """Whether only the CRD's version has moved on: the API server converts, so there is nothing to write."""
     return (
         record.manifest.get("apiVersion") != main["apiVersion"]
         and record.manifest["metadata"] == manifest.content(main)["metadata"]
-        and same(base.main, rendered.main)
-        and same(list(base.helpers), list(rendered.helpers))
+        and _alike(base, rendered)
     )
+
+
+def _alike(one: Rendered, other: Rendered) -> bool:
+    return same(one.main, other.main) and same(list(one.helpers), list(other.helpers))
 
 
 def _by_plain_name(there: dict[Mark, Object], used: dict[str, str]) -> dict[Mark, Object]:
@@ -184,7 +201,7 @@ def _by_plain_name(there: dict[Mark, Object], used: dict[str, str]) -> dict[Mark
 
 
 def _untouched(base: Rendered | None, rendered: Rendered) -> set[Mark]:
-    """The helpers that the user's change leaves as they are."""
+    """The helpers that the user's change does not affect."""
     old = marked(base.helpers) if base else {}
     return {
         known
@@ -202,9 +219,9 @@ def _helpers_before(
     record: manifest.Record | None,
     standing: dict[Mark, Object],
 ) -> dict[Mark, tuple[Object, Object]]:
-    """Of each live helper what was applied, and today's render of the spec that it was applied for.
+    """For each live helper what was applied, and today's render of the spec that it was applied for.
 
-    That spec is not always the main object's: a change that reaches the helper alone writes the helper alone.
+    That spec may differ from the main object's: a change that affects only the helper writes only the helper.
     """
     found = {}
     for helper, live in standing.items():
@@ -217,31 +234,6 @@ def _helpers_before(
             if mark(obj) == helper:
                 found[helper] = (record_trust.believed(known, live, obj).manifest, obj)
     return found
-
-
-def _wanted(
-    provider: Provider,
-    rendered: Rendered,
-    base: Rendered | None,
-    record: manifest.Record | None,
-    before: dict[Mark, tuple[Object, Object]],
-) -> Rendered:
-    """The applied manifests with the user's change brought onto them, or the new render as it is."""
-    if base is None or record is None:
-        return rendered
-    same_version = record.manifest.get("apiVersion") == rendered.main["apiVersion"]
-    texts = provider.documents
-    main = _rebased(texts, record.manifest, base.main, rendered.main) if same_version else rendered.main
-    helpers = [
-        _rebased(texts, *before[known], obj) if (known := mark(obj)) in before else obj
-        for obj in rendered.helpers
-    ]
-    return Rendered(main, tuple(helpers), rendered.notes)
-
-
-def _rebased(texts: Sequence[Document], applied: Object, old: Object, new: Object) -> Object:
-    merged = documents.rebase(texts, manifest.body(applied), manifest.body(old), manifest.body(new))
-    return {**merged, "metadata": new["metadata"]}
 
 
 def _recreate(
@@ -261,7 +253,7 @@ def _recreate(
 
 
 def _applied_helper(obj: Object, standing: dict[Mark, Object]) -> Object:
-    """What was applied last of a helper; of one that somebody has taken away, today's render of it."""
+    """What was applied last to a helper; if somebody has deleted it, today's render of it."""
     live = standing.get(mark(obj))
     record = manifest.applied(live) if live else None
     return manifest.body(record.manifest if record else obj)
@@ -283,7 +275,7 @@ def _different(wanted: Sequence[Object], live: dict[Mark, Object]) -> list[Objec
 
 
 def _edited(wanted: Object, live: Object | None, ignored_differences: Sequence[str]) -> tuple[str, ...]:
-    """Paths at which someone has changed an object that is to be what it was; empty where it is not."""
+    """Paths at which someone has changed an object that we want unchanged; empty if we want to change it."""
     if live is None:
         return ()
     if names.APPLIED_ANNOTATION not in (live["metadata"].get("annotations") or {}):

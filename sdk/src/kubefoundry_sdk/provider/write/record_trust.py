@@ -1,8 +1,8 @@
-"""How far the record on an upstream object is believed: as far as the object is what it says (contract §4, trust).
+"""How far to trust the record on an upstream object: as far as it matches the live object (contract §4, trust).
 
-Who may write annotations there may write anything into the record, and an edit starts from what it says was applied.
-So it counts only where the live object has the same values; elsewhere does today's render of the spec that was
-applied, which the user's change is then brought onto.
+Anyone who may write annotations there may write anything into the record, and an edit starts from what it says was
+applied. So it counts only where the live object has the same values. Elsewhere, today's render of the spec that was
+applied counts, and the user's change is brought onto that.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ _MISSING: Final = object()
 def believed(
     record: Record, live: Object, instead: Object, ignored_differences: Sequence[str] = ()
 ) -> Record:
-    """The record with what the live object does not have taken from `instead`, or left out where that has none.
+    """The record with values that the live object does not have taken from `instead`, or left out if that has none.
 
-    Metadata is never a base: it stays as it is. ignored_differences: paths that belong to others, who may have
-    changed them."""
+    Metadata stays as recorded: whoever can write the record can write labels and annotations, too.
+    ignored_differences: paths that others own and may have changed.
+    """
     if not drift.differences({**record.manifest, "metadata": {}}, live, ignored_differences):
         return record
     manifest = {

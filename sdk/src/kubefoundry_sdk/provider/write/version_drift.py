@@ -1,7 +1,8 @@
-"""Drift of an object whose CRD has moved to another version since it was written, where a webhook converts.
+"""Drift of an object whose CRD has moved to another version since it was written, if a webhook converts.
 
-What was applied cannot be compared with today's shape, and writing it again only to be able to would be a write
-without need. So the object is read once more, through the version in which it was written."""
+What was applied cannot be compared with today's shape, and writing it again just for that would be a needless write.
+So the object is read once more, in the version in which it was written.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from kubefoundry_sdk.runtime.store import key_of
 
 
 class LastLook:
-    """Which generation of an object was found to be as it was applied: it is asked for once."""
+    """The generation of an object that was found to match what was applied, so that it is read only once."""
 
     def __init__(self) -> None:
         self._fine: tuple[str, int] | None = None
@@ -35,10 +36,10 @@ async def drifted(
     last: LastLook,
     ignored_differences: Sequence[str],
 ) -> tuple[str, ...]:
-    """Paths, as the version that was applied calls them, at which someone has changed the object.
+    """Paths, as the applied version names them, at which someone has changed the object.
 
-    One request for each generation of it at most. Labels, annotations and owners are alike in every version; of a
-    version that is no longer served they are all that can be compared. Raises ApiError.
+    At most one request for each generation. Labels, annotations and owners are alike in every version; if that
+    version is no longer served, only they can be compared. Raises ApiError.
     """
     metadata = tuple(drift.differences({"metadata": applied["metadata"]}, live))
     if last.fine(live):

@@ -1,16 +1,19 @@
-"""Checks of a provider's process on a control plane of its own."""
+"""Checks of a process: on a control plane of its own, or in a cluster that others use."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from kubefoundry_conformance.cases import Cases, Unusable
-from kubefoundry_conformance.check import Result, run
+from kubefoundry_conformance.check import Check, Result, run
 from kubefoundry_conformance.cluster.checks import PROVIDER, SELECTOR
-from kubefoundry_conformance.cluster.rig import local
+from kubefoundry_conformance.cluster.local import local
+from kubefoundry_conformance.cluster.rig import Rig
+from kubefoundry_conformance.cluster.running import running
 from kubefoundry_local.control_plane import CannotRun
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.provider.contract import UpstreamKind
@@ -22,17 +25,18 @@ def check_process(
     upstream: UpstreamKind | None,
     cases: Cases,
     command: Sequence[str],
+    kubeconfig: Path | None = None,
 ) -> tuple[str, list[Result]]:
-    """The provider's name, and all results. Raises Unusable."""
+    """The provider's name, and all results. kubeconfig: of a running cluster. Raises Unusable."""
     crd, kind = _kind(crds, upstream)
-    with tempfile.TemporaryDirectory(prefix="kubefoundry-conformance-") as folder:
-        try:
-            with local(manifest, crd, kind, cases, command, Path(folder)) as rig:
-                rig.subject.start()
-                rig.subject.wait_ready()
-                return rig.provider, [run(check, rig, "control plane") for check in PROVIDER]
-        except CannotRun as error:
-            raise Unusable(str(error)) from error
+
+    def made(folder: Path) -> AbstractContextManager[Rig]:
+        if kubeconfig is not None:
+            return running(kubeconfig, manifest, crd, kind, cases, command, folder)
+        return local(manifest, crd, kind, cases, command, folder)
+
+    rig, results = _results(made, PROVIDER, "control plane" if kubeconfig is None else "cluster")
+    return rig.provider, results
 
 
 def check_selector(
@@ -40,12 +44,23 @@ def check_selector(
 ) -> tuple[str, list[Result]]:
     """The selector's account, and all results. Raises Unusable."""
     nothing = Cases(specs={"none": {}})
+
+    def made(folder: Path) -> AbstractContextManager[Rig]:
+        return local(manifest, None, MODEL_DEPLOYMENTS, nothing, command, folder, providers)
+
+    rig, results = _results(made, SELECTOR, "selector")
+    return rig.account, results
+
+
+def _results(
+    made: Callable[[Path], AbstractContextManager[Rig]], checks: Sequence[Check[Rig]], mode: str
+) -> tuple[Rig, list[Result]]:
     with tempfile.TemporaryDirectory(prefix="kubefoundry-conformance-") as folder:
         try:
-            with local(manifest, None, MODEL_DEPLOYMENTS, nothing, command, Path(folder), providers) as rig:
+            with made(Path(folder)) as rig:
                 rig.subject.start()
                 rig.subject.wait_ready()
-                return rig.account, [run(check, rig, "selector") for check in SELECTOR]
+                return rig, [run(check, rig, mode) for check in checks]
         except CannotRun as error:
             raise Unusable(str(error)) from error
 

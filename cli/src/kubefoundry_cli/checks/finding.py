@@ -1,0 +1,35 @@
+"""What a check found out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from kubefoundry_cli.cluster import Session
+from kubefoundry_cli.failure import of
+from kubefoundry_sdk.api.kinds import Kind, Object
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """good; wrong: it has to be corrected; unknown: it could not be looked at. text: what, and what to do."""
+
+    state: Literal["good", "wrong", "unknown"]
+    text: str
+
+
+async def listed(
+    session: Session,
+    kind: Kind,
+    namespace: str | None,
+    judge: Callable[[Sequence[Object]], Iterable[Finding]],
+    selector: Mapping[str, str] | None = None,
+) -> list[Finding]:
+    """What `judge` says of all objects of a kind, or which permission is missing to list them."""
+    try:
+        objects, _ = await session.client.list(kind, namespace, selector=selector)
+    except (ApiError, Unreachable) as error:
+        return [Finding("unknown", of(error, f"list {kind.plural}").message)]
+    return list(judge(objects))

@@ -1,0 +1,133 @@
+"""Whether command line, core, selector, providers and CRDs are of one release, and which of them to upgrade."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
+from typing import Any, Final
+
+from kubefoundry_cli.checks.finding import Finding, listed
+from kubefoundry_cli.cluster import Session
+from kubefoundry_cli.failure import of
+from kubefoundry_cli.hint import hint
+from kubefoundry_cli.install import bundle
+from kubefoundry_cli.providers import installed
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
+from kubefoundry_sdk.api.parts import mappings, part
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.provider.upstream_fields import version_schema
+
+PACKAGE: Final = "kubefoundry-cli"
+SHOWN: Final = 3
+"""Fields that are named at most."""
+
+
+async def versions(session: Session) -> list[Finding]:
+    """What differs, or one line that nothing does; which permission is missing to look."""
+    crds: list[Object] = []
+    found: list[Finding] = []
+    for kind in (MODEL_DEPLOYMENTS, PROVIDER_CONFIGS):
+        try:
+            crds.append(await session.client.get(CRDS, kind.crd))
+        except (ApiError, Unreachable) as error:
+            found.append(Finding("unknown", of(error, f"read CRD {kind.crd}").message))
+    found += of_crds(crds, bundle.crds())
+    here = version(PACKAGE)
+    found += await listed(
+        session, DEPLOYMENTS, names.SYSTEM_NAMESPACE, lambda one: list(of_images(one, here))
+    )
+    packages = {name: package.version for name, package in installed().items()}
+    found += await listed(session, PROVIDER_CONFIGS, None, lambda one: list(of_providers(one, packages)))
+    return found or [Finding("good", f"all versions are those of this command line ({here})")]
+
+
+def of_images(deployments: Sequence[Object], here: str) -> Iterator[Finding]:
+    """Core and selector, by the tags of their images. here: the version of the command line."""
+    for deployment in deployments:
+        name = str(deployment["metadata"]["name"])
+        if name not in (f"kubefoundry-{part}" for part in ("core", "selector")):
+            continue
+        images = [str(one.get("image")) for one in deployment["spec"]["template"]["spec"]["containers"]]
+        tag = images[0].partition("@")[0].rpartition("/")[2].partition(":")[2] if images else ""
+        yield from _compared(name, tag, here, hint("controller upgrade"))
+
+
+def of_providers(configs: Sequence[Object], packages: Mapping[str, str]) -> Iterator[Finding]:
+    """Providers, by the version that they report. packages: versions of the packages beside the command line."""
+    for config in configs:
+        name, status = str(config["metadata"]["name"]), config.get("status")
+        reported = status.get("version") if isinstance(status, Mapping) else None
+        if name in packages and reported:
+            way = (
+                hint(f"provider upgrade {name}")
+                if name in bundle.providers()
+                else f"apply the manifest of its release {packages[name]}"
+            )
+            yield from _compared(f"provider {name}", str(reported).rpartition(":")[2], packages[name], way)
+
+
+def of_crds(live: Sequence[Object], ours: Sequence[Object]) -> Iterator[Finding]:
+    """CRDs, by the fields that they have."""
+    known = {one["metadata"]["name"]: fields(one) for one in ours}
+    for crd in live:
+        name = crd["metadata"]["name"]
+        there = fields(crd)
+        if missing := sorted(known.get(name, frozenset()) - there):
+            yield Finding(
+                "wrong",
+                f"CRD {name} is older than this command line: it has no {_named(missing)}; "
+                f"{hint('controller upgrade')}",
+            )
+        if more := sorted(there - known.get(name, there)):
+            yield Finding(
+                "wrong",
+                f"CRD {name} is newer than this command line, which does not know {_named(more)}; "
+                "install the command line of the cluster's release",
+            )
+
+
+def fields(crd: Object) -> frozenset[str]:
+    """Paths of all fields of all its versions."""
+    return frozenset(
+        path
+        for one in mappings(part(crd, "spec").get("versions"))
+        for path in _below(version_schema(one), str(one.get("name")))
+    )
+
+
+def _below(schema: Any, path: str) -> Iterator[str]:
+    if not isinstance(schema, Mapping):
+        return
+    for key, value in (schema.get("properties") or {}).items():
+        yield f"{path}.{key}"
+        yield from _below(value, f"{path}.{key}")
+    for inner in ("items", "additionalProperties"):
+        yield from _below(schema.get(inner), f"{path}[]")
+
+
+def _compared(what: str, there: str, here: str, way: str) -> Iterator[Finding]:
+    said, known = _numbers(there), _numbers(here)
+    if said is None or known is None:
+        yield Finding(
+            "unknown", f"{what}: its version cannot be read off '{there}'; this command line has {here}"
+        )
+    elif said < known:
+        yield Finding("wrong", f"{what} {there} is older than this command line ({here}); {way}")
+    elif said > known:
+        yield Finding(
+            "wrong",
+            f"{what} {there} is newer than this command line ({here}), whose plan and explain may be wrong about it; "
+            "install the command line of the cluster's release",
+        )
+
+
+def _numbers(text: str) -> tuple[int, ...] | None:
+    found = re.match(r"v?(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?", text)
+    return tuple(int(part or 0) for part in found.groups()) if found else None
+
+
+def _named(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
+    return f"{', '.join(path.partition('.')[2] for path in paths[:SHOWN])}{more}"

@@ -1,0 +1,81 @@
+"""Core's admission webhooks: registered, and signed by an authority that lasts.
+
+The certificates that are shown to clients are public; the Secret with the key is not read.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ssl
+import time
+from collections.abc import Iterator
+from typing import Any, Final
+
+from kubefoundry_cli.checks.finding import Finding
+from kubefoundry_cli.cluster import Session
+from kubefoundry_cli.failure import of
+from kubefoundry_cli.hint import hint
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import Kind, Object
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+
+_GROUP: Final = "admissionregistration.k8s.io"
+KINDS: Final = tuple(
+    Kind(_GROUP, "v1", f"{kind.lower()}s", kind, namespaced=False)
+    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+)
+NAME: Final = "kubefoundry-core"
+LEFT: Final = 30.0
+"""Days that an authority has to last: core makes another one four months before the end of its year."""
+
+
+async def webhooks(session: Session) -> list[Finding]:
+    """Each configuration, or which permission is missing to read it."""
+    found: list[Finding] = []
+    for kind in KINDS:
+        try:
+            live = await session.client.get(kind, NAME)
+        except (ApiError, Unreachable) as error:
+            if isinstance(error, ApiError) and error.not_found:
+                said = f"{kind.kind} {NAME} is missing: specs are checked only after they are stored"
+                found.append(Finding("wrong", f"{said}; {hint('controller install')}"))
+            else:
+                found.append(Finding("unknown", of(error, f"read {kind.kind} {NAME}").message))
+            continue
+        found += judged(live, time.time())
+    return found
+
+
+def judged(live: Object, now: float) -> Iterator[Finding]:
+    """Of one configuration. now: seconds since 1970."""
+    kind = live.get("kind") or "webhook configuration"
+    log = f"kubectl -n {names.SYSTEM_NAMESPACE} logs deployment/{NAME}"
+    for webhook in live.get("webhooks") or ():
+        name = webhook.get("name")
+        ends = expiry((webhook.get("clientConfig") or {}).get("caBundle"))
+        if ends is None:
+            yield Finding("wrong", f"{kind}: webhook {name} has no usable certificate authority; {log}")
+            continue
+        days = (ends - now) / 86400
+        if days < LEFT:
+            said = "has expired" if days < 0 else f"expires in {days:.0f} days and was not replaced"
+            yield Finding("wrong", f"{kind}: the certificate authority of webhook {name} {said}; {log}")
+        else:
+            yield Finding(
+                "good", f"{kind}: certificate authority of webhook {name} valid for {days:.0f} days"
+            )
+
+
+def expiry(bundle: Any) -> float | None:
+    """When the last authority of the bundle expires, in seconds since 1970; None where it holds none."""
+    try:
+        # not the default context: where there is nothing to load, it has the machine's authorities
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(cadata=base64.b64decode(bundle, validate=True).decode("ascii"))
+    except (TypeError, ValueError, binascii.Error, ssl.SSLError):
+        return None
+    ends = [
+        ssl.cert_time_to_seconds(str(one["notAfter"])) for one in context.get_ca_certs() if "notAfter" in one
+    ]
+    return max(ends, default=None)

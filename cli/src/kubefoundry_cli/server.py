@@ -1,0 +1,37 @@
+"""The API server's release, and whether it is one that KubeFoundry supports."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from kubefoundry_cli.cluster import Session
+from kubefoundry_cli.failure import of
+from kubefoundry_cli.output import clean
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+
+OLDEST: Final = (1, 26)
+"""Contract §1: CEL rules of CRDs are refused or unknown before."""
+
+
+async def version(session: Session) -> str:
+    """`v1.34.1`. Raises Failure."""
+    try:
+        answer = await session.client.read("/version")
+    except (ApiError, Unreachable) as error:
+        raise of(error, "read the API server's version") from error
+    return clean(release(answer))
+
+
+def release(answer: Any) -> str:
+    """What the API server calls itself."""
+    return str(answer.get("gitVersion") or "unknown") if isinstance(answer, dict) else "unknown"
+
+
+def too_old(release: str) -> str | None:
+    """What to do where that release is older than supported; None where it is not, or cannot be read."""
+    found = re.match(r"v?(\d+)\.(\d+)", release)
+    if found is None or (int(found[1]), int(found[2])) >= OLDEST:
+        return None
+    oldest = ".".join(map(str, OLDEST))
+    return f"Kubernetes {release} is too old: KubeFoundry needs {oldest} or newer; upgrade the cluster first"

@@ -1,0 +1,252 @@
+"""What the doctor says of what it is shown."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from kubefoundry_cli.checks import one_model, versions, webhooks
+from kubefoundry_cli.checks.finding import Finding
+from kubefoundry_cli.checks.models import changed_by_others
+from kubefoundry_cli.commands.doctor import components
+from kubefoundry_cli.install import bundle
+from kubefoundry_sdk.api.reasons import REASONS, STALE_STATUS
+from support.proxy import certificate
+
+HOUR = 3600.0
+FINE = {
+    ("Validated", "ValidationPassed"),
+    ("ProviderSelected", "AutoSelected"),
+    ("ProviderSelected", "ExplicitlySelected"),
+    ("ProviderCompatible", "CompatibilityVerified"),
+    ("ResourceCreated", "ResourceCreated"),
+    ("Ready", "DeploymentReady"),
+    ("ProviderHealthy", "HeartbeatSeen"),
+}
+"""Reasons with which nothing is wrong."""
+
+
+def configuration(bundle: str | None) -> dict[str, Any]:
+    client = {"caBundle": bundle} if bundle is not None else {}
+    return {
+        "kind": "ValidatingWebhookConfiguration",
+        "webhooks": [{"name": "v.kubefoundry.ai", "clientConfig": client}],
+    }
+
+
+@pytest.fixture(scope="module")
+def authorities(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An authority that is valid for an hour."""
+    authority, _ = certificate(tmp_path_factory.mktemp("authority"))
+    return base64.b64encode(authority.read_bytes()).decode()
+
+
+@pytest.mark.parametrize(
+    ("later", "state", "said"),
+    [
+        pytest.param(-400 * 24 * HOUR, "good", "valid for 400 days", id="long"),
+        pytest.param(-2 * 24 * HOUR, "wrong", "expires in 2 days and was not replaced", id="soon"),
+        pytest.param(2 * HOUR, "wrong", "has expired", id="over"),
+    ],
+)
+def test_the_authority_of_the_webhooks_has_to_last(
+    authorities: str, later: float, state: str, said: str
+) -> None:
+    [found] = webhooks.judged(configuration(authorities), time.time() + later)
+
+    assert (found.state, said in found.text) == (state, True), found
+
+
+@pytest.mark.parametrize("broken", [None, "", "Zm9v", "%%%", "aMOk", 7])
+def test_a_bundle_that_is_none_is_wrong(broken: Any) -> None:
+    [found] = webhooks.judged(configuration(broken), 0.0)
+
+    assert (found.state, "no usable certificate authority" in found.text) == ("wrong", True)
+
+
+def lease(holder: str, age: float) -> dict[str, Any]:
+    renewed = (datetime.now(UTC) - timedelta(seconds=age)).isoformat()
+    return {
+        "metadata": {"name": "kubefoundry-core"},
+        "spec": {"holderIdentity": holder, "renewTime": renewed},
+    }
+
+
+@pytest.mark.parametrize(
+    ("holder", "age", "state", "said"),
+    [
+        pytest.param("pod-1", 2, "good", "Lease held by pod-1", id="held"),
+        pytest.param("pod-1", 600, "wrong", "held by pod-1, not renewed for 600 s", id="stale"),
+        pytest.param("", 2, "wrong", "held by nobody", id="given up"),
+    ],
+)
+def test_a_component_that_is_up_works_only_with_its_lease(
+    holder: str, age: float, state: str, said: str
+) -> None:
+    deployment = {
+        "metadata": {"name": "kubefoundry-core"},
+        "spec": {"replicas": 2},
+        "status": {"availableReplicas": 2},
+    }
+
+    [found] = components([deployment], [lease(holder, age)])
+
+    assert (found.state, said in found.text) == (state, True), found
+
+
+def test_the_last_word_about_each_object_that_others_change() -> None:
+    def event(name: str, note: str, age: float) -> dict[str, Any]:
+        moment = (datetime.now(UTC) - timedelta(seconds=age)).isoformat()
+        return {"regarding": {"namespace": "a", "name": name}, "note": note, "eventTime": moment}
+
+    found = list(
+        changed_by_others(
+            [event("m", "left alone", 1), event("m", "put back", 60), event("old", "put back", 9 * HOUR)]
+        )
+    )
+
+    assert [one.text.split(";")[0] for one in found] == ["model a/m: left alone"]
+
+
+TROUBLE = [
+    (kind, reason)
+    for kind, reasons in REASONS.items()
+    for reason in sorted(reasons)
+    if (kind, reason) not in FINE
+]
+
+
+def judged(**status: Any) -> list[Finding]:
+    meta = {"name": "m", "namespace": "models", "generation": 2, **status.pop("metadata", {})}
+    return list(one_model.judged({"metadata": meta, "status": status}))
+
+
+@pytest.mark.parametrize(("kind", "reason"), TROUBLE)
+def test_each_reason_that_is_trouble_has_something_to_do(kind: str, reason: str) -> None:
+    status = "True" if kind == STALE_STATUS else "False"
+    condition = {"type": kind, "reason": reason, "status": status, "message": "why", "observedGeneration": 2}
+
+    [found] = judged(conditions=[condition])
+
+    said, _, advice = found.text.partition(": why; ")
+    assert (found.state, said) == ("wrong", f"{kind}: {reason}")
+    assert advice and advice != one_model.UNREPORTED
+    assert not {"NAME", "{", "}"} & set(advice.replace("{", " { ").split())
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        pytest.param({}, "core has not reconciled it; kubefoundry controller status", id="nothing yet"),
+        pytest.param({"conditions": "x"}, "core has not reconciled it", id="conditions of another type"),
+        pytest.param({"conditions": [7, None]}, "core has not reconciled it", id="no conditions at all"),
+        pytest.param(
+            {"metadata": {"annotations": {"kubefoundry.ai/reconcile-paused": "true"}}},
+            "m is paused, so no change is applied; kubefoundry resume m",
+            id="paused",
+        ),
+        pytest.param(
+            {"metadata": {"deletionTimestamp": "now", "finalizers": ["kubefoundry.ai/kaito-provider"]}},
+            "held by kubefoundry.ai/kaito-provider",
+            id="being deleted",
+        ),
+    ],
+)
+def test_what_keeps_a_model(status: dict[str, Any], said: str) -> None:
+    assert any(said in found.text and found.state == "wrong" for found in judged(**status))
+
+
+def test_a_model_that_serves_what_is_asked_for_is_well() -> None:
+    ready = {"type": "Ready", "reason": "DeploymentReady", "status": "True", "observedGeneration": 2}
+
+    [found] = judged(conditions=[ready], endpoint={"service": "m", "port": 80})
+
+    assert (found.state, found.text) == ("good", "m serves generation 2 at m:80")
+
+
+def test_pods_that_are_not_ready_say_why() -> None:
+    waiting = {"state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such tag"}}}
+    unplaced = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no GPU"}
+    pods = [
+        {"metadata": {"name": name, "namespace": "models"}, "status": status}
+        for name, status in (
+            ("a", {"containerStatuses": [waiting]}),
+            ("b", {"conditions": [unplaced]}),
+            ("c", {"containerStatuses": [{"ready": True, "state": {"running": {}}}]}),
+            ("d", None),
+        )
+    ]
+
+    found = [one.text for one in one_model.of_pods(pods)]
+
+    assert found == [
+        "pod a: ImagePullBackOff: no such tag; kubectl -n models describe pod a",
+        "pod b: Unschedulable: no GPU; kubectl -n models describe pod b",
+    ]
+
+
+def deployment(name: str, image: str) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": {"template": {"spec": {"containers": [{"image": image}]}}}}
+
+
+@pytest.mark.parametrize(
+    ("image", "state", "said"),
+    [
+        pytest.param("kubefoundry/core:0.2.0", "", "", id="the same"),
+        pytest.param("localhost:5000/core:v0.2.0@sha256:0", "", "", id="the same, with registry and digest"),
+        pytest.param(
+            "kubefoundry/core:0.1.9", "wrong", "is older than this command line (0.2.0)", id="older"
+        ),
+        pytest.param("x/core:0.10.0", "wrong", "is newer than this command line (0.2.0)", id="newer"),
+        pytest.param("localhost:5000/core", "unknown", "cannot be read off ''", id="without a tag"),
+        pytest.param("kubefoundry/core:latest", "unknown", "cannot be read off 'latest'", id="no version"),
+    ],
+)
+def test_the_version_of_core_is_compared(image: str, state: str, said: str) -> None:
+    found = list(versions.of_images([deployment("kubefoundry-core", image)], "0.2.0"))
+
+    assert [one.state for one in found] == ([state] if state else [])
+    assert all(said in one.text for one in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "reported", "said"),
+    [
+        pytest.param("kaito", "kaito-provider:v0.2.0", [], id="the same"),
+        pytest.param("kaito", "kaito-provider:v0.1.0", ["kubefoundry provider upgrade kaito"], id="older"),
+        pytest.param("kaito", "kaito-provider:v1.0.0", ["install the command line of"], id="newer"),
+        pytest.param(
+            "acme", "acme-provider:v0.1.0", ["apply the manifest of its release 0.2.0"], id="foreign"
+        ),
+        pytest.param("other", "other-provider:v9", [], id="without a package here"),
+        pytest.param("kaito", None, [], id="never reported"),
+    ],
+)
+def test_versions_of_providers_are_compared(name: str, reported: str | None, said: list[str]) -> None:
+    config = {"metadata": {"name": name}, "status": {"version": reported}}
+
+    found = list(versions.of_providers([config], {"kaito": "0.2.0", "acme": "0.2.0"}))
+
+    assert [part in one.text for part, one in zip(said, found, strict=True)] == [True] * len(said)
+
+
+def test_crds_are_compared_by_their_fields() -> None:
+    ours = bundle.crds()
+    older, newer = copy.deepcopy(ours[0]), copy.deepcopy(ours[0])
+    for crd in (older, newer):
+        spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+        if crd is older:
+            spec.pop(next(iter(spec)))
+        else:
+            spec["fresh"] = {"type": "string"}
+
+    same, [less], [more] = (list(versions.of_crds([one], ours)) for one in (ours[0], older, newer))
+
+    assert same == []
+    assert "is older than this command line: it has no spec." in less.text
+    assert "does not know spec.fresh; install the command line" in more.text

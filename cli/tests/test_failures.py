@@ -1,0 +1,56 @@
+"""How a command fails."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kubefoundry_cli.failure import Failure
+from kubefoundry_cli.output import say
+from support.deployments import GPU
+
+HOSTILE = "provider '\x1b[2J\x07\u202eevil' is\nnot here"
+
+
+def test_an_error_shows_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    Failure(HOSTILE).show()
+    say(HOSTILE)
+
+    shown = capsys.readouterr().err
+    assert [char for char in shown if not char.isprintable() and char != "\n"] == []
+    assert shown.count("\n") == 4
+
+
+@pytest.mark.parametrize(
+    ("redirected", "code", "said"),
+    [
+        pytest.param("explain -f - --offline <&-", 2, "- has 0 ModelDeployments", id="standard input closed"),
+        pytest.param("completion bash >/dev/full", 1, "No space left on device", id="a full disk"),
+        pytest.param("completion bash >&-", 0, "", id="standard output closed"),
+        pytest.param("completion bash | head -c 1 >/dev/null", 0, "", id="a reader that leaves"),
+    ],
+)
+def test_odd_streams_are_at_most_one_line(redirected: str, code: int, said: str) -> None:
+    program = Path(sys.executable).with_name("kubefoundry")
+
+    done = subprocess.run(["/bin/sh", "-c", f"{program} {redirected}"], capture_output=True, text=True)
+
+    assert (done.returncode, said in done.stderr) == (code, True), done
+    assert done.stderr.count("\n") <= 1
+
+
+def test_an_encoding_without_arrows_gets_escapes(file: Callable[..., str]) -> None:
+    program = Path(sys.executable).with_name("kubefoundry")
+
+    done = subprocess.run(
+        [program, "explain", "-f", file(GPU), "--offline"],
+        capture_output=True,
+        text=True,
+        env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
+    )
+
+    assert (done.returncode, "\\u2192" in done.stdout) == (0, True), done

@@ -1,0 +1,96 @@
+"""What is read off the subject's manifest, and refused before anything is started."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from kubefoundry_conformance.cases import Cases, Unusable
+from kubefoundry_conformance.cluster import manifest as manifests
+from kubefoundry_conformance.cluster.running import running
+from kubefoundry_sdk.api.kinds import DEPLOYMENTS, Object
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+WIDGETS: Final[list[Object]] = list(
+    yaml.safe_load_all((ROOT / "examples/provider/manifest.yaml").read_text(encoding="utf-8"))
+)
+
+
+def deployment(manifest: list[Object]) -> Any:
+    return manifests.deployment_of(manifest)["spec"]["template"]["spec"]
+
+
+def without_account(manifest: list[Object]) -> None:
+    del deployment(manifest)["serviceAccountName"]
+
+
+def without_command(manifest: list[Object]) -> None:
+    del deployment(manifest)["containers"][0]["command"]
+
+
+def with_a_sidecar(manifest: list[Object]) -> None:
+    deployment(manifest)["containers"].append({"name": "proxy"})
+
+
+def without_deployment(manifest: list[Object]) -> None:
+    manifest.remove(manifests.deployment_of(manifest))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (without_account, "names no serviceAccountName"),
+        (without_command, "with --command"),
+        (with_a_sidecar, "2 containers"),
+        (without_deployment, "0 Deployments"),
+    ],
+)
+def test_a_process_that_cannot_be_started_is_refused(
+    change: Callable[[list[Object]], None], said: str
+) -> None:
+    manifest = copy.deepcopy(WIDGETS)
+    change(manifest)
+
+    with pytest.raises(Unusable, match=said):
+        manifests.checked(manifest, [])
+
+
+def test_a_role_that_the_manifest_does_not_hold_is_refused() -> None:
+    manifest = [one for one in WIDGETS if one["kind"] != "ClusterRole"]
+
+    with pytest.raises(
+        Unusable, match="binds ClusterRole kubefoundry-provider-widgets, and does not hold it"
+    ):
+        manifests.everywhere(manifest)
+
+
+def test_in_a_running_cluster_the_subject_writes_nowhere_else() -> None:
+    rules = manifests.everywhere(WIDGETS)
+    own = manifests.writing(rules, "kubefoundry.ai", "inferenceproviderconfigs", "widgets")
+
+    assert {verb for rule in manifests.reading(rules) for verb in rule["verbs"]} == {"get", "list", "watch"}
+    assert {tuple(rule["resourceNames"]) for rule in own} == {("widgets",)}
+    assert {verb for rule in own for verb in rule["verbs"]} == {"patch"}
+
+
+def test_every_verb_is_read_as_reading_only() -> None:
+    all_of_it = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
+
+    assert manifests.reading(all_of_it) == [
+        {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}
+    ]
+
+
+def test_a_kind_of_kubernetes_is_refused_in_a_running_cluster(tmp_path: Path) -> None:
+    cases = Cases(specs={"cpu": {}})
+
+    with (
+        pytest.raises(Unusable, match="would start pods"),
+        running(tmp_path / "none", WIDGETS, None, DEPLOYMENTS, cases, [], tmp_path),
+    ):
+        pass

@@ -1,0 +1,127 @@
+"""A selector in kopf: `kopf run --standalone --all-namespaces selector.py`.
+
+The choice is this program's own: of the providers that can serve a model, the one that serves the fewest. What is
+kept, refused and said is `keep_or_choose`, a pure function; Lease, queue and status are of the SDK. kopf is only the
+source of events (docs/kopf.md). A deletion that it does not report, because the API server was away, costs nothing: a
+write to what is gone is refused, and a registration that is gone sends no heartbeat.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, suppress
+from typing import Any, cast
+
+import kopf
+
+import kubefoundry_sdk.kopf
+from kubefoundry_sdk import Object, Settings
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS
+from kubefoundry_sdk.api.names import SELECTOR_LEASE, SELECTOR_MANAGER
+from kubefoundry_sdk.cluster import credentials
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.runtime import health, status
+from kubefoundry_sdk.runtime.lease import Holder, LeaseLost
+from kubefoundry_sdk.runtime.store import Key, Store
+from kubefoundry_sdk.runtime.supervision import kept_up
+from kubefoundry_sdk.runtime.workqueue import WorkQueue
+from kubefoundry_selector import Choice, Provider, Registry, Request, keep_or_choose
+
+SETTINGS = Settings.from_environment()
+kopf.on.login()(kubefoundry_sdk.kopf.login)
+
+
+class Selector:
+    def __init__(self, client: Client) -> None:
+        identity = SETTINGS.identity or os.environ.get("POD_UID") or f"{socket.gethostname()}-{os.getpid()}"
+        self.client = client
+        self.deployments = Store(managers=frozenset({SELECTOR_MANAGER}))
+        self.registry = Registry(time.monotonic, SETTINGS.heartbeat_timeout)
+        self.queue = WorkQueue("selector", self.select)
+        self.lease = Holder(client, name=SELECTOR_LEASE, namespace=SETTINGS.namespace, identity=identity)
+
+    def fewest(self, asked: Request, able: Sequence[Provider]) -> Choice | None:
+        served = Counter(
+            ((obj.get("status") or {}).get("provider") or {}).get("name")
+            for obj in self.deployments.objects()
+        )
+        name = min((served[one.name], one.name) for one in able)[1]
+        return Choice(name, f"serves the fewest models ({served[name]}) → {name}")
+
+    async def select(self, key: Key) -> None:
+        live = self.deployments.get(key)
+        if live is None:
+            return
+        decided = keep_or_choose(live, self.registry.providers(), self.fewest)
+        if decided is not None:
+            where = (self.client, self.deployments, MODEL_DEPLOYMENTS)
+            await status.write(*where, live, decided, manager=SELECTOR_MANAGER)
+
+    async def lead(self) -> None:
+        """Decides while it holds the Lease: core reads from it that a selector is there."""
+        while True:
+            await self.lease.take()
+            work = asyncio.create_task(self.queue.run(SETTINGS.workers))
+            try:
+                with suppress(LeaseLost):
+                    await self.lease.keep()
+            finally:
+                work.cancel()
+                await asyncio.wait([work])
+
+    def ready(self) -> str | None:
+        return None if self.lease.holds else "waiting for the Lease"
+
+
+running: Selector | None = None
+held = AsyncExitStack()
+
+
+@kopf.on.startup()
+async def start(settings: kopf.OperatorSettings, **_: Any) -> None:
+    global running
+    settings.posting.enabled = False
+    settings.networking.error_backoffs = (0.1, 0.2, 0.5, 1, 1, 2, 2)
+    client = await held.enter_async_context(Client(credentials.load(None), user_agent="kopf-selector"))
+    running = Selector(client)
+    ports = {"health_port": SETTINGS.health_port, "metrics_port": SETTINGS.metrics_port}
+    for server in await health.serve(**ports, healthy=lambda: None, ready=running.ready):
+        held.push_async_callback(server.cleanup)
+    leading = asyncio.create_task(kept_up("selector", running.lead))
+
+    async def end() -> None:
+        leading.cancel()
+        await asyncio.wait([leading])
+
+    held.push_async_callback(end)
+
+
+@kopf.on.cleanup()
+async def end(**_: Any) -> None:
+    await held.aclose()
+
+
+@kopf.on.event(MODEL_DEPLOYMENTS.group, MODEL_DEPLOYMENTS.version, MODEL_DEPLOYMENTS.plural)
+async def deployment(event: kopf.RawEvent, **_: Any) -> None:
+    if running is None:
+        return
+    obj = cast(Object, dict(event["object"]))
+    if event["type"] == "DELETED":
+        running.deployments.remove(obj)
+    else:
+        running.deployments.put(obj)
+        running.queue.add((obj["metadata"]["namespace"], obj["metadata"]["name"]))
+
+
+@kopf.on.event(PROVIDER_CONFIGS.group, PROVIDER_CONFIGS.version, PROVIDER_CONFIGS.plural)
+async def registration(event: kopf.RawEvent, name: str, **_: Any) -> None:
+    """A heartbeat alone changes nothing."""
+    gone = event["type"] == "DELETED"
+    if running and running.registry.see(name, None if gone else cast(Object, dict(event["object"]))):
+        for obj in running.deployments.objects():
+            running.queue.add((obj["metadata"]["namespace"], obj["metadata"]["name"]))

@@ -1,0 +1,42 @@
+"""A provider as a process makes it from its flags, without that process: for the command line."""
+
+from __future__ import annotations
+
+import argparse
+import io
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stderr
+from dataclasses import replace
+
+from kubefoundry_sdk.provider.contract import Provider
+from kubefoundry_sdk.provider.flags import DEFAULT_IMAGES, flag_of
+
+
+def from_flags(
+    name: str,
+    build: Callable[[argparse.Namespace], Provider],
+    add_arguments: Callable[[argparse.ArgumentParser], None] | None,
+    flags: Mapping[str, str],
+) -> Provider:
+    """The provider as its process makes it from what `started_with` gave.
+
+    Raises ValueError for flags that it does not have, and for values that it does not take.
+    """
+    # the runtime, which a command without a cluster does not need
+    from kubefoundry_sdk.provider.run import parser
+    from kubefoundry_sdk.runtime.options import without_variables
+
+    with without_variables():
+        made = parser(name)
+        common = vars(made.parse_args([])).keys()
+        if add_arguments:
+            add_arguments(made)
+    own = {flag_of(dest) for dest in (vars(made.parse_args([])).keys() - common) | {DEFAULT_IMAGES}}
+    if strange := sorted(flags.keys() - own):
+        raise ValueError(f"{name} has no flag {', '.join(strange)} in this version")
+    try:
+        with redirect_stderr(io.StringIO()):
+            parsed = made.parse_args([f"{flag}={text}" for flag, text in flags.items()])
+    except SystemExit:
+        raise ValueError(f"{name} does not take these flags in this version: {dict(flags)}") from None
+    return replace(build(parsed), flags=dict(flags))

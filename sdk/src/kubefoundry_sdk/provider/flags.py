@@ -1,0 +1,35 @@
+"""The flags that shape what a provider writes: published by its process, and read by the command line.
+
+Without these, `kubefoundry plan` would render with the defaults of a package, and not as the process does.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import Any, Final
+
+DEFAULT_IMAGES: Final = "default_images"
+"""The one of every provider; all others that count are the provider's own."""
+
+
+def started_with(parsed: argparse.Namespace, of_every_provider: argparse.Namespace) -> dict[str, str]:
+    """By name what the provider was started with, by a flag or its variable; what is empty is left out.
+
+    of_every_provider: the flags that say how a process runs, not what it writes.
+    """
+    own = sorted(vars(parsed).keys() - vars(of_every_provider).keys())
+    values = {name: _text(getattr(parsed, name)) for name in (DEFAULT_IMAGES, *own)}
+    return {flag_of(name): text for name, text in values.items() if text}
+
+
+def flag_of(name: str) -> str:
+    return "--default-image" if name == DEFAULT_IMAGES else "--" + name.replace("_", "-")
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ",".join(f"{key}={text}" for key, text in sorted(value.items()))
+    if isinstance(value, bool):
+        return "true" if value else ""
+    return "" if value is None else str(value)

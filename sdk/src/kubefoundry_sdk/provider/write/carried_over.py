@@ -1,0 +1,58 @@
+"""The applied manifests with the user's change rebased onto them: main object and helpers (contract §4.14)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider.contract import Document, Provider, Rendered
+from kubefoundry_sdk.provider.write import change, documents, manifest
+from kubefoundry_sdk.provider.write.helpers import Mark, mark
+
+_METADATA: Final = ("labels", "annotations")
+
+
+def wanted(
+    provider: Provider,
+    rendered: Rendered,
+    base: Rendered | None,
+    record: manifest.Record | None,
+    before: Mapping[Mark, tuple[Object, Object]],
+) -> Rendered:
+    """The applied manifests with the user's change rebased onto them, or the new render.
+
+    base: today's render of the spec that was applied; None to replace everything.
+    before: for each existing helper, what was applied and today's render of that.
+    """
+    if base is None or record is None:
+        return rendered
+    texts = provider.documents
+    if record.manifest.get("apiVersion") == rendered.main["apiVersion"]:
+        main = _rebased(texts, record.manifest, base.main, rendered.main)
+    else:
+        main = {**rendered.main, "metadata": _metadata(record.manifest, base.main, rendered.main)}
+    helpers = [
+        _rebased(texts, *before[known], obj) if (known := mark(obj)) in before else obj
+        for obj in rendered.helpers
+    ]
+    return Rendered(main, tuple(helpers), rendered.notes)
+
+
+def _rebased(texts: Sequence[Document], applied: Object, old: Object, new: Object) -> Object:
+    merged = documents.rebase(texts, manifest.body(applied), manifest.body(old), manifest.body(new))
+    return {**merged, "metadata": _metadata(applied, old, new)}
+
+
+def _metadata(applied: Object, old: Object, new: Object) -> dict[str, Any]:
+    """The metadata of `new`, with labels and annotations rebased like everything else. KubeFoundry's own are added,
+    up to date, when the object is dressed."""
+    meta = {key: value for key, value in new["metadata"].items() if key not in _METADATA}
+    for key in _METADATA:
+        had, was, now = (obj["metadata"].get(key) or {} for obj in (applied, old, new))
+        theirs = {name: value for name, value in had.items() if not name.startswith(names.PREFIX)}
+        ours = {name: value for name, value in now.items() if name.startswith(names.PREFIX)}
+        if found := {**change.rebase(theirs, was, now), **ours}:
+            meta[key] = found
+    return meta

@@ -1,0 +1,46 @@
+"""A provider inside another program: where its settings and its account come from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kubefoundry_sdk import Settings
+from kubefoundry_sdk.kopf import login
+
+
+def test_settings_from_the_variables_of_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBEFOUNDRY_HEALTH_PORT", "1234")
+    monkeypatch.setenv("KUBEFOUNDRY_FINALIZER_TIMEOUT", "6")
+    monkeypatch.setenv("KUBEFOUNDRY_LEADER_ELECT", "true")
+
+    stated = Settings.from_environment()
+
+    assert (stated.health_port, stated.metrics_port) == (1234, 8080)
+    assert (stated.finalizer_timeout, stated.leader_elect) == (6.0, True)
+    assert Settings().health_port == 0
+
+
+def test_a_variable_that_cannot_be_is_refused_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KUBEFOUNDRY_HEARTBEAT_TIMEOUT", "soon")
+
+    with pytest.raises(SystemExit):
+        Settings.from_environment()
+
+    assert "'soon' is not a number of seconds" in capsys.readouterr().err
+
+
+def test_kopf_logs_in_as_the_service_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "token").write_text("secret\n")
+    monkeypatch.setenv("KUBEFOUNDRY_SERVICE_ACCOUNT_DIR", str(tmp_path))
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "6443")
+
+    found = login()
+
+    assert found
+    assert (found.server, found.token) == ("https://[fd00::1]:6443", "secret")
+    assert found.ca_path == tmp_path / "ca.crt"

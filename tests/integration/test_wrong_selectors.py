@@ -1,0 +1,54 @@
+"""Each check of a selector sees the fault that it is for, in our own selector."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from kubefoundry_conformance import cases
+from kubefoundry_conformance.cases import Cases
+from kubefoundry_conformance.check import run
+from kubefoundry_conformance.cluster.local import local
+from kubefoundry_conformance.cluster.rig import Rig
+from kubefoundry_conformance.cluster.selecting import CHECKS
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
+
+pytestmark = pytest.mark.integration
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+PROGRAM: Final = ROOT / "tests/support/wrong_selector.py"
+CONTROL: Final = {"SEL-4", "SEL-5", "SEL-6", "SEL-7", "SEL-8", "SEL-9"}
+"""Checks that pass on all others: the subject has no fault but its own. SEL-1 to SEL-3 take long, and pass, too."""
+
+
+@pytest.fixture(scope="module")
+def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    """One control plane for all subjects, one after another."""
+    with local(
+        cases.documents_of(ROOT / "manifests/selector.yaml"),
+        None,
+        MODEL_DEPLOYMENTS,
+        Cases(specs={"none": {}}),
+        [sys.executable, str(PROGRAM)],
+        tmp_path_factory.mktemp("wrong"),
+        ["alpha", "beta"],
+    ) as made:
+        yield made
+
+
+@pytest.mark.parametrize("rule", [check.rule for check in CHECKS])
+def test_a_fault_is_seen_by_its_check(rig: Rig, rule: str) -> None:
+    rig.subject.environment["KUBEFOUNDRY_FAULT"] = rule
+    rig.subject.start()
+    rig.subject.wait_ready()
+    try:
+        results = [run(check, rig, "selector") for check in CHECKS if check.rule in {rule, *CONTROL}]
+    finally:
+        rig.subject.stop()
+
+    assert {result.rule for result in results if result.outcome == "failed"} == {rule}
+    assert {result.rule for result in results if result.outcome == "passed"} == CONTROL - {rule}

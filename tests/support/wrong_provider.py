@@ -1,0 +1,215 @@
+"""The example's provider with one fault, which the environment names: `KUBEFOUNDRY_FAULT`. Run as a program.
+
+Faults are of the process, so most are in what it sends: a client that changes requests.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from argparse import Namespace
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from kubefoundry_sdk import Operator, SelectionRule
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import EVENTS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, SECRETS, Kind, Object
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.provider import run
+from kubefoundry_sdk.provider.contract import Provider
+from kubefoundry_sdk.provider.reconcile import handover
+from kubefoundry_sdk.runtime import process, repairs
+from kubefoundry_widgets.provider import NAME, provider
+
+FAULT: Final = os.environ.get("KUBEFOUNDRY_FAULT", "")
+MANAGER: Final = names.provider_manager(NAME)
+FINALIZER: Final = names.provider_finalizer(NAME)
+LONG: Final = 3600.0
+
+
+class Wrong(Client):
+    """Sends what the fault makes of a request."""
+
+    async def apply(
+        self, kind: Kind, body: Object, *, manager: str, force: bool = True, dry_run: bool = False
+    ) -> Object:
+        if kind == PROVIDER_CONFIGS and FAULT == "REG-1":
+            force = True
+        if (
+            kind == MODEL_DEPLOYMENTS
+            and FAULT == "WRI-3"
+            and FINALIZER in body["metadata"].get("finalizers", ())
+        ):
+            # The finalizer comes once the object is there: until then only the answer says so.
+            live = await self.get(kind, body["metadata"]["name"], body["metadata"]["namespace"])
+            live["metadata"]["finalizers"] = [FINALIZER]
+            self.later = body
+            return live
+        if kind.plural == "widgets":
+            if FAULT == "WRI-1":
+                body["metadata"]["ownerReferences"][0]["blockOwnerDeletion"] = False
+            if FAULT == "WRI-8":
+                dry_run = False
+            stored = await super().apply(kind, body, manager=manager, force=force, dry_run=dry_run)
+            await self._catch_up(manager)
+            return stored
+        return await super().apply(kind, body, manager=manager, force=force, dry_run=dry_run)
+
+    later: Object | None = None
+    ignored: set[str] = set()  # noqa: RUF012 (of the process, whichever copy of the client looks)
+
+    async def _catch_up(self, manager: str) -> None:
+        if self.later is not None:
+            body, self.later = self.later, None
+            await super().apply(MODEL_DEPLOYMENTS, body, manager=manager)
+
+    async def create(self, kind: Kind, body: Object, *, manager: str, dry_run: bool = False) -> Object:
+        if kind.plural == "widgets" and FAULT == "WRI-1":
+            body["metadata"]["ownerReferences"][0]["blockOwnerDeletion"] = False
+        if kind.plural == "widgets" and dry_run and FAULT == "WRI-4":
+            return body
+        if kind.plural == "widgets" and FAULT == "WRI-8":
+            dry_run = False
+        if kind == EVENTS and FAULT == "LEV-3" and body["reason"] == "FinalizerTimeout":
+            return body
+        if kind == EVENTS and FAULT == "STA-5":
+            again = {**body, "metadata": {**body["metadata"], "name": f"{body['metadata']['name']}-again"}}
+            await super().create(kind, again, manager=manager)
+        return await super().create(kind, body, manager=manager, dry_run=dry_run)
+
+    async def apply_status(self, kind: Kind, body: Object, *, manager: str, force: bool = True) -> Object:
+        status = body.get("status")
+        if kind == PROVIDER_CONFIGS and status:
+            self._registration(status)
+        if kind == MODEL_DEPLOYMENTS:
+            if status is None and FAULT == "STA-3":
+                return await self.get(kind, body["metadata"]["name"], body["metadata"]["namespace"])
+            if status:
+                await self._deployment(body, status)
+        stored = await super().apply_status(kind, body, manager=manager, force=force)
+        if kind == MODEL_DEPLOYMENTS:
+            # The answer counts like an event, and may be the first to show a deletion.
+            await self._seen(stored)
+        return stored
+
+    def _registration(self, status: dict[str, Any]) -> None:
+        if FAULT == "REG-2":
+            # Slower than what others wait for, by more than a busy machine sees it late.
+            status["lastHeartbeat"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() // 15 * 15))
+        if FAULT == "REG-3":
+            status["ready"] = True
+        if FAULT == "REG-4":
+            for item in status["conditions"]:
+                item["reason"], item["message"] = "Missing", "something is missing"
+
+    async def _deployment(self, body: Object, status: dict[str, Any]) -> None:
+        said = {item["type"]: item for item in status.get("conditions", ())}
+        created = said.get("ResourceCreated", {}).get("reason")
+        name, namespace = body["metadata"]["name"], body["metadata"]["namespace"]
+        if FAULT == "WRI-2" and created == "NameConflict":
+            claim = [{"op": "add", "path": "/metadata/labels", "value": {"claimed": "true"}}]
+            await super().json_patch(WIDGETS, name, namespace, claim, manager=MANAGER)
+        if FAULT == "WRI-5" and created == "ApplyRejected":
+            status["phase"] = "Failed"
+        if FAULT == "OBS-6" and status.get("phase") != "Running":
+            status["endpoint"] = {"service": name, "port": 8000}
+        if FAULT == "STA-1":
+            other = {"phase": status.get("phase", "Pending")}
+            plain = {key: body["metadata"][key] for key in ("name", "namespace", "uid")}
+            await super().apply_status(
+                MODEL_DEPLOYMENTS, {**body, "metadata": plain, "status": other}, manager="another-manager"
+            )
+            del body["metadata"]["resourceVersion"]
+        if FAULT == "STA-4":
+            for item in said.values():
+                item["lastTransitionTime"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+    async def delete(self, kind: Kind, name: str, namespace: str | None, **more: Any) -> None:
+        await super().delete(kind, name, namespace, **more)
+        if FAULT == "LEV-1" and kind.plural == "widgets":
+            live = await self.get(MODEL_DEPLOYMENTS, name, namespace)
+            if not live["metadata"].get("deletionTimestamp") and live["status"]["provider"]["name"] != NAME:
+                free = [{"op": "remove", "path": "/metadata/finalizers"}]
+                await super().json_patch(MODEL_DEPLOYMENTS, name, namespace, free, manager=MANAGER)
+
+    async def watch(self, kind: Kind, namespace: str | None = None, **more: Any) -> AsyncIterator[Any]:
+        async for event in super().watch(kind, namespace, **more):
+            if kind == MODEL_DEPLOYMENTS and event["type"] != "BOOKMARK":
+                if event["object"]["metadata"]["uid"] in self.ignored:
+                    continue
+                await self._seen(event["object"])
+            yield event
+
+    async def pages(self, kind: Kind, namespace: str | None = None, **more: Any) -> AsyncIterator[Any]:
+        if kind == MODEL_DEPLOYMENTS and FAULT == "PRO-3":
+            await self._denied()
+        async for page, version in super().pages(kind, namespace, **more):
+            if kind == MODEL_DEPLOYMENTS and FAULT == "PRO-5":
+                # What was begun before is never taken up again.
+                begun = [one for one in page if FINALIZER in (one["metadata"].get("finalizers") or ())]
+                self.ignored |= {one["metadata"]["uid"] for one in begun}
+                page = [one for one in page if one not in begun]
+            for one in page if kind == MODEL_DEPLOYMENTS else ():
+                await self._seen(one)
+            yield page, version
+
+    async def _denied(self) -> None:
+        try:
+            async for _ in super().pages(SECRETS):
+                pass
+        except ApiError:
+            pass
+
+    async def _seen(self, obj: Object) -> None:
+        """What the subject makes of a ModelDeployment that it sees."""
+        meta = obj["metadata"]
+        notes = meta.get("annotations") or {}
+        if FAULT == "WRI-7":
+            notes.pop(names.PAUSED_ANNOTATION, None)
+        if FAULT == "LEV-2" and notes.get(names.PAUSED_ANNOTATION) == "true":
+            meta.pop("deletionTimestamp", None)
+        if FAULT == "STA-2" and "example.com/touched" in notes:
+            note = {"metadata": {key: meta[key] for key in ("name", "namespace", "uid")}}
+            head = {"apiVersion": names.API_VERSION, "kind": names.MODEL_DEPLOYMENT}
+            note["metadata"]["annotations"] = {"example.com/seen": notes["example.com/touched"]}
+            await super().apply(MODEL_DEPLOYMENTS, {**head, **note}, manager="notes")
+
+
+WIDGETS: Final = Kind("example.com", "v1", "widgets", "Widget")
+
+
+def build(options: Namespace) -> Provider:
+    sound = provider(options.default_images)
+    if FAULT == "REG-5":
+        return replace(sound, selection_rules=(SelectionRule("spec.engine.type ==", priority=1),))
+    if FAULT == "PRO-4":
+        return replace(sound, operator=Operator("widget-operator", ("widgets-system",)))
+    return sound
+
+
+def main(arguments: Sequence[str]) -> int:
+    vars(process)["Client"] = Wrong
+    if FAULT == "WRI-6":
+        vars(repairs)["LIMIT"] = 50
+    if FAULT == "LEV-4":
+        vars(handover)["wait"] = _forever
+    if FAULT == "PRO-1":
+        arguments = [*arguments, "--metrics-port=0"]
+    code = run.run(NAME, build, arguments=arguments)
+    if FAULT == "PRO-2":
+        time.sleep(6)
+    return code
+
+
+_wait: Final = handover.wait
+
+
+async def _forever(context: Any, *rest: Any) -> Any:
+    return await _wait(replace(context, finalizer_timeout=LONG), *rest)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

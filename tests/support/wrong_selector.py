@@ -1,0 +1,71 @@
+"""Our selector with one fault, which the environment names: `KUBEFOUNDRY_FAULT`. Run as a program.
+
+A fault changes what the decision sees of a ModelDeployment or of the providers, or what becomes of the decision.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from kubefoundry_sdk.api import names, reasons
+from kubefoundry_sdk.api.conditions import condition
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.runtime import lease
+from kubefoundry_selector import controller, decision, main
+from kubefoundry_selector.candidate import Provider
+from kubefoundry_selector.select import Select, select
+
+FAULT: Final = os.environ.get("KUBEFOUNDRY_FAULT", "")
+
+UNSEEN: Final = {
+    "SEL-5": reasons.PROVIDER_COMPATIBLE,
+    "SEL-2": reasons.VALIDATED,
+}
+"""By fault the condition that is not seen as it is."""
+
+IGNORED: Final = {"SEL-4": names.RESELECT_ANNOTATION, "SEL-8": names.PAUSED_ANNOTATION}
+"""By fault the annotation that is not seen."""
+
+
+def decide(deployment: Object, registered: Sequence[Provider], choice: Select = select) -> Object | None:
+    seen = copy.deepcopy(deployment)
+    live = seen.setdefault("status", {})
+    conditions = live.setdefault("conditions", [])
+    conditions[:] = [one for one in conditions if one["type"] != UNSEEN.get(FAULT)]
+    if FAULT == "SEL-2":
+        valid = condition(
+            reasons.VALIDATED, True, "ValidationPassed", "", generation=seen["metadata"]["generation"]
+        )
+        conditions.append({**valid})
+    if FAULT == "SEL-3" and _down(live, registered):
+        live.pop("provider", None)
+        conditions[:] = [one for one in conditions if one["type"] != reasons.PROVIDER_SELECTED]
+    annotations = seen["metadata"].get("annotations") or {}
+    annotations.pop(IGNORED.get(FAULT), None)
+    healthy = any(one.healthy for one in registered)
+    if FAULT == "SEL-6" and healthy and names.RESELECT_ANNOTATION not in annotations:
+        registered = [replace(one, not_ready=None, heartbeat_fresh=True) for one in registered]
+    decided = decision.decide(seen, registered, choice)
+    if FAULT == "SEL-7" and decided and any(one["status"] == "False" for one in decided["conditions"]):
+        return None
+    return None if FAULT == "SEL-9" and decided == {} else decided
+
+
+def _down(live: Object, registered: Sequence[Provider]) -> bool:
+    """Whether the selected provider is not healthy now."""
+    chosen = (live.get("provider") or {}).get("name")
+    return any(one.name == chosen and not one.healthy for one in registered)
+
+
+if __name__ == "__main__":
+    vars(controller)["decide"] = decide
+    if FAULT == "SEL-1":
+        lease.RENEW, lease.DURATION = 3600.0, 7200.0  # type: ignore[misc]
+    if FAULT == "SEL-3":
+        vars(controller)["unsettled"] = lambda *_: True
+    sys.exit(main.run())
