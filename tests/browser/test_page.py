@@ -146,6 +146,8 @@ async def test_a_server_that_is_killed_is_said_so_and_the_page_goes_on_when_it_i
             await create(api, namespace, "meanwhile")
             second = await seen.page.context.new_page()
             await second.goto(again.link)
+            # The page signs in with the key of its link, then goes on to its list.
+            await second.wait_for_url(f"{again.base}/")
             await second.close()
             began = time.monotonic()
             await seen.page.reload()

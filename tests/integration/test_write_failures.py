@@ -250,3 +250,44 @@ async def test_what_somebody_publishes_by_hand_is_taken_back(
             and obj["status"]["replicas"] == {"desired": 1, "ready": 0, "available": 0}
         ),
     )
+
+
+@pytest.mark.parametrize(
+    ("type_", "status", "why"),
+    [("StaleStatus", "True", "NoUpstreamProgress"), ("OverridesValid", "False", "Typo")],
+)
+@pytest.mark.parametrize(
+    "at_once", [True, False], ids=["before the provider reports", "of a model that serves"]
+)
+async def test_a_warning_that_somebody_states_by_hand_is_taken_back(
+    suite: Suite, api: Client, namespace: str, type_: str, status: str, why: str, at_once: bool
+) -> None:
+    await created(api, namespace)
+    if not at_once:
+        await says(api, namespace, **SERVING)
+        await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+
+    body = {
+        "apiVersion": "kubefoundry.ai/v1alpha1",
+        "kind": "ModelDeployment",
+        "metadata": {"name": "m", "namespace": namespace},
+        "status": {
+            "conditions": [
+                {
+                    "type": type_,
+                    "status": status,
+                    "reason": why,
+                    "message": "nothing that anybody has seen",
+                    "lastTransitionTime": "2026-01-01T00:00:00Z",
+                }
+            ]
+        },
+    }
+    await api.apply_status(MODEL_DEPLOYMENTS, body, manager="somebody")
+
+    await until_deployment(
+        api,
+        "m",
+        namespace,
+        lambda obj: find(obj["status"]["conditions"], type_) is None and phase(obj),
+    )

@@ -9,7 +9,7 @@ from typing import Any, Final
 import yaml
 
 from kubefoundry_simulators.dynamo_conversion import CONTAINER, converted
-from kubefoundry_simulators.steps import Object
+from kubefoundry_simulators.steps import Object, spec
 
 IMMUTABLE: Final = (("resource", "count"), ("resource", "instanceType"), ("resource", "labelSelector"))
 
@@ -65,8 +65,8 @@ def dynamo_refusal(new: Object, old: Object | None, *, needs_images: bool) -> st
 
     needs_images: from 1.4 on each component needs an image whose tag is a version, or `runtimeVersionOverride`.
     """
-    spec = converted(new, "nvidia.com/v1beta1")["spec"]
-    components = {part["name"]: part for part in spec.get("components") or []}
+    wanted = spec(converted(new, "nvidia.com/v1beta1"))
+    components = {part["name"]: part for part in wanted.get("components") or []}
     if not components:
         return "spec.services: must have at least one service"
     if needs_images:
@@ -76,12 +76,12 @@ def dynamo_refusal(new: Object, old: Object | None, *, needs_images: bool) -> st
                 return f"spec.components[{name}]: {problem}"
     if old is None:
         return None
-    before = converted(old, "nvidia.com/v1beta1")["spec"]
+    before = spec(converted(old, "nvidia.com/v1beta1"))
     names = {part["name"] for part in before.get("components") or []}
     if names != set(components):
         changed = ", ".join(sorted(names ^ set(components)))
         return f"service topology is immutable and cannot be modified after creation: {changed}"
-    if spec.get("backendFramework") != before.get("backendFramework"):
+    if wanted.get("backendFramework") != before.get("backendFramework"):
         return "spec.backendFramework is immutable and cannot be changed after creation"
     return None
 

@@ -22,6 +22,7 @@ from kubefoundry_simulators.steps import (
     failure,
     find_condition,
     service,
+    spec,
     with_finalizer,
     without_finalizer,
 )
@@ -73,7 +74,7 @@ def plan(graph: Object, before: Object | None) -> list[Step]:
         steps.append(Rewrite(0.1, lambda live: annotated(live, {WORKER_HASH: _worker_hash(live)})))
         steps.append(Report(0.1, _status(graph, ROLLING, 1)))
     if asked != "not-ready":
-        steps.append(Run(3.0, {"backend": graph["spec"].get("backendFramework"), **_components(graph)}))
+        steps.append(Run(3.0, {"backend": spec(graph).get("backendFramework"), **_components(graph)}))
         steps.append(Report(0.0, _status(graph, READY, None)))
     return steps
 
@@ -117,13 +118,13 @@ def _counts(graph: Object, name: str, part: dict[str, Any], ready: int | None) -
 
 def _is_list(graph: Object) -> bool:
     """v1beta1 has a list of components, v1alpha1 a map of services."""
-    return "components" in graph["spec"]
+    return "components" in spec(graph)
 
 
 def _components(graph: Object) -> dict[str, dict[str, Any]]:
     if _is_list(graph):
-        return {part["name"]: part for part in graph["spec"]["components"]}
-    return dict(graph["spec"].get("services") or {})
+        return {part["name"]: part for part in spec(graph)["components"]}
+    return dict(spec(graph).get("services") or {})
 
 
 def _frontends(graph: Object) -> list[str]:

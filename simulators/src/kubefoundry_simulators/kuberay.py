@@ -38,6 +38,7 @@ from kubefoundry_simulators.steps import (
     find_condition,
     runs,
     service,
+    spec,
     with_finalizer,
     without_finalizer,
 )
@@ -67,7 +68,7 @@ def plan(ray: Object, before: Object | None) -> list[Step]:
     ready = find_condition(ray, "Ready") or {}
     if ready.get("reason") == "InitializingTimeout":
         return []
-    if ray["spec"].get("suspend"):
+    if spec(ray).get("suspend"):
         return _suspend(ray)
     active = _part(ray, "active").get("rayClusterName")
     if not active:
@@ -185,11 +186,11 @@ def _part(ray: Object, which: str) -> dict[str, Any]:
 
 def _workload(ray: Object) -> Object:
     """A cluster as its part of the spec is now, and the application on it."""
-    return {"cluster": ray["spec"].get("rayClusterConfig"), "serve": _config(ray)}
+    return {"cluster": spec(ray).get("rayClusterConfig"), "serve": _config(ray)}
 
 
 def _config(ray: Object) -> str | None:
-    config: str | None = ray["spec"].get("serveConfigV2")
+    config: str | None = spec(ray).get("serveConfigV2")
     return config
 
 
@@ -210,14 +211,14 @@ def _selector(cluster: str, role: str) -> dict[str, str]:
 
 def _filled(ray: Object) -> Object:
     """The empty objects that a Go client writes back for structs without `omitempty`."""
-    config = dict(ray["spec"].get("rayClusterConfig") or {})
+    config = dict(spec(ray).get("rayClusterConfig") or {})
     if "headGroupSpec" in config:
         config["headGroupSpec"] = _group(config["headGroupSpec"])
     if "workerGroupSpecs" in config:
         config["workerGroupSpecs"] = [
             {"scaleStrategy": {}, **_group(group)} for group in config["workerGroupSpecs"]
         ]
-    return {**ray, "spec": {**ray["spec"], "rayClusterConfig": config}}
+    return {**ray, "spec": {**spec(ray), "rayClusterConfig": config}}
 
 
 def _group(group: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import yaml
 
-from kubefoundry_simulators.steps import NOW, Object, condition
+from kubefoundry_simulators.steps import NOW, Object, condition, spec
 
 NO_RESOURCES: Final = {
     "desiredCPU": "0",
@@ -131,13 +131,13 @@ def running(
 
 def worker_groups(service: Object) -> list[dict[str, Any]]:
     """The worker groups of the spec."""
-    config = service["spec"].get("rayClusterConfig") or {}
+    config = spec(service).get("rayClusterConfig") or {}
     return list(config.get("workerGroupSpecs") or [])
 
 
 def worker_count(service: Object) -> int:
     """Worker pods, all groups together: with Ray's autoscaler one for each replica that Serve is to run."""
-    if (service["spec"].get("rayClusterConfig") or {}).get("enableInTreeAutoscaling"):
+    if (spec(service).get("rayClusterConfig") or {}).get("enableInTreeAutoscaling"):
         counts = [
             deployment.get("num_replicas", 1)
             for application in _serve_config(service).get("applications") or []
@@ -157,7 +157,7 @@ def cluster_name(service: Object) -> str:
 
 def cluster_hash(service: Object) -> str:
     """What decides on a new RayCluster: all of rayClusterConfig but replica bounds, tolerations and gates."""
-    config = json.loads(json.dumps(service["spec"].get("rayClusterConfig") or {}))
+    config = json.loads(json.dumps(spec(service).get("rayClusterConfig") or {}))
     groups = [config.get("headGroupSpec") or {}, *(config.get("workerGroupSpecs") or [])]
     for group in groups:
         for name in ("replicas", "minReplicas", "maxReplicas", "scaleStrategy"):
@@ -202,7 +202,7 @@ def _deployments(application: Mapping[str, Any]) -> Iterator[str]:
 def _serve_config(service: Object) -> dict[str, Any]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        content = yaml.load(service["spec"].get("serveConfigV2") or "", Loader=loader)
+        content = yaml.load(spec(service).get("serveConfigV2") or "", Loader=loader)
     except yaml.YAMLError:
         return {}
     return content if isinstance(content, dict) else {}

@@ -90,6 +90,12 @@ def runs(object_: Mapping[str, Any]) -> Object:
     return found
 
 
+def spec(object_: Mapping[str, Any]) -> Object:
+    """The object's spec; empty where it has none, which the API server accepts of every custom resource."""
+    found: Object = object_.get("spec") or {}
+    return found
+
+
 def failure(object_: Mapping[str, Any]) -> str | None:
     """The failure that the object requests, by annotation or label."""
     meta = object_["metadata"]

@@ -56,6 +56,7 @@ async def in_order(rig: Rig) -> Finding | None:
     hold: list[dict[str, Any]] = [{"op": "add", "path": "/metadata/finalizers", "value": [HOLD]}]
     free: list[dict[str, Any]] = [{"op": "remove", "path": "/metadata/finalizers"}]
     await rig.api.json_patch(rig.kind, *place, hold, manager="somebody")
+    held = True
     try:
         other = await _choose_another(rig, place)
         # The subject may repair in a moment what it did too early, so every state counts.
@@ -71,6 +72,7 @@ async def in_order(rig: Rig) -> Finding | None:
             except NotSeen:
                 pass
             await rig.api.json_patch(rig.kind, *place, free, manager="somebody")
+            held = False
             live = await waiting.first(states, lambda obj: not _holds(rig, obj))
             if not _reports(rig, live):
                 return None
@@ -82,7 +84,8 @@ async def in_order(rig: Rig) -> Finding | None:
                 "the finalizer was removed before the fields were released", "the finalizer goes last"
             )
     finally:
-        await rig.api.json_patch(rig.kind, *place, free, manager="somebody")
+        if held:
+            await rig.api.json_patch(rig.kind, *place, free, manager="somebody")
 
 
 async def owns_nothing(rig: Rig) -> Finding | None:

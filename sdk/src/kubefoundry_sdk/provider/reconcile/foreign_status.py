@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.api.reasons import OVERRIDES_VALID, STALE_STATUS
 from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.reconcile import release
 from kubefoundry_sdk.provider.reconcile.context import Context
@@ -14,6 +15,8 @@ from kubefoundry_sdk.runtime.store import key_of
 
 _PUBLISHED: Final = ("endpoint", "replicas", "selector")
 """Fields that clients and autoscalers act on."""
+_WARNINGS: Final = frozenset({STALE_STATUS, OVERRIDES_VALID})
+"""Conditions that are there only while they hold, so one that we do not state is somebody else's claim."""
 
 
 async def write(context: Context, live: Object, wanted: Mapping[str, Any]) -> bool:
@@ -40,15 +43,18 @@ async def write(context: Context, live: Object, wanted: Mapping[str, Any]) -> bo
 
 
 async def unpublish(context: Context, live: Object, wanted: Mapping[str, Any]) -> None:
-    """Removes published fields that we do not state. Sends no request if there are none.
+    """Removes published fields and warnings that we do not state. Sends no request if there are none.
 
     live: the object with the status that we wrote.
     wanted: all of that status.
     Raises ApiError.
     """
-    left = [name for name in _PUBLISHED if name in (live.get("status") or {}) and name not in wanted]
-    if left:
-        await remove(context, live, left, ())
+    current = live.get("status") or {}
+    fields = [name for name in _PUBLISHED if name in current and name not in wanted]
+    reported = {item.get("type") for item in current.get("conditions") or ()}
+    warnings = (reported & _WARNINGS) - {item["type"] for item in wanted.get("conditions", ())}
+    if fields or warnings:
+        await remove(context, live, fields, warnings)
 
 
 async def remove(

@@ -1,0 +1,50 @@
+"""The API server accepts a custom resource without a spec; a simulated operator does not end with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_simulators import dynamo, kaito, kuberay
+from kubefoundry_simulators.admission import dynamo_refusal
+from kubefoundry_simulators.dynamo_conversion import converted
+from kubefoundry_simulators.steps import Object, Operator, Report, Rewrite
+
+KINDS = [
+    (kaito.OPERATOR, "kaito.sh/v1beta1", "Workspace"),
+    (kuberay.OPERATOR, "ray.io/v1", "RayService"),
+    (dynamo.OPERATOR, "nvidia.com/v1alpha1", "DynamoGraphDeployment"),
+    (dynamo.OPERATOR, "nvidia.com/v1beta1", "DynamoGraphDeployment"),
+]
+
+
+@pytest.mark.parametrize("rest", [{}, {"spec": None}, {"spec": {}}], ids=["none", "null", "empty"])
+@pytest.mark.parametrize(("operator", "api_version", "kind"), KINDS)
+def test_it_is_planned_for(operator: Operator, api_version: str, kind: str, rest: dict[str, Any]) -> None:
+    made: Object = {
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": {"name": "m", "namespace": "n", "uid": "u", "generation": 1},
+        **rest,
+    }
+    before = None
+    for _ in range(3):
+        after = made
+        for step in (*operator.adopt(made), *operator.plan(made, before)):
+            if isinstance(step, Rewrite):
+                after = step.change(after)
+            elif isinstance(step, Report):
+                after = {**after, "status": step.status}
+        before, made = made, after
+
+    assert made["status"]
+    assert operator.leave(made)
+
+
+@pytest.mark.parametrize("api_version", ["nvidia.com/v1alpha1", "nvidia.com/v1beta1"])
+def test_its_webhooks_answer(api_version: str) -> None:
+    graph: Object = {"apiVersion": api_version, "kind": "DynamoGraphDeployment", "metadata": {"name": "m"}}
+
+    assert converted(graph, "nvidia.com/v1beta1")["apiVersion"] == "nvidia.com/v1beta1"
+    assert "at least one service" in str(dynamo_refusal(graph, None, needs_images=True))
