@@ -14,6 +14,7 @@ from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider import answers
 from kubefoundry_sdk.provider.contract import Deployment, Endpoint, Observation, Replicas
 from kubefoundry_sdk.provider.health import acknowledgement, pod_causes, staleness
+from kubefoundry_sdk.provider.reconcile import release
 from kubefoundry_sdk.provider.reconcile.context import Context, read
 from kubefoundry_sdk.provider.reconcile.report import Report
 from kubefoundry_sdk.provider.write import manifest
@@ -85,13 +86,19 @@ def _observe(context: Context, live: Object, report: Report) -> float | None:
         context.memory(key).silence,
         upstream,
         phase=seen.phase,
-        stood=conditions.is_true((live.get("status") or {}).get("conditions"), reasons.STALE_STATUS),
+        stood=_stood(context, live),
         down=context.operator.down if context.operator else None,
         threshold=context.stale_after,
         now=context.clock(),
     )
     report.stale = verdict.message
     return _soonest(due, verdict.again)
+
+
+def _stood(context: Context, live: Object) -> bool:
+    """Whether we have reported `StaleStatus`. What somebody else says of it is no evidence."""
+    reported = conditions.is_true((live.get("status") or {}).get("conditions"), reasons.STALE_STATUS)
+    return reported and release.says(live, context.manager, reasons.STALE_STATUS)
 
 
 def as_applied(live: Object, upstream: Object) -> Deployment | None:
