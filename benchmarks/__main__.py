@@ -65,7 +65,7 @@ def main() -> int:
     if failures:
         sys.stderr.write(f"bench: {failures[0]}\n")
         return 1
-    print(report.markdown(sections, on))
+    print(f"\n{on}")
     if wanted == set(COUNTS) and not chosen.n:
         report.write(ROOT / "docs", sections, on)
     return 0
@@ -73,7 +73,11 @@ def main() -> int:
 
 async def _measure(folder: Path, counts: dict[str, int]) -> tuple[list[Section], str]:
     async with rig(folder) as made:
-        sections = [section async for section in _sections(made, counts)]
+        sections = []
+        async for section in _sections(made, counts):
+            # at once: what comes later may fail
+            print(report.section(section), flush=True)
+            sections.append(section)
         return sorted(sections, key=lambda section: section.key), report.ground(made.ground)
 
 
@@ -97,10 +101,14 @@ async def _sections(made: Rig, counts: dict[str, int]) -> AsyncIterator[Section]
     if "f" in counts:
         full = memory.resident(made) if "e" in counts else {}
         yield memory.section(imports, idle, full, counts.get("e", 0))
-    if "k" in counts:
-        yield await alone.upstream_alone(made, burst.AT_ONCE)
+    left = alone.rendered(made) if "k" in counts else []
+    for namespace in {key[0] for key in made.deployments.objects}:
+        await made.clear(namespace)
     async for section in direct.sections(made, counts):
         yield section
+    if "k" in counts:
+        # last, because it stops our processes
+        yield await alone.upstream_alone(made, left, burst.AT_ONCE)
 
 
 if __name__ == "__main__":

@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from benchmarks import processes
 from benchmarks.figures import Figure, Section
 from benchmarks.rig import MANAGER, UPSTREAM, Rig, at_a_time, say
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.provider.write import manifest
 
 
-async def upstream_alone(rig: Rig, at_once: int) -> Section:
-    """Section k; to be measured last, and after e: it deletes what that left, and ends our processes."""
-    namespace = await rig.namespace()
-    rendered = [
-        (UPSTREAM[provider], obj)
+def rendered(rig: Rig) -> list[tuple[Kind, Object]]:
+    """What the providers applied for every deployment that is there."""
+    return [
+        (UPSTREAM[provider], record.manifest)
         for provider, seen in rig.upstream.items()
         for live in seen.objects.values()
-        if (obj := _as_rendered(live, namespace))
+        if (record := manifest.applied(live))
     ]
-    n = len(rendered)
+
+
+async def upstream_alone(rig: Rig, objects: Sequence[tuple[Kind, Object]], at_once: int) -> Section:
+    """Section k; to be measured last, on a server without deployments: it ends our processes."""
+    namespace = await rig.namespace()
+    n = len(objects)
     say(f"k. the {n} upstream objects alone")
-    for left in {key[0] for key in rig.deployments.objects}:
-        await rig.clear(left)
     for component in rig.suite.components.values():
         component.stop()
     watched = processes.control_plane(rig)
     before = {name: processes.cpu_seconds(pid) for name, pid in watched.items()}
-    await at_a_time(at_once, (rig.client.apply(kind, obj, manager=MANAGER) for kind, obj in rendered))
+    await at_a_time(
+        at_once,
+        (rig.client.apply(kind, _without_owner(obj, namespace), manager=MANAGER) for kind, obj in objects),
+    )
     await rig.quiet()
     cpu = {name: processes.cpu_seconds(pid) - before[name] for name, pid in watched.items()}
     return Section(
@@ -41,10 +48,6 @@ async def upstream_alone(rig: Rig, at_once: int) -> Section:
     )
 
 
-def _as_rendered(live: Object, namespace: str) -> Object | None:
-    """The object as its provider applied it, in that namespace and without its owner."""
-    record = manifest.applied(live)
-    if record is None:
-        return None
-    meta = {key: value for key, value in record.manifest["metadata"].items() if key != "ownerReferences"}
-    return {**record.manifest, "metadata": {**meta, "namespace": namespace}}
+def _without_owner(applied: Object, namespace: str) -> Object:
+    meta = {key: value for key, value in applied["metadata"].items() if key != "ownerReferences"}
+    return {**applied, "metadata": {**meta, "namespace": namespace}}

@@ -30,7 +30,7 @@ def ground(plane: str) -> str:
 
 
 def markdown(sections: Sequence[Section], on: str) -> str:
-    return "\n".join([HEAD, on, *(_section(section) for section in sections)]) + "\n"
+    return "\n".join([HEAD, on, *map(section, sections)]) + "\n"
 
 
 def as_json(sections: Sequence[Section], on: str) -> str:
@@ -43,7 +43,7 @@ def write(folder: Path, sections: Sequence[Section], on: str) -> None:
     (folder / "benchmarks.json").write_text(as_json(sections, on))
 
 
-def _section(section: Section) -> str:
+def section(section: Section) -> str:
     rows = [
         "| figure | measured | aim | aim met | Go peer, another machine and day |",
         "|---|---:|---:|---|---|",

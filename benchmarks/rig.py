@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -129,12 +130,11 @@ class Rig:
     upstream: Mapping[str, Sightings]
     ground: str
     """Which control plane and which upstream CRDs: a line for the report."""
-    _namespaces: int = field(default=0)
+    _namespaces: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     async def namespace(self) -> str:
         """A namespace that did not exist."""
-        self._namespaces += 1
-        name = f"bench-{self._namespaces}"
+        name = f"bench-{next(self._namespaces)}"
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         await self.client.create(Kind("", "v1", "namespaces", "Namespace", False), body, manager=MANAGER)
         return name
