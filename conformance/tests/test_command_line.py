@@ -71,6 +71,7 @@ def test_ours_pass(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
             ["--cases", "empty.yaml", "--functions", "direct", "--kubeconfig", "x"],
             "give --manifest FILE, too",
         ),
+        (["--cases", "x.yaml", "--functions", "direct", "--json", "gone/r.json"], "cannot write gone/r.json"),
         (["--cases", "unknown.yaml", "--functions", "direct"], "unknown.yaml: statsues: Extra inputs"),
     ],
 )

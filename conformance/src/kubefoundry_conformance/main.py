@@ -19,6 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code."""
     options = _parser().parse_args(arguments)
     try:
+        _writable(options.json, options.junit, options.log)
         subject, results = options.check(options)
     except Unusable as error:
         print(f"kubefoundry-conformance: {error}", file=sys.stderr)
@@ -33,7 +34,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.json.write_text(report.as_json(subject, results), encoding="utf-8")
     if options.badge:
         print(report.badge(results))
-    return 0 if report.conformant(results) else 1
+    if report.conformant(results):
+        return 0
+    if options.manifest and not options.log:
+        print("to read what the process logged, run it again with --log FILE", file=sys.stderr)
+    return 1
+
+
+def _writable(*files: Path | None) -> None:
+    """Raises Unusable for one that cannot be written, before minutes of checks."""
+    for file in filter(None, files):
+        try:
+            file.open("ab").close()
+        except OSError as error:
+            raise Unusable(f"cannot write {file}: {error.strerror}") from error
 
 
 def provider(options: argparse.Namespace) -> tuple[str, list[Result]]:
@@ -66,6 +80,7 @@ def process(options: argparse.Namespace) -> tuple[str, list[Result]]:
         cases.read(options.cases),
         shlex.split(options.command),
         options.kubeconfig,
+        options.log,
     )
 
 
@@ -77,7 +92,7 @@ def selector(options: argparse.Namespace) -> tuple[str, list[Result]]:
     if len(set(providers)) < 2:
         raise Unusable("name two providers that the selector may choose: --providers A,B")
     return processes.check_selector(
-        cases.documents_of(options.manifest), shlex.split(options.command), providers
+        cases.documents_of(options.manifest), shlex.split(options.command), providers, options.log
     )
 
 
@@ -145,6 +160,7 @@ def _parser() -> argparse.ArgumentParser:
         subject.add_argument("--output", choices=("table", "json", "junit"), default="table")
         subject.add_argument("--json", type=Path, metavar="FILE", help="writes the report as JSON, too")
         subject.add_argument("--junit", type=Path, metavar="FILE", help="writes the report as JUnit XML, too")
+        subject.add_argument("--log", type=Path, metavar="FILE", help="keeps what the process has logged")
         subject.add_argument("--badge", action="store_true", help="prints a line of Markdown for a README")
     return parser
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -16,7 +17,7 @@ from kubefoundry_conformance.cluster.rig import Rig
 from kubefoundry_conformance.cluster.running import running
 from kubefoundry_local.control_plane import CannotRun
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
-from kubefoundry_sdk.provider.contract import UpstreamKind
+from kubefoundry_sdk.provider.upstream_kind import UpstreamKind
 
 
 def check_process(
@@ -26,8 +27,12 @@ def check_process(
     cases: Cases,
     command: Sequence[str],
     kubeconfig: Path | None = None,
+    log: Path | None = None,
 ) -> tuple[str, list[Result]]:
-    """The provider's name, and all results. kubeconfig: of a running cluster. Raises Unusable."""
+    """The provider's name, and all results. kubeconfig: of a running cluster. log: see `_results`.
+
+    Raises Unusable.
+    """
     crd, kind = _kind(crds, upstream)
 
     def made(folder: Path) -> AbstractContextManager[Rig]:
@@ -35,32 +40,40 @@ def check_process(
             return running(kubeconfig, manifest, crd, kind, cases, command, folder)
         return local(manifest, crd, kind, cases, command, folder)
 
-    rig, results = _results(made, PROVIDER, "control plane" if kubeconfig is None else "cluster")
+    rig, results = _results(made, PROVIDER, "control plane" if kubeconfig is None else "cluster", log)
     return rig.provider, results
 
 
 def check_selector(
-    manifest: Sequence[Object], command: Sequence[str], providers: Sequence[str]
+    manifest: Sequence[Object], command: Sequence[str], providers: Sequence[str], log: Path | None = None
 ) -> tuple[str, list[Result]]:
-    """The selector's account, and all results. Raises Unusable."""
+    """The selector's account, and all results. log: see `_results`. Raises Unusable."""
     nothing = Cases(specs={"none": {}})
 
     def made(folder: Path) -> AbstractContextManager[Rig]:
         return local(manifest, None, MODEL_DEPLOYMENTS, nothing, command, folder, providers)
 
-    rig, results = _results(made, SELECTOR, "selector")
+    rig, results = _results(made, SELECTOR, "selector", log)
     return rig.account, results
 
 
 def _results(
-    made: Callable[[Path], AbstractContextManager[Rig]], checks: Sequence[Check[Rig]], mode: str
+    made: Callable[[Path], AbstractContextManager[Rig]],
+    checks: Sequence[Check[Rig]],
+    mode: str,
+    log: Path | None,
 ) -> tuple[Rig, list[Result]]:
+    """log: a file that gets all that the process has logged, also where it does not get ready."""
     with tempfile.TemporaryDirectory(prefix="kubefoundry-conformance-") as folder:
         try:
             with made(Path(folder)) as rig:
-                rig.subject.start()
-                rig.subject.wait_ready()
-                return rig, [run(check, rig, mode) for check in checks]
+                try:
+                    rig.subject.start()
+                    rig.subject.wait_ready()
+                    return rig, [run(check, rig, mode) for check in checks]
+                finally:
+                    if log is not None:
+                        shutil.copyfile(rig.subject.log, log)
         except CannotRun as error:
             raise Unusable(str(error)) from error
 

@@ -16,15 +16,9 @@ from kubefoundry_sdk.api import validation
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.modeldeployment import Engine, ServingMode
 from kubefoundry_sdk.api.names import PROVIDER_PACKAGES
-from kubefoundry_sdk.provider.contract import (
-    Deployment,
-    Observation,
-    Provider,
-    Rendered,
-    Schema,
-    UnsupportedSchema,
-)
+from kubefoundry_sdk.provider.contract import Deployment, Observation, Provider, Rendered
 from kubefoundry_sdk.provider.reconcile import compatibility
+from kubefoundry_sdk.provider.upstream_kind import Schema, UnsupportedSchema
 from kubefoundry_sdk.provider.write import manifest
 from kubefoundry_sdk.testing.generated import deployment as typed
 
