@@ -21,8 +21,8 @@ pytestmark = pytest.mark.integration
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PROGRAM: Final = ROOT / "tests/support/wrong_selector.py"
-CONTROL: Final = {"SEL-4", "SEL-5", "SEL-6", "SEL-7", "SEL-8", "SEL-9"}
-"""Checks that pass on all others: the subject has no fault but its own. SEL-1 to SEL-3 take long, and pass, too."""
+CONTROL: Final = {"SEL-4", "SEL-5", "SEL-7", "SEL-8", "SEL-9"}
+"""Checks that pass on all others: the subject has no fault but its own. The others take long, and pass, too."""
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +40,29 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
         yield made
 
 
-@pytest.mark.parametrize("rule", [check.rule for check in CHECKS])
-def test_a_fault_is_seen_by_its_check(rig: Rig, rule: str) -> None:
-    rig.subject.environment["KUBEFOUNDRY_FAULT"] = rule
+FAULTS: Final = (
+    "SEL-1 renewed",
+    "SEL-1 taken",
+    "SEL-1 written",
+    "SEL-2",
+    "SEL-3",
+    "SEL-4",
+    "SEL-4 again",
+    "SEL-5",
+    "SEL-6 ready",
+    "SEL-6 registered",
+    "SEL-6 fresh",
+    "SEL-7",
+    "SEL-8",
+    "SEL-9",
+)
+"""The rule that it breaks, and where there are several ways, which."""
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_seen_by_its_check(rig: Rig, fault: str) -> None:
+    rule = fault.partition(" ")[0]
+    rig.subject.environment["KUBEFOUNDRY_FAULT"] = fault
     rig.subject.start()
     rig.subject.wait_ready()
     try:
@@ -50,5 +70,5 @@ def test_a_fault_is_seen_by_its_check(rig: Rig, rule: str) -> None:
     finally:
         rig.subject.stop()
 
-    assert {result.rule for result in results if result.outcome == "failed"} == {rule}
-    assert {result.rule for result in results if result.outcome == "passed"} == CONTROL - {rule}
+    assert {result.rule: result.seen for result in results if result.outcome == "failed"}.keys() == {rule}
+    assert {result.rule for result in results if result.outcome == "passed"} >= CONTROL - {rule}

@@ -13,6 +13,8 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from prometheus_client import Histogram
+
 from kubefoundry_sdk import Operator, SelectionRule
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import EVENTS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, SECRETS, Kind, Object
@@ -21,7 +23,7 @@ from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider import run
 from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.reconcile import handover
-from kubefoundry_sdk.runtime import process, repairs
+from kubefoundry_sdk.runtime import metrics, process, repairs
 from kubefoundry_widgets.provider import NAME, provider
 
 FAULT: Final = os.environ.get("KUBEFOUNDRY_FAULT", "")
@@ -196,7 +198,11 @@ def main(arguments: Sequence[str]) -> int:
         vars(repairs)["LIMIT"] = 50
     if FAULT == "LEV-4":
         vars(handover)["wait"] = _forever
-    if FAULT == "PRO-1":
+    if FAULT == "PRO-1 counted":
+        vars(metrics)["RECONCILIATIONS"] = Histogram(
+            "unseen", "Nobody reads it.", ["provider"], registry=None
+        )
+    if FAULT == "PRO-1 served":
         arguments = [*arguments, "--metrics-port=0"]
     code = run.run(NAME, build, arguments=arguments)
     if FAULT == "PRO-2":

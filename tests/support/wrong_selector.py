@@ -1,4 +1,6 @@
-"""Our selector with one fault, which the environment names: `KUBEFOUNDRY_FAULT`. Run as a program.
+"""Our selector with one fault, which the environment names: `KUBEFOUNDRY_FAULT`, the rule it breaks, and how.
+
+Run as a program.
 
 A fault changes what the decision sees of a ModelDeployment or of the providers, or what becomes of the decision.
 """
@@ -48,12 +50,31 @@ def decide(deployment: Object, registered: Sequence[Provider], choice: Select = 
     annotations = seen["metadata"].get("annotations") or {}
     annotations.pop(IGNORED.get(FAULT), None)
     healthy = any(one.healthy for one in registered)
-    if FAULT == "SEL-6" and healthy and names.RESELECT_ANNOTATION not in annotations:
-        registered = [replace(one, not_ready=None, heartbeat_fresh=True) for one in registered]
+    if FAULT == "SEL-4 again" and names.RESELECT_ANNOTATION in annotations:
+        annotations[names.RESELECT_ANNOTATION] += ",".join(one.name for one in registered if one.healthy)
+    if healthy and names.RESELECT_ANNOTATION not in annotations:
+        registered = _as_seen(registered)
     decided = decision.decide(seen, registered, choice)
     if FAULT == "SEL-7" and decided and any(one["status"] == "False" for one in decided["conditions"]):
         return None
     return None if FAULT == "SEL-9" and decided == {} else decided
+
+
+_known: Final[dict[str, Provider]] = {}
+
+
+def _as_seen(registered: Sequence[Provider]) -> Sequence[Provider]:
+    match FAULT:
+        case "SEL-6 ready":
+            return [replace(one, not_ready=None) for one in registered]
+        case "SEL-6 fresh":
+            return [replace(one, heartbeat_fresh=True) for one in registered]
+        case "SEL-6 registered":
+            there = {one.name for one in registered}
+            gone = [one for name, one in _known.items() if name not in there]
+            _known.update((one.name, one) for one in registered)
+            return [*registered, *(replace(one, not_ready=None, heartbeat_fresh=True) for one in gone)]
+    return registered
 
 
 def _down(live: Object, registered: Sequence[Provider]) -> bool:
@@ -64,7 +85,11 @@ def _down(live: Object, registered: Sequence[Provider]) -> bool:
 
 if __name__ == "__main__":
     vars(controller)["decide"] = decide
-    if FAULT == "SEL-1":
+    if FAULT == "SEL-1 taken":
+        vars(lease)["expired"] = lambda *_: True
+    if FAULT == "SEL-1 written":
+        sys.argv.append("--leader-elect=false")
+    if FAULT == "SEL-1 renewed":
         lease.RENEW, lease.DURATION = 3600.0, 7200.0  # type: ignore[misc]
     if FAULT == "SEL-3":
         vars(controller)["unsettled"] = lambda *_: True

@@ -16,7 +16,7 @@ from kubefoundry_conformance.cluster import (
 
 PROVIDER: Final = (
     *registering.REGISTRATION,
-    *registering.PROCESS,
+    *registering.process(registering.a_model),
     *life.CHECKS,
     *refusing.CHECKS,
     *handing_over.CHECKS,
@@ -25,4 +25,4 @@ PROVIDER: Final = (
 )
 """In this order: the first ones see the CRD come, the last ones all that was asked for."""
 
-SELECTOR: Final = (*selecting.CHECKS, *registering.PROCESS, *permissions.CHECKS)
+SELECTOR: Final = (*selecting.CHECKS, *registering.process(selecting.chosen), *permissions.CHECKS)

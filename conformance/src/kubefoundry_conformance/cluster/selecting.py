@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any, Final
 
 from kubefoundry_conformance.check import Finding
-from kubefoundry_conformance.cluster.rig import MANAGER, QUIET, Place, Rig, now, of_rig
+from kubefoundry_conformance.cluster.rig import MANAGER, QUIET, RESTARTED, TIMEOUT, Place, Rig, now, of_rig
 from kubefoundry_conformance.cluster.waiting import NotSeen, condition
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.conditions import condition as told
 from kubefoundry_sdk.api.kinds import LEASES, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
 from kubefoundry_sdk.api.managed_fields import managers
 from kubefoundry_sdk.api.reasons import PROVIDER_COMPATIBLE, PROVIDER_SELECTED, VALIDATED
+from kubefoundry_sdk.runtime.lease import DURATION, RENEW
 
 WANTED: Final = {
     "model": {"id": "org/model"},
     "engine": {"type": "vllm"},
     "resources": {"gpu": {"count": 1}},
 }
+
+LEASE: Final = (names.SELECTOR_LEASE, names.SYSTEM_NAMESPACE)
+ANOTHER: Final = "another-replica"
 
 
 def selected(obj: Object) -> str:
@@ -43,8 +48,17 @@ async def register(rig: Rig, *, ready: dict[str, bool]) -> None:
             {**head, "spec": {"capabilities": can, "selectionRules": rules}},
             manager=MANAGER,
         )
-        status = {"ready": ready.get(name, True), "lastHeartbeat": now()}
-        await rig.api.apply_status(PROVIDER_CONFIGS, {**head, "status": status}, manager=MANAGER)
+        await heartbeat(rig, name, ready=ready.get(name, True))
+
+
+async def heartbeat(rig: Rig, name: str, *, ready: bool = True) -> None:
+    body = {
+        "apiVersion": names.API_VERSION,
+        "kind": names.PROVIDER_CONFIG,
+        "metadata": {"name": name},
+        "status": {"ready": ready, "lastHeartbeat": now()},
+    }
+    await rig.api.apply_status(PROVIDER_CONFIGS, body, manager=MANAGER)
 
 
 async def ask(rig: Rig, place: Place, **metadata: Any) -> Object:
@@ -66,13 +80,56 @@ async def chosen(rig: Rig) -> tuple[Place, str]:
     return place, selected(await rig.deployment(place, selected))
 
 
+async def selected_now(rig: Rig, wrong: str) -> str:
+    """The provider of a new ModelDeployment. Asked once more where it is `wrong`: the subject may have seen the
+    ModelDeployment before it saw what became of that provider."""
+    got = wrong
+    for _ in range(2):
+        if got == wrong:
+            place = rig.place()
+            await ask(rig, place)
+            got = selected(await rig.deployment(place, selected))
+    return got
+
+
+async def passes(rig: Rig, seconds: float) -> None:
+    """Waits so long."""
+    with suppress(NotSeen):
+        await rig.until(LEASES, *LEASE, lambda obj: False, seconds=seconds)
+
+
+def holder(obj: Object) -> Any:
+    return (obj.get("spec") or {}).get("holderIdentity")
+
+
 async def holds_the_lease(rig: Rig) -> Finding | None:
     def renewed(obj: Object) -> Any:
-        return (obj.get("spec") or {}).get("holderIdentity") and obj["spec"].get("renewTime")
+        return holder(obj) and obj["spec"].get("renewTime")
 
-    where = (LEASES, names.SELECTOR_LEASE, names.SYSTEM_NAMESPACE)
-    first = renewed(await rig.there(*where, renewed))
-    await rig.there(*where, lambda obj: renewed(obj) not in (None, first))
+    first = renewed(await rig.there(LEASES, *LEASE, renewed))
+    await rig.there(LEASES, *LEASE, lambda obj: renewed(obj) not in (None, first))
+    return None
+
+
+async def yields_the_lease(rig: Rig) -> Finding | None:
+    await register(rig, ready={})
+    await rig.there(LEASES, *LEASE, holder)
+    change = [{"op": "replace", "path": "/spec/holderIdentity", "value": ANOTHER}]
+    await rig.api.json_patch(LEASES, *LEASE, change, manager=MANAGER)
+    try:
+        taken = await rig.there(LEASES, *LEASE, lambda obj: holder(obj) != ANOTHER, seconds=RENEW + QUIET)
+        return Finding(f"{holder(taken)!r} took the Lease from another replica at once", f"{DURATION:.0f} s")
+    except NotSeen:
+        pass
+    await register(rig, ready={})
+    place = rig.place()
+    await ask(rig, place)
+    with suppress(NotSeen):
+        live = await rig.deployment(place, selected, seconds=QUIET)
+        return Finding(f"{selected(live)} was selected while another replica held the Lease", "no decision")
+    await passes(rig, DURATION - RENEW - QUIET)
+    await register(rig, ready={})
+    await rig.deployment(place, selected, seconds=RESTARTED)
     return None
 
 
@@ -118,7 +175,12 @@ async def chooses_again(rig: Rig) -> Finding | None:
     place, name = await chosen(rig)
     await register(rig, ready={name: False})
     await rig.annotate(place, names.RESELECT_ANNOTATION, "again")
-    await rig.deployment(place, lambda obj: selected(obj) not in ("", name))
+    other = selected(await rig.deployment(place, lambda obj: selected(obj) not in ("", name)))
+    await register(rig, ready={})
+    await rig.annotate(place, "example.com/touched", "yes")
+    with suppress(NotSeen):
+        live = await rig.deployment(place, lambda obj: selected(obj) not in ("", other), seconds=QUIET)
+        return Finding(f"{selected(live)} in place of {other}, by a value that was followed before", other)
     return None
 
 
@@ -142,12 +204,30 @@ async def leaves_out_who_refuses(rig: Rig) -> Finding | None:
 
 async def only_ready_ones(rig: Rig) -> Finding | None:
     for name in rig.providers:
-        await register(rig, ready={other: other == name for other in rig.providers})
-        place = rig.place()
-        await ask(rig, place)
-        got = selected(await rig.deployment(place, selected))
-        if got != name:
-            return Finding(f"{got} was selected, which is not ready", name)
+        await register(rig, ready={other: other != name for other in rig.providers})
+        if await selected_now(rig, name) == name:
+            return Finding(f"{name} was selected, which is not ready", "another provider")
+    return None
+
+
+async def only_registered_ones(rig: Rig) -> Finding | None:
+    _, name = await chosen(rig)
+    there = await rig.api.get(PROVIDER_CONFIGS, name)
+    await rig.api.delete(PROVIDER_CONFIGS, name, None, uid=there["metadata"]["uid"])
+    if await selected_now(rig, name) == name:
+        return Finding(f"{name} was selected, which is not registered", "another provider")
+    return None
+
+
+async def only_fresh_ones(rig: Rig) -> Finding | None:
+    _, name = await chosen(rig)
+    for _ in range(TIMEOUT + 2):
+        for other in rig.providers:
+            if other != name:
+                await heartbeat(rig, other)
+        await passes(rig, 1)
+    if await selected_now(rig, name) == name:
+        return Finding(f"{name} was selected, whose heartbeat stopped", "another provider")
     return None
 
 
@@ -187,11 +267,16 @@ async def releases(rig: Rig) -> Finding | None:
 
 CHECKS: Final = (
     of_rig("SEL-1", "the Lease, twice renewed", holds_the_lease, "a Lease with another renewTime"),
+    of_rig(
+        "SEL-1", "the Lease, held by another replica", yields_the_lease, "a selection once it has expired"
+    ),
     of_rig("SEL-2", "a ModelDeployment while core is away", waits_for_core, "a selection once core is back"),
     of_rig("SEL-3", "an edit, a restart, and a provider that is not ready any more", stays, "a selection"),
-    of_rig("SEL-4", "reselect while the selected one is not ready", chooses_again, "another provider"),
+    of_rig("SEL-4", "reselect while the selected one is not ready, once", chooses_again, "another provider"),
     of_rig("SEL-5", "the selected one refuses", leaves_out_who_refuses, "another provider"),
-    of_rig("SEL-6", "one ready provider after another", only_ready_ones, "the one that is ready"),
+    of_rig("SEL-6", "a provider that is not ready", only_ready_ones, "another one"),
+    of_rig("SEL-6", "a provider that was deregistered", only_registered_ones, "another one"),
+    of_rig("SEL-6", "a provider whose heartbeat has stopped", only_fresh_ones, "another one"),
     of_rig("SEL-7", "no ready provider", says_that_there_is_none, "ProviderSelected"),
     of_rig("SEL-8", "a paused ModelDeployment", leaves_paused_ones, "a selection once it is not paused"),
     of_rig("SEL-9", "the user names a provider", releases, "no field of provider-selector"),
