@@ -17,9 +17,14 @@ STOP = Stop("ResourceCreated", "ApplyFailed", "no", failed=False)
 PASSING = ApiError(500, "InternalError", "a webhook is down")
 
 
-def note(failures: Failures, error: Exception, now: float, mark: str = "a") -> tuple[Report, float]:
+CONFLICT = ApiError(409, "Conflict", "the object has been modified")
+
+
+def note(
+    failures: Failures, error: Exception, now: float, mark: str = "a", version: str = "1"
+) -> tuple[Report, float]:
     report = Report(1)
-    return report, failures.note(mark, error, report, STOP, now)
+    return report, failures.note(mark, version, error, report, STOP, now)
 
 
 @pytest.mark.parametrize("error", [PASSING, ApiError(403, "Forbidden", "roles not read yet")])
@@ -29,10 +34,10 @@ def test_an_error_that_may_pass_is_reported_when_it_comes_twice(error: Exception
     first, delay = note(failures, error, 0.0)
     assert first.stop is None
     assert delay < 1
-    assert failures.standing("a", 0.1) is not None
+    assert failures.standing("a", "1", 0.1) is not None
     second, _ = note(failures, error, 1.0)
     assert second.stop == STOP
-    told, left = failures.standing("a", 1.1) or (None, 0.0)
+    told, left = failures.standing("a", "1", 1.1) or (None, 0.0)
     assert told is not None and told.stop == STOP
     assert left > 0
 
@@ -67,8 +72,38 @@ def test_a_change_is_tried_at_once_and_begins_again() -> None:
     note(failures, PASSING, 0.0)
     note(failures, PASSING, 0.0)
 
-    assert failures.standing("b", 0.0) is None
+    assert failures.standing("b", "1", 0.0) is None
     assert note(failures, PASSING, 0.0, mark="b")[0].stop is None
+
+
+def test_after_a_conflict_the_next_state_is_tried_at_once_three_times() -> None:
+    failures = Failures()
+
+    for version in ("1", "2", "3"):
+        report, _ = note(failures, CONFLICT, 0.0, version=version)
+        assert report.stop is None
+        assert failures.standing("a", version, 0.0) is not None
+        assert failures.standing("a", f"later than {version}", 0.0) is None
+    report, _ = note(failures, CONFLICT, 0.0, version="4")
+
+    assert report.stop == STOP
+    assert failures.standing("a", "5", 0.0) is not None
+
+
+def test_a_conflict_that_is_not_the_objects_is_reported_when_it_comes_twice() -> None:
+    failures = Failures()
+    note(failures, CONFLICT, 0.0)
+
+    assert note(failures, CONFLICT, 1.0)[0].stop == STOP
+    assert failures.standing("a", "2", 1.0) is not None
+
+
+@pytest.mark.parametrize("error", [PASSING, ApiError(422, "Invalid", "no")])
+def test_another_failure_waits_whatever_its_object_does(error: ApiError) -> None:
+    failures = Failures()
+    note(failures, error, 0.0)
+
+    assert failures.standing("a", "2", 0.0) is not None
 
 
 def deployment(**metadata: Any) -> dict[str, Any]:

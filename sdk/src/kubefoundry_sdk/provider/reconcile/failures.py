@@ -2,7 +2,7 @@
 
 A transient error is reported the second time in a row; a permanent one, and an error in the provider's own code,
 immediately. Until the retry is due, reconciles observe and write nothing upstream: writing the status causes the next
-event.
+event. But where somebody else was quicker with a write to the upstream object, its new state is tried at once.
 """
 
 from __future__ import annotations
@@ -26,10 +26,15 @@ LAST_DELAY: Final = 300.0
 """Seconds: the back-off doubles from the first to the last (contract §4), which is also the longest `Retry-After`
 obeyed."""
 
+CONFLICTS: Final = 3
+"""Conflicts in a row that are worth neither a wait nor a report, each with another state of the upstream object."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
     mark: str
+    version: str
+    quicker: bool
     count: int
     due: float
     report: Report | None
@@ -41,21 +46,29 @@ class Failures:
     def __init__(self) -> None:
         self._last: _Failed | None = None
 
-    def standing(self, mark: str, now: float) -> tuple[Report | None, float] | None:
-        """The report of a failure whose retry is not due, and the seconds until it is; None to try now."""
+    def standing(self, mark: str, version: str, now: float) -> tuple[Report | None, float] | None:
+        """The report of a failure whose retry is not due, and the seconds until it is; None to try now.
+
+        version: the state of the upstream object that is known, empty if there is none.
+        """
         last = self._last
-        if last is None or last.mark != mark or now >= last.due:
+        if last is None or last.mark != mark or now >= last.due or (last.quicker and last.version != version):
             return None
         return last.report, last.due - now
 
-    def note(self, mark: str, error: Exception, report: Report, stop: Stop, now: float) -> float:
+    def note(
+        self, mark: str, version: str, error: Exception, report: Report, stop: Stop, now: float
+    ) -> float:
         """Adds `stop` to the report if the failure is to be reported; returns the seconds until the retry."""
         last = self._last
         count = last.count + 1 if last is not None and last.mark == mark else 1
         # A 403 passes, too: an API server that has just started has not loaded its roles yet.
         passing = isinstance(error, ApiError) and (not error.rejected or error.code == 403)
+        # A conflict with an unchanged object is another one: a ResourceQuota's.
+        moved = last is None or last.mark != mark or last.version != version
+        quicker = isinstance(error, ApiError) and error.conflict and moved and count <= CONFLICTS
         kept = None
-        if count > 1 or not passing:
+        if not passing or (count > 1 and not quicker):
             report.stop = stop
             kept = replace(report, notes=list(report.notes))
         delay = min(FIRST_DELAY * 2.0 ** min(count - 1, 20), LAST_DELAY) * random.uniform(0.8, 1.2)
@@ -64,7 +77,7 @@ class Failures:
                 delay = min(error.retry_after, LAST_DELAY)
             elif not passing:
                 delay = LAST_DELAY
-        self._last = _Failed(mark, count, now + delay, kept)
+        self._last = _Failed(mark, version, quicker, count, now + delay, kept)
         return delay
 
     def over(self) -> None:

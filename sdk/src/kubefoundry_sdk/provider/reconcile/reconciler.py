@@ -35,6 +35,7 @@ from kubefoundry_sdk.provider.reconcile import (
 from kubefoundry_sdk.provider.reconcile.context import Context, read
 from kubefoundry_sdk.provider.reconcile.observation import observe
 from kubefoundry_sdk.provider.reconcile.report import Report, Stop, transitions
+from kubefoundry_sdk.provider.upstream_kind import UnsupportedSchema
 from kubefoundry_sdk.provider.write import apply, foreign_values, manifest, version_drift
 from kubefoundry_sdk.provider.write.helpers import marked
 from kubefoundry_sdk.provider.write.plan import pinned, plan
@@ -139,8 +140,10 @@ async def _attempt(context: Context, live: Object, report: Report) -> float | No
     key, now = key_of(live), asyncio.get_running_loop().time
     failed = context.memory(key).failures
     own = names.provider_finalizer(context.provider.name)
-    mark = failures.mark(live, context.upstream.objects.get(key), context.upstream.digest, own)
-    if standing := failed.standing(mark, now()):
+    upstream = context.upstream.objects.get(key)
+    mark = failures.mark(live, upstream, context.upstream.digest, own)
+    version = upstream["metadata"]["resourceVersion"] if upstream else ""
+    if standing := failed.standing(mark, version, now()):
         earlier, left = standing
         if earlier is not None:
             failures.restored(report, earlier)
@@ -154,11 +157,14 @@ async def _attempt(context: Context, live: Object, report: Report) -> float | No
     except Exception as error:
         api = isinstance(error, ApiError)
         stop = failures.stop(context.provider, error)
-        retry = failed.note(mark, error, report, stop, now())
+        retry = failed.note(mark, version, error, report, stop, now())
+        # Somebody else was.
+        quicker = isinstance(error, ApiError) and error.conflict and report.stop is None
         if report.stop is None:
             retained.as_before(live, report, context.manager)
         metrics.ERRORS.labels(context.provider.name, "api" if api else "internal").inc()
-        log.warning("writing %s/%s failed, retrying in %.1f s: %s", *key, retry, error, exc_info=not api)
+        level = logging.DEBUG if quicker else logging.WARNING
+        log.log(level, "writing %s/%s failed, retrying in %.1f s: %s", *key, retry, error, exc_info=not api)
         return retry
     failed.over()
     return retry
