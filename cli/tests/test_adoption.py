@@ -17,8 +17,9 @@ from kubefoundry_cli.provenance import text
 from kubefoundry_cli.providers import installed, probed
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider.contract import Provider, Schema
+from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.reconcile.context import read
+from kubefoundry_sdk.provider.upstream_kind import Schema
 from kubefoundry_sdk.provider.write.plan import plan
 from kubefoundry_sdk.testing.generated import specs
 from support.deployments import GPU

@@ -14,8 +14,9 @@ from kubefoundry_cli.provenance import text
 from kubefoundry_cli.providers import installed
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.validation import default
-from kubefoundry_sdk.provider.contract import Provider, Schema
+from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.reconcile.context import read
+from kubefoundry_sdk.provider.upstream_kind import Schema
 from kubefoundry_sdk.provider.write import manifest
 from kubefoundry_sdk.testing.generated import specs
 from support.deployments import DISAGGREGATED, GPU, model_deployment

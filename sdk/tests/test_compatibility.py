@@ -8,8 +8,9 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider.contract import Capabilities, Deployment, Provider, Schema, UpstreamKind
+from kubefoundry_sdk.provider.contract import Capabilities, Deployment, Provider
 from kubefoundry_sdk.provider.reconcile import compatibility, overrides
+from kubefoundry_sdk.provider.upstream_kind import Schema, UpstreamKind
 
 
 def never(*arguments: object) -> Any:

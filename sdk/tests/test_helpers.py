@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from kubefoundry_sdk.api.kinds import HELPER_KINDS
-from kubefoundry_sdk.provider.contract import Deployment, Provider, Rendered, Schema
+from kubefoundry_sdk.provider.contract import Deployment, Provider, Rendered
+from kubefoundry_sdk.provider.upstream_kind import Schema
 from kubefoundry_sdk.provider.write.helpers import Helpers
 from kubefoundry_sdk.runtime.store import Store
 from support.plans import changed, deployment, planned, provider

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider.contract import Operator
+from kubefoundry_sdk.provider.upstream_kind import Operator
 from kubefoundry_sdk.provider.watch.operator_settings import OperatorSettings
 
 

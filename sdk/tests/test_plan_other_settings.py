@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.provider.contract import Deployment, Provider, Rendered, Schema
+from kubefoundry_sdk.provider.contract import Deployment, Provider, Rendered
+from kubefoundry_sdk.provider.upstream_kind import Schema
 from kubefoundry_sdk.provider.write import manifest
 from kubefoundry_sdk.provider.write.plan import Plan, pinned, plan
 from support.plans import V1, deployment, planned, provider

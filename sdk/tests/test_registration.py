@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 from aiohttp import web
 
-from kubefoundry_sdk.provider.contract import Schema, UnsupportedSchema, UpstreamKind
 from kubefoundry_sdk.provider.registration import Registration, upstream_condition
+from kubefoundry_sdk.provider.upstream_kind import Schema, UnsupportedSchema, UpstreamKind
 from kubefoundry_sdk.provider.watch.upstream import Upstream
 from kubefoundry_sdk.runtime import options
 from kubefoundry_sdk.runtime.process import Process

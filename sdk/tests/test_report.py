@@ -7,15 +7,9 @@ from typing import Any
 import pytest
 
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider.contract import (
-    Capabilities,
-    Endpoint,
-    Observation,
-    Provider,
-    Replicas,
-    UpstreamKind,
-)
+from kubefoundry_sdk.provider.contract import Capabilities, Endpoint, Observation, Provider, Replicas
 from kubefoundry_sdk.provider.reconcile.report import Report, Stop, transitions
+from kubefoundry_sdk.provider.upstream_kind import UpstreamKind
 
 
 def never(*arguments: object) -> Any:

@@ -17,10 +17,8 @@ from kubefoundry_sdk.provider.contract import (
     Provider,
     Rendered,
     Replicas,
-    Schema,
-    UnsupportedSchema,
-    UpstreamKind,
 )
+from kubefoundry_sdk.provider.upstream_kind import Schema, UnsupportedSchema, UpstreamKind
 from kubefoundry_sdk.provider.watch.upstream import (
     AGAIN,
     TAKEN_UP,

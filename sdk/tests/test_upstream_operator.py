@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from kubefoundry_sdk.provider.contract import Operator
+from kubefoundry_sdk.provider.upstream_kind import Operator
 from kubefoundry_sdk.provider.watch import upstream_operator
 from kubefoundry_sdk.provider.watch.operator_settings import OperatorSettings
 from kubefoundry_sdk.provider.watch.trusted_namespaces import TrustedNamespaces

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.provider.contract import Pods
+from kubefoundry_sdk.provider.upstream_pods import Pods
 from kubefoundry_sdk.provider.watch.pod_creation import CreationWatch
 from kubefoundry_sdk.runtime.store import Key
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.provider.contract import Pods
-from kubefoundry_sdk.provider.watch.pods import PodWatch, selector
+from kubefoundry_sdk.provider.upstream_pods import Pods, roles, selector
+from kubefoundry_sdk.provider.watch.pods import PodWatch
 from kubefoundry_sdk.runtime.store import Key
 
 LABEL = "example.com/cluster"
@@ -137,3 +137,24 @@ def test_further_labels_are_selected_by() -> None:
     )
 
     assert selector(source) == "app.kubernetes.io/name,app.kubernetes.io/part-of=acme,x="
+
+
+def test_values_narrow_the_selector() -> None:
+    assert selector(Pods(LABEL, lambda live: []), ["a", "b"]) == f"{LABEL} in (a,b)"
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ({"type": "worker", "sub": "decode"}, {"worker", "decode"}),
+        ({"type": "frontend"}, {"frontend"}),
+        ({"type": "", "else": "decode"}, set()),
+        (None, set()),
+    ],
+)
+def test_the_roles_of_a_pod_are_those_of_its_labels(
+    labels: dict[str, str] | None, expected: set[str]
+) -> None:
+    source = Pods(LABEL, lambda live: [], roles=("type", "sub"))
+
+    assert roles(source, {"metadata": {"labels": labels}}) == expected

@@ -23,7 +23,9 @@ OURS = ROOT / "manifests" / "selector.yaml"
 
 def check(arguments: list[str], report: Path) -> tuple[int, list[str], int]:
     """Exit code, what failed and why, and how many checks passed."""
-    code = main([*arguments, "--json", str(report)])
+    log = report.with_suffix(".log")
+    code = main([*arguments, "--json", str(report), "--log", str(log)])
+    assert log.stat().st_size, "what the process logged is kept"
     results = json.loads(report.read_text(encoding="utf-8"))["results"]
     failed = [
         f"{one['id']}: {one['seen']}, expected {one['expected']}"

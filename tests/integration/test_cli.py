@@ -16,7 +16,7 @@ from kubefoundry_cli.edit import annotation, write
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PODS, PROVIDER_CONFIGS, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.command_line import CommandLine
 from support.deployments import GPU, model_deployment
@@ -207,6 +207,37 @@ async def test_an_endpoint_that_is_not_published_yet(
     done = await kubefoundry("curl", "m")
 
     assert (done.code, "has no endpoint yet" in done.err) == (1, True), done.err
+
+
+async def test_the_logs_of_a_role(kubefoundry: CommandLine, api: Client, namespace: str) -> None:
+    await running(api, namespace, GPU, "dynamo")
+    type_, sub = "nvidia.com/dynamo-component-type", "nvidia.com/dynamo-sub-component-type"
+    for name, labels in (
+        ("front", {type_: "frontend"}),
+        ("one", {type_: "worker", sub: "decode"}),
+        ("two", {type_: "worker", sub: "prefill"}),
+    ):
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": name,
+                "namespace": namespace,
+                "labels": {"nvidia.com/dynamo-graph-deployment-name": "m", **labels},
+            },
+            "spec": {"containers": [{"name": "main", "image": "x"}]},
+        }
+        await api.create(PODS, pod, manager="test")
+
+    # None is scheduled, so what is said is about those that were asked.
+    for role, asked in (("decode", {"one"}), ("worker", {"one", "two"}), ("frontend", {"front"})):
+        done = await kubefoundry("logs", "m", "--role", role)
+        found = {name for name in ("front", "one", "two") if f"{name}/main: not scheduled yet" in done.err}
+        assert (done.code, found) == (1, asked), done.err
+    wrong = await kubefoundry("logs", "m", "--role", "decod")
+
+    assert wrong.code == 1
+    assert "no pod has the role 'decod': they are decode, frontend, prefill, worker" in wrong.err
 
 
 async def test_the_doctor_finds_what_fails(kubefoundry: CommandLine, api: Client, namespace: str) -> None:

@@ -13,7 +13,8 @@ import pytest
 from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.client import Client, path
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.requests import path
 from support.deployments import GPU, model_deployment
 from support.kinds import UPSTREAM
 from support.suites import running_suite

@@ -10,6 +10,7 @@ import yaml
 
 from kubefoundry_local.control_plane import ROOT, ControlPlane, control_plane
 from kubefoundry_local.suite import Suite
+from kubefoundry_sdk.api import selectable_fields
 from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, MODEL_DEPLOYMENTS
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
@@ -80,7 +81,8 @@ async def test_from_nothing_and_back(plane: ControlPlane, tmp_path: Path) -> Non
         # no webhook answers here, so one that is stored already stands for all
         for name in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
             plane.kubectl("delete", name, "--all")
-        await api.create(MODEL_DEPLOYMENTS, model_deployment("m", "default", GPU), manager="test")
+        body = model_deployment("m", "default", GPU, provider="nobody")
+        await api.create(MODEL_DEPLOYMENTS, body, manager="test")
         serving = await kubefoundry("controller uninstall", "--yes")
         assert (serving.code, "1 ModelDeployments need KubeFoundry: default/m" in serving.err) == (1, True)
         assert (await api.list(DEPLOYMENTS, SYSTEM))[0] != []
@@ -98,6 +100,36 @@ async def test_from_nothing_and_back(plane: ControlPlane, tmp_path: Path) -> Non
         assert gone.code == 0, gone.err
         assert (await api.list(MODEL_DEPLOYMENTS))[0] == (await api.list(DEPLOYMENTS, SYSTEM))[0] == []
         assert len((await api.list(CRDS))[0]) >= 2
+
+
+async def test_what_it_creates_can_be_selected_by_fields(plane: ControlPlane) -> None:
+    """The CRDs that kubectl applied stay as they are until somebody adds the fields; then they stay, too."""
+    kubefoundry = CommandLine(plane.kubeconfig, "default")
+    async with Client(credentials.from_kubeconfig(str(plane.kubeconfig)), user_agent="test") as api:
+
+        async def selectable() -> bool:
+            return selectable_fields.present(await api.get(CRDS, MODEL_DEPLOYMENTS.crd))
+
+        assert not await selectable()
+        added = await kubefoundry("controller install", "--yes")
+        assert (added.code, await selectable()) == (0, False), added.err
+        plane.kubectl("apply", "--server-side", "-k", str(ROOT / "manifests" / "selectable-fields"))
+        kept = await kubefoundry("controller upgrade", "--yes")
+        assert (kept.code, "nothing to do" in kept.err, await selectable()) == (0, True, True), kept.err
+
+        gone = await kubefoundry("controller uninstall", "--yes", "--crds")
+        assert gone.code == 0, gone.err
+        plane.kubectl("wait", "--for=delete", f"namespace/{SYSTEM}", "--timeout=60s")
+        again = await kubefoundry("controller install", "--yes")
+        assert (again.code, await selectable()) == (0, True), again.err
+        # no webhook answers here
+        for name in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
+            plane.kubectl("delete", name, "--all")
+        body = model_deployment("m", "default", GPU, provider="nobody")
+        await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+        for provider, found in (("nobody", "modeldeployment.kubefoundry.ai/m\n"), ("kaito", "")):
+            chosen = ("--field-selector", f"spec.provider.name={provider},status.phase!=Running")
+            assert plane.kubectl("get", "md", *chosen, "-o", "name").stdout == found
 
 
 async def test_a_foreign_manifest_with_rights_that_need_a_look(cluster: ControlPlane, tmp_path: Path) -> None:

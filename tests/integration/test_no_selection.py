@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from kubefoundry_dashboard.verdict import judge
 from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.conditions import find
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
 from kubefoundry_sdk.cluster.client import Client
+from support.command_line import CommandLine
 from support.deployments import CPU, GPU, model_deployment
 from support.registrations import register, until_judged
 from support.suites import install_crd
@@ -158,14 +160,20 @@ async def test_the_last_resort_gets_nothing_while_another_is_down_for_a_moment(
 
     await create(api, "m", namespace, GPU)
 
-    await until_waiting(
-        api,
-        "m",
-        namespace,
-        "NoHealthyProviders",
+    why = (
         "No healthy providers available but last, which is of last resort: a is not ready. Waiting for up to five "
-        "minutes; check that provider's controller and upstream operator, or set spec.provider.name to last",
+        "minutes; check that provider's controller and upstream operator, or set spec.provider.name to last"
     )
+    waiting = await until_waiting(api, "m", namespace, "NoHealthyProviders", why)
+
+    # Only the selector knows how long `a` has been down; who asks reads its words, not another guess.
+    explained = await CommandLine(fresh.plane.kubeconfig, namespace)("explain", "m")
+    first, second, *_ = explained.out.splitlines()
+    assert first == f"no provider is selected for this spec: {why}"
+    assert second.startswith("the rules, with the providers as they are now: ")
+    judged = judge(waiting, (await api.list(PROVIDER_CONFIGS))[0])
+    assert (judged.pending, judged.explanation.decision.provider) == (why, "last")
+
     await register(api, "a", ("true", 1))
     await until_deployment(
         api, "m", namespace, lambda obj: obj["status"].get("provider", {}).get("name") == "a"

@@ -18,8 +18,10 @@ from click.testing import CliRunner
 
 from kubefoundry_cli.main import kubefoundry
 from kubefoundry_kuberay.provider import PODS
+from kubefoundry_local.control_plane import ROOT, ControlPlane, control_plane
 from kubefoundry_local.ports import free_port
 from kubefoundry_local.suite import Suite
+from kubefoundry_sdk.api.crd import model_deployments
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support import pods
@@ -32,7 +34,7 @@ from support.proxy import Fault, Proxy, before
 from support.suites import running_suite
 from support.upstream import standin
 from support.waiting import phase, until, until_deployment
-from transcript.days import BAD, EVERY, GOOD, Day, Step
+from transcript.days import BAD, EVERY, GOOD, NEW, SKEWED, Day, Step
 from transcript.document import DOCUMENT, Printed, document, normalised
 
 pytestmark = pytest.mark.integration
@@ -79,7 +81,28 @@ def broken(request: web.Request) -> Fault | None:
     return None
 
 
-RULES = {"absent": absent, "old": old, "broken": broken}
+def skewed(request: web.Request) -> Fault | None:
+    """One whose core and CRD are older than the command line."""
+    if request.method != "GET":
+        return None
+    if request.path.endswith(f"/customresourcedefinitions/{MODEL_DEPLOYMENTS.crd}"):
+        [version] = (crd := model_deployments())["spec"]["versions"]
+        spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+        del spec["engine"]["properties"]["contextLength"]
+        return Fault(200, "", body=crd)
+    if request.path.endswith("kubefoundry-system/deployments"):
+        container = {"name": "core", "image": "kubefoundry/core:0.0.9"}
+        core = {
+            "metadata": {"name": "kubefoundry-core", "namespace": "kubefoundry-system"},
+            "spec": {"replicas": 1, "template": {"spec": {"containers": [container]}}},
+            "status": {"availableReplicas": 1},
+        }
+        body = {"kind": "List", "metadata": {"resourceVersion": "1"}, "items": [core]}
+        return Fault(200, "", body=body)
+    return None
+
+
+RULES = {"absent": absent, "old": old, "broken": broken, "skewed": skewed}
 
 
 class Terminal:
@@ -103,8 +126,8 @@ class Terminal:
     async def __call__(self, step: Step) -> Printed:
         shown = f"kubefoundry {step.line}"
         words = shlex.split(step.line)
-        if words[0] == "start":
-            return await self._started(shown, words)
+        if words[0] == "start" or "--watch" in words:
+            return await self._started(shown, words, 1 if words[0] == "start" else 2)
         asks = words[0] not in ("render", "completion") and words[:2] not in (
             ["provider", "new"],
             ["provider", "manifest"],
@@ -119,9 +142,11 @@ class Terminal:
         assert told.exception is None or isinstance(told.exception, SystemExit), (shown, told.exception)
         return Printed(shown, told.exit_code, self._normalised(told.output))
 
-    async def _started(self, shown: str, words: Sequence[str]) -> Printed:
+    async def _started(self, shown: str, words: Sequence[str], count: int) -> Printed:
+        """The first lines of one that goes on until Ctrl-C."""
         async with CommandLine(self.kubeconfig, self.namespace).lines(*words, *self.arguments) as lines:
-            return Printed(shown, 0, self._normalised(await anext(lines)))
+            first = [await anext(lines) for _ in range(count)]
+        return Printed(shown, 0, self._normalised("".join(first)))
 
     def _normalised(self, text: str) -> str:
         # as if it were KUBECONFIG, which the kubernetes package reads once for a whole process
@@ -143,8 +168,22 @@ async def node(api: Client, tmp_path: Path, namespace: str) -> AsyncIterator[Kub
         yield made
 
 
+@pytest.fixture
+def plane(tmp_path: Path) -> Iterator[ControlPlane]:
+    """One on which nobody has installed anything."""
+    with control_plane(tmp_path / "plane") as made:
+        made.kubectl("delete", "-k", str(ROOT / "crds"))
+        yield made
+
+
 async def test_the_page_says_what_the_commands_print(
-    suite: Suite, api: Client, namespace: str, node: Kubelet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    plane: ControlPlane,
+    suite: Suite,
+    api: Client,
+    namespace: str,
+    node: Kubelet,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     folder = tmp_path / "work"
     folder.mkdir()
@@ -156,7 +195,10 @@ async def test_the_page_says_what_the_commands_print(
     then = After(api, namespace, node, engine)
     async with listening(engine) as port:
         then.port = port
-        printed = [(day, await spent(day, suite, namespace, folder, then)) for day in (GOOD, *BAD)]
+        printed = [
+            (NEW, await spent(NEW, plane, "default", folder, then)),
+            *[(day, await spent(day, suite.plane, namespace, folder, then)) for day in (GOOD, *BAD, SKEWED)],
+        ]
 
     found = document(printed)
     if os.environ.get(WRITE):
@@ -165,9 +207,9 @@ async def test_the_page_says_what_the_commands_print(
     assert GOOD.commands == EVERY
 
 
-async def spent(day: Day, suite: Suite, namespace: str, folder: Path, then: After) -> list[Printed]:
+async def spent(day: Day, plane: ControlPlane, namespace: str, folder: Path, then: After) -> list[Printed]:
     """What the commands of that day print."""
-    kubeconfig, arguments = suite.plane.kubeconfig, list[str]()
+    kubeconfig, arguments = plane.kubeconfig, list[str]()
     async with AsyncExitStack() as stack:
         if day.key in RULES:
             proxy: Proxy
@@ -205,7 +247,7 @@ class After:
         await until_deployment(self.api, "qwen", self.namespace, at_rest)
 
     async def _pods(self) -> None:
-        await self.node.pod(self.api, self.namespace, "qwen-head", await self._label())
+        await self.node.pod(self.api, self.namespace, "qwen-head", await self._label("head"))
         obj = await self.api.get(MODEL_DEPLOYMENTS, "qwen", self.namespace)
         await led_to(self.api, self.namespace, obj["status"]["endpoint"]["service"], self.port, "serve")
 
@@ -227,13 +269,13 @@ class After:
         await self.api.create(MODEL_DEPLOYMENTS, body, manager="test")
         await until(self.api, RAY_SERVICES, "qwen", self.namespace, has_cluster)
         why = pods.crash_loop("torch.OutOfMemoryError: CUDA out of memory")
-        await pods.pod(self.api, self.namespace, "qwen-worker", await self._label(), why)
+        await pods.pod(self.api, self.namespace, "qwen-worker", await self._label("worker"), why)
         await until_deployment(self.api, "qwen", self.namespace, lambda obj: phase(obj) == "Failed")
 
-    async def _label(self) -> dict[str, str]:
-        """Of the model's pods."""
+    async def _label(self, role: str) -> dict[str, str]:
+        """Labels of the model's pods of that role."""
         live = await self.api.get(RAY_SERVICES, "qwen", self.namespace)
-        return {PODS.label: PODS.values(live)[0]}
+        return {PODS.label: PODS.values(live)[0], PODS.roles[0]: role}
 
 
 def has_cluster(obj: Object | None) -> bool:

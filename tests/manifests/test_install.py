@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from kubefoundry_cli.install import bundle
 from kubefoundry_local.control_plane import ControlPlane
 from kubefoundry_local.suite import PROBE
 from kubefoundry_sdk.api.kinds import Kind, Object
@@ -51,6 +53,15 @@ def test_kustomize_makes_the_same_of_it(cluster: ControlPlane) -> None:
     assert sorted(map(yaml.safe_dump, yaml.safe_load_all(built))) == sorted(
         map(yaml.safe_dump, yaml.safe_load_all((MANIFESTS / "install.yaml").read_text()))
     )
+
+
+def test_the_selectable_fields_are_those_of_the_command_line(cluster: ControlPlane) -> None:
+    built = cluster.kubectl("kustomize", str(MANIFESTS / "selectable-fields")).stdout
+
+    def named(definitions: Iterable[Object]) -> dict[str, Object]:
+        return {each["metadata"]["name"]: each for each in definitions}
+
+    assert named(yaml.safe_load_all(built)) == named(bundle.crds(selectable=True))
 
 
 def test_a_pod_with_more_rights_would_be_warned_about(cluster: ControlPlane) -> None:

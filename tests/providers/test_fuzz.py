@@ -23,9 +23,10 @@ from kubefoundry_kuberay.settings import Settings as KubeRaySettings
 from kubefoundry_sdk.api import structure
 from kubefoundry_sdk.api.schema import structural
 from kubefoundry_sdk.api.status import ModelDeploymentStatus
-from kubefoundry_sdk.provider.contract import Observation, Provider, Schema
+from kubefoundry_sdk.provider.contract import Observation, Provider
 from kubefoundry_sdk.provider.reconcile import compatibility
 from kubefoundry_sdk.provider.reconcile.report import Report
+from kubefoundry_sdk.provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.generated import deployment
 
 PROVIDERS: Mapping[str, Provider] = {

@@ -13,7 +13,8 @@ from dataclasses import replace
 
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider import run
-from kubefoundry_sdk.provider.contract import Deployment, Observation, Provider, Rendered, Replicas, Schema
+from kubefoundry_sdk.provider.contract import Deployment, Observation, Provider, Rendered, Replicas
+from kubefoundry_sdk.provider.upstream_kind import Schema
 from kubefoundry_widgets.provider import NAME, provider
 
 

@@ -6,15 +6,8 @@ from typing import Any
 
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider.contract import (
-    Capabilities,
-    Deployment,
-    Observation,
-    Provider,
-    Rendered,
-    Schema,
-    UpstreamKind,
-)
+from kubefoundry_sdk.provider.contract import Capabilities, Deployment, Observation, Provider, Rendered
+from kubefoundry_sdk.provider.upstream_kind import Schema, UpstreamKind
 from kubefoundry_sdk.provider.write import manifest
 from kubefoundry_sdk.provider.write.plan import Plan, pinned, plan
 

@@ -94,7 +94,10 @@ GOOD: Final = Day(
         Step("status"),
         Step("status -o name"),
         Step("status qwen"),
+        Step("status --watch"),
         Step("logs qwen"),
+        Step("logs qwen --follow --role head --tail 1"),
+        Step("logs qwen --role decode"),
         Step("curl qwen /v1/models"),
         Step("chat qwen Say hello."),
         Step("explain qwen"),
@@ -108,6 +111,23 @@ GOOD: Final = Day(
         Step("eject qwen --yes", "gone"),
         Step("import rayservice/qwen --yes", "running"),
         *OFFLINE,
+    ),
+)
+
+NEW: Final = Day(
+    "new",
+    "The first day",
+    "A new cluster on which nobody has installed anything. No node runs pods, so nothing gets ready.",
+    (
+        Step("controller install --registry registry.example.com/kubefoundry"),
+        Step("controller install --registry registry.example.com/kubefoundry --yes"),
+        Step("controller upgrade --registry registry.example.com/kubefoundry --yes"),
+        Step("provider install kuberay --registry registry.example.com/kubefoundry --yes"),
+        Step("controller status"),
+        Step("provider list"),
+        Step("doctor"),
+        Step("provider uninstall kuberay --yes"),
+        Step("controller uninstall --crds --yes"),
     ),
 )
 
@@ -151,6 +171,16 @@ BAD: Final = (
             Step("doctor"),
             Step("doctor qwen"),
         ),
+    ),
+)
+
+SKEWED: Final = Day(
+    "skewed",
+    "Another version",
+    "Core is of release 0.0.9, and the CRD of ModelDeployments has no `spec.engine.contextLength` yet.",
+    (
+        Step("controller status"),
+        Step("doctor"),
     ),
 )
 

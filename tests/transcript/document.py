@@ -71,6 +71,6 @@ def document(days: Sequence[tuple[Day, Sequence[Printed]]]) -> str:
 def _shown(one: Printed) -> str:
     lines = [re.sub(r" {3,}$", "", line).rstrip() for line in one.text.rstrip("\n").split("\n")]
     if len(lines) > RENDERED and not one.line.removeprefix("kubefoundry ").startswith(WHOLE):
-        lines = [*lines[:RENDERED], "…"]
+        lines = [*lines[:RENDERED], "…", lines[-1]]
     code = [f"[{one.code}]"] if one.code else []
     return "\n".join([f"$ {one.line}", *lines, *code, ""])

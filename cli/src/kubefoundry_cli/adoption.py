@@ -18,8 +18,9 @@ from kubefoundry_cli.upstream import Change
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.validation import validate
-from kubefoundry_sdk.provider.contract import NotReadable, Provider, Schema
+from kubefoundry_sdk.provider.contract import NotReadable, Provider
 from kubefoundry_sdk.provider.reconcile.context import read
+from kubefoundry_sdk.provider.upstream_kind import Schema
 from kubefoundry_sdk.provider.write import drift, foreign_values
 from kubefoundry_sdk.provider.write.helpers import mark, marked
 from kubefoundry_sdk.provider.write.plan import Plan, plan

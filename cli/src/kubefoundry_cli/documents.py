@@ -22,11 +22,13 @@ from kubefoundry_selector.select import Decision
 
 class ExplainDocument(TypedDict):
     """named: the provider in spec.provider.name. selected: the selection that the cluster has stored for this spec.
-    decision: what the rules would select now. providers: each rule with the values that it read. verdicts: what would
-    have to change for each other provider."""
+    pending: why the cluster has selected none for it, or what it waits for. decision: what the rules would select
+    now. providers: each rule with the values that it read. verdicts: what would have to change for each other
+    provider."""
 
     named: str | None
     selected: Stored | None
+    pending: str | None
     decision: Decision
     providers: list[ProviderVerdict]
     verdicts: list[Verdict]

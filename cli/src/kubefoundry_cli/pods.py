@@ -8,14 +8,19 @@ from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.providers import installed
 from kubefoundry_sdk.api.kinds import PODS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.provider.upstream_pods import belongs, roles, selector
 
 
 class NotToBeFound(Exception):
     """Why the pods of a model cannot be read; one line."""
 
 
-async def of_model(session: Session, obj: Object) -> list[Object]:
-    """All pods of the model's upstream object, by name. Raises NotToBeFound."""
+class NoSuchRole(Exception):
+    """Which roles the pods of a model have instead; one line."""
+
+
+async def of_model(session: Session, obj: Object, role: str | None = None) -> list[Object]:
+    """All pods of the model's upstream object, or those of the role, by name. Raises NotToBeFound, NoSuchRole."""
     status = (obj.get("status") or {}).get("provider") or {}
     name, version = status.get("name"), str(status.get("resourceAPIVersion") or "")
     if not name:
@@ -30,14 +35,22 @@ async def of_model(session: Session, obj: Object) -> list[Object]:
     kind = package.upstream.served(version)
     try:
         upstream = await session.client.get(kind, status["resourceName"], obj["metadata"]["namespace"])
-        values = ",".join(package.pods.values(upstream))
+        values = package.pods.values(upstream)
         if not values:
             return []
-        selector = {"labelSelector": f"{package.pods.label} in ({values})"}
-        found, _ = await session.client.list(PODS, obj["metadata"]["namespace"], selector=selector)
+        wanted = {"labelSelector": selector(package.pods, values)}
+        found, _ = await session.client.list(PODS, obj["metadata"]["namespace"], selector=wanted)
     except (ApiError, Unreachable) as error:
         raise NotToBeFound(str(error)) from error
-    return sorted(found, key=lambda pod: str(pod["metadata"]["name"]))
+    own = [pod for pod in found if belongs(package.pods, pod, upstream)]
+    known = {name for pod in own for name in roles(package.pods, pod)}
+    if role is not None and own and role not in known:
+        others = (
+            f"they are {', '.join(sorted(known))}" if known else f"{package.title} gives its pods no roles"
+        )
+        raise NoSuchRole(f"no pod has the role '{role}': {others}")
+    chosen = own if role is None else [pod for pod in own if role in roles(package.pods, pod)]
+    return sorted(chosen, key=lambda pod: str(pod["metadata"]["name"]))
 
 
 def containers_of(pods: Iterable[Object]) -> list[tuple[Object, str]]:

@@ -22,7 +22,8 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 if TYPE_CHECKING:
     from kubefoundry_sdk.cluster.client import Client
-    from kubefoundry_sdk.provider.contract import Provider, Schema
+    from kubefoundry_sdk.provider.contract import Provider
+    from kubefoundry_sdk.provider.upstream_kind import Schema
 
 RELEASES: Final = "KUBEFOUNDRY_UPSTREAM_CRDS"
 """Names the folder in which `--release` looks, PROVIDER/RELEASE.yaml each."""
@@ -149,7 +150,7 @@ def definitions(files: Sequence[str], release: str | None, provider: Provider) -
 
 def probed(provider: Provider, crd: Any) -> Schema:
     """How to write for this CRD. Raises Failure where the provider cannot."""
-    from kubefoundry_sdk.provider.contract import UnsupportedSchema
+    from kubefoundry_sdk.provider.upstream_kind import UnsupportedSchema
 
     schema = provider.probe(crd)
     if isinstance(schema, UnsupportedSchema):

@@ -37,14 +37,29 @@ class Stored:
 
 def stored(obj: Object) -> Stored | None:
     """What the cluster has selected for this very generation of the spec; None where it has not, or not yet."""
-    status = obj.get("status") or {}
-    found = find(status.get("conditions"), PROVIDER_SELECTED) or {}
+    status, found = obj.get("status") or {}, _condition(obj)
     name = (status.get("provider") or {}).get("name")
-    if not name or found.get("observedGeneration") != obj["metadata"]["generation"]:
+    if not name or not found:
         return None
     ours = found.get("reason") in OURS
     _, memory = recall(str(found.get("message") or "") if ours else "")
     return Stored(str(name), str((status.get("provider") or {}).get("selectedReason") or ""), memory.left_out)
+
+
+def pending(obj: Object) -> str | None:
+    """Why the selector has selected none for this very generation of the spec, or what it waits for; None where it
+    has selected one, or has not looked yet. Only the selector knows how long a provider has been down."""
+    found = _condition(obj)
+    if found.get("status") != "False" or found.get("reason") not in OURS:
+        return None
+    return recall(str(found.get("message") or ""))[0] or None
+
+
+def _condition(obj: Object) -> Mapping[str, Any]:
+    """`ProviderSelected` of this generation, empty where there is none. obj: also one that is not stored."""
+    found = find((obj.get("status") or {}).get("conditions"), PROVIDER_SELECTED) or {}
+    current = found.get("observedGeneration") == obj["metadata"].get("generation", 0)
+    return found if current else {}
 
 
 def asked(

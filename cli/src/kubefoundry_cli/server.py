@@ -6,7 +6,7 @@ import re
 from typing import Any, Final
 
 from kubefoundry_cli.cluster import Session
-from kubefoundry_cli.failure import of
+from kubefoundry_cli.failure import Failure, of
 from kubefoundry_cli.output import clean
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
@@ -23,6 +23,14 @@ async def version(session: Session) -> str:
     return clean(release(answer))
 
 
+async def supported(session: Session) -> str:
+    """The version, of an API server that is not too old. Raises Failure."""
+    found = await version(session)
+    if old := too_old(found):
+        raise Failure(old)
+    return found
+
+
 def release(answer: Any) -> str:
     """What the API server calls itself."""
     return str(answer.get("gitVersion") or "unknown") if isinstance(answer, dict) else "unknown"
@@ -30,8 +38,18 @@ def release(answer: Any) -> str:
 
 def too_old(release: str) -> str | None:
     """What to do where that release is older than supported; None where it is not, or cannot be read."""
-    found = re.match(r"v?(\d+)\.(\d+)", release)
-    if found is None or (int(found[1]), int(found[2])) >= OLDEST:
+    if _numbers(release) is None or at_least(release, OLDEST):
         return None
     oldest = ".".join(map(str, OLDEST))
     return f"Kubernetes {release} is too old: KubeFoundry needs {oldest} or newer; upgrade the cluster first"
+
+
+def at_least(release: str, wanted: tuple[int, int]) -> bool:
+    """Whether that release is this one or a newer one; no where it cannot be read."""
+    found = _numbers(release)
+    return found is not None and found >= wanted
+
+
+def _numbers(release: str) -> tuple[int, int] | None:
+    found = re.match(r"v?(\d+)\.(\d+)", release)
+    return None if found is None else (int(found[1]), int(found[2]))

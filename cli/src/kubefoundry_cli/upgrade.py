@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 from kubefoundry_cli import upstream
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider.contract import Provider, Schema, UnsupportedSchema
+from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.reconcile.context import read
+from kubefoundry_sdk.provider.upstream_kind import Schema, UnsupportedSchema
 from kubefoundry_sdk.provider.write import manifest
 from kubefoundry_sdk.provider.write.plan import pinned, plan
 

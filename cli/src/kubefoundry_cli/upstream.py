@@ -14,9 +14,10 @@ from kubefoundry_cli.spec_path import ABSENT
 from kubefoundry_sdk.api import managed_fields, names
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider.contract import Deployment, Provider, Rendered, Schema
+from kubefoundry_sdk.provider.contract import Deployment, Provider, Rendered
 from kubefoundry_sdk.provider.reconcile import compatibility
 from kubefoundry_sdk.provider.reconcile.context import read
+from kubefoundry_sdk.provider.upstream_kind import Schema
 from kubefoundry_sdk.provider.write import documents, drift, foreign_values, manifest
 from kubefoundry_sdk.provider.write.plan import Plan, pinned, plan
 

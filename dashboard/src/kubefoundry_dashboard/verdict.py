@@ -10,7 +10,7 @@ from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import of
 from kubefoundry_cli.model import valid
 from kubefoundry_cli.providers import as_running_all, installed
-from kubefoundry_cli.selection import asked, stored
+from kubefoundry_cli.selection import Stored, asked, pending, stored
 from kubefoundry_cli.upstream import problems
 from kubefoundry_cli.what_if import Verdict, verdicts
 from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS, Object
@@ -21,16 +21,19 @@ from kubefoundry_selector.explain import Explanation, explain
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """named: by the spec. refusals: of the provider that runs it. others: every other one."""
+    """named: by the spec. kept: what the cluster has selected for this spec. pending: why it has selected none.
+    refusals: of the provider that runs it. others: every other one."""
 
     explanation: Explanation
     named: str | None
+    kept: Stored | None
+    pending: str | None
     refusals: Sequence[str]
     others: Sequence[Verdict]
 
     @property
     def provider(self) -> str | None:
-        return self.named or self.explanation.decision.provider
+        return self.named or (self.kept.provider if self.kept else self.explanation.decision.provider)
 
 
 async def registered(session: Session) -> list[Object]:
@@ -55,11 +58,13 @@ def judge(obj: Object, configs: Sequence[Object]) -> Judgement:
     kept = stored(obj) if "generation" in obj["metadata"] else None
     explanation = explain(asked(obj, known, packages, kept.left_out if kept else ()), known)
     named = (obj["spec"].get("provider") or {}).get("name")
-    chosen = named or explanation.decision.provider
+    chosen = named or (kept.provider if kept else explanation.decision.provider)
     package = packages.get(chosen or "")
     return Judgement(
         explanation,
         named,
+        kept,
+        None if named else pending(obj),
         problems(package, obj, None) if package else (),
         verdicts(obj, known, packages, chosen=chosen),
     )

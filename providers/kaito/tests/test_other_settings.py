@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from kubefoundry_kaito.provider import provider
 from kubefoundry_kaito.settings import Settings
 from kubefoundry_sdk.provider import answers
-from kubefoundry_sdk.provider.contract import Deployment, Provider, Schema
+from kubefoundry_sdk.provider.contract import Deployment, Provider
+from kubefoundry_sdk.provider.upstream_kind import Schema
 from kubefoundry_sdk.provider.write import manifest
 from kubefoundry_sdk.provider.write.plan import Plan, pinned, plan
 from kubefoundry_sdk.testing.generated import deployment, specs

@@ -10,7 +10,8 @@ from kubefoundry_kaito.probe import ACCESS_SECRET, ANY_MODEL, ENGINE_CONFIG
 from kubefoundry_kaito.recreate import recreate
 from kubefoundry_kaito.render import render
 from kubefoundry_kaito.settings import Settings
-from kubefoundry_sdk.provider.contract import Rendered, Schema
+from kubefoundry_sdk.provider.contract import Rendered
+from kubefoundry_sdk.provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.generated import deployment
 
 NEWEST = Schema("kaito.sh/v1beta1", frozenset({ENGINE_CONFIG, ACCESS_SECRET, ANY_MODEL}))

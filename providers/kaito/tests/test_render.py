@@ -11,7 +11,8 @@ from kubefoundry_kaito.probe import ACCESS_SECRET, ANY_MODEL, ENGINE_CONFIG
 from kubefoundry_kaito.render import render
 from kubefoundry_kaito.settings import Settings
 from kubefoundry_sdk.api.pod_status import LAST_WORDS
-from kubefoundry_sdk.provider.contract import Rendered, Schema
+from kubefoundry_sdk.provider.contract import Rendered
+from kubefoundry_sdk.provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.generated import deployment
 
 Spec = dict[str, Any]

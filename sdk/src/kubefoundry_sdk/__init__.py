@@ -32,16 +32,11 @@ if TYPE_CHECKING:
         NotReadable,
         Observation,
         ObservedPhase,
-        Operator,
-        Pods,
         Provider,
         ReadyReason,
         Rendered,
         Replicas,
-        Schema,
         SelectionRule,
-        UnsupportedSchema,
-        UpstreamKind,
     )
     from kubefoundry_sdk.provider.embedding import Settings, connect, serve
     from kubefoundry_sdk.provider.installation import manifest
@@ -54,6 +49,8 @@ if TYPE_CHECKING:
     from kubefoundry_sdk.provider.refused_fields import refused_fields
     from kubefoundry_sdk.provider.run import run
     from kubefoundry_sdk.provider.upstream_fields import Fields, by_fields, declared
+    from kubefoundry_sdk.provider.upstream_kind import Operator, Schema, UnsupportedSchema, UpstreamKind
+    from kubefoundry_sdk.provider.upstream_pods import Pods
     from kubefoundry_sdk.provider.upstream_status import (
         UpstreamCondition,
         count,
@@ -145,6 +142,11 @@ _ELSEWHERE: Final = {
     "parallel": "kubefoundry_sdk.api.engine_args",
     "flag": "kubefoundry_sdk.runtime.options",
     "run": "kubefoundry_sdk.provider.run",
+    "Operator": "kubefoundry_sdk.provider.upstream_kind",
+    "Pods": "kubefoundry_sdk.provider.upstream_pods",
+    "Schema": "kubefoundry_sdk.provider.upstream_kind",
+    "UnsupportedSchema": "kubefoundry_sdk.provider.upstream_kind",
+    "UpstreamKind": "kubefoundry_sdk.provider.upstream_kind",
 }
 """The modules of the names that are not in `kubefoundry_sdk.provider.contract`."""
 

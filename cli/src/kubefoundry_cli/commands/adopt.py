@@ -18,7 +18,8 @@ from kubefoundry_cli.providers import in_cluster, installed, named
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import HELPER_KINDS, MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk.provider.contract import Provider, Schema
+from kubefoundry_sdk.provider.contract import Provider
+from kubefoundry_sdk.provider.upstream_kind import Schema
 from kubefoundry_sdk.provider.write import documents, manifest
 from kubefoundry_sdk.provider.write.helpers import kind_of, whole
 

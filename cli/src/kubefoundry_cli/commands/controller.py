@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import click
 
-from kubefoundry_cli import cluster, output
-from kubefoundry_cli.cluster import Target
+from kubefoundry_cli import cluster, output, server
+from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.commands.doctor import components, leases_of, outside
 from kubefoundry_cli.edit import YES, confirmed
 from kubefoundry_cli.failure import Exit, Failure, of
@@ -15,8 +15,8 @@ from kubefoundry_cli.hint import hint
 from kubefoundry_cli.install import bundle, run
 from kubefoundry_cli.install.options import EJECT, FORCE, REGISTRY, WAIT, dry_run, one_of
 from kubefoundry_cli.output import say
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import DEPLOYMENTS, Object
+from kubefoundry_sdk.api import names, selectable_fields
+from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 WHAT = "KubeFoundry (CRDs, core, selector)"
@@ -42,13 +42,27 @@ def install(
     Shows every object that would be written and every right that is asked for, and asks before it writes. Then a
     provider is needed: kubefoundry provider install NAME.
     """
-    objects = [*bundle.crds(), *bundle.from_registry(bundle.controller(), registry)]
 
     async def work() -> None:
         async with cluster.session(target) as session:
+            crds = bundle.crds(selectable=await _selectable(session, await server.supported(session)))
+            objects = [*crds, *bundle.from_registry(bundle.controller(), registry)]
             await run.install(session, objects, what=WHAT, dry_run=dry_run, yes=yes, force=force, wait=wait)
 
     cluster.run(work())
+
+
+async def _selectable(session: Session, release: str) -> bool:
+    """Whether the CRD gets selectable fields: where it has them, and where it is new and the API server knows them.
+
+    A CRD that kubectl has applied stays as it is: all its versions are one value, so a change would be a conflict.
+    """
+    try:
+        return selectable_fields.present(await session.client.get(CRDS, MODEL_DEPLOYMENTS.crd))
+    except (ApiError, Unreachable) as error:
+        # What else went wrong is reported with all the rest that cannot be read.
+        new = isinstance(error, ApiError) and error.not_found
+        return new and server.at_least(release, selectable_fields.SINCE)
 
 
 command.add_command(install, "upgrade")

@@ -201,7 +201,7 @@ def providers(configs: Sequence[Object]) -> Iterator[Finding]:
     if not configs:
         yield Finding(
             "wrong",
-            "no provider is registered, so no model can be deployed; install one from manifests/providers",
+            f"no provider is registered, so no model can be deployed; {hint('provider install NAME')}",
         )
     for config in configs:
         name, status = config["metadata"]["name"], config.get("status") or {}

@@ -13,7 +13,7 @@ from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.model import edited, from_file, valid
 from kubefoundry_cli.output import clean, say
-from kubefoundry_cli.selection import Stored, asked, stored
+from kubefoundry_cli.selection import Stored, asked, pending, stored
 from kubefoundry_cli.upstream import problems
 from kubefoundry_cli.what_if import Verdict, verdicts
 from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS, Object
@@ -66,7 +66,8 @@ def command(
         packages, notes = as_running_all(packages, configs)
     asked_for = valid(edited(obj, edits))
     known = [registered(config) for config in configs]
-    kept = None if offline or asked_for["spec"] != default(obj["spec"]) else stored(obj)
+    as_stored = not offline and asked_for["spec"] == default(obj["spec"])
+    kept, waits = (stored(obj), pending(obj)) if as_stored else (None, None)
     explanation = explain(asked(asked_for, known, packages, kept.left_out if kept else ()), known)
     named = (asked_for["spec"].get("provider") or {}).get("name")
     chosen = named or (kept.provider if kept else explanation.decision.provider)
@@ -80,13 +81,14 @@ def command(
         if named:
             _show_named(named, unknown, refusals, known, explanation.decision)
         else:
-            _show_selected(obj["metadata"]["name"], kept, explanation.decision)
+            _show_selected(obj["metadata"]["name"], kept, waits, explanation.decision)
         _show(explanation, bool(named), found)
     else:
         output.data(
             {
                 "named": named,
                 "selected": None if named or kept is None else kept.to_json(),
+                "pending": None if named else waits,
                 **explanation.to_json(),
                 "verdicts": [one.to_json() for one in found],
             },
@@ -125,12 +127,16 @@ def _show_named(
         print(clean(f"{named} refuses it: {refusal}"))
 
 
-def _show_selected(name: str, kept: Stored | None, decision: Decision) -> None:
+def _show_selected(name: str, kept: Stored | None, waits: str | None, decision: Decision) -> None:
     if kept:
         print(clean(kept))
-    if kept is None:
+    if waits:
+        print(clean(f"no provider is selected for this spec: {waits}"))
+    if waits and decision.provider:
+        print(clean(f"the rules, with the providers as they are now: {decision.text}"))
+    elif not waits and kept is None:
         print(clean(decision.text))
-    elif kept.provider != decision.provider:
+    elif not waits and kept is not None and kept.provider != decision.provider:
         print(
             clean(
                 f"it would be selected differently now: {decision.text}; {hint('reselect ' + name)} does that"

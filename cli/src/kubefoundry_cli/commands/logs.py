@@ -12,7 +12,7 @@ from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.failure import Failure, of
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.output import clean, say
-from kubefoundry_cli.pods import NotToBeFound, containers_of, log_path, of_model
+from kubefoundry_cli.pods import NoSuchRole, NotToBeFound, containers_of, log_path, of_model
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
@@ -21,6 +21,7 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 @click.argument("name")
 @click.option("-f", "--follow", is_flag=True, help="Keep printing new lines.")
 @click.option("-p", "--previous", is_flag=True, help="Logs of the containers before their last restart.")
+@click.option("--role", help="Only pods of that role: head, worker, frontend, prefill, decode.")
 @click.option(
     "--tail",
     type=click.IntRange(min=0),
@@ -29,21 +30,23 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
     help="Last lines to print of each container.",
 )
 @cluster.options
-def command(name: str, follow: bool, previous: bool, tail: int, target: Target) -> None:
+def command(name: str, follow: bool, previous: bool, role: str | None, tail: int, target: Target) -> None:
     """Print the logs of all pods of a model, all containers."""
-    cluster.run(_logs(name, follow, previous, tail, target))
+    parameters = f"tailLines={tail}&follow={str(follow).lower()}&previous={str(previous).lower()}"
+    cluster.run(_logs(name, role, parameters, follow, target))
 
 
-async def _logs(name: str, follow: bool, previous: bool, tail: int, target: Target) -> None:
+async def _logs(name: str, role: str | None, parameters: str, follow: bool, target: Target) -> None:
     async with cluster.session(target) as session:
         obj = await session.model(name)
         try:
-            pods = await of_model(session, obj)
+            pods = await of_model(session, obj, role)
+        except NoSuchRole as error:
+            raise Failure(f"cannot print logs of ModelDeployment '{name}': {error}") from error
         except NotToBeFound as error:
             raise Failure(f"cannot find the pods of ModelDeployment '{name}': {error}") from error
         if not pods:
             raise Failure(f"ModelDeployment '{name}' has no pods yet; {hint(f'status {name}')}")
-        parameters = f"tailLines={tail}&follow={str(follow).lower()}&previous={str(previous).lower()}"
         containers = containers_of(pods)
         one = len(containers) == 1
         told: set[str] = set()
@@ -58,6 +61,10 @@ async def _read(
 ) -> bool:
     """Prints it; whether there was one. told: failures that were said."""
     meta = pod["metadata"]
+    if not pod["spec"].get("nodeName"):
+        # The API server answers with an empty log.
+        say(clean(f"{meta['name']}/{container}: not scheduled yet"))
+        return False
     url = log_path(pod, container, parameters)
     before = "" if one else f"{meta['name']}/{container} "
     try:

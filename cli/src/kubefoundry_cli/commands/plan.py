@@ -18,8 +18,9 @@ from kubefoundry_cli.spec_path import ABSENT
 from kubefoundry_cli.upstream import Change, Planned
 from kubefoundry_sdk.api.kinds import HELPER_KINDS, MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk.provider.contract import Provider, Schema
+from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.reconcile import dry_run
+from kubefoundry_sdk.provider.upstream_kind import Schema
 from kubefoundry_sdk.provider.write import manifest
 from kubefoundry_sdk.provider.write.helpers import marked, whole
 

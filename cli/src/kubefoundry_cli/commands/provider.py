@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from kubefoundry_cli import cluster, output
+from kubefoundry_cli import cluster, output, server
 from kubefoundry_cli.cluster import Target
 from kubefoundry_cli.edit import YES, confirmed
 from kubefoundry_cli.failure import Exit, Failure, of
@@ -100,6 +100,7 @@ def install(
     async def work() -> None:
         objects = await _objects(provider, sha256, registry, allow=allow or dry_run)
         async with cluster.session(target) as session:
+            await server.supported(session)
             await run.install(
                 session,
                 objects,

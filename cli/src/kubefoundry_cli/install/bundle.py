@@ -9,6 +9,7 @@ from typing import Final
 import yaml
 
 from kubefoundry_cli.failure import Exit, Failure
+from kubefoundry_sdk.api import selectable_fields
 from kubefoundry_sdk.api.kinds import Object
 
 HERE: Final = Path(__file__).parent
@@ -16,11 +17,12 @@ IMAGES: Final = "kubefoundry/"
 """What our images are called in the manifests; a registry takes its place."""
 
 
-def crds() -> list[Object]:
-    """Ours, without those of LlamaStack."""
-    return [
+def crds(*, selectable: bool = False) -> list[Object]:
+    """Ours, without those of LlamaStack; with selectable fields where asked for."""
+    found = [
         one for path in sorted((_root() / "crds").glob("*.yaml")) for one in _documents(path) if "spec" in one
     ]
+    return [selectable_fields.added(one) for one in found] if selectable else found
 
 
 def controller() -> list[Object]:

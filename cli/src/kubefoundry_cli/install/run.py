@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubefoundry_cli import server
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.edit import confirmed
 from kubefoundry_cli.ejection import SECONDS, eject
@@ -35,8 +34,6 @@ async def install(
 
     wait: seconds for the rollout; None not to wait.
     """
-    if old := server.too_old(await server.version(session)):
-        raise Failure(old)
     changes = await change.plan(session, objects, force=force)
     _show(changes)
     todo = [one for one in changes if one.state != "unchanged"]

@@ -6,8 +6,9 @@ import asyncio
 from typing import Any, Final
 
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, PODS, SECRETS, Kind, Object
-from kubefoundry_sdk.cluster.client import Client, path
+from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.cluster.requests import path
 
 MANAGER: Final = "pod-runner"
 AGAIN: Final = 0.5

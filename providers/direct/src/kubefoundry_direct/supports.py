@@ -15,7 +15,8 @@ from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.api.names import PREFIX
 from kubefoundry_sdk.provider import pod_labels
 from kubefoundry_sdk.provider.command_line import contradictions
-from kubefoundry_sdk.provider.contract import Deployment, Schema
+from kubefoundry_sdk.provider.contract import Deployment
+from kubefoundry_sdk.provider.upstream_kind import Schema
 
 LONGEST_NAME: Final = 56
 """The name of its Service has 7 more characters, and 63 at most."""

@@ -47,6 +47,7 @@ PODS: Final = Pods(
     lambda graph: [graph["metadata"]["name"]],
     makers=workloads,
     creation_events="involvedObject.kind=ReplicaSet,reason=FailedCreate",
+    roles=("nvidia.com/dynamo-component-type", "nvidia.com/dynamo-sub-component-type"),
 )
 """On the pods of every component (sources §2.4)."""
 

@@ -13,8 +13,9 @@ from kubefoundry_kaito.settings import Settings, is_preset
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider import pod_labels
 from kubefoundry_sdk.provider.command_line import contradictions, is_switch
-from kubefoundry_sdk.provider.contract import Deployment, Schema
+from kubefoundry_sdk.provider.contract import Deployment
 from kubefoundry_sdk.provider.refused_fields import refused_fields
+from kubefoundry_sdk.provider.upstream_kind import Schema
 
 LONGEST_NAME: Final = 52
 """The StatefulSet's revision, `<name>-<10 characters>`, is a label of its pods and limited to 63 characters (seen on

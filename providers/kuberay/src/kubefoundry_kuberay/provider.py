@@ -32,7 +32,11 @@ That release is installed into the current namespace, often `default`, which eve
 to name."""
 
 PODS: Final = Pods(
-    "ray.io/cluster", clusters, makers=clusters, creation_events="involvedObject.kind=RayCluster,type=Warning"
+    "ray.io/cluster",
+    clusters,
+    makers=clusters,
+    creation_events="involvedObject.kind=RayCluster,type=Warning",
+    roles=("ray.io/node-type",),
 )
 """Pods carry their RayCluster's name, and no label of the RayService (KubeRay `controllers/ray/common/pod.go`)."""
 

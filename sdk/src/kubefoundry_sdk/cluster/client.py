@@ -10,15 +10,21 @@ from contextlib import nullcontext
 from copy import copy
 from types import TracebackType
 from typing import Any, Final, Literal
-from urllib.parse import quote
 
-from kubefoundry_sdk.api.foreign_json import encode
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster.answers import event_of, items_of, lines_of, object_of
 from kubefoundry_sdk.cluster.congestion import Congestion
 from kubefoundry_sdk.cluster.credentials import Credentials
-from kubefoundry_sdk.cluster.errors import ApiError, TooLong, Unreachable
+from kubefoundry_sdk.cluster.errors import TooLong, Unreachable
 from kubefoundry_sdk.cluster.rate import RateLimit
+from kubefoundry_sdk.cluster.requests import (
+    APPLY,
+    JSON,
+    JSON_PATCH,
+    METADATA_ONLY,
+    path,
+    sent,
+)
 from kubefoundry_sdk.cluster.transport import Transport
 
 PAGE: Final = 500
@@ -30,12 +36,6 @@ usual size have half of that, and as Python objects a page takes about ten times
 
 ANSWER: Final = 16 * 2**20
 """Bytes of one object that are read: etcd accepts 1.5 MiB, which JSON's escapes may turn into nine."""
-
-JSON: Final = "application/json"
-APPLY: Final = "application/apply-patch+yaml"
-JSON_PATCH: Final = "application/json-patch+json"
-METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-"""An `Accept` header without alternatives: a server that cannot leave out the content refuses (406)."""
 
 
 class Client:
@@ -138,7 +138,7 @@ class Client:
         """
         method = "GET" if body is None else "POST"
         request, headers = f"{method} {url}", {"Accept": "*/*"}
-        data = None if body is None else _sent(body, request)
+        data = None if body is None else sent(body, request)
         if data is not None:
             headers["Content-Type"] = JSON
         async with self._transport.stream(method, url, data=data, headers=headers, request=request) as chunks:
@@ -292,7 +292,7 @@ class Client:
         data: bytes | None = None
         if body is not None:
             headers["Content-Type"] = content_type
-            data = _sent(body, f"{method} {url}")
+            data = sent(body, f"{method} {url}")
         await self._rate.turn()
         changes = writes and method != "GET"
         fence = self._fence if changes else None
@@ -300,19 +300,3 @@ class Client:
             fence()
         with self._congestion.write(method, url) if self._congestion and changes else nullcontext():
             return await self._transport.exchange(method, url, parameters, data, headers, most, fence)
-
-
-def path(kind: Kind, namespace: str | None = None, name: str | None = None) -> str:
-    """URL path of a collection or an object."""
-    # A kind may come from an annotation.
-    version = quote(kind.version, safe="")
-    root = f"/apis/{kind.group}/{version}" if kind.group else f"/api/{version}"
-    inside = f"/namespaces/{quote(namespace, safe='')}" if namespace and kind.namespaced else ""
-    return f"{root}{inside}/{kind.plural}" + (f"/{quote(name, safe='')}" if name else "")
-
-
-def _sent(body: Any, request: str) -> bytes:
-    try:
-        return encode(body)
-    except ValueError as error:
-        raise ApiError(400, "BadRequest", f"the object cannot be sent: {error}", request=request) from error

@@ -23,8 +23,8 @@ from kubefoundry_sdk.provider.contract import (
     ReadyReason,
     Rendered,
     Replicas,
-    Schema,
 )
+from kubefoundry_sdk.provider.upstream_kind import Schema
 
 OWN: Final = 40
 """A helper's name begins with this many characters of its ModelDeployment's name; longer names may be shortened."""

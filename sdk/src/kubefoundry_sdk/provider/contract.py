@@ -14,78 +14,16 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from kubefoundry_sdk.api.kinds import Kind, Object
+from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-
-
-@dataclass(frozen=True, slots=True)
-class UpstreamKind:
-    """A kind of the upstream system, without a version: `probe` chooses the version to use.
-
-    version: set for a kind that is part of Kubernetes (`v1` for Deployments). Such a kind has no CRD, always exists
-        and is written in this version; the runtime finds our objects by their labels.
-    """
-
-    group: str
-    plural: str
-    kind: str
-    version: str | None = None
-
-    @property
-    def crd(self) -> str:
-        return f"{self.plural}.{self.group}"
-
-    def served(self, api_version: str) -> Kind:
-        """The kind as served at `group/version`."""
-        version = api_version.rpartition("/")[2]
-        return Kind(self.group, version, self.plural, self.kind, built_in=self.version is not None)
-
-    @property
-    def schema(self) -> Schema | None:
-        """The schema of a kind that is part of Kubernetes; None for one with a CRD, which `probe` reads."""
-        return None if self.version is None else Schema(f"{self.group}/{self.version}")
-
-
-@dataclass(frozen=True, slots=True)
-class Schema:
-    """The installed upstream CRD, as `probe` found it.
-
-    api_version: `group/version` to write and read through (the storage version where the provider knows it, contract
-        §4.8).
-    features: the provider's own names for the optional fields that this CRD has.
-    lost: what a ModelDeployment cannot request with this CRD but could with a newer one, a few words each.
-    discovered: settings read from the upstream operator's Deployment (`Operator.read`); the runtime adds them.
-    """
-
-    api_version: str
-    features: frozenset[str] = frozenset()
-    lost: tuple[str, ...] = ()
-    discovered: Mapping[str, str] = field(default_factory=dict, hash=False)
-
-
-@dataclass(frozen=True, slots=True)
-class UnsupportedSchema:
-    """The installed CRD lacks something the provider needs. `missing` lists field paths or versions."""
-
-    missing: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Operator:
-    """The upstream operator: how to see whether it is up, and which settings to read that its CRD does not show.
-
-    deployment: the name of its Deployment in the upstream's documentation.
-    namespaces: where that documentation installs it. Other namespaces count only if an administrator says so.
-    lease: the name of its leader election Lease, in the same namespaces; None if it holds none.
-    read: the Deployment (JSON) -> settings by name, empty if it shows none. None if no setting can be read.
-    stated: settings that an administrator passed as flags. They take precedence over what is read.
-    """
-
-    deployment: str
-    namespaces: tuple[str, ...]
-    read: Callable[[Object], Mapping[str, str]] | None = None
-    stated: Mapping[str, str] = field(default_factory=dict)
-    lease: str | None = None
+from kubefoundry_sdk.provider.upstream_kind import (
+    Operator,
+    Schema,
+    UnsupportedSchema,
+    UpstreamKind,
+    always_there,
+)
+from kubefoundry_sdk.provider.upstream_pods import Pods
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,27 +136,6 @@ class SelectionRule:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Pods:
-    """Which pods belong to an upstream object, by a label that the upstream system sets on all of them.
-
-    label: the label's key.
-    values: an upstream object -> the label's values on its pods.
-    makers: an upstream object -> names of the objects that create its pods: StatefulSets, Deployments, RayClusters.
-    creation_events: a field selector for Events about pods that could not be created. Without it, such Events are not
-        watched.
-    also: further labels of the pods, if other software uses the key of `label`, too (`app.kubernetes.io/name`).
-    owned: whether to count only pods whose controller is one of `makers`, or a ReplicaSet of one.
-    """
-
-    label: str
-    values: Callable[[Object], Sequence[str]]
-    makers: Callable[[Object], Sequence[str]] = lambda upstream: ()
-    creation_events: str | None = None
-    also: Mapping[str, str] = field(default_factory=dict)
-    owned: bool = False
-
-
 HelperKind = Literal["ConfigMap", "Service", "PersistentVolumeClaim"]
 
 
@@ -248,11 +165,6 @@ class NoOverrides(BaseModel):
 def in_place(old: Rendered, new: Rendered) -> str | None:
     """The default `recreate`: the upstream takes every change in place."""
     return None
-
-
-def always_there(crd: Object) -> Schema | UnsupportedSchema:
-    """The default `probe`, for a kind that is part of Kubernetes; never called."""
-    raise LookupError("a kind that is part of Kubernetes has no CRD to probe")
 
 
 def never(live: Object) -> bool:

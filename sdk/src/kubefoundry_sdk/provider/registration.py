@@ -13,7 +13,8 @@ from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS, Object
 from kubefoundry_sdk.api.reasons import UPSTREAM_OPERATOR_UP, UPSTREAM_READY
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk.provider.contract import Provider, Schema
+from kubefoundry_sdk.provider.contract import Provider
+from kubefoundry_sdk.provider.upstream_kind import Schema
 from kubefoundry_sdk.provider.watch.upstream import Upstream
 from kubefoundry_sdk.provider.watch.upstream_operator import OperatorWatch
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.parts import mapping, mappings
-from kubefoundry_sdk.provider.contract import Schema, UnsupportedSchema
+from kubefoundry_sdk.provider.upstream_kind import Schema, UnsupportedSchema
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider import answers
-from kubefoundry_sdk.provider.contract import Deployment, Provider, Schema
+from kubefoundry_sdk.provider.contract import Deployment, Provider
 from kubefoundry_sdk.provider.reconcile import overrides
+from kubefoundry_sdk.provider.upstream_kind import Schema
 
 
 @dataclass(frozen=True, slots=True)

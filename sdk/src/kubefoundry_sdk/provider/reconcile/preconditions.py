@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from kubefoundry_sdk.api import reasons
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider.contract import Deployment, Provider, UnsupportedSchema
+from kubefoundry_sdk.provider.contract import Deployment, Provider
 from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.report import Stop
+from kubefoundry_sdk.provider.upstream_kind import UnsupportedSchema
 from kubefoundry_sdk.provider.write import manifest
 
 

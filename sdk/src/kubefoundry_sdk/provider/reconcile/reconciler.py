@@ -16,7 +16,6 @@ from kubefoundry_sdk.api.handover import holders
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider import answers
-from kubefoundry_sdk.provider.contract import UnsupportedSchema
 from kubefoundry_sdk.provider.reconcile import (
     compatibility,
     deletion,

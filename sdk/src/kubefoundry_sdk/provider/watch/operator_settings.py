@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from kubefoundry_sdk.api.conditions import Condition
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.reasons import SETTINGS_DISCOVERED
-from kubefoundry_sdk.provider.contract import Operator
+from kubefoundry_sdk.provider.upstream_kind import Operator
 
 
 class OperatorSettings:

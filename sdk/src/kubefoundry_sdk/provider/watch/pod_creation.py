@@ -12,9 +12,9 @@ from typing import Any, Final
 from kubefoundry_sdk.api.kinds import CORE_EVENTS, Object
 from kubefoundry_sdk.api.pod_status import last_line
 from kubefoundry_sdk.cluster.skipped import skipped
-from kubefoundry_sdk.provider.contract import Pods
 from kubefoundry_sdk.provider.health.pod_causes import Cause
 from kubefoundry_sdk.provider.makers import maker_names
+from kubefoundry_sdk.provider.upstream_pods import Pods
 from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.store import Key, key_of
 

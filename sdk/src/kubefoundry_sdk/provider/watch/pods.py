@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from kubefoundry_sdk.api.kinds import PODS, Object
 from kubefoundry_sdk.api.pod_status import last_line
-from kubefoundry_sdk.provider.contract import Pods
-from kubefoundry_sdk.provider.makers import maker_names
+from kubefoundry_sdk.provider.upstream_pods import Pods, belongs, selector
 from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.store import Key, Store
 
@@ -61,8 +60,7 @@ class PodWatch:
             pod
             for value in self._source.values(upstream)
             for pod in self._store.indexed(f"{meta['namespace']}/{value}")
-            if pod["metadata"]["creationTimestamp"] >= meta["creationTimestamp"]
-            and (not self._source.owned or made_by(pod, self._source.makers(upstream)))
+            if belongs(self._source, pod, upstream)
         ]
 
     def upstream_changed(self, key: Key, upstream: Object | None) -> None:
@@ -106,17 +104,6 @@ class PodWatch:
         return f"{pod['metadata']['namespace']}/{pod['metadata']['labels'][self._source.label]}"
 
 
-def selector(source: Pods) -> str:
-    """The label selector of the pods of all upstream objects."""
-    return ",".join([source.label, *(f"{key}={value}" for key, value in source.also.items())])
-
-
-def made_by(pod: Object, makers: Sequence[str]) -> bool:
-    """Whether the pod's controller is one of them, or a ReplicaSet of one."""
-    controller = pod["metadata"].get("controller") or {}
-    return any(name in makers for name in maker_names(controller.get("kind", ""), controller.get("name", "")))
-
-
 def trim(pod: Object, label: str) -> Object:
     """Only what `pod_causes.cause` reads; for a pod without trouble only its owner."""
     meta = pod["metadata"]
@@ -147,7 +134,7 @@ def _controller(meta: Mapping[str, Any]) -> dict[str, Any]:
     """The pod's controller without its uid: an upstream object only knows names."""
     for reference in meta.get("ownerReferences") or ():
         if reference.get("controller"):
-            return {"controller": {name: reference.get(name) for name in ("kind", "name")}}
+            return {"ownerReferences": [{key: reference.get(key) for key in ("kind", "name", "controller")}]}
     return {}
 
 

@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from kubefoundry_sdk.api.kinds import Kind, Object
-from kubefoundry_sdk.provider.contract import Provider, Schema, UnsupportedSchema
+from kubefoundry_sdk.provider.contract import Provider
+from kubefoundry_sdk.provider.upstream_kind import Schema, UnsupportedSchema
 from kubefoundry_sdk.provider.watch.operator_settings import OperatorSettings
 from kubefoundry_sdk.provider.write import manifest
 from kubefoundry_sdk.runtime.crd_watch import CrdWatch

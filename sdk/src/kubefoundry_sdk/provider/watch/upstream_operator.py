@@ -18,7 +18,7 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.cluster.permission import may
 from kubefoundry_sdk.cluster.reflector import Sink, reflect
 from kubefoundry_sdk.cluster.skipped import skipped
-from kubefoundry_sdk.provider.contract import Operator
+from kubefoundry_sdk.provider.upstream_kind import Operator
 from kubefoundry_sdk.provider.watch.operator_settings import OperatorSettings
 from kubefoundry_sdk.provider.watch.trusted_namespaces import SELECTOR, TrustedNamespaces
 from kubefoundry_sdk.runtime.lease import expired

@@ -12,7 +12,8 @@ from kubefoundry_sdk.api.equality import same
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider import answers
-from kubefoundry_sdk.provider.contract import Deployment, Provider, Rendered, Schema
+from kubefoundry_sdk.provider.contract import Deployment, Provider, Rendered
+from kubefoundry_sdk.provider.upstream_kind import Schema
 from kubefoundry_sdk.provider.write import (
     carried_over,
     content_names,

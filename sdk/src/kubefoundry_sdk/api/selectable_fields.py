@@ -1,0 +1,25 @@
+"""Fields of a ModelDeployment that `kubectl get md --field-selector` knows on newer API servers (KEP-4358)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+
+ENTRIES: Final[list[Object]] = [{"jsonPath": ".spec.provider.name"}, {"jsonPath": ".status.phase"}]
+SINCE: Final = (1, 31)
+"""The first Kubernetes that has them without a feature gate. An API server before 1.30 does not know the field of the
+CRD, and kubectl then refuses all of it."""
+
+
+def added(definition: Object) -> Object:
+    """The CRD of ModelDeployment with them; any other CRD as it is."""
+    if definition["metadata"]["name"] != MODEL_DEPLOYMENTS.crd:
+        return definition
+    versions = [{**one, "selectableFields": ENTRIES} for one in definition["spec"]["versions"]]
+    return {**definition, "spec": {**definition["spec"], "versions": versions}}
+
+
+def present(definition: Object) -> bool:
+    """Whether a CRD, as stored, has selectable fields."""
+    return any(one.get("selectableFields") for one in definition["spec"]["versions"])

@@ -1,0 +1,83 @@
+"""The upstream system as a provider knows it: its kind, the CRD that is installed, and its operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from kubefoundry_sdk.api.kinds import Kind, Object
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamKind:
+    """A kind of the upstream system, without a version: `probe` chooses the version to use.
+
+    version: set for a kind that is part of Kubernetes (`v1` for Deployments). Such a kind has no CRD, always exists
+        and is written in this version; the runtime finds our objects by their labels.
+    """
+
+    group: str
+    plural: str
+    kind: str
+    version: str | None = None
+
+    @property
+    def crd(self) -> str:
+        return f"{self.plural}.{self.group}"
+
+    def served(self, api_version: str) -> Kind:
+        """The kind as served at `group/version`."""
+        version = api_version.rpartition("/")[2]
+        return Kind(self.group, version, self.plural, self.kind, built_in=self.version is not None)
+
+    @property
+    def schema(self) -> Schema | None:
+        """The schema of a kind that is part of Kubernetes; None for one with a CRD, which `probe` reads."""
+        return None if self.version is None else Schema(f"{self.group}/{self.version}")
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The installed upstream CRD, as `probe` found it.
+
+    api_version: `group/version` to write and read through (the storage version where the provider knows it, contract
+        §4.8).
+    features: the provider's own names for the optional fields that this CRD has.
+    lost: what a ModelDeployment cannot request with this CRD but could with a newer one, a few words each.
+    discovered: settings read from the upstream operator's Deployment (`Operator.read`); the runtime adds them.
+    """
+
+    api_version: str
+    features: frozenset[str] = frozenset()
+    lost: tuple[str, ...] = ()
+    discovered: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class UnsupportedSchema:
+    """The installed CRD lacks something the provider needs. `missing` lists field paths or versions."""
+
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """The upstream operator: how to see whether it is up, and which settings to read that its CRD does not show.
+
+    deployment: the name of its Deployment in the upstream's documentation.
+    namespaces: where that documentation installs it. Other namespaces count only if an administrator says so.
+    lease: the name of its leader election Lease, in the same namespaces; None if it holds none.
+    read: the Deployment (JSON) -> settings by name, empty if it shows none. None if no setting can be read.
+    stated: settings that an administrator passed as flags. They take precedence over what is read.
+    """
+
+    deployment: str
+    namespaces: tuple[str, ...]
+    read: Callable[[Object], Mapping[str, str]] | None = None
+    stated: Mapping[str, str] = field(default_factory=dict)
+    lease: str | None = None
+
+
+def always_there(crd: Object) -> Schema | UnsupportedSchema:
+    """The default `probe`, for a kind that is part of Kubernetes; never called."""
+    raise LookupError("a kind that is part of Kubernetes has no CRD to probe")

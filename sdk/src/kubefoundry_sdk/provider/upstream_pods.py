@@ -1,0 +1,63 @@
+"""Which pods belong to an upstream object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider.makers import maker_names
+
+
+@dataclass(frozen=True, slots=True)
+class Pods:
+    """Which pods belong to an upstream object, by a label that the upstream system sets on all of them.
+
+    label: the label's key.
+    values: an upstream object -> the label's values on its pods.
+    makers: an upstream object -> names of the objects that create its pods: StatefulSets, Deployments, RayClusters.
+    creation_events: a field selector for Events about pods that could not be created. Without it, such Events are not
+        watched.
+    also: further labels of the pods, if other software uses the key of `label`, too (`app.kubernetes.io/name`).
+    owned: whether to count only pods whose controller is one of `makers`, or a ReplicaSet of one.
+    roles: keys of the labels that hold a pod's roles (`worker`, `decode`), for `kubefoundry logs --role`. Empty if
+        all pods do the same.
+    """
+
+    label: str
+    values: Callable[[Object], Sequence[str]]
+    makers: Callable[[Object], Sequence[str]] = lambda upstream: ()
+    creation_events: str | None = None
+    also: Mapping[str, str] = field(default_factory=dict)
+    owned: bool = False
+    roles: Sequence[str] = ()
+
+
+def selector(source: Pods, values: Sequence[str] = ()) -> str:
+    """The label selector of the pods whose label has one of the values, of all upstream objects if there are none."""
+    label = f"{source.label} in ({','.join(values)})" if values else source.label
+    return ",".join([label, *(f"{key}={value}" for key, value in source.also.items())])
+
+
+def belongs(source: Pods, pod: Object, upstream: Object) -> bool:
+    """Whether a pod with the labels is the upstream object's: not of an earlier one of that name, nor of others."""
+    if pod["metadata"]["creationTimestamp"] < upstream["metadata"]["creationTimestamp"]:
+        return False
+    return not source.owned or _made_by(pod, source.makers(upstream))
+
+
+def roles(source: Pods, pod: Object) -> frozenset[str]:
+    """A pod's roles, empty if it has none."""
+    labels: Mapping[str, Any] = pod["metadata"].get("labels") or {}
+    return frozenset(labels[key] for key in source.roles if labels.get(key))
+
+
+def _made_by(pod: Object, makers: Sequence[str]) -> bool:
+    """Whether the pod's controller is one of them, or a ReplicaSet of one."""
+    return any(
+        name in makers
+        for reference in pod["metadata"].get("ownerReferences") or ()
+        if reference.get("controller")
+        for name in maker_names(reference.get("kind", ""), reference.get("name", ""))
+    )
