@@ -126,8 +126,8 @@ class Terminal:
     async def __call__(self, step: Step) -> Printed:
         shown = f"kubefoundry {step.line}"
         words = shlex.split(step.line)
-        if words[0] == "start" or "--watch" in words:
-            return await self._started(shown, words, 1 if words[0] == "start" else 2)
+        if words[0] == "start" or {"--watch", "--follow"} & {*words}:
+            return await self._started(shown, words, 2 if "--watch" in words else 1)
         asks = words[0] not in ("render", "completion") and words[:2] not in (
             ["provider", "new"],
             ["provider", "manifest"],
