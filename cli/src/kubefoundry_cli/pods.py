@@ -8,7 +8,7 @@ from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.providers import installed
 from kubefoundry_sdk.api.kinds import PODS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk.provider.upstream_pods import belongs, roles, selector
+from kubefoundry_sdk.provider.upstream_pods import roles, selector
 
 
 class NotToBeFound(Exception):
@@ -39,17 +39,17 @@ async def of_model(session: Session, obj: Object, role: str | None = None) -> li
         if not values:
             return []
         wanted = {"labelSelector": selector(package.pods, values)}
+        # Also those of an earlier spec, which serve until the new ones do.
         found, _ = await session.client.list(PODS, obj["metadata"]["namespace"], selector=wanted)
     except (ApiError, Unreachable) as error:
         raise NotToBeFound(str(error)) from error
-    own = [pod for pod in found if belongs(package.pods, pod, upstream)]
-    known = {name for pod in own for name in roles(package.pods, pod)}
-    if role is not None and own and role not in known:
+    known = {name for pod in found for name in roles(package.pods, pod)}
+    if role is not None and found and role not in known:
         others = (
             f"they are {', '.join(sorted(known))}" if known else f"{package.title} gives its pods no roles"
         )
         raise NoSuchRole(f"no pod has the role '{role}': {others}")
-    chosen = own if role is None else [pod for pod in own if role in roles(package.pods, pod)]
+    chosen = found if role is None else [pod for pod in found if role in roles(package.pods, pod)]
     return sorted(chosen, key=lambda pod: str(pod["metadata"]["name"]))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -91,7 +92,7 @@ def from_yaml(text: str, namespace: str) -> Draft:
 @routes.get("/create")
 async def show(request: web.Request) -> web.Response:
     async with opened(request) as session:
-        draft = from_form(request.query, session.namespace)
+        draft = await asyncio.to_thread(from_form, request.query, session.namespace)
         return await _shown(request, session, draft)
 
 
@@ -103,7 +104,12 @@ async def check(request: web.Request) -> web.Response:
         text = filled.get("yaml", "").replace("\r\n", "\n")
         creates = filled.get("do") == "create"
         wants_form = filled.get("from", "form") == "form" and not creates
-        draft = from_form(filled, session.namespace) if wants_form else from_yaml(text, session.namespace)
+        # In a thread: others are served while a long text is parsed.
+        draft = await (
+            asyncio.to_thread(from_form, filled, session.namespace)
+            if wants_form
+            else asyncio.to_thread(from_yaml, text, session.namespace)
+        )
         if not creates:
             return await _shown(request, session, draft)
         if not request.app[WRITES]:

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-import yaml
-
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.output import as_yaml
 from kubefoundry_cli.spec_path import with_value
+from kubefoundry_sdk.api import extent
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.schema import Schema
 from kubefoundry_sdk.api.validation import schema
+from kubefoundry_sdk.provider.write import documents
 
 FIRST: Final = (
     "model.id",
@@ -30,6 +30,8 @@ PREFIX: Final = "spec."
 
 DEEPEST: Final = 32
 """Levels of a YAML value that are read."""
+LONGEST: Final = 2 * extent.SIZE
+"""Characters of YAML that are read: a spec, as large as one may be, and what stands around it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,17 +143,9 @@ def _value(field: Field, given: str) -> Any:
 def plain_yaml(text: str, where: str) -> Any:
     """A YAML value without references, of which a few lines can be gigabytes. Raises Failure."""
     try:
-        depth = 0
-        for event in yaml.parse(text, Loader=yaml.SafeLoader):
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > DEEPEST * 4 or isinstance(event, yaml.AliasEvent):
-                told = "it is nested too deeply" if depth > DEEPEST * 4 else "aliases are not taken"
-                raise Failure(f"cannot read {where}: {told}", Exit.USAGE)
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise Failure(
-            f"cannot read {where}: it is not YAML: {' '.join(str(error).split())}", Exit.USAGE
-        ) from error
+        return documents.parsed(text, depth=DEEPEST * 4, limit=LONGEST)
+    except documents.Unacceptable as error:
+        raise Failure(f"cannot read {where}: it {error}", Exit.USAGE) from error
 
 
 def missing(spec: Object, names: Sequence[str] = ("model.id", "engine.type")) -> bool:

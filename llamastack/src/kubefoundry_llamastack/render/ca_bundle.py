@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from kubefoundry_llamastack import names
@@ -14,7 +13,8 @@ KEY: Final = "ca-bundle.crt"
 TRUSTED_KEYS: Final = (KEY, "odh-ca-bundle.crt")
 """Keys that are read from a ConfigMap that the CR does not name; an empty one is skipped."""
 
-_BLOCK: Final = re.compile(r"-----BEGIN CERTIFICATE-----\s.*?-----END CERTIFICATE-----", re.DOTALL)
+_BEGIN: Final = "-----BEGIN CERTIFICATE-----"
+_END: Final = "-----END CERTIFICATE-----"
 
 
 class Unusable(ValueError):
@@ -32,11 +32,25 @@ def bundle(data: Mapping[str, str], keys: Sequence[str], config_map: str, *, giv
             raise Unusable(
                 f"ConfigMap '{config_map}' has no key '{key}'; add it or change spec.server.tlsConfig.caBundle"
             )
-        blocks = _BLOCK.findall(data.get(key, ""))
+        blocks = list(_blocks(data.get(key, "")))
         if given and not blocks:
             raise Unusable(f"key '{key}' of ConfigMap '{config_map}' contains no PEM certificate; add one")
         parts += ["".join(f"{block}\n" for block in blocks)] if blocks else []
     return "\n".join(parts)
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """The certificates. Looks at each character once: a user's ConfigMap may be a megabyte of beginnings."""
+    end = 0
+    while (begin := text.find(_BEGIN, end)) >= 0:
+        end = begin + len(_BEGIN)
+        if not text[end : end + 1].isspace():
+            continue
+        last = text.find(_END, end)
+        if last < 0:
+            return
+        end = last + len(_END)
+        yield text[begin:end]
 
 
 def config_map(cr: Distribution, text: str) -> Object:

@@ -23,7 +23,8 @@ _SHORTEST: Final = 4
 _ROUNDS: Final = 3
 """How often escapes within escapes are read; those of URLs alone count as one, however often."""
 _ESCAPED: Final = re.compile(
-    r"(?:%(?:25)*|\\+x)(?P<byte>[0-9a-f]{2})|\\+u(?P<json>[0-9a-f]{4})|\\+(?P<octal>[0-3][0-7]{2})"
+    r"(?:%(?:25)*|(?<!\\)\\+x)(?P<byte>[0-9a-f]{2})"
+    r"|(?<!\\)\\+(?:u(?P<json>[0-9a-f]{4})|(?P<octal>[0-3][0-7]{2}))"
     r"|&#x0*(?P<html>[0-9a-f]{1,5});|&#0*(?P<decimal>[0-9]{1,6});",
     re.IGNORECASE,
 )

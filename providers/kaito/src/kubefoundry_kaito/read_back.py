@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import yaml
-
 from kubefoundry_kaito.preset import CONFIG_KEY
 from kubefoundry_sdk import NotReadable, Object
 from kubefoundry_sdk.api.parts import part
 from kubefoundry_sdk.provider import read_back as common
+from kubefoundry_sdk.provider.write import documents
 
 HUB = "huggingface://"
 
@@ -47,9 +46,9 @@ def _config(helpers: Sequence[Object]) -> dict[str, str]:
         text = part(helper, "data").get(CONFIG_KEY)
         if isinstance(text, str):
             try:
-                options = part(yaml.safe_load(text), "vllm")
-            except (yaml.YAMLError, RecursionError) as error:
-                raise NotReadable(f"the ConfigMap that it names holds no YAML under {CONFIG_KEY}") from error
+                options = part(documents.parsed(text), "vllm")
+            except documents.Unacceptable as error:
+                raise NotReadable(f"{CONFIG_KEY} of the ConfigMap that it names {error}") from error
             return {str(name): common.text(value) for name, value in options.items()}
     return {}
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import yaml
-
 from kubefoundry_kuberay.cluster import TOLERATIONS_ANNOTATION
 from kubefoundry_sdk import NotReadable, Object
 from kubefoundry_sdk.api.parts import part
 from kubefoundry_sdk.provider import read_back as common
+from kubefoundry_sdk.provider.write import documents
 
 
 def read_back(service: Object, helpers: Sequence[Object]) -> list[Object]:
@@ -43,9 +42,9 @@ def read_back(service: Object, helpers: Sequence[Object]) -> list[Object]:
 
 def _application(text: Any) -> Object:
     try:
-        applications = part(yaml.safe_load(str(text or ""))).get("applications") or []
-    except (yaml.YAMLError, RecursionError) as error:
-        raise NotReadable("its serveConfigV2 is not YAML") from error
+        applications = part(documents.parsed(str(text or ""))).get("applications") or []
+    except documents.Unacceptable as error:
+        raise NotReadable(f"its serveConfigV2 {error}") from error
     if len(applications) != 1 or not str(part(applications[0]).get("import_path")).startswith(
         "ray.serve.llm:"
     ):

@@ -15,10 +15,15 @@ from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.contract import Document
 from kubefoundry_sdk.provider.write import change
 
-LIMIT: Final = 256 * 1024
-"""The longest document in characters that is parsed; providers render a few thousand."""
+LIMIT: Final = 64 * 1024
+"""The longest document in characters that is parsed; providers render a few thousand. 256 KiB of brackets take
+seconds to parse, in which nobody else's objects are reconciled."""
 DEPTH: Final = 32
 """Levels of nesting that are parsed."""
+
+
+class Unacceptable(ValueError):
+    """Why a text is not parsed; to follow the text's name in a sentence."""
 
 
 def rebase(documents: Sequence[Document], applied: Object, old: Object, new: Object) -> Object:
@@ -32,7 +37,7 @@ def rebase(documents: Sequence[Document], applied: Object, old: Object, new: Obj
             continue
         try:
             before, was, wanted = (parsed(text) for text in texts)
-        except ValueError:
+        except Unacceptable:
             continue
         content = change.rebase(before, was, wanted)
         text = texts[0] if same(content, before) else document.write(content)
@@ -40,28 +45,30 @@ def rebase(documents: Sequence[Document], applied: Object, old: Object, new: Obj
     return merged
 
 
-def parsed(text: str) -> Any:
-    """The content. Raises ValueError if it is not YAML, too large, too deep, or contains aliases, with which a short
-    text can expand to any size."""
+def parsed(text: str, *, depth: int = DEPTH, limit: int = LIMIT) -> Any:
+    """The content.
+
+    Raises Unacceptable if it is not YAML, has more than `limit` characters, is nested more than `depth` levels deep,
+    or contains aliases, with which a short text can expand to any size.
+    """
     import yaml  # most providers have no documents
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    if len(text) > LIMIT:
-        raise ValueError(f"has more than {LIMIT} characters")
-    depth = 0
+    if len(text) > limit:
+        raise Unacceptable(f"has more than {limit} characters")
+    level = 0
     try:
         for event in yaml.parse(text, Loader=loader):
+            level += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if isinstance(event, yaml.AliasEvent):
-                raise ValueError("contains itself")
-            if isinstance(event, yaml.CollectionStartEvent):
-                depth += 1
-            elif isinstance(event, yaml.CollectionEndEvent):
-                depth -= 1
-            if depth > DEPTH:
-                raise ValueError(f"is nested more than {DEPTH} deep")
+                raise Unacceptable("contains aliases, which are not accepted")
+            if level > depth:
+                raise Unacceptable(f"is nested more than {depth} levels deep")
         return yaml.load(text, Loader=loader)  # a safe loader
-    except (yaml.YAMLError, TypeError, OverflowError) as error:
-        raise ValueError(f"is not YAML: {error}") from error
+    except Unacceptable:
+        raise
+    except (yaml.YAMLError, TypeError, OverflowError, ValueError) as error:
+        raise Unacceptable(f"is not YAML: {' '.join(str(error).split())}") from error
 
 
 def at(obj: Any, path: Sequence[str]) -> Any:

@@ -1,0 +1,59 @@
+"""The time that a text takes grows with its length, not with the square: one tenant's must not stop everybody's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import combinations
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from kubefoundry_cli.redaction import scrubbed
+from kubefoundry_llamastack.render import ca_bundle
+from kubefoundry_sdk.api import foreign_json
+from kubefoundry_sdk.api.conditions import clip
+from kubefoundry_sdk.provider.write import documents
+from kubefoundry_selector import memory
+from llamastack_providers import culprit
+from llamastack_providers.redaction import Redaction
+
+FRAGMENTS: Final = (
+    *("a", "-", " ", "\n", '"', "\\", "x=", "1", "[", "{", "}", ": ", "- ", "&a ", "://", "?", "@", "."),
+    *("-----BEGIN CERTIFICATE-----\n", "-----END CERTIFICATE-----", "-----BEGIN x-----"),
+    *("token", "bearer ", "eyJ", "hf_", "api-key=", " [left out: a", " [reselect: ", "kaito refused it: "),
+    *("/packages/x/", "%41", "\\u0041", "&#65;", "${env.A:="),
+)
+"""What the functions look for, whole and in pieces."""
+
+LENGTH: Final = 20_000
+"""Characters; steps in the order of its square are minutes."""
+
+READERS: Final[dict[str, Callable[[str], object]]] = {
+    "certificates": lambda text: ca_bundle.bundle({"ca": text}, ["ca"], "cas", given=True),
+    "credentials": scrubbed,
+    "JSON": lambda text: foreign_json.decode(text.encode()),
+    "documents": documents.parsed,
+    "messages": clip,
+    "the selector's memory": memory.recall,
+    "refusals": lambda text: memory.words_of(text, ["kaito", "dynamo"]),
+    "secrets": Redaction({"A": "abcdefgh12345678"}, frozenset({"A"})).clean,
+    "tracebacks": lambda text: culprit.find(text, Path("/packages"), {}),
+}
+
+
+def texts() -> Iterator[str]:
+    """Each fragment, and each pair of fragments, repeated."""
+    for parts in [*combinations(FRAGMENTS, 1), *combinations(FRAGMENTS, 2)]:
+        part = "".join(parts)
+        yield part * (LENGTH // len(part))
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("reader", READERS)
+def test_a_long_text_is_read_in_one_pass(reader: str) -> None:
+    read = READERS[reader]
+    for text in texts():
+        with suppress(ValueError):
+            read(text)
