@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import combinations
 from pathlib import Path
@@ -23,9 +23,12 @@ FRAGMENTS: Final = (
     *("a", "-", " ", "\n", '"', "\\", "x=", "1", "[", "{", "}", ": ", "- ", "&a ", "://", "?", "@", "."),
     *("-----BEGIN CERTIFICATE-----\n", "-----END CERTIFICATE-----", "-----BEGIN x-----"),
     *("token", "bearer ", "eyJ", "hf_", "api-key=", " [left out: a", " [reselect: ", "kaito refused it: "),
-    *("/packages/x/", "%41", "\\u0041", "&#65;", "${env.A:="),
+    "/packages/x/",
 )
 """What the functions look for, whole and in pieces."""
+
+ESCAPES: Final = ("\\", "%", "25", "%41", "\\u0041", "\\x4", "&#65;", "&#x0", "0", "${env.A:=", "abcdefgh")
+"""What is looked for when secrets are removed, which takes a hundred times as long."""
 
 LENGTH: Final = 20_000
 """Characters; steps in the order of its square are minutes."""
@@ -43,9 +46,9 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
 }
 
 
-def texts() -> Iterator[str]:
+def texts(fragments: Sequence[str]) -> Iterator[str]:
     """Each fragment, and each pair of fragments, repeated."""
-    for parts in [*combinations(FRAGMENTS, 1), *combinations(FRAGMENTS, 2)]:
+    for parts in [*combinations(fragments, 1), *combinations(fragments, 2)]:
         part = "".join(parts)
         yield part * (LENGTH // len(part))
 
@@ -54,6 +57,6 @@ def texts() -> Iterator[str]:
 @pytest.mark.parametrize("reader", READERS)
 def test_a_long_text_is_read_in_one_pass(reader: str) -> None:
     read = READERS[reader]
-    for text in texts():
+    for text in texts(ESCAPES if reader == "secrets" else FRAGMENTS):
         with suppress(ValueError):
             read(text)
