@@ -75,13 +75,17 @@ def writer(obj: Object, paths: Sequence[str], own: str) -> str | None:
     paths: as `spec.groups[a].image`; items of a list count as equal. None if no manager owns it, because removing a
         field leaves no trace.
     """
-    patterns = [pattern(path) for path in paths]
+    patterns = {pattern(path) for path in paths}
+    parents = {parent for path in patterns for parent in _parents(path)}
     found = [
         entry
         for entry in obj["metadata"].get("managedFields") or ()
         if entry.get("manager") != own
         and not entry.get("subresource")
-        and any(_overlap(leaf, path) for leaf in _leaves(entry.get("fieldsV1") or {}) for path in patterns)
+        and any(
+            leaf in parents or not patterns.isdisjoint(_parents(leaf))
+            for leaf in _leaves(entry.get("fieldsV1") or {})
+        )
     ]
     latest = max(found, key=lambda entry: entry.get("time") or "", default=None)
     return str(latest.get("manager")) if latest else None
@@ -104,7 +108,9 @@ def _leaves(fields: Fields, prefix: str = "") -> Iterator[str]:
             yield path.removeprefix(".")
 
 
-def _overlap(one: str, other: str) -> bool:
-    """Whether they are the same place, or one contains the other."""
-    short, long = sorted((one, other), key=len)
-    return long == short or long.startswith((f"{short}.", f"{short}["))
+def _parents(path: str) -> Iterator[str]:
+    """The path, and every place that contains it."""
+    yield path
+    for at, mark in enumerate(path):
+        if mark in ".[":
+            yield path[:at]
