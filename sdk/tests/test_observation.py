@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubefoundry_sdk.api import names
-from kubefoundry_sdk.provider.reconcile.observation import as_applied
+from kubefoundry_sdk.provider.reconcile.observation import as_applied, reported_stale
 from kubefoundry_sdk.provider.write import manifest
 from support.plans import SPEC
 
@@ -42,3 +42,23 @@ def test_the_applied_spec_counts(wanted: dict[str, Any], standing: dict[str, Any
 
 def test_nothing_is_observed_of_what_nobody_can_read() -> None:
     assert as_applied(live(scaling={"replicas": "x"}), {"metadata": {}}) is None
+
+
+@pytest.mark.parametrize(
+    ("manager", "status", "expected"),
+    [("widgets-provider", "True", True), ("widgets-provider", "False", False), ("somebody", "True", False)],
+)
+def test_only_what_we_have_reported_is_evidence_of_a_silent_operator(
+    manager: str, status: str, expected: bool
+) -> None:
+    fields = {"f:status": {"f:conditions": {'k:{"type":"StaleStatus"}': {".": {}, "f:status": {}}}}}
+    obj = {
+        "metadata": {
+            "managedFields": [
+                {"manager": manager, "operation": "Apply", "subresource": "status", "fieldsV1": fields}
+            ]
+        },
+        "status": {"conditions": [{"type": "StaleStatus", "status": status}]},
+    }
+
+    assert reported_stale(obj, "widgets-provider") is expected

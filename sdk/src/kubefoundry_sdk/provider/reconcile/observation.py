@@ -86,7 +86,7 @@ def _observe(context: Context, live: Object, report: Report) -> float | None:
         context.memory(key).silence,
         upstream,
         phase=seen.phase,
-        stood=_stood(context, live),
+        stood=reported_stale(live, context.manager),
         down=context.operator.down if context.operator else None,
         threshold=context.stale_after,
         now=context.clock(),
@@ -95,10 +95,10 @@ def _observe(context: Context, live: Object, report: Report) -> float | None:
     return _soonest(due, verdict.again)
 
 
-def _stood(context: Context, live: Object) -> bool:
-    """Whether we have reported `StaleStatus`. What somebody else says of it is no evidence."""
+def reported_stale(live: Object, manager: str) -> bool:
+    """Whether that manager has reported `StaleStatus`. What somebody else says of it is no evidence."""
     reported = conditions.is_true((live.get("status") or {}).get("conditions"), reasons.STALE_STATUS)
-    return reported and release.says(live, context.manager, reasons.STALE_STATUS)
+    return reported and release.says(live, manager, reasons.STALE_STATUS)
 
 
 def as_applied(live: Object, upstream: Object) -> Deployment | None:
