@@ -55,6 +55,7 @@ FAULTS: Final = (
     "SEL-7",
     "SEL-8",
     "SEL-9",
+    "SEL-10",
 )
 """The rule that it breaks, and where there are several ways, which."""
 

@@ -107,22 +107,28 @@ RULES: Final[dict[str, Rule]] = {
         Rule("LEV-2", "A deletion goes through while paused, with an invalid spec and without the CRD."),
         Rule("LEV-3", "A clean-up that takes too long is given up, and an Event names what is left."),
         Rule("LEV-4", "Waiting for another provider ends after the time-out."),
-        Rule("PRO-1", "Flags, `/readyz` and `/metrics` are those of contract §6."),
+        Rule(
+            "PRO-1", "Flags, `/readyz` and `/metrics` are those of contract §6; every reconcile is counted."
+        ),
         Rule("PRO-2", "The process ends within 5 seconds of SIGTERM."),
         Rule("PRO-3", "No request is refused for lack of permission, and no permission stays unused."),
         Rule("PRO-4", "The manifest permits what the provider watches: the names of its upstream operator."),
         Rule(
             "PRO-5", "A kill after any write is continued by the next start: one object, nothing left behind."
         ),
-        Rule("SEL-1", "The Lease `kubefoundry-selector` is held and renewed."),
+        Rule(
+            "SEL-1",
+            "The Lease `kubefoundry-selector` is held and renewed; while another replica has it, nothing is decided.",
+        ),
         Rule("SEL-2", "Only a spec whose newest generation is `Validated` is decided on."),
         Rule("SEL-3", "The same input gives the same answer: a selection is kept."),
-        Rule("SEL-4", "A new value of the annotation `reselect` asks for a new choice."),
+        Rule("SEL-4", "A new value of the annotation `reselect` asks for a new choice, once."),
         Rule("SEL-5", "A provider that refuses before it has created anything is left out."),
         Rule("SEL-6", "Only providers that are registered, ready and fresh are selected."),
         Rule("SEL-7", "No provider found is a condition that says so."),
         Rule("SEL-8", "A paused ModelDeployment is left alone."),
         Rule("SEL-9", "Fields are released while the user names a provider."),
+        Rule("SEL-10", "Only providers whose capabilities cover the spec are selected."),
     )
 }
 """By id, in the order of the groups. An id is never used again for another rule."""

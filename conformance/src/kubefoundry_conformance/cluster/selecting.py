@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ WANTED: Final = {
 
 LEASE: Final = (names.SELECTOR_LEASE, names.SYSTEM_NAMESPACE)
 ANOTHER: Final = "another-replica"
+NOBODY: Final[Mapping[str, Mapping[str, Any]]] = {}
 
 
 def selected(obj: Object) -> str:
@@ -33,8 +35,10 @@ def selected(obj: Object) -> str:
     return str(((obj.get("status") or {}).get("provider") or {}).get("name", ""))
 
 
-async def register(rig: Rig, *, ready: dict[str, bool]) -> None:
-    """The providers of the check, each with a heartbeat of now."""
+async def register(
+    rig: Rig, *, ready: Mapping[str, bool], able: Mapping[str, Mapping[str, Any]] = NOBODY
+) -> None:
+    """The providers of the check, each with a heartbeat of now. able: capabilities of some, by name."""
     for priority, name in enumerate(rig.providers):
         head = {
             "apiVersion": names.API_VERSION,
@@ -45,7 +49,7 @@ async def register(rig: Rig, *, ready: dict[str, bool]) -> None:
         rules = [{"condition": "true", "priority": priority}]
         await rig.api.apply(
             PROVIDER_CONFIGS,
-            {**head, "spec": {"capabilities": can, "selectionRules": rules}},
+            {**head, "spec": {"capabilities": {**can, **able.get(name, {})}, "selectionRules": rules}},
             manager=MANAGER,
         )
         await heartbeat(rig, name, ready=ready.get(name, True))
@@ -265,6 +269,15 @@ async def releases(rig: Rig) -> Finding | None:
     return None
 
 
+async def only_able_ones(rig: Rig) -> Finding | None:
+    _, name = await chosen(rig)
+    for other in ({"engines": ["sglang"]}, {"servingModes": ["disaggregated"]}, {"gpuSupport": False}):
+        await register(rig, ready={}, able={name: other})
+        if await selected_now(rig, name) == name:
+            return Finding(f"{name} was selected, whose capabilities have {other}", "another provider")
+    return None
+
+
 CHECKS: Final = (
     of_rig("SEL-1", "the Lease, twice renewed", holds_the_lease, "a Lease with another renewTime"),
     of_rig(
@@ -280,4 +293,5 @@ CHECKS: Final = (
     of_rig("SEL-7", "no ready provider", says_that_there_is_none, "ProviderSelected"),
     of_rig("SEL-8", "a paused ModelDeployment", leaves_paused_ones, "a selection once it is not paused"),
     of_rig("SEL-9", "the user names a provider", releases, "no field of provider-selector"),
+    of_rig("SEL-10", "a provider without the engine, the mode, GPUs", only_able_ones, "another one"),
 )
