@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kubefoundry_selector import cel
-from kubefoundry_selector.cel import evaluation
+from kubefoundry_selector.cel import evaluation, rule, schema
 
 
 def nested_exists(depth: int) -> str:
@@ -124,3 +126,20 @@ def test_ordinary_rules_stay_far_below_the_budget(rule: str, most: int) -> None:
     evaluation.Evaluation(compiled.tree, environment.values, budget).evaluate()
 
     assert evaluation.MAX_STEPS - budget.left <= most
+
+
+def test_a_variable_that_no_rule_reads_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    converted, to_cel = [], rule.to_cel
+
+    def noted(value: Any, kind: Any) -> Any:
+        converted.append(kind)
+        return to_cel(value, kind)
+
+    monkeypatch.setattr(rule, "to_cel", noted)
+    variables = cel.environment({"engine": {"type": "vllm"}}, {"labels": {"team": "a"}})
+    compiled = cel.compile("spec.engine.type == 'vllm'")
+    assert isinstance(compiled, cel.Rule)
+
+    assert [cel.match(compiled, variables) for _ in range(3)] == [True] * 3
+
+    assert converted == [schema.VARIABLES["spec"]]

@@ -5,7 +5,7 @@ The rest of the selector uses only this module; that cel-python evaluates rules 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -47,6 +47,28 @@ class Failure:
     text: str
 
 
+class Values(Mapping[str, Any]):
+    """CEL values of variables, each made when a rule reads it first: a ModelDeployment may have 40,000 labels."""
+
+    def __init__(self, json: Mapping[str, Any]) -> None:
+        self._json = json
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = to_cel(self._json[name], VARIABLES[name])
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._json
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._json)
+
+    def __len__(self) -> int:
+        return len(self._json)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Environment:
     """The variables of rules for one ModelDeployment, as JSON and as CEL values."""
@@ -66,7 +88,7 @@ def environment(spec: Mapping[str, Any], metadata: Mapping[str, Any]) -> Environ
             "annotations": dict(metadata.get("annotations") or {}),
         },
     }
-    return Environment(json, {name: to_cel(json[name], kind) for name, kind in VARIABLES.items()})
+    return Environment(json, Values(json))
 
 
 @lru_cache(maxsize=MAX_CACHED)
