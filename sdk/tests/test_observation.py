@@ -51,7 +51,9 @@ def test_nothing_is_observed_of_what_nobody_can_read() -> None:
 def test_only_what_we_have_reported_is_evidence_of_a_silent_operator(
     manager: str, status: str, expected: bool
 ) -> None:
-    fields = {"f:status": {"f:conditions": {'k:{"type":"StaleStatus"}': {".": {}, "f:status": {}}}}}
+    fields: dict[str, Any] = {
+        "f:status": {"f:conditions": {'k:{"type":"StaleStatus"}': {".": {}, "f:status": {}}}}
+    }
     obj = {
         "metadata": {
             "managedFields": [

@@ -70,8 +70,10 @@ def _as_seen(registered: Sequence[Provider]) -> Sequence[Provider]:
         case "SEL-6 fresh":
             return [replace(one, heartbeat_fresh=True) for one in registered]
         case "SEL-10":
-            able = {"engines": frozenset({"vllm", "sglang"}), "serving_modes": frozenset({"aggregated"})}
-            return [replace(one, **able, gpu_support=True) for one in registered]
+            engines, modes = frozenset({"vllm"}), frozenset({"aggregated"})
+            return [
+                replace(one, engines=engines, serving_modes=modes, gpu_support=True) for one in registered
+            ]
         case "SEL-6 registered":
             there = {one.name for one in registered}
             gone = [one for name, one in _known.items() if name not in there]

@@ -129,7 +129,7 @@ def test_ordinary_rules_stay_far_below_the_budget(rule: str, most: int) -> None:
 
 
 def test_a_variable_that_no_rule_reads_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    converted, to_cel = [], rule.to_cel
+    converted, to_cel = [], schema.to_cel
 
     def noted(value: Any, kind: Any) -> Any:
         converted.append(kind)
