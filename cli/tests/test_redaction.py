@@ -17,6 +17,10 @@ SECRET = "S3cr3t-value-0815"
     [
         f"https://me:{SECRET}@example.com/x",
         f"GET https://example.com/x?sig={SECRET}&a=1 failed",
+        f"://?a,https://example.com/x?sig={SECRET}",
+        f"https://me:{SECRET}?x@example.com/",
+        f"://example.com/x?bearer {SECRET}",
+        f"eyJhbGciOiJIUzI1.a.b.token={SECRET}",
         f"--api-key {SECRET}",
         f"--api-key={SECRET}",
         f"Authorization: Bearer {SECRET}",

@@ -110,10 +110,14 @@ ALL_NAMES: Final = frozenset(
 )
 """Maps and lists that users fill: their keys are kept, their values not."""
 
+_SCHEME: Final = r"(?<![a-z0-9+.-])[0-9+.-]*[a-z][a-z0-9+.-]*://"
 _KEY: Final = r"(?:token|secret|passw(?:or)?d|api[_-]?key|access[_-]?key|credential|authorization)"
+_USER: Final = re.compile(rf"({_SCHEME})[^\s/@]+@", re.I)
+_WORD: Final = re.compile(r"[^\s\"']+")
+_ADDRESS: Final = re.compile(rf"{_SCHEME}[^?]", re.I)
 _CREDENTIALS: Final = (
-    # user and password of a URL
-    (re.compile(r"://[^\s/@]+@"), "://"),
+    # a JSON Web Token
+    (re.compile(r"(?<![\w-])(?=[\w-]+\.[\w-])([\w-]*?)\beyJ[\w-]{8,}\.[\w-]+(\.[\w-]*)?"), rf"\1{REMOVED}"),
     (re.compile(r"\b(hf|sk|ghp|gho|ghs|glpat|nvapi|xox[abps])[_-][\w-]{6,}"), REMOVED),
     (re.compile(r"\b(AKIA|ASIA)[A-Z0-9]{12,}"), REMOVED),
     (re.compile(r"-----BEGIN [^-]+-----.*?(-----END [^-]+-----|$)", re.S), REMOVED),
@@ -129,17 +133,11 @@ _CREDENTIALS: Final = (
 )
 """What they look like, and what replaces them. None begins with a repetition that could begin at every character of a
 text: the time would grow with the square of its length, and tenants write these texts."""
-_WORD: Final = re.compile(r"[^\s\"']+")
-_DOTTED: Final = re.compile(r"[\w.-]+")
-_JWT: Final = re.compile(r"\beyJ")
-_JWT_HEAD: Final = 11
-"""Characters of the shortest first part of a JSON Web Token."""
 
 
 def scrubbed(text: str) -> str:
     """The text without what looks like a credential."""
-    text = _WORD.sub(_without_query, text)
-    text = _DOTTED.sub(_without_token, text)
+    text = _WORD.sub(_without_query, _USER.sub(r"\1", text))
     for pattern, instead in _CREDENTIALS:
         text = pattern.sub(instead, text)
     return text
@@ -147,16 +145,9 @@ def scrubbed(text: str) -> str:
 
 def _without_query(word: re.Match[str]) -> str:
     """A URL without what follows its question mark."""
-    before, scheme, address = word[0].partition("://")
-    place, mark, _ = address.partition("?")
-    return f"{before}{scheme}{place}?{REMOVED}" if mark and place else word[0]
-
-
-def _without_token(word: re.Match[str]) -> str:
-    """Without a JSON Web Token and what follows it."""
-    begin = _JWT.search(word[0])
-    found = begin and "." in word[0][begin.start() + _JWT_HEAD :]
-    return f"{word[0][: begin.start()]}{REMOVED}" if begin and found else word[0]
+    address = _ADDRESS.search(word[0])
+    mark = word[0].find("?", address.end()) if address else -1
+    return word[0] if mark < 0 else f"{word[0][: mark + 1]}{REMOVED}"
 
 
 def redacted(obj: Object) -> Object:
