@@ -157,7 +157,7 @@ async def _attempt(context: Context, live: Object, report: Report) -> float | No
         api = isinstance(error, ApiError)
         stop = failures.stop(context.provider, error)
         retry = failed.note(mark, version, error, report, stop, now())
-        # Somebody else was.
+        # A conflict that is not reported: somebody else has written the object meanwhile.
         quicker = isinstance(error, ApiError) and error.conflict and report.stop is None
         if report.stop is None:
             retained.as_before(live, report, context.manager)
