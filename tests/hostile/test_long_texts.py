@@ -12,9 +12,8 @@ import pytest
 
 from kubefoundry_cli.redaction import scrubbed
 from kubefoundry_llamastack.render import ca_bundle
-from kubefoundry_sdk.api import foreign_json
+from kubefoundry_sdk.api import foreign_json, foreign_yaml
 from kubefoundry_sdk.api.conditions import clip
-from kubefoundry_sdk.provider.write import documents
 from kubefoundry_selector import memory
 from llamastack_providers import culprit
 from llamastack_providers.redaction import Redaction
@@ -37,7 +36,7 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
     "certificates": lambda text: ca_bundle.bundle({"ca": text}, ["ca"], "cas", given=True),
     "credentials": scrubbed,
     "JSON": lambda text: foreign_json.decode(text.encode()),
-    "documents": documents.parsed,
+    "foreign_yaml": foreign_yaml.decode,
     "messages": clip,
     "the selector's memory": memory.recall,
     "refusals": lambda text: memory.words_of(text, ["kaito", "dynamo"]),

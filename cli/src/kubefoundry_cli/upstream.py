@@ -11,14 +11,14 @@ from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.output import clean
 from kubefoundry_cli.provenance import Leaves, Origins, Path, differing, leaves, origins, text
 from kubefoundry_cli.spec_path import ABSENT
-from kubefoundry_sdk.api import managed_fields, names
+from kubefoundry_sdk.api import foreign_yaml, managed_fields, names
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider.contract import Deployment, Provider, Rendered
 from kubefoundry_sdk.provider.reconcile import compatibility
 from kubefoundry_sdk.provider.reconcile.context import read
 from kubefoundry_sdk.provider.upstream_kind import Schema
-from kubefoundry_sdk.provider.write import documents, drift, foreign_values, manifest
+from kubefoundry_sdk.provider.write import drift, foreign_values, manifest
 from kubefoundry_sdk.provider.write.plan import Plan, pinned, plan
 
 
@@ -181,6 +181,6 @@ def flattened(provider: Provider, objects: list[Object]) -> Leaves:
 def _content(text: Any) -> Any:
     """What the document says; its text where the provider's controller would not read it either."""
     try:
-        return documents.parsed(text) if isinstance(text, str) else text
+        return foreign_yaml.decode(text) if isinstance(text, str) else text
     except ValueError:
         return text

@@ -9,11 +9,10 @@ from typing import Any, Final, Literal
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.output import as_yaml
 from kubefoundry_cli.spec_path import with_value
-from kubefoundry_sdk.api import extent
+from kubefoundry_sdk.api import extent, foreign_yaml
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.schema import Schema
 from kubefoundry_sdk.api.validation import schema
-from kubefoundry_sdk.provider.write import documents
 
 FIRST: Final = (
     "model.id",
@@ -143,8 +142,8 @@ def _value(field: Field, given: str) -> Any:
 def plain_yaml(text: str, where: str) -> Any:
     """A YAML value without references, of which a few lines can be gigabytes. Raises Failure."""
     try:
-        return documents.parsed(text, depth=DEEPEST * 4, limit=LONGEST)
-    except documents.Unacceptable as error:
+        return foreign_yaml.decode(text, depth=DEEPEST * 4, limit=LONGEST)
+    except foreign_yaml.Unreadable as error:
         raise Failure(f"cannot read {where}: it {error}", Exit.USAGE) from error
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from kubefoundry_kaito.preset import CONFIG_KEY
 from kubefoundry_sdk import NotReadable, Object
+from kubefoundry_sdk.api import foreign_yaml
 from kubefoundry_sdk.api.parts import part
 from kubefoundry_sdk.provider import read_back as common
-from kubefoundry_sdk.provider.write import documents
 
 HUB = "huggingface://"
 
@@ -46,8 +46,8 @@ def _config(helpers: Sequence[Object]) -> dict[str, str]:
         text = part(helper, "data").get(CONFIG_KEY)
         if isinstance(text, str):
             try:
-                options = part(documents.parsed(text), "vllm")
-            except documents.Unacceptable as error:
+                options = part(foreign_yaml.decode(text), "vllm")
+            except foreign_yaml.Unreadable as error:
                 raise NotReadable(f"{CONFIG_KEY} of the ConfigMap that it names {error}") from error
             return {str(name): common.text(value) for name, value in options.items()}
     return {}

@@ -1,29 +1,20 @@
 """YAML documents in a field: an edit is merged into the applied text instead of replacing it.
 
 As plain text, `spec.serveConfigV2` or a ConfigMap's entry would be taken from the new render as a whole whenever the
-user changes anything in it, together with everything that a newer provider renders differently. Parsed, they are
+user changes anything in it, together with everything that a newer provider renders differently. Decoded, they are
 rebased like any other part of a manifest (`change.rebase`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
+from kubefoundry_sdk.api import foreign_yaml
 from kubefoundry_sdk.api.equality import same
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.contract import Document
 from kubefoundry_sdk.provider.write import change
-
-LIMIT: Final = 64 * 1024
-"""The longest document in characters that is parsed; providers render a few thousand. 256 KiB of brackets take
-seconds to parse, in which nobody else's objects are reconciled."""
-DEPTH: Final = 32
-"""Levels of nesting that are parsed."""
-
-
-class Unacceptable(ValueError):
-    """Why a text is not parsed; to follow the text's name in a sentence."""
 
 
 def rebase(documents: Sequence[Document], applied: Object, old: Object, new: Object) -> Object:
@@ -36,39 +27,13 @@ def rebase(documents: Sequence[Document], applied: Object, old: Object, new: Obj
         if not all(isinstance(text, str) for text in texts) or same(texts[1], texts[2]):
             continue
         try:
-            before, was, wanted = (parsed(text) for text in texts)
-        except Unacceptable:
+            before, was, wanted = (foreign_yaml.decode(text) for text in texts)
+        except foreign_yaml.Unreadable:
             continue
         content = change.rebase(before, was, wanted)
         text = texts[0] if same(content, before) else document.write(content)
         merged = replaced(merged, document.path, text)
     return merged
-
-
-def parsed(text: str, *, depth: int = DEPTH, limit: int = LIMIT) -> Any:
-    """The content.
-
-    Raises Unacceptable if it is not YAML, has more than `limit` characters, is nested more than `depth` levels deep,
-    or contains aliases, with which a short text can expand to any size.
-    """
-    import yaml  # most providers have no documents
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    if len(text) > limit:
-        raise Unacceptable(f"has more than {limit} characters")
-    level = 0
-    try:
-        for event in yaml.parse(text, Loader=loader):
-            level += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if isinstance(event, yaml.AliasEvent):
-                raise Unacceptable("contains aliases, which are not accepted")
-            if level > depth:
-                raise Unacceptable(f"is nested more than {depth} levels deep")
-        return yaml.load(text, Loader=loader)  # a safe loader
-    except Unacceptable:
-        raise
-    except (yaml.YAMLError, TypeError, OverflowError, ValueError) as error:
-        raise Unacceptable(f"is not YAML: {' '.join(str(error).split())}") from error
 
 
 def at(obj: Any, path: Sequence[str]) -> Any:
