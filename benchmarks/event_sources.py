@@ -144,7 +144,7 @@ async def _child(source: str, kubeconfig: str) -> None:
     removed: set[object] = set()
     all_removed = asyncio.Event()
 
-    def told(key: object, obj: dict[str, Any] | None) -> None:
+    def notify(key: object, obj: dict[str, Any] | None) -> None:
         if obj is None:
             removed.add(key)
             if len(removed) == DELETED:
@@ -155,7 +155,7 @@ async def _child(source: str, kubeconfig: str) -> None:
             if len(seen) >= count:
                 event.set()
 
-    store.subscribe(told)
+    store.subscribe(notify)
     all_listed, all_changed = asyncio.Event(), asyncio.Event()
     waiting += [(OBJECTS, all_listed), (2 * OBJECTS, all_changed)]
     async with Client(who, user_agent="benchmarks") as client:

@@ -37,8 +37,8 @@ def main() -> int:
             print(f"benchmarks.vendor: {error}", file=sys.stderr)
             return 1
         print("| step | s | last line |\n|---|---|---|")
-        for title, seconds, told in steps:
-            print(f"| {title} | {seconds:.1f} | {told} |")
+        for title, seconds, outcome in steps:
+            print(f"| {title} | {seconds:.1f} | {outcome} |")
         print(f"| all | {sum(seconds for _, seconds, _ in steps):.1f} | |\n\n| file | lines |\n|---|---|")
         for file, lines in _lines(Path(folder) / PACKAGE):
             print(f"| {file} | {lines} |")

@@ -125,9 +125,9 @@ def _upgrades(provider: str, found: list[Release]) -> Iterator[str]:
         for subject, spec in _variants(provider):
             if not _problems(subject, spec, old.schema):
                 model = upgrade.made(subject, _stored(subject, spec), old.schema)
-                told = upgrade.outcome(subject, upgrade.release(subject, new.crd.document), model)
-                fates[told.fate] += 1
-                lost |= dict.fromkeys(told.lost)
+                result = upgrade.outcome(subject, upgrade.release(subject, new.crd.document), model)
+                fates[result.fate] += 1
+                lost |= dict.fromkeys(result.lost)
         first, second = (upgrade.release(_variants(provider)[0][0], one.crd.document) for one in (old, new))
         given_up = ", ".join(upgrade.given_up(first, second))
         models = ", ".join(f"{count} {fate}" for fate, count in sorted(fates.items()))

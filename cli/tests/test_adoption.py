@@ -112,7 +112,7 @@ def edited(live: Object, path: str, value: Any) -> Object:
 
 
 @pytest.mark.parametrize(
-    ("name", "path", "value", "told"),
+    ("name", "path", "value", "reported"),
     [
         pytest.param(
             "direct",
@@ -138,14 +138,14 @@ def edited(live: Object, path: str, value: Any) -> Object:
         ),
     ],
 )
-def test_what_no_spec_gives_is_shown(name: str, path: str, value: Any, told: str) -> None:
+def test_what_no_spec_gives_is_shown(name: str, path: str, value: Any, reported: str) -> None:
     provider = installed()[name]
     schema = schema_of(provider)
     live, helpers = left_behind(provider, schema, {**GPU, "provider": {"name": name}})
 
     found = adoption.adoption(provider, schema, edited(live, path, value), helpers)
 
-    assert [(text(change.path), change.old) for change in found.changes] == [(told, value)]
+    assert [(text(change.path), change.old) for change in found.changes] == [(reported, value)]
 
 
 @pytest.mark.parametrize("name", [*PROVIDERS, "direct"])

@@ -81,8 +81,12 @@ def test_a_named_provider_that_cannot_run_it(
 def test_programs_read_who_was_left_out(call: Callable[..., Result]) -> None:
     done = call("explain", "--offline", "-f", str(QUICKSTART), "-o", "json")
 
-    told = json.loads(done.stdout)
-    assert (told["decision"]["provider"], told["selected"], told["named"]) == ("direct", None, None)
+    reported = json.loads(done.stdout)
+    assert (reported["decision"]["provider"], reported["selected"], reported["named"]) == (
+        "direct",
+        None,
+        None,
+    )
 
 
 def _in_a_cluster(obj: Object) -> Object:

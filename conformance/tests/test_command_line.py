@@ -42,9 +42,9 @@ def test_ours_pass(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     code = main(["provider", *arguments, *(["--crd", str(ROOT / crd)] if crd else [])])
 
     assert code == 0, capsys.readouterr().out
-    told = json.loads(written.read_text(encoding="utf-8"))
-    assert (told["subject"], told["conformant"]) == (name, True)
-    assert sum(result["outcome"] == "passed" for result in told["results"]) >= 18
+    reported = json.loads(written.read_text(encoding="utf-8"))
+    assert (reported["subject"], reported["conformant"]) == (name, True)
+    assert sum(result["outcome"] == "passed" for result in reported["results"]) >= 18
 
 
 @pytest.mark.parametrize(

@@ -24,10 +24,10 @@ def test_a_table_says_what_was_seen_and_where_the_rule_is() -> None:
 
 
 def test_json_has_every_result() -> None:
-    told = json.loads(report.as_json("widgets", [PASSED, FAILED]))
+    reported = json.loads(report.as_json("widgets", [PASSED, FAILED]))
 
-    assert (told["subject"], told["conformant"]) == ("widgets", False)
-    assert [(one["id"], one["outcome"], one["seen"]) for one in told["results"]] == [
+    assert (reported["subject"], reported["conformant"]) == ("widgets", False)
+    assert [(one["id"], one["outcome"], one["seen"]) for one in reported["results"]] == [
         ("REN-3", "passed", ""),
         ("REN-1", "failed", "a \x00 field"),
     ]

@@ -353,8 +353,8 @@ def test_a_condition_of_which_the_selector_holds_a_part_is_not_given_up(
 
 
 @pytest.mark.parametrize("reason", ["NoMatchingProvider", "NoHealthyProviders"])
-@pytest.mark.parametrize(("generation", "told"), [(1, True), (0, False)])
-def test_that_no_provider_fits_is_in_the_message(reason: str, generation: int, told: bool) -> None:
+@pytest.mark.parametrize(("generation", "reported"), [(1, True), (0, False)])
+def test_that_no_provider_fits_is_in_the_message(reason: str, generation: int, reported: bool) -> None:
     said = {**condition("False", "ProviderSelected", reason), "message": "none fits"}
     body = deployment(GOOD, {"conditions": [{**said, "observedGeneration": generation}]})
     body["metadata"]["generation"] = 1
@@ -362,4 +362,4 @@ def test_that_no_provider_fits_is_in_the_message(reason: str, generation: int, t
     decided = decide(body, around("acme"))
 
     ready = find(decided["conditions"], "Ready") or {}
-    assert (decided["message"] == "none fits", ready["message"] == "none fits") == (told, told)
+    assert (decided["message"] == "none fits", ready["message"] == "none fits") == (reported, reported)

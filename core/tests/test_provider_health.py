@@ -29,12 +29,12 @@ class Observed:
         self.providers = Providers(self.clock, TIMEOUT)
 
     def config(self, heartbeat: str | None, *, operator: bool | None = None) -> bool:
-        told = {
+        reported = {
             "type": "UpstreamOperatorUp",
             "status": str(operator),
             "message": "Deployment a/b has no available replica",
         }
-        status = {"lastHeartbeat": heartbeat, "conditions": [] if operator is None else [told]}
+        status = {"lastHeartbeat": heartbeat, "conditions": [] if operator is None else [reported]}
         return self.providers.see("acme", {"metadata": {"name": "acme"}, "status": status})
 
     def after(self, seconds: float) -> str | None:
@@ -109,7 +109,7 @@ def test_an_operator_counts_as_down_once_it_has_been_so_for_long() -> None:
     assert seen.after(0) == SEEN
 
 
-def test_a_short_absence_of_the_operator_is_not_told() -> None:
+def test_a_short_absence_of_the_operator_is_not_reported() -> None:
     seen = Observed()
     seen.config("10:00", operator=True)
     seen.config("10:01", operator=False)
@@ -235,10 +235,15 @@ def test_what_a_deployment_is_reported(
     healths: list[Health | None],
     expected: tuple[str, str, str, int] | None,
 ) -> None:
-    told = provider_healthy(live, healths, generation=3)
+    reported = provider_healthy(live, healths, generation=3)
 
-    if told is not None:
-        assert "lastTransitionTime" not in told
-        assert (told["status"], told["reason"], told["message"], told["observedGeneration"]) == expected
+    if reported is not None:
+        assert "lastTransitionTime" not in reported
+        assert (
+            reported["status"],
+            reported["reason"],
+            reported["message"],
+            reported["observedGeneration"],
+        ) == expected
     else:
         assert expected is None

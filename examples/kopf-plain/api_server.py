@@ -81,11 +81,11 @@ class Api:
             if answer.status < 300:
                 return dict(json.loads(text))
             try:
-                told = str(json.loads(text)["message"])
+                reason = str(json.loads(text)["message"])
             except (ValueError, KeyError, TypeError):
-                told = text or str(answer.reason)
+                reason = text or str(answer.reason)
             wait = answer.headers.get("Retry-After", "")
-            raise Refused(answer.status, told, float(wait) if wait.isdigit() else None)
+            raise Refused(answer.status, reason, float(wait) if wait.isdigit() else None)
 
     async def get(self, path: str) -> Object | None:
         """None where there is no such object, or no such kind."""

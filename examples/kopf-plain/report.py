@@ -38,10 +38,10 @@ def now() -> str:
 
 
 def condition(type_: str, status: bool, reason: str, message: str, generation: int) -> Object:
-    told = "True" if status else "False"
+    wanted = "True" if status else "False"
     return {
         "type": type_,
-        "status": told,
+        "status": wanted,
         "reason": reason,
         "message": message,
         "observedGeneration": generation,
@@ -130,7 +130,7 @@ def same(one: Object, other: Object) -> bool:
 def transitions(before: Object, after: Object) -> list[tuple[str, str, str]]:
     """Events: type, reason and note, one for each transition."""
     old = {item["type"]: (item["status"], item["reason"]) for item in before.get("conditions", ())}
-    told = []
+    events = []
     for item in after.get("conditions", ()):
         good = item["status"] == "True"
         if old.get(item["type"]) == (item["status"], item["reason"]) or (
@@ -139,9 +139,9 @@ def transitions(before: Object, after: Object) -> list[tuple[str, str, str]]:
             continue
         if item["type"] != "ProviderCompatible" or not good:
             kind = "Normal" if good or item["reason"] in PASSING else "Warning"
-            told.append((kind, item["reason"], item["message"]))
+            events.append((kind, item["reason"], item["message"]))
     if after.get("phase") == "Failed" != before.get("phase") and not any(
-        kind == "Warning" for kind, *_ in told
+        kind == "Warning" for kind, *_ in events
     ):
-        told.append(("Warning", "ProviderError", f"Provider resource in error state: {after['message']}"))
-    return told
+        events.append(("Warning", "ProviderError", f"Provider resource in error state: {after['message']}"))
+    return events

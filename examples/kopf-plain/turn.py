@@ -65,7 +65,7 @@ class Turn(ModelDeployment):
         overrides = widget.at(self.live["spec"], "provider.overrides", {})
         unknown = sorted(overrides) if isinstance(overrides, dict) else []
         ignored = f"Ignored unknown provider.overrides: {', '.join(unknown)}" if unknown else ""
-        await self.tell(ours, stop, decisions(meta["generation"], stop, ignored))
+        await self.publish(ours, stop, decisions(meta["generation"], stop, ignored))
         return stop.again if stop else None
 
     async def attempt(self, ours: Object | None) -> tuple[Stop | None, Object | None]:
@@ -83,8 +83,8 @@ class Turn(ModelDeployment):
         if there and (there["metadata"].get("deletionTimestamp") or self.orphaned(there)):
             return Stop("Recreating", f"{named} is being deleted; it will be recreated once it is gone"), ours
         if there and not ours:
-            told = f"{named} was not made for this ModelDeployment, so it is left unchanged: delete it"
-            return Stop("NameConflict", told), None
+            message = f"{named} was not made for this ModelDeployment, so it is left unchanged: delete it"
+            return Stop("NameConflict", message), None
         wanted = upstream.dressed(self.live, ours, NAME)
         try:
             if self.annotation("dry-run") == "true":
@@ -92,8 +92,8 @@ class Turn(ModelDeployment):
             if not ours and (others := self.other_holders):
                 await self.apply(wanted, None, dry_run=True)
                 if (rest := self.memory.rest("others", self.timeout)) > 0:
-                    told = f"Waiting until {', '.join(others)} is off; the Widget is accepted"
-                    return Stop("WaitingForCleanup", told, rest), None
+                    message = f"Waiting until {', '.join(others)} is off; the Widget is accepted"
+                    return Stop("WaitingForCleanup", message, rest), None
                 await self.event(
                     "Warning", "FinalizerTimeout", f"Not waited for any longer: {', '.join(others)}"
                 )
@@ -144,16 +144,16 @@ class Turn(ModelDeployment):
         return await self.api.apply(self.widget_path, body, force=ours is not None, dry_run=dry_run)
 
     async def dry_run(self, wanted: Object) -> Stop:
-        accepted, told = True, "The API server accepts it"
+        accepted, message = True, "The API server accepts it"
         try:
             await self.apply(wanted, self.there, dry_run=True)
         except Refused as error:
             if not error.final:
                 raise
-            accepted, told = False, str(error)
-        result = {"accepted": accepted, "message": told, "objects": [wanted]}
+            accepted, message = False, str(error)
+        result = {"accepted": accepted, "message": message, "objects": [wanted]}
         await self.own(hold=self.held, result=json.dumps(result))
-        return Stop("DryRun", told)
+        return Stop("DryRun", message)
 
     async def leave(self, mine: bool) -> float | None:
         """Step 2: before pause, and whatever else is wrong. Only the owner counts: an orphan goes on."""
@@ -169,7 +169,7 @@ class Turn(ModelDeployment):
             await self.api.delete(self.widget_path, there["metadata"]["uid"])
         if mine:
             stop = Stop("Terminating", f"Waiting until {named} is gone")
-            await self.tell(None, stop, decisions(meta["generation"], stop, ""))
+            await self.publish(None, stop, decisions(meta["generation"], stop, ""))
         if (rest := self.memory.rest("deletion", self.timeout)) > 0:
             return rest
         await self.event("Warning", "FinalizerTimeout", f"{named} is still there and is left behind")
@@ -208,9 +208,9 @@ class Turn(ModelDeployment):
         """Step 15 alone. decided: whether what we have decided of an earlier generation stays."""
         if ours:
             kept = owned(self.live, MANAGER).get("conditions", []) if decided else []
-            await self.tell(ours, None, [item for item in kept if item["type"] != "Ready"])
+            await self.publish(ours, None, [item for item in kept if item["type"] != "Ready"])
 
-    async def tell(self, ours: Object | None, stop: Stop | None, decided: list[Object]) -> None:
+    async def publish(self, ours: Object | None, stop: Stop | None, decided: list[Object]) -> None:
         """Step 16. While another provider serves, only the decision is ours to say."""
         meta = self.live["metadata"]
         wanted: Object = {"conditions": decided}
@@ -226,8 +226,8 @@ class Turn(ModelDeployment):
             wanted["conditions"] = [*decided, *wanted["conditions"]]
         before = self.live.get("status") or {}
         if await self.write(wanted):
-            for told in transitions(before, wanted):
-                await self.event(*told)
+            for event in transitions(before, wanted):
+                await self.event(*event)
 
     def orphaned(self, there: Object) -> bool:
         """Whether its owner is an earlier ModelDeployment of this name: the garbage collector takes it away."""

@@ -58,8 +58,8 @@ def recorded(live: Object | None) -> Object | None:
 
 def applied_generation(live: Object) -> int:
     """0 where it is not known."""
-    told = str((live["metadata"].get("annotations") or {}).get(f"{APPLIED}-generation", ""))
-    return int(told) if told.isdecimal() and len(told) < 16 else 0
+    recorded = str((live["metadata"].get("annotations") or {}).get(f"{APPLIED}-generation", ""))
+    return int(recorded) if recorded.isdecimal() and len(recorded) < 16 else 0
 
 
 def identity_changed(deployment: Object, live: Object) -> list[str]:

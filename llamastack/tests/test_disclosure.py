@@ -25,7 +25,7 @@ def external(config: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("written", "config", "told"),
+    ("written", "config", "reported"),
     [
         ({"deny": ["${env.KEY}"]}, {"deny": ["v"]}, {"deny": ["${env.KEY}"]}),
         ({"a": {"b": "x-${env.KEY:=y}"}}, {"a": {"b": "x-v"}}, {"a": {"b": "x-${env.KEY:=y}"}}),
@@ -39,13 +39,13 @@ def external(config: Any) -> dict[str, Any]:
 )
 @pytest.mark.parametrize("variable", [SECRET, PLAIN], ids=["secret", "plain"])
 def test_a_provider_of_the_cr_is_reported_as_the_cr_has_it(
-    make: Make, variable: Any, written: Any, config: Any, told: Any
+    make: Make, variable: Any, written: Any, config: Any, reported: Any
 ) -> None:
     cr = make(containerSpec={"env": [variable]}, externalProviders=external(written))
 
     [shown] = disclosed(cr, [running(config)])
 
-    assert shown == running(told)
+    assert shown == running(reported)
 
 
 def test_a_model_deployment_is_reported_as_the_cr_has_it(make: Make) -> None:
@@ -58,17 +58,17 @@ def test_a_model_deployment_is_reported_as_the_cr_has_it(make: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variable", "told"),
+    ("variable", "reported"),
     [(SECRET, {"url": "********", "n": 1, "l": ["********"]}), (PLAIN, {"url": "v", "n": 1, "l": ["v"]})],
     ids=["secret", "plain"],
 )
 @pytest.mark.parametrize("other", [{"provider_id": "base"}, {"api": "safety"}], ids=["id", "API"])
 def test_texts_of_other_providers_are_reported_where_no_variable_is_secret(
-    make: Make, variable: Any, told: Any, other: Any
+    make: Make, variable: Any, reported: Any, other: Any
 ) -> None:
     """Their configuration is not the CR's: which variables it names is not known."""
     cr = make(containerSpec={"env": [variable]}, externalProviders=external({"url": "x"}))
 
     [shown] = disclosed(cr, [running({"url": "v", "n": 1, "l": ["v"]}, **other)])
 
-    assert shown["config"] == told
+    assert shown["config"] == reported

@@ -164,10 +164,10 @@ def test_a_problem_has_cause_and_resolution(make: Make, status: Object, reason: 
 def test_pods_that_cannot_be_made(text: str, remedy: str) -> None:
     condition = {"type": "ReplicaFailure", "status": "True", "message": text}
 
-    told = deployments.creation_refused({"status": {"conditions": [condition]}}, 0)
+    received = deployments.creation_refused({"status": {"conditions": [condition]}}, 0)
 
-    assert text in told
-    assert remedy in told.partition("Resolution: ")[2]
+    assert text in received
+    assert remedy in received.partition("Resolution: ")[2]
     assert deployments.creation_refused({"status": {}}, 0) == ""
 
 

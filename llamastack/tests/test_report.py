@@ -26,12 +26,12 @@ def pod(**state: Any) -> Object:
 
 
 def live(desired: int, available: int, *, minimum: bool) -> Object:
-    told = {"type": "Available", "status": "True" if minimum else "False"}
+    reported = {"type": "Available", "status": "True" if minimum else "False"}
     numbers = {"availableReplicas": available, "updatedReplicas": available, "replicas": desired}
     return {
         "metadata": {"generation": 1},
         "spec": {"replicas": desired},
-        "status": {"observedGeneration": 1, "conditions": [told], **numbers},
+        "status": {"observedGeneration": 1, "conditions": [reported], **numbers},
     }
 
 
@@ -147,8 +147,8 @@ def test_a_failure_stands_until_the_container_has_outlived_it(make: Make, kind: 
 
     for cycle in range(5):
         for state in RESTARTING:
-            told = {kind: [{"name": name, "restartCount": cycle, **state}]}
-            pods = [{"metadata": {"name": "a"}, "status": told}]
+            reported = {kind: [{"name": name, "restartCount": cycle, **state}]}
+            pods = [{"metadata": {"name": "a"}, "status": reported}]
             status = report.status(Seen(cr, live(1, 0, minimum=False), pods=pods), status, NOW)
             conditions = {item["type"]: (item["reason"], item["message"]) for item in status["conditions"]}
             seen.append((status["phase"], conditions, status["externalProviderStatus"]))
@@ -184,9 +184,9 @@ def test_what_overrides_the_distribution_s_own_is_reported(make: Make) -> None:
         Seen(make(externalProviders=PROVIDERS), live(1, 1, minimum=True), pods=[one]), {}, NOW
     )
 
-    [told] = [item for item in status["conditions"] if item["type"] == reasons.PROVIDERS_READY]
-    assert told["status"] == "True"
-    assert warning in told["message"]
+    [reported] = [item for item in status["conditions"] if item["type"] == reasons.PROVIDERS_READY]
+    assert reported["status"] == "True"
+    assert warning in reported["message"]
 
 
 @pytest.mark.accept("FR-026")

@@ -52,12 +52,12 @@ async def url(listed: list[dict[str, Any]]) -> AsyncIterator[str]:
 
 
 async def first_answer(asked: str) -> ServerPoll:
-    told: asyncio.Queue[Key] = asyncio.Queue()
-    poll = ServerPoll(told.put_nowait)
+    reported: asyncio.Queue[Key] = asyncio.Queue()
+    poll = ServerPoll(reported.put_nowait)
     work = asyncio.create_task(poll.run())
     poll.follow(KEY, asked, pods="1 of 1")
     async with asyncio.timeout(10):
-        assert await told.get() == KEY
+        assert await reported.get() == KEY
     work.cancel()
     return poll
 
@@ -89,16 +89,16 @@ async def test_a_server_that_is_gone_is_forgotten(url: str) -> None:
 async def test_other_pods_behind_the_address_are_asked_at_once(
     url: str, listed: list[dict[str, Any]]
 ) -> None:
-    told: asyncio.Queue[Key] = asyncio.Queue()
-    poll = ServerPoll(told.put_nowait)
+    reported: asyncio.Queue[Key] = asyncio.Queue()
+    poll = ServerPoll(reported.put_nowait)
     work = asyncio.create_task(poll.run())
     async with asyncio.timeout(10):
         poll.follow(KEY, url, pods="old")
-        await told.get()
+        await reported.get()
         listed.clear()
         poll.follow(KEY, url, pods="old and new")
         between = poll.answer(KEY)
-        await told.get()
+        await reported.get()
     work.cancel()
 
     after = poll.answer(KEY)
@@ -213,14 +213,14 @@ async def test_an_internal_error_with_one_answer_keeps_nobody_else_from_being_as
         return item
 
     monkeypatch.setattr(server_poll, "provider", fails)
-    told: asyncio.Queue[Key] = asyncio.Queue()
-    poll = ServerPoll(told.put_nowait)
+    reported: asyncio.Queue[Key] = asyncio.Queue()
+    poll = ServerPoll(reported.put_nowait)
     work = asyncio.create_task(poll.run())
     async with asyncio.timeout(10), saying(b'{"data":[' + row(provider_id="bad") + b"]}") as bad:
         poll.follow(("team", "bad"), bad, pods="1 of 1")
-        assert await told.get() == ("team", "bad")
+        assert await reported.get() == ("team", "bad")
         poll.follow(KEY, url, pods="1 of 1")
-        assert await told.get() == KEY
+        assert await reported.get() == KEY
     work.cancel()
 
     answer = poll.answer(("team", "bad"))

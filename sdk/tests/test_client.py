@@ -65,14 +65,14 @@ async def test_a_listing_is_read_page_by_page_each_with_the_token_of_that_moment
 
 
 async def test_a_watch_tells_events_of_any_length() -> None:
-    told = [("ADDED", {"text": "a" * 2**18}), ("DELETED", {"text": "b"})]
-    async with wire(lambda asked: events(*told)) as made:
+    reported = [("ADDED", {"text": "a" * 2**18}), ("DELETED", {"text": "b"})]
+    async with wire(lambda asked: events(*reported)) as made:
         seen = [
             (event["type"], event["object"])
             async for event in made.client.watch(MODELS, resource_version="7", seconds=1, silence=5)
         ]
 
-    assert seen == told
+    assert seen == reported
     assert made.asked[0].query["resourceVersion"] == "7"
     assert made.asked[0].query["allowWatchBookmarks"] == "true"
 
@@ -107,9 +107,11 @@ async def test_a_watch_tells_events_of_any_length() -> None:
         ),
         *(
             pytest.param(
-                web.json_response({"kind": "Status", **told}, status=500), said, id=f"status {told}"[:40]
+                web.json_response({"kind": "Status", **reported}, status=500),
+                said,
+                id=f"status {reported}"[:40],
             )
-            for told, said in (
+            for reported, said in (
                 ({"details": {"retryAfterSeconds": 86400}}, LONGEST),
                 ({"details": {"retryAfterSeconds": "soon"}}, None),
                 ({"details": {"retryAfterSeconds": [1]}}, None),

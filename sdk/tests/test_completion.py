@@ -87,10 +87,10 @@ async def test_a_model_is_asked_what_it_can_answer(statuses: dict[str, int], ask
 )
 async def test_what_is_no_answer(statuses: dict[str, int], body: str, words: str, asked: int) -> None:
     async with serving(Engine(statuses, body)) as engine:
-        with pytest.raises(NoModels, match=r".*") as told:
+        with pytest.raises(NoModels, match=r".*") as reported:
             await completion.at(engine.root, "org/m")
 
-    assert words in str(told.value)
+    assert words in str(reported.value)
     assert len(engine.asked) == asked
 
 
@@ -111,7 +111,7 @@ async def test_a_listed_model_runs_once_it_answers_and_is_asked_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(verification, "FIRST_DELAY", 0.01)
-    told: asyncio.Queue[Key] = asyncio.Queue()
+    reported: asyncio.Queue[Key] = asyncio.Queue()
     endpoint = Endpoint("m", 8000)
     spec = {"model": {"id": "org/m", "servedName": "org/m"}, "engine": {"type": "vllm"}}
     asked = Deployment(
@@ -127,19 +127,19 @@ async def test_a_listed_model_runs_once_it_answers_and_is_asked_no_more(
         verified = Verification(
             lambda namespace, where: models(engine.root),
             lambda work: asyncio.ensure_future(work()),
-            told.put_nowait,
+            reported.put_nowait,
             always=False,
             attempt=lambda namespace, where, model: completion.at(engine.root, model),
         )
         verified.verdict(asked, live, endpoint)
         async with asyncio.timeout(SECONDS):
-            await told.get()
+            await reported.get()
         assert "is answered by /v1/completions 503" in str(verified.verdict(asked, live, endpoint))
 
         engine.statuses[COMPLETION] = 200
 
         async with asyncio.timeout(SECONDS):
-            await told.get()
+            await reported.get()
         assert verified.verdict(asked, live, endpoint) is None
         count = len(engine.asked)
         assert verified.verdict(asked, live, endpoint) is None

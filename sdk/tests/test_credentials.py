@@ -24,10 +24,10 @@ def test_a_broken_kubeconfig_is_reported_in_one_line(tmp_path: Path, text: str) 
 
     with pytest.raises(
         NoCredentials, match=r"no usable kubeconfig: .+; set --kubeconfig or KUBECONFIG"
-    ) as told:
+    ) as received:
         from_kubeconfig(str(tmp_path / "config"))
 
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(received.value)
 
 
 def test_a_folder_or_a_broken_authority_is_reported(tmp_path: Path) -> None:

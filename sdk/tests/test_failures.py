@@ -37,8 +37,8 @@ def test_an_error_that_may_pass_is_reported_when_it_comes_twice(error: Exception
     assert failures.standing("a", "1", 0.1) is not None
     second, _ = note(failures, error, 1.0)
     assert second.stop == STOP
-    told, left = failures.standing("a", "1", 1.1) or (None, 0.0)
-    assert told is not None and told.stop == STOP
+    received, left = failures.standing("a", "1", 1.1) or (None, 0.0)
+    assert received is not None and received.stop == STOP
     assert left > 0
 
 

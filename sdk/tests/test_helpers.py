@@ -1,4 +1,4 @@
-"""Helpers of several kinds: told apart by kind and name, each changed for itself."""
+"""Helpers of several kinds: distinguished by kind and name, each changed for itself."""
 
 from __future__ import annotations
 

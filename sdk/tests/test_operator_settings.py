@@ -21,31 +21,31 @@ def read(obj: Object) -> Mapping[str, str]:
 
 def settings(**stated: str) -> tuple[OperatorSettings, list[Mapping[str, str]]]:
     """Nothing known yet; the second is what was known at each change that was reported."""
-    told: list[Mapping[str, str]] = []
+    received: list[Mapping[str, str]] = []
     made = OperatorSettings(
-        Operator("acme-operator", ("acme",), read, stated), lambda: told.append(made.values)
+        Operator("acme-operator", ("acme",), read, stated), lambda: received.append(made.values)
     )
-    return made, told
+    return made, received
 
 
 def test_what_is_reported_when() -> None:
-    made, told = settings()
+    made, received = settings()
 
     made.see([], "acme")
     made.see([deployment("auto")], "acme")
     made.see([deployment("auto")], "acme")
     made.see([deployment("byo")], "acme")
 
-    assert told == [{}, {"mode": "auto"}, {"mode": "byo"}]
+    assert received == [{}, {"mode": "auto"}, {"mode": "byo"}]
 
 
 def test_what_was_read_stays_while_the_operator_is_gone() -> None:
-    made, told = settings()
+    made, received = settings()
     made.see([deployment("auto")], "acme")
 
     made.see([], "acme")
 
-    assert (made.values, told) == ({"mode": "auto"}, [{"mode": "auto"}])
+    assert (made.values, received) == ({"mode": "auto"}, [{"mode": "auto"}])
     made.see([deployment("byo")], "acme")
     assert made.values == {"mode": "byo"}
 

@@ -206,9 +206,9 @@ def test_the_root_of_the_trouble_is_reported_whatever_the_order() -> None:
         pod(waiting("ErrImagePull", "no"), name="c"),
     ]
 
-    told = {cause(order, NOW) for order in (pods, pods[::-1])}
+    received = {cause(order, NOW) for order in (pods, pods[::-1])}
 
-    [found] = told
+    [found] = received
     assert found is not None and "pod c" in found.message
 
 
@@ -243,7 +243,7 @@ def test_a_cause_makes_failed_only_what_does_not_serve(
 ) -> None:
     seen = Observation(phase, reason, "words", Replicas(1, 0, 0), Endpoint("m", 80))
 
-    told = explain(seen, why, "Up")
+    received = explain(seen, why, "Up")
 
-    assert (told.phase, told.reason, told.message) == expected
-    assert (told.replicas, told.endpoint) == (seen.replicas, seen.endpoint)
+    assert (received.phase, received.reason, received.message) == expected
+    assert (received.replicas, received.endpoint) == (seen.replicas, seen.endpoint)

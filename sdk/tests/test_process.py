@@ -34,7 +34,7 @@ async def nothing(key: Key) -> None:
 async def test_a_taken_port_is_reported_and_leaves_nothing_waiting() -> None:
     # what earlier tests have left is theirs
     gc.collect()
-    with socket.socket() as taken, warnings.catch_warnings(record=True) as told:
+    with socket.socket() as taken, warnings.catch_warnings(record=True) as received:
         warnings.simplefilter("always")
         taken.bind(("", 0))
         taken.listen()
@@ -48,7 +48,7 @@ async def test_a_taken_port_is_reported_and_leaves_nothing_waiting() -> None:
         del made
         gc.collect()
 
-    assert [str(warning.message) for warning in told] == []
+    assert [str(warning.message) for warning in received] == []
 
 
 MODEL: dict[str, Any] = {"apiVersion": "x", "kind": "x", "metadata": {"name": "m", "namespace": "n"}}

@@ -99,9 +99,9 @@ def test_stated_fields_are_refused(spec: dict[str, Any], refused: list[str]) -> 
         "secrets.huggingFaceToken",
     )
 
-    told = refused_fields(deployment(spec).spec, dict.fromkeys(fields, "no place for {field}"))
+    reported = refused_fields(deployment(spec).spec, dict.fromkeys(fields, "no place for {field}"))
 
-    assert told == [f"no place for {field}" for field in refused]
+    assert reported == [f"no place for {field}" for field in refused]
 
 
 @pytest.mark.parametrize("path", ["resorces.cpu", "env.name", "resources.gpus.count"])

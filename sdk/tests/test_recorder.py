@@ -25,7 +25,7 @@ ABOUT: dict[str, Any] = {
 }
 
 
-async def sent(*told: tuple[dict[str, Any], str]) -> list[dict[str, Any]]:
+async def sent(*received: tuple[dict[str, Any], str]) -> list[dict[str, Any]]:
     """The Events that are made where these notes about these objects are reported."""
     done = asyncio.Event()
 
@@ -36,7 +36,7 @@ async def sent(*told: tuple[dict[str, Any], str]) -> list[dict[str, Any]]:
 
     async with wire(answer) as made:
         recorder = Recorder(made.client, component="test", instance="i")
-        for about, note in (*told, (ABOUT, "last")):
+        for about, note in (*received, (ABOUT, "last")):
             recorder.event(about, "Warning", "DriftDetected", note)
         sending = asyncio.create_task(recorder.run())
         async with asyncio.timeout(SECONDS):

@@ -158,7 +158,7 @@ async def reflected(
         ),
     ],
 )
-async def test_what_is_asked_and_told(
+async def test_what_is_asked_and_reported(
     answers: list[web.Response],
     asked: list[str],
     seen: list[tuple[str, ...]],

@@ -71,10 +71,10 @@ FORBIDDEN = 'models.acme.io "m" is forbidden: '
     ],
 )
 def test_the_servers_words_and_what_to_do(code: int, words: str, remedy: str) -> None:
-    told = refused(MODELS, "m", ApiError(code, "Whatever", words), ORIGIN)
+    reported = refused(MODELS, "m", ApiError(code, "Whatever", words), ORIGIN)
 
-    assert str(told) == f"Model 'm' was refused: {words}; {remedy}"
-    assert told.retry == (PERMISSION if remedy.startswith("grant") else RETRY)
+    assert str(reported) == f"Model 'm' was refused: {words}; {remedy}"
+    assert reported.retry == (PERMISSION if remedy.startswith("grant") else RETRY)
 
 
 def test_a_missing_permission_is_tried_again_soon_and_other_refusals_later() -> None:

@@ -110,8 +110,8 @@ async def test_rules_of_an_admin_stay_the_admins() -> None:
     assert "selectionRules" not in made.body["spec"]
     assert made.body["spec"]["capabilities"]["engines"] == ["vllm", "sglang"]
     assert made.query["force"] == "true"
-    told = [item["reason"] for item in reported.body["status"]["conditions"]]
-    assert told == ["CRDNotInstalled", "ManagedByOthers"]
+    received = [item["reason"] for item in reported.body["status"]["conditions"]]
+    assert received == ["CRDNotInstalled", "ManagedByOthers"]
 
 
 @pytest.mark.parametrize(

@@ -113,8 +113,10 @@ def test_each_finding_has_its_condition() -> None:
 
     status = made.status(PROVIDER)
 
-    told = {item["type"]: (item["status"], item["reason"], item["message"]) for item in status["conditions"]}
-    assert told == {
+    reported = {
+        item["type"]: (item["status"], item["reason"], item["message"]) for item in status["conditions"]
+    }
+    assert reported == {
         "ProviderCompatible": ("True", "CompatibilityVerified", "Configuration compatible. So you know."),
         "ResourceCreated": ("True", "ResourceCreated", "Created Engine 'm'"),
         "OverridesValid": ("False", "UnknownKeys", "Ignored unknown provider.overrides: x"),

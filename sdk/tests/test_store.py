@@ -18,49 +18,49 @@ def named(store: Store) -> list[str]:
 
 
 @pytest.fixture
-def told() -> list[tuple[Key, Any]]:
+def received() -> list[tuple[Key, Any]]:
     return []
 
 
 @pytest.fixture
-def store(told: list[tuple[Key, Any]]) -> Store:
+def store(received: list[tuple[Key, Any]]) -> Store:
     made = Store(index=lambda item: item.get("owner"))
-    made.subscribe(lambda key, item: told.append((key, item and item["metadata"]["resourceVersion"])))
+    made.subscribe(lambda key, item: received.append((key, item and item["metadata"]["resourceVersion"])))
     return made
 
 
-def test_a_late_answer_does_not_overwrite_a_newer_event(store: Store, told: list[Any]) -> None:
+def test_a_late_answer_does_not_overwrite_a_newer_event(store: Store, received: list[Any]) -> None:
     store.put(obj("a", 5, spec="new"))
     store.put(obj("a", 4, spec="old"))
     store.put(obj("a", 5, spec="same version"))
 
     assert store.get(("n", "a")) == obj("a", 5, spec="new")
-    assert told == [(("n", "a"), "5")]
+    assert received == [(("n", "a"), "5")]
 
 
-def test_what_changes_nothing_that_is_kept_is_not_told(told: list[Any]) -> None:
+def test_what_changes_nothing_that_is_kept_is_not_reported(received: list[Any]) -> None:
     store = Store(
         index=lambda item: item["owner"], trim=lambda item: {"owner": item["owner"], "size": item["size"]}
     )
-    store.subscribe(lambda key, item: told.append(item))
+    store.subscribe(lambda key, item: received.append(item))
 
     store.put(obj("a", 1, owner="x", size=1, noise=1))
     store.put(obj("a", 2, owner="x", size=1, noise=2))
     store.put(obj("a", 1, owner="x", size=9))
     store.put(obj("a", 3, owner="y", size=1))
 
-    assert told == [{"owner": "x", "size": 1}, {"owner": "y", "size": 1}]
+    assert received == [{"owner": "x", "size": 1}, {"owner": "y", "size": 1}]
     assert (store.indexed_keys("x"), store.indexed_keys("y")) == ([], [("n", "a")])
 
 
-def test_what_vanished_in_a_gap_is_reported_as_deleted(store: Store, told: list[Any]) -> None:
+def test_what_vanished_in_a_gap_is_reported_as_deleted(store: Store, received: list[Any]) -> None:
     store.put(obj("a", 1))
     store.put(obj("b", 2))
-    told.clear()
+    received.clear()
 
     store.replace([obj("b", 2), obj("c", 7)], "9")
 
-    assert told == [(("n", "c"), "7"), (("n", "a"), None)]
+    assert received == [(("n", "c"), "7"), (("n", "a"), None)]
     assert store.synced.is_set()
 
 
@@ -113,13 +113,13 @@ def test_the_index_follows_changes_and_deletions(store: Store) -> None:
     assert store.indexed("u1") == []
 
 
-def test_a_kind_that_is_no_longer_served_is_gone_as_a_whole(store: Store, told: list[Any]) -> None:
+def test_a_kind_that_is_no_longer_served_is_gone_as_a_whole(store: Store, received: list[Any]) -> None:
     store.replace([obj("a", 1)], "2")
-    told.clear()
+    received.clear()
 
     store.clear()
 
-    assert told == [(("n", "a"), None)]
+    assert received == [(("n", "a"), None)]
     assert not store.synced.is_set()
 
 
@@ -144,16 +144,16 @@ def test_a_listing_says_what_is_there_were_it_older_than_what_was_seen(store: St
     assert store.get(("n", "back")) == obj("back", 3, spec="restored")
 
 
-def test_a_history_that_went_back_is_taken_as_it_is(store: Store, told: list[Any]) -> None:
+def test_a_history_that_went_back_is_taken_as_it_is(store: Store, received: list[Any]) -> None:
     store.replace([obj("a", 50, spec="lost"), obj("b", 60), obj("c", 20)], "70")
     store.put(obj("b", 75))
     store.remove(obj("c", 80))
-    told.clear()
+    received.clear()
 
     store.replace([obj("a", 30, spec="restored"), obj("c", 20)], "40", rewound=True)
 
     assert store.get(("n", "a")) == obj("a", 30, spec="restored")
-    assert told == [(("n", "a"), "30"), (("n", "c"), "20"), (("n", "b"), None)]
+    assert received == [(("n", "a"), "30"), (("n", "c"), "20"), (("n", "b"), None)]
     store.put(obj("b", 41))
     store.put(obj("c", 42))
     assert named(store) == ["a", "b", "c"]
@@ -177,7 +177,7 @@ BAD: tuple[Any, ...] = (
 
 @pytest.mark.parametrize("bad", BAD, ids=repr)
 def test_a_bad_object_of_a_listing_is_left_out_alone(
-    bad: Any, store: Store, told: list[Any], caplog: pytest.LogCaptureFixture
+    bad: Any, store: Store, received: list[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     store.replace([obj("a", 1), bad, obj("z", 2)], "9")
 

@@ -66,15 +66,15 @@ def followed() -> tuple[Upstream, Told]:
     """Not running; the second is the version that was known at each change that was reported."""
     chosen = options.parser("t", "").parse_args([])
     process = Process("t", chosen, Client(Credentials("", None, lambda: None), user_agent="t"))
-    told: Told = []
+    received: Told = []
     made = Upstream(
-        process, ACME, "acme-provider", lambda: told.append(made.kind.version if made.kind else None)
+        process, ACME, "acme-provider", lambda: received.append(made.kind.version if made.kind else None)
     )
-    return made, told
+    return made, received
 
 
 @pytest.mark.parametrize(
-    ("listing", "kind", "told"),
+    ("listing", "kind", "received"),
     [
         pytest.param([], None, [None], id="no CRD"),
         pytest.param([crd()], "v1", ["v1"], id="a CRD"),
@@ -82,8 +82,8 @@ def followed() -> tuple[Upstream, Told]:
         pytest.param([crd(deleted=True)], None, [None], id="one that is being deleted"),
     ],
 )
-def test_the_first_look_is_always_told(
-    followed: tuple[Upstream, Told], listing: list[dict[str, Any]], kind: str | None, told: Told
+def test_the_first_look_is_always_reported(
+    followed: tuple[Upstream, Told], listing: list[dict[str, Any]], kind: str | None, received: Told
 ) -> None:
     upstream, seen = followed
 
@@ -91,7 +91,7 @@ def test_the_first_look_is_always_told(
 
     assert upstream.listed
     assert (upstream.kind.version if upstream.kind else None) == kind
-    assert seen == told
+    assert seen == received
 
 
 def test_changes_are_reported_and_repetitions_are_not(followed: tuple[Upstream, Told]) -> None:
@@ -173,11 +173,11 @@ async def test_a_kind_of_kubernetes_is_there_without_a_crd() -> None:
     deployments = replace(ACME, upstream=UpstreamKind("apps", "deployments", "Deployment", "v1"))
     chosen = options.parser("t", "").parse_args([])
     process = Process("t", chosen, Client(Credentials("", None, lambda: None), user_agent="t"))
-    told: list[bool] = []
-    upstream = Upstream(process, deployments, "acme-provider", lambda: told.append(upstream.listed))
+    received: list[bool] = []
+    upstream = Upstream(process, deployments, "acme-provider", lambda: received.append(upstream.listed))
 
     await upstream.run()
 
-    assert told == [True]
+    assert received == [True]
     assert upstream.schema == Schema("apps/v1")
     assert upstream.kind == Kind("apps", "v1", "deployments", "Deployment", built_in=True)

@@ -152,9 +152,9 @@ def labelled(name: str) -> dict[str, Any]:
 
 
 def test_namespaces_count_while_they_are_labelled_and_always_when_named() -> None:
-    told: list[frozenset[str]] = []
+    received: list[frozenset[str]] = []
     every = ("named", "one", "two")
-    made = TrustedNamespaces(["named"], lambda: told.append(frozenset(filter(made.believed, every))))
+    made = TrustedNamespaces(["named"], lambda: received.append(frozenset(filter(made.believed, every))))
 
     made.replace([], "1")
     made.replace([], "2")
@@ -164,7 +164,7 @@ def test_namespaces_count_while_they_are_labelled_and_always_when_named() -> Non
     made.remove(labelled("one"))
     made.refused()
 
-    assert told == [{"named"}, {"named", "one"}, set(every), {"named", "two"}, {"named"}]
+    assert received == [{"named"}, {"named", "one"}, set(every), {"named", "two"}, {"named"}]
 
 
 async def test_settings_wait_for_a_permission_that_is_denied_once_and_no_longer(
@@ -175,13 +175,13 @@ async def test_settings_wait_for_a_permission_that_is_denied_once_and_no_longer(
     operator = Operator("operator", ("here",), lambda obj: obj["status"])
     known: list[object] = []
     for denials in (1, 2):
-        told = asyncio.Event()
-        settings = OperatorSettings(operator, told.set)
+        received = asyncio.Event()
+        settings = OperatorSettings(operator, received.set)
         async with wire(Server(denials).answer) as made:
             watch = OperatorWatch(made.client, operator, settings, lambda: None, clock=time.monotonic)
             async with asyncio.timeout(SECONDS), asyncio.TaskGroup() as group:
                 watching = group.create_task(watch.run())
-                await told.wait()
+                await received.wait()
                 watching.cancel()
         known.append(settings.values)
 

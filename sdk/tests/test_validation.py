@@ -192,8 +192,8 @@ def test_a_spec_that_is_nested_too_deep_says_so_and_nothing_else(levels: int, ki
 
     # spec, provider and overrides are three levels.
     message = "is nested more than 64 levels deep; use fewer levels"
-    told = [] if levels + 2 <= extent.DEPTH else [("spec.provider", message)]
-    assert [(problem.path, problem.message) for problem in found] == told
+    reported = [] if levels + 2 <= extent.DEPTH else [("spec.provider", message)]
+    assert [(problem.path, problem.message) for problem in found] == reported
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ SELECTOR = {"app": "m"}
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "reported"),
     [
         ({"type": "ExternalName", "externalName": "metadata.internal"}, "is of type ExternalName"),
         ({"type": "ExternalName", "clusterIP": "127.0.0.1", "selector": SELECTOR}, "is of type ExternalName"),
@@ -89,10 +89,10 @@ SELECTOR = {"app": "m"}
     ],
 )
 async def test_a_service_that_leads_elsewhere_is_not_followed(
-    engine: Engine, spec: dict[str, Any], told: str
+    engine: Engine, spec: dict[str, Any], reported: str
 ) -> None:
     async with wire(lambda asked: ok(service(**spec))) as server:
-        with pytest.raises(NoModels, match=f"^Service n/m {told}"):
+        with pytest.raises(NoModels, match=f"^Service n/m {reported}"):
             await directly(server.client)("n", Endpoint("m", engine.port))
 
     assert engine.asked == 0
@@ -116,16 +116,16 @@ async def test_an_endpoint_is_asked_at_the_address_of_its_service(engine: Engine
 
 @given(st.sets(st.text(max_size=1000), max_size=20))
 def test_what_an_endpoint_lists_is_reported_in_few_words(listed: set[str]) -> None:
-    told = shown(listed)
+    reported = shown(listed)
 
-    assert len(told) <= (LISTED + 1) * (LONGEST + 2)
-    told.encode()
+    assert len(reported) <= (LISTED + 1) * (LONGEST + 2)
+    reported.encode()
     if len(listed) > LISTED:
-        assert told.endswith(f", {len(listed) - LISTED} more")
+        assert reported.endswith(f", {len(listed) - LISTED} more")
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "reported"),
     [
         pytest.param(lambda: web.Response(status=503), "answers 503 Service Unavailable", id="not up yet"),
         pytest.param(
@@ -151,11 +151,11 @@ def test_what_an_endpoint_lists_is_reported_in_few_words(listed: set[str]) -> No
     ],
 )
 async def test_what_is_no_list_of_models_is_reported(
-    engine: Engine, answer: Callable[[], web.Response], told: str
+    engine: Engine, answer: Callable[[], web.Response], reported: str
 ) -> None:
     engine.answer = answer
 
-    with pytest.raises(NoModels, match=rf"GET {engine.root}/v1/models {told}"):
+    with pytest.raises(NoModels, match=rf"GET {engine.root}/v1/models {reported}"):
         await models(engine.root)
 
 
@@ -165,11 +165,11 @@ async def test_names_without_end_are_reported_in_a_line(engine: Engine) -> None:
 
     watched.verdict()
     async with asyncio.timeout(SECONDS):
-        await watched.told.get()
+        await watched.reported.get()
 
-    told = watched.verdict() or ""
-    assert "1995 more" in told
-    assert len(told) < 4000
+    reported = watched.verdict() or ""
+    assert "1995 more" in reported
+    assert len(reported) < 4000
     watched.verification.forget(("n", "m"))
 
 
@@ -182,7 +182,7 @@ async def test_an_internal_error_with_an_answer_is_reported_and_asked_again(engi
     watched.parse = fails
     watched.verdict()
     async with asyncio.timeout(SECONDS):
-        await watched.told.get()
+        await watched.reported.get()
 
     assert watched.verdict() == "its endpoint's answer cannot be read: RecursionError"
     watched.verification.forget(("n", "m"))
@@ -203,10 +203,10 @@ async def test_the_names_are_those_that_the_server_lists(engine: Engine) -> None
 
 
 class Watched:
-    """A Verification whose endpoint is the engine, and the changes that it told."""
+    """A Verification whose endpoint is the engine, and the changes that it reported."""
 
     def __init__(self, engine: Engine) -> None:
-        self.told: asyncio.Queue[Key] = asyncio.Queue()
+        self.reported: asyncio.Queue[Key] = asyncio.Queue()
         self.tasks: set[asyncio.Task[None]] = set()
         self.parse: Callable[[], Any] = lambda: None
 
@@ -215,7 +215,7 @@ class Watched:
             self.parse()
             return await models(engine.root)
 
-        self.verification = Verification(ask, self._spawn, self.told.put_nowait, always=False)
+        self.verification = Verification(ask, self._spawn, self.reported.put_nowait, always=False)
 
     def _spawn(self, work: Work) -> asyncio.Task[None]:
         async def run() -> None:
@@ -233,7 +233,7 @@ class Watched:
     async def settled(self) -> None:
         """Until a verdict has changed."""
         async with asyncio.timeout(SECONDS):
-            assert await self.told.get() == ("n", "m")
+            assert await self.reported.get() == ("n", "m")
 
     async def idle(self) -> None:
         """Until nothing is asked any more."""
@@ -288,9 +288,9 @@ async def test_a_megabyte_of_names_makes_no_long_message(
 
     await watched.settled()
 
-    told = watched.verdict() or ""
-    assert "its endpoint m:8000 lists 000000" in told
-    assert len(told) < (LISTED + 2) * LONGEST
+    reported = watched.verdict() or ""
+    assert "its endpoint m:8000 lists 000000" in reported
+    assert len(reported) < (LISTED + 2) * LONGEST
 
 
 async def test_the_served_name_counts(engine: Engine, watched: Watched) -> None:
@@ -326,7 +326,7 @@ async def test_a_change_is_verified_again_and_the_old_verdict_stands_meanwhile(
 
     await watched.idle()
     assert engine.asked == 2
-    assert watched.told.empty()
+    assert watched.reported.empty()
 
 
 async def test_a_verified_endpoint_that_fails_after_a_change_is_given_time(

@@ -41,12 +41,12 @@ def pod(name: str) -> dict[str, Any]:
 
 
 def watch() -> tuple[CreationWatch, list[Key]]:
-    told: list[Key] = []
-    return CreationWatch(SOURCE, told.append), told
+    reported: list[Key] = []
+    return CreationWatch(SOURCE, reported.append), reported
 
 
 @pytest.mark.parametrize(
-    ("makers", "told", "concerns"),
+    ("makers", "reported", "concerns"),
     [
         (["m"], event("StatefulSet", "m"), True),
         (["m"], event("StatefulSet", "m-0"), False),
@@ -59,18 +59,18 @@ def watch() -> tuple[CreationWatch, list[Key]]:
         (["m"], event("StatefulSet", "m", namespace="other"), False),
     ],
 )
-def test_whose_pods_they_are(makers: list[str], told: dict[str, Any], concerns: bool) -> None:
+def test_whose_pods_they_are(makers: list[str], reported: dict[str, Any], concerns: bool) -> None:
     seen, changed = watch()
     live = upstream(*makers)
     seen.upstream_changed(("n", "m"), live)
 
-    seen.put(told)
+    seen.put(reported)
 
     why = seen.cause(live, [])
     assert (why is not None) == concerns
     assert changed == [("n", "m")] * concerns
     if why is not None:
-        regarding = told["involvedObject"]
+        regarding = reported["involvedObject"]
         assert why.message.startswith(
             f"{regarding['kind']} {regarding['name']} cannot create its pods: {QUOTA}; request"
         )
@@ -88,7 +88,7 @@ def test_an_event_that_came_before_the_maker_was_known_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "pods", "over"),
+    ("reported", "pods", "over"),
     [
         (event("StatefulSet", "m"), ["m-0"], True),
         (event("StatefulSet", "m"), ["other-0"], False),
@@ -97,11 +97,11 @@ def test_an_event_that_came_before_the_maker_was_known_counts() -> None:
         (event("RayCluster", "m", reason="FailedToCreateHeadPod"), ["m-head-a"], True),
     ],
 )
-def test_a_pod_of_the_maker_answers_it(told: dict[str, Any], pods: list[str], over: bool) -> None:
+def test_a_pod_of_the_maker_answers_it(reported: dict[str, Any], pods: list[str], over: bool) -> None:
     seen, _ = watch()
     live = upstream("m")
     seen.upstream_changed(("n", "m"), live)
-    seen.put(told)
+    seen.put(reported)
 
     assert (seen.cause(live, map(pod, pods)) is None) == over
 
@@ -118,7 +118,7 @@ def test_an_event_that_is_gone_is_forgotten() -> None:
 
     assert seen.cause(live, []) is None
     assert len(changed) == 4
-    assert (seen._events, seen._told) == ({}, {})
+    assert (seen._events, seen._informed) == ({}, {})
 
 
 def test_events_of_an_earlier_object_of_that_name_do_not_count() -> None:

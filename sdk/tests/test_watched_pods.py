@@ -36,13 +36,13 @@ def pod(name: str, cluster: str, status: dict[str, Any], version: int = 1, **met
 
 
 @pytest.fixture
-def told() -> list[Key]:
+def reported() -> list[Key]:
     return []
 
 
 @pytest.fixture
-def watch(told: list[Key]) -> PodWatch:
-    made = PodWatch(Pods(LABEL, lambda live: live["status"]["clusters"]), told.append)
+def watch(reported: list[Key]) -> PodWatch:
+    made = PodWatch(Pods(LABEL, lambda live: live["status"]["clusters"]), reported.append)
     made.replace([], "1")
     made.upstream_changed(("n", "m"), engine("c1", "c2"))
     return made
@@ -69,52 +69,52 @@ def test_pods_of_an_earlier_object_of_that_name_are_not_asked(watch: PodWatch) -
 
 
 def test_trouble_and_its_end_are_reported_to_the_owner_and_nothing_else_is(
-    watch: PodWatch, told: list[Key]
+    watch: PodWatch, reported: list[Key]
 ) -> None:
     watch.put(pod("a", "c1", GOOD, 1))
     watch.put(pod("x", "c3", BAD, 1))
-    assert told == []
+    assert reported == []
 
     watch.put(pod("a", "c1", BAD, 2))
     watch.put(pod("a", "c1", GOOD, 3))
-    assert told == [("n", "m")] * 2
+    assert reported == [("n", "m")] * 2
 
     watch.put(pod("a", "c1", GOOD, 4))
-    assert len(told) == 2
+    assert len(reported) == 2
     watch.put(pod("a", "c1", BAD, 5))
     watch.remove(pod("a", "c1", BAD, 6))
-    assert told == [("n", "m")] * 4
+    assert reported == [("n", "m")] * 4
 
 
-def test_a_cluster_that_is_left_behind_concerns_nobody(watch: PodWatch, told: list[Key]) -> None:
+def test_a_cluster_that_is_left_behind_concerns_nobody(watch: PodWatch, reported: list[Key]) -> None:
     watch.upstream_changed(("n", "m"), engine("c2"))
 
     watch.put(pod("a", "c1", BAD))
-    assert told == []
+    assert reported == []
     watch.upstream_changed(("n", "m"), None)
     watch.put(pod("b", "c2", BAD))
-    assert told == []
+    assert reported == []
 
 
 async def test_without_the_permission_no_pod_is_asked_until_they_are_listed_again(
-    watch: PodWatch, told: list[Key]
+    watch: PodWatch, reported: list[Key]
 ) -> None:
     watch.put(pod("a", "c1", BAD))
-    told.clear()
+    reported.clear()
 
     watch._refused()
 
     assert names(watch, engine("c1")) == []
-    assert told == [("n", "m")]
+    assert reported == [("n", "m")]
     # The same pod, unchanged: it has been there all the time.
     watch.replace([pod("a", "c1", BAD)], "9")
     assert names(watch, engine("c1")) == ["a"]
     await watch.first_look()
 
 
-def test_with_an_owner_check_a_strangers_pod_does_not_count(told: list[Key]) -> None:
+def test_with_an_owner_check_a_strangers_pod_does_not_count(reported: list[Key]) -> None:
     source = Pods(LABEL, lambda live: ["c1"], makers=lambda live: ["m-main"], owned=True)
-    watch = PodWatch(source, told.append)
+    watch = PodWatch(source, reported.append)
     watch.replace([], "1")
     for name, reference in (
         ("own", {"kind": "StatefulSet", "name": "m-main", "controller": True}),

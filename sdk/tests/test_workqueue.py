@@ -240,7 +240,7 @@ def _raising(failure: Exception) -> Callable[[Key], Awaitable[None]]:
 
 
 @pytest.mark.parametrize(
-    ("failure", "told"),
+    ("failure", "reported"),
     [
         pytest.param(ApiError(422, "Invalid", "no"), 2, id="a refusal"),
         pytest.param(ApiError(413, "RequestEntityTooLarge", "no"), 2, id="too large"),
@@ -250,7 +250,7 @@ def _raising(failure: Exception) -> Callable[[Key], Awaitable[None]]:
     ],
 )
 async def test_a_refusal_is_reported_from_the_second_in_a_row_on(
-    failure: Exception, told: int, monkeypatch: pytest.MonkeyPatch
+    failure: Exception, reported: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workqueue, "FIRST_DELAY", 0.0)
     turns, heard = 0, []
@@ -268,7 +268,7 @@ async def test_a_refusal_is_reported_from_the_second_in_a_row_on(
     queue.add(A)
     await working(queue, done.wait())
 
-    assert heard == [(A, failure)] * told
+    assert heard == [(A, failure)] * reported
 
 
 async def test_a_change_does_not_cut_short_what_the_server_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

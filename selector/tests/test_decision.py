@@ -12,7 +12,7 @@ from kubefoundry_selector.decision import decide, unsettled
 from support.selections import B_SGLANG, GPU_SPEC, MORE_GPUS, SGLANG, A, B, Deployment, offered
 
 
-def test_first_selection_is_written_and_told() -> None:
+def test_first_selection_is_written_and_reported() -> None:
     deployment = Deployment()
 
     decided = decide(deployment.object, [A, B])
@@ -36,14 +36,14 @@ def test_first_selection_is_written_and_told() -> None:
 def test_none_is_found_until_a_provider_comes() -> None:
     deployment = Deployment(SGLANG)
 
-    told = deployment.turn(A)
+    reported = deployment.turn(A)
 
-    assert told == (
+    assert reported == (
         "Warning NoMatchingProvider: No provider matches engine=sglang, mode=aggregated, gpu=1: "
         "a does not support sglang engine. Change the spec, or name a provider in spec.provider.name"
     )
     assert deployment.provider is None
-    assert deployment.selected == ("False", "NoMatchingProvider", told.split(": ", 1)[1])
+    assert deployment.selected == ("False", "NoMatchingProvider", reported.split(": ", 1)[1])
     assert unsettled(deployment.object)
     assert deployment.turn(A, B_SGLANG) == "Normal ProviderSelected: Selected provider 'b': always → b"
     assert not unsettled(deployment.object)
@@ -116,12 +116,12 @@ def test_without_another_the_provider_keeps_the_model_and_the_condition_tells() 
     deployment.turn(A, B)
     deployment.users_change(SGLANG)
 
-    told = deployment.turn(A, B)
+    reported = deployment.turn(A, B)
 
-    assert told is not None and told.startswith(
+    assert reported is not None and reported.startswith(
         "Warning NoMatchingProvider: No provider matches engine=sglang"
     )
-    assert told.endswith(". Provider a keeps serving")
+    assert reported.endswith(". Provider a keeps serving")
     assert deployment.provider == "a"
     assert deployment.selected[0] == "False"
     assert unsettled(deployment.object)

@@ -26,11 +26,11 @@ def test_refused_by_all_stays_with_the_last_and_does_not_go_round() -> None:
     deployment.turn(A, B)
     deployment.provider_refuses("b", "B neither")
 
-    told = deployment.turn(A, B)
+    reported = deployment.turn(A, B)
 
     assert (
-        told is not None
-        and "a refused it: A cannot do that; b refused it: B neither. Change the spec" in told
+        reported is not None
+        and "a refused it: A cannot do that; b refused it: B neither. Change the spec" in reported
     )
     assert deployment.provider == "b"
     assert deployment.turn(A, B) is None
@@ -95,10 +95,10 @@ def serving_a_and_refused_by_b(*, holds: tuple[str, ...] = ("a",)) -> Deployment
 def test_a_successor_that_refuses_leaves_the_model_where_it_is_served() -> None:
     deployment = serving_a_and_refused_by_b()
 
-    told = deployment.turn(A, B_SGLANG)
+    reported = deployment.turn(A, B_SGLANG)
 
-    assert told is not None and "b refused it" in told
-    assert told.endswith(". Provider a keeps serving")
+    assert reported is not None and "b refused it" in reported
+    assert reported.endswith(". Provider a keeps serving")
     assert deployment.provider == "a"
     assert deployment.turn(A, B_SGLANG) is None
     assert deployment.provider == "a"
@@ -130,9 +130,11 @@ def test_all_words_are_kept_and_the_status_settles(words: str) -> None:
     deployment.turn(B, A)
     deployment.provider_refuses("b", "B neither")
 
-    told = deployment.turn(B, A)
+    reported = deployment.turn(B, A)
 
-    assert told is not None
+    assert reported is not None
     kept = quoted(words)
-    assert (f"a refused it: {kept}" if kept else "a refused it") in told and "b refused it: B neither" in told
+    assert (
+        f"a refused it: {kept}" if kept else "a refused it"
+    ) in reported and "b refused it: B neither" in reported
     assert [deployment.turn(B, A) for _ in range(3)] == [None] * 3

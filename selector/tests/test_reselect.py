@@ -52,9 +52,9 @@ def test_reselect_without_a_candidate_keeps_the_provider_and_tries_on() -> None:
     deployment.turn(A)
     deployment.annotate("1")
 
-    told = deployment.turn(replace(A, not_ready=""))
+    reported = deployment.turn(replace(A, not_ready=""))
 
-    assert told is not None and told.startswith(
+    assert reported is not None and reported.startswith(
         "Warning ReselectFailed: Provider a auto-selected; reselection requested, but: "
     )
     assert deployment.selected[:2] == ("True", "AutoSelected")

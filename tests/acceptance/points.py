@@ -42,9 +42,9 @@ def points(text: str) -> dict[str, str]:
     return {name: says for name, _, says in (line.partition(" ") for line in lines)}
 
 
-def verdict(demanded: Mapping[str, str], told: Iterable[Told]) -> Verdict:
+def verdict(demanded: Mapping[str, str], reported: Iterable[Told]) -> Verdict:
     """A point is shown by a test that was run and passed; a test that failed, or names no point, spoils it all."""
-    known = list(told)
+    known = list(reported)
     shown = {name: [one for one in known if name in one.ids] for name in demanded}
     lines = [f"{name:8} {says}: {_numbers(shown[name])}" for name, says in demanded.items()]
     failed = [f"FAILED {one.test}" for one in known if one.outcome == "failed"]

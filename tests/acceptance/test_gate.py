@@ -15,8 +15,8 @@ MARK = "import pytest\n\n"
 GOOD = '@pytest.mark.accept("A-1")\ndef test_first(): ...\n\n@pytest.mark.accept("A-2")\ndef test_second(): ...\n'
 
 
-def judged(*told: Told) -> Verdict:
-    return verdict(points(DEMANDED), told)
+def judged(*reported: Told) -> Verdict:
+    return verdict(points(DEMANDED), reported)
 
 
 PYTEST = ("env", "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1", sys.executable, "-m", "pytest", "-p", "no:cacheprovider")
@@ -26,7 +26,7 @@ PASSED = Told("t::one", "passed", ("A-1", "A-2"))
 
 
 @pytest.mark.parametrize(
-    ("told", "holds", "line"),
+    ("reported", "holds", "line"),
     [
         ([PASSED], True, "2 of 2 ids shown"),
         ([PASSED, Told("t::two", "skipped", ("A-2",))], True, "A-2      the second: 1 passed, 1 skipped"),
@@ -56,8 +56,8 @@ PASSED = Told("t::one", "passed", ("A-1", "A-2"))
         "unknown",
     ],
 )
-def test_verdict(told: list[Told], holds: bool, line: str) -> None:
-    found = judged(*told)
+def test_verdict(reported: list[Told], holds: bool, line: str) -> None:
+    found = judged(*reported)
 
     assert found.holds is holds
     assert line in found.lines
@@ -65,9 +65,9 @@ def test_verdict(told: list[Told], holds: bool, line: str) -> None:
 
 @pytest.mark.parametrize(("test", "holds"), [("tests/pods/a.py::t", True), ("tool/tests/a.py::t", False)])
 def test_what_a_stand_in_cannot_show(test: str, holds: bool) -> None:
-    told = [Told(test, "passed", ("SC-008",))]
+    reported = [Told(test, "passed", ("SC-008",))]
 
-    found = verdict(points("SC-008 optional imports may fail\n"), told)
+    found = verdict(points("SC-008 optional imports may fail\n"), reported)
 
     assert found.holds is holds
     assert ("NOT SHOWN on a real server: SC-008" in found.lines) is not holds

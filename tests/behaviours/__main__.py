@@ -35,9 +35,9 @@ def main() -> int:
             _run([str(ROOT / PODS / "run"), *in_pods], outcomes)
         if any(test.startswith(OPERATORS) for test in tests):
             _run([str(ROOT / OPERATORS / "run")], outcomes)
-        told = read(outcomes)
-    print("\n".join(table(chosen, told)))
-    return 0 if all(outcome(behaviour, told)[0] in ("passed", "skipped") for behaviour in chosen) else 1
+        reported = read(outcomes)
+    print("\n".join(table(chosen, reported)))
+    return 0 if all(outcome(behaviour, reported)[0] in ("passed", "skipped") for behaviour in chosen) else 1
 
 
 def _run(pytest: Sequence[str], outcomes: Path) -> None:
@@ -45,11 +45,11 @@ def _run(pytest: Sequence[str], outcomes: Path) -> None:
     subprocess.run([*pytest, "-p", "behaviours.outcomes"], cwd=ROOT, env=environment, check=False)
 
 
-def table(chosen: Sequence[Behaviour], told: dict[str, Outcome]) -> list[str]:
+def table(chosen: Sequence[Behaviour], reported: dict[str, Outcome]) -> list[str]:
     """Markdown, a row a behaviour."""
     rows = []
     for behaviour in chosen:
-        said, passed = outcome(behaviour, told)
+        said, passed = outcome(behaviour, reported)
         names = "<br>".join(f"`{test}`" for test in behaviour.tests)
         rows.append(f"| {behaviour.section} | {behaviour.says} | {names} | {said} | {passed} |")
     return ["", "| section | behaviour | tests | outcome | passed |", "|---|---|---|---|---:|", *rows]

@@ -33,14 +33,14 @@ def behaviours() -> list[Behaviour]:
     ]
 
 
-def outcome(behaviour: Behaviour, told: Mapping[str, Outcome]) -> tuple[Outcome, int]:
+def outcome(behaviour: Behaviour, reported: Mapping[str, Outcome]) -> tuple[Outcome, int]:
     """The worst of the outcomes of its tests, every parameter counted, and how many passed.
 
-    told: by the name of each test that was run.
+    reported: by the name of each test that was run.
     """
     found: list[Outcome] = []
     for test in behaviour.tests:
-        meant = [said for name, said in told.items() if name == test or name.startswith(f"{test}[")]
+        meant = [said for name, said in reported.items() if name == test or name.startswith(f"{test}[")]
         found += meant or ["not run"]
     worst: tuple[Outcome, ...] = ("failed", "not run", "skipped")
     return next((said for said in worst if said in found), "passed"), found.count("passed")

@@ -118,14 +118,14 @@ class Tab:
     def __post_init__(self) -> None:
         self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
         self.page.on("dialog", lambda dialog: self.wrong.append(f"a dialog: {dialog.message}"))
-        self.page.on("console", lambda told: self._told(told.text))
+        self.page.on("console", lambda reported: self._reported(reported.text))
 
     async def sign_in(self, server: PageServer) -> None:
         """Uses the link up, and waits until the browser has been sent on: that interrupts another navigation."""
         await self.page.goto(server.link)
         await self.page.wait_for_url(f"{server.base}/")
 
-    def _told(self, text: str) -> None:
+    def _reported(self, text: str) -> None:
         if "Content Security Policy" in text or "Content-Security-Policy" in text:
             self.wrong.append(text)
 

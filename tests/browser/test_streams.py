@@ -91,9 +91,9 @@ async def test_an_answer_is_on_the_page_while_the_model_makes_it(
         answer = seen.page.locator(".answer")
 
         # each piece is waited for before the next one is made
-        for piece, told in (("Hel", "Hel"), ("lo <b>", "Hello <b>"), ("world", "Hello <b>world")):
+        for piece, reported in (("Hel", "Hel"), ("lo <b>", "Hello <b>"), ("world", "Hello <b>world")):
             engine.words.put_nowait(piece)
-            await expect(answer).to_have_text(told)
+            await expect(answer).to_have_text(reported)
 
         engine.words.put_nowait(None)
         assert seen.wrong == []

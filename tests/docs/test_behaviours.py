@@ -22,7 +22,7 @@ def test_its_tests_are_there(behaviour: Behaviour) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("reported", "expected"),
     [
         pytest.param({"a::x[1]": "passed", "a::x[2]": "passed", "a::y": "passed"}, ("passed", 3), id="all"),
         pytest.param(
@@ -33,5 +33,5 @@ def test_its_tests_are_there(behaviour: Behaviour) -> None:
         pytest.param({"a::xy": "passed", "a::y": "passed"}, ("not run", 1), id="another of a longer name"),
     ],
 )
-def test_what_a_run_says_of_a_behaviour(told: dict[str, Outcome], expected: tuple[Outcome, int]) -> None:
-    assert outcome(Behaviour("s", "b", ("a::x", "a::y")), told) == expected
+def test_what_a_run_says_of_a_behaviour(reported: dict[str, Outcome], expected: tuple[Outcome, int]) -> None:
+    assert outcome(Behaviour("s", "b", ("a::x", "a::y")), reported) == expected

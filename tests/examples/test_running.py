@@ -51,8 +51,8 @@ async def test_a_selector_in_place_of_ours(fresh: Suite, api: Client, namespace:
     waiting = await until_deployment(
         api, "m", namespace, lambda obj: reason(obj, "ProviderSelected") == "NoSelector"
     )
-    told = "No provider specified and provider-selector not installed"
-    assert (waiting["status"]["message"], message(waiting, "ProviderSelected")) == (told, told)
+    reported = "No provider specified and provider-selector not installed"
+    assert (waiting["status"]["message"], message(waiting, "ProviderSelected")) == (reported, reported)
 
     # Account, permissions, arguments and environment are those of the manifest; the program is the example.
     selector = fresh.install("selector")

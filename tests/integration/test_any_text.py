@@ -31,8 +31,8 @@ async def test_a_spec_and_a_status(cluster: object, api: Client, namespace: str)
 
     applied = await api.apply(MODEL_DEPLOYMENTS, body, manager="user")
     head = {key: body[key] for key in ("apiVersion", "kind", "metadata")}
-    told: dict[str, Any] = {**head, "status": {"message": "".join(TEXTS.values())}}
-    said = await api.apply_status(MODEL_DEPLOYMENTS, told, manager="somebody")
+    reported: dict[str, Any] = {**head, "status": {"message": "".join(TEXTS.values())}}
+    said = await api.apply_status(MODEL_DEPLOYMENTS, reported, manager="somebody")
 
     assert applied["spec"]["env"] == expected
     assert said["status"]["message"] == "".join(STORED.values())

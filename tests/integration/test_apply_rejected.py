@@ -53,11 +53,11 @@ async def test_a_quota_that_is_raised(suite: Suite, api: Client, namespace: str,
 
     refused = await until_rejected(api, namespace)
     assert phase(refused) == "Failed"
-    told = message(refused, "ResourceCreated")
-    assert told.startswith(f"{kind.kind} 'm' was refused: ")
-    assert "exceeded quota: none-of-these" in told
-    assert told.endswith("; request less or have the quota raised")
-    assert refused["status"]["message"] == told
+    reported = message(refused, "ResourceCreated")
+    assert reported.startswith(f"{kind.kind} 'm' was refused: ")
+    assert "exceeded quota: none-of-these" in reported
+    assert reported.endswith("; request less or have the quota raised")
+    assert refused["status"]["message"] == reported
     await api.apply(QUOTAS, quota(namespace, spec={"hard": {counted: "1"}}), manager="admin")
     await api.apply_status(
         QUOTAS, quota(namespace, status={"hard": {counted: "1"}, "used": {counted: "0"}}), manager="admin"
@@ -83,10 +83,10 @@ async def test_a_policy_that_goes(
         await create(api, namespace, provider, GPU)
 
         refused = await until_rejected(api, namespace)
-        told = message(refused, "ResourceCreated")
-        assert told.startswith(f"{kind.kind} 'm' was refused: ")
-        assert f"denied request: {DENIAL}" in told
-        assert told.endswith(f"; {remedy}")
+        reported = message(refused, "ResourceCreated")
+        assert reported.startswith(f"{kind.kind} 'm' was refused: ")
+        assert f"denied request: {DENIAL}" in reported
+        assert reported.endswith(f"; {remedy}")
     # Touched, though the manifest stays what it is.
     await edit(api, namespace, "/spec/provider/overrides", {"nobodyReadsThis": True})
 

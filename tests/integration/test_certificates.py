@@ -50,13 +50,13 @@ class Load:
     answered: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     async def one(self, api: Client, namespace: str, *, bad: bool) -> None:
-        told = await refusal(api, namespace, BAD if bad else CPU)
-        if bad and told.startswith(BY_WEBHOOK) and told.endswith(WORDS):
+        reported = await refusal(api, namespace, BAD if bad else CPU)
+        if bad and reported.startswith(BY_WEBHOOK) and reported.endswith(WORDS):
             self.bad += 1
-        elif not bad and not told:
+        elif not bad and not reported:
             self.good += 1
         else:
-            self.wrong.append(told or "a bad one was taken")
+            self.wrong.append(reported or "a bad one was taken")
         async with self.answered:
             self.answered.notify_all()
 
@@ -144,16 +144,16 @@ async def test_authority_and_leaf_are_renewed_under_load(fresh: Suite, api: Clie
     assert before.authorities == old.authorities
     passed = await until_asked(fresh, api, namespace)
 
-    async with load(fresh, namespace) as told:
+    async with load(fresh, namespace) as reported:
         both = await stored(api, lambda now: len(now.authorities) == 2)
         assert both.authorities[1:] == old.authorities
         assert both.leaf == before.leaf
-        await told.until_answered(40)
+        await reported.until_answered(40)
         after = await stored(api, lambda now: now.leaf != before.leaf)
         await until_presented(core, after)
-        await told.until_answered(40)
+        await reported.until_answered(40)
 
-    assert (told.wrong, failed_open(fresh)) == ([], passed)
+    assert (reported.wrong, failed_open(fresh)) == ([], passed)
 
 
 @pytest.mark.parametrize("lost", ["deleted", "broken"])
@@ -165,8 +165,8 @@ async def test_a_lost_secret_is_recreated_under_load(
     secret = await api.get(SECRETS, SECRET, NAMESPACE)
     passed = await until_asked(fresh, api, namespace)
 
-    async with load(fresh, namespace) as told:
-        await told.until_answered(20)
+    async with load(fresh, namespace) as reported:
+        await reported.until_answered(20)
         if lost == "deleted":
             await api.delete(SECRETS, SECRET, NAMESPACE, uid=secret["metadata"]["uid"])
         else:
@@ -174,10 +174,10 @@ async def test_a_lost_secret_is_recreated_under_load(
             await api.replace(SECRETS, secret, manager="somebody")
         after = await stored(api, lambda now: len(now.authorities) == 2 and now.leaf != before.leaf)
         await until_presented(fresh.components["core"], after)
-        await told.until_answered(20)
+        await reported.until_answered(20)
 
     assert after.authorities[1:] == before.authorities
-    assert (told.wrong, failed_open(fresh)) == ([], passed)
+    assert (reported.wrong, failed_open(fresh)) == ([], passed)
 
 
 async def test_a_spoilt_bundle_is_put_back(fresh: Suite, api: Client, namespace: str) -> None:

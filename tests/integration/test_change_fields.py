@@ -94,14 +94,14 @@ async def test_a_change_that_the_provider_cannot_do_leaves_what_runs(
 
     edited = await edit(api, namespace, change)
 
-    told = await until_deployment(
+    reported = await until_deployment(
         api, "m", namespace, lambda obj: reason(obj, "ProviderCompatible") == "Unsupported"
     )
-    assert says in message(told, "ProviderCompatible")
-    assert told["status"]["observedGeneration"] == edited["metadata"]["generation"]
-    assert phase(told) == "Running"
-    assert told["status"]["message"].endswith("; the last good version keeps serving")
-    assert told["status"]["endpoint"]
+    assert says in message(reported, "ProviderCompatible")
+    assert reported["status"]["observedGeneration"] == edited["metadata"]["generation"]
+    assert phase(reported) == "Running"
+    assert reported["status"]["message"].endswith("; the last good version keeps serving")
+    assert reported["status"]["endpoint"]
     after = await api.get(UPSTREAM[provider], "m", namespace)
     assert after["metadata"]["generation"] == before["metadata"]["generation"]
     assert runs(after) == runs(before)

@@ -16,9 +16,9 @@ SELECTOR = ["selector", "--manifest", str(ROOT / "manifests/selector.yaml")]
 
 
 def failed(report: Path) -> set[str]:
-    told = json.loads(report.read_text(encoding="utf-8"))
-    assert sum(result["outcome"] == "passed" for result in told["results"]) >= 7
-    return {result["id"] for result in told["results"] if result["outcome"] == "failed"}
+    reported = json.loads(report.read_text(encoding="utf-8"))
+    assert sum(result["outcome"] == "passed" for result in reported["results"]) >= 7
+    return {result["id"] for result in reported["results"] if result["outcome"] == "failed"}
 
 
 def test_provider_kuberay_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -53,10 +53,10 @@ async def kit(plane: ControlPlane, *more: str, **options: str) -> asyncio.subpro
 
 def things(plane: ControlPlane, besides: str = "") -> set[str]:
     """What is in the cluster as a whole, and all ModelDeployments, but for those of that namespace."""
-    told = plane.kubectl("get", EVERYWHERE, "-A", "-o", "json").stdout
+    received = plane.kubectl("get", EVERYWHERE, "-A", "-o", "json").stdout
     return {
         f"{one['kind']} {one['metadata'].get('namespace', '')}/{one['metadata']['name']}"
-        for one in json.loads(told)["items"]
+        for one in json.loads(received)["items"]
         if not besides or besides not in (one["metadata"]["name"], one["metadata"].get("namespace"))
     }
 

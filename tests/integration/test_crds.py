@@ -53,9 +53,9 @@ def answers(cluster: ControlPlane, specs: list[Any]) -> list[str | dict[str, Any
 
 
 def test_each_rule_refuses_in_its_words(installed: ControlPlane) -> None:
-    told = answers(installed, [refused.spec for refused in REFUSED])
+    reported = answers(installed, [refused.spec for refused in REFUSED])
 
-    for refused, answer in zip(REFUSED, told, strict=True):
+    for refused, answer in zip(REFUSED, reported, strict=True):
         assert isinstance(answer, str) and refused.message in answer, refused.name
 
 

@@ -109,15 +109,15 @@ async def test_the_scale_subresource_names_the_pods(suite: Suite, api: Client, n
     await api.create(SCALERS, scaler, manager="test")
 
     def found_out(obj: Object | None) -> bool:
-        told = {item["type"]: item for item in ((obj or {}).get("status") or {}).get("conditions") or ()}
-        return "ScalingActive" in told
+        received = {item["type"]: item for item in ((obj or {}).get("status") or {}).get("conditions") or ()}
+        return "ScalingActive" in received
 
     seen = await until(api, SCALERS, "m", namespace, found_out)
     assert seen is not None
-    told = {item["type"]: item for item in seen["status"]["conditions"]}
-    assert told["AbleToScale"]["reason"] == "SucceededGetScale"
+    received = {item["type"]: item for item in seen["status"]["conditions"]}
+    assert received["AbleToScale"]["reason"] == "SucceededGetScale"
     # There is no metrics server here: with the selector it gets as far as asking for one.
-    assert told["ScalingActive"]["reason"] == "FailedGetResourceMetric"
+    assert received["ScalingActive"]["reason"] == "FailedGetResourceMetric"
 
 
 async def test_an_autoscalers_count_stays_until_the_user_changes_it(
@@ -173,10 +173,10 @@ async def test_a_bad_image_of_an_update_is_reported_beside_what_serves(
 
         await change_spec(api, namespace, "/spec/image", OTHER_IMAGE)
 
-        told = await until_deployment(
+        received = await until_deployment(
             api, "m", namespace, lambda obj: "cannot be pulled: no such tag" in obj["status"]["message"]
         )
-    assert phase(told) == "Running"
+    assert phase(received) == "Running"
 
 
 async def test_what_a_change_corrects_is_not_reported_while_the_new_pod_loads(
@@ -238,10 +238,10 @@ async def test_a_quota_that_keeps_an_earlier_spec_from_coming_back_is_reported(
 
         await change_spec(api, namespace, "/spec/image", OTHER_IMAGE)
 
-        told = await until_deployment(
+        received = await until_deployment(
             api, "m", namespace, lambda obj: "exceeded quota: few" in obj["status"]["message"]
         )
-    assert phase(told) == "Running"
+    assert phase(received) == "Running"
 
 
 async def limit(api: Client, namespace: str, *, pods: int) -> None:
@@ -326,11 +326,11 @@ async def test_an_object_of_somebody_else_is_left_alone(
 
     await created(api, namespace)
 
-    told = await until_deployment(
+    received = await until_deployment(
         api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "NameConflict"
     )
     assert f"{kind.kind} '{name}' exists and was not created for this ModelDeployment" in message(
-        told, "ResourceCreated"
+        received, "ResourceCreated"
     )
     after = await api.get(kind, name, namespace)
     assert after["spec"] == before["spec"]

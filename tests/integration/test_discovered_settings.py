@@ -1,4 +1,4 @@
-"""Settings that the upstream operators' Deployments tell: seen, told, and no reason to touch what serves."""
+"""Settings that the upstream operators' Deployments show: seen, reported, and no reason to touch what serves."""
 
 from __future__ import annotations
 
@@ -70,20 +70,20 @@ async def test_the_mode_of_kaito_follows_its_operator_and_touches_nothing_that_s
     suite: Suite, api: Client, namespace: str
 ) -> None:
     with restarted(suite.components["kaito"], TYPE):
-        await until_told(api, "kaito", "no Deployment kaito-workspace found in ")
+        await until_event(api, "kaito", "no Deployment kaito-workspace found in ")
         await serving(api, namespace, "kaito", "brought")
         requests = AuditLog(suite)
 
         seen = install(suite, namespace, "kaito", args=[f"{GATE}false"])
 
-        await until_told(api, "kaito", f"provisioning=auto: {seen}")
+        await until_event(api, "kaito", f"provisioning=auto: {seen}")
         await serving(api, namespace, "kaito", "bought")
         assert (await workspace(api, namespace, "brought")).get("instanceType") is None
         assert (await workspace(api, namespace, "bought")).get("instanceType") == "gpu-1"
 
         install(suite, namespace, "kaito", args=[f"{GATE}true"])
 
-        await until_told(api, "kaito", f"provisioning=byo: {seen}")
+        await until_event(api, "kaito", f"provisioning=byo: {seen}")
         await serving(api, namespace, "kaito", "brought-too")
         assert (await workspace(api, namespace, "brought-too")).get("instanceType") is None
         written = requests.writes("provider-kaito", namespace, UPSTREAM["kaito"].plural)
@@ -91,7 +91,7 @@ async def test_the_mode_of_kaito_follows_its_operator_and_touches_nothing_that_s
         assert len([line for line in written if "/bought?" in line]) == 1
 
         with restarted(suite.components["kaito"], {**TYPE, "KUBEFOUNDRY_KAITO_PROVISIONING": "auto"}):
-            await until_told(api, "kaito", "provisioning=auto: set by flags")
+            await until_event(api, "kaito", "provisioning=auto: set by flags")
             await serving(api, namespace, "kaito", "stated")
         assert (await workspace(api, namespace, "stated")).get("instanceType") == "gpu-1"
 
@@ -130,19 +130,19 @@ async def test_what_serves_stays_where_it_could_not_be_made_any_more(
     says: str,
 ) -> None:
     install(suite, namespace, "kaito", args=[MODES[before]])
-    await until_told(api, "kaito", f"provisioning={before}")
+    await until_event(api, "kaito", f"provisioning={before}")
     await serving(api, namespace, "kaito", "m", {**GPU, "provider": {"overrides": overrides}})
     served = await api.get(UPSTREAM["kaito"], "m", namespace)
 
     install(suite, namespace, "kaito", args=[MODES[after]])
 
-    told = await until_deployment(
+    reported = await until_deployment(
         api, "m", namespace, lambda obj: reason(obj, "ProviderCompatible") == "Unsupported"
     )
-    assert message(told, "ProviderCompatible") == says
-    assert told["status"]["message"] == f"{says}; the last good version keeps serving"
-    assert (phase(told), reason(told, "Ready")) == ("Running", "DeploymentReady")
-    assert told["status"]["endpoint"]["service"] == "m"
+    assert message(reported, "ProviderCompatible") == says
+    assert reported["status"]["message"] == f"{says}; the last good version keeps serving"
+    assert (phase(reported), reason(reported, "Ready")) == ("Running", "DeploymentReady")
+    assert reported["status"]["endpoint"]["service"] == "m"
 
     install(suite, namespace, "kaito", args=[MODES[before]])
 
@@ -188,13 +188,13 @@ def selected(obj: Object) -> dict[str, Any]:
 async def test_the_default_image_of_dynamo_is_of_its_operators_release(
     suite: Suite, api: Client, namespace: str
 ) -> None:
-    await until_told(api, "dynamo", "no Deployment dynamo-platform-dynamo-operator-controller-manager found")
+    await until_event(api, "dynamo", "no Deployment dynamo-platform-dynamo-operator-controller-manager found")
     await serving(api, namespace, "dynamo", "before")
     requests = AuditLog(suite)
 
     seen = install(suite, namespace, "dynamo", image=f"{IMAGE}/kubernetes-operator:1.0.2")
 
-    await until_told(api, "dynamo", f"operatorVersion=1.0.2: {seen}")
+    await until_event(api, "dynamo", f"operatorVersion=1.0.2: {seen}")
     await serving(api, namespace, "dynamo", "after")
     assert await images(api, namespace, "before") == {f"{IMAGE}/vllm-runtime:1.0.1"}
     assert await images(api, namespace, "after") == {f"{IMAGE}/vllm-runtime:1.0.2"}
@@ -218,7 +218,7 @@ async def images(api: Client, namespace: str, name: str) -> set[str]:
     return {service["extraPodSpec"]["mainContainer"]["image"] for service in services.values()}
 
 
-async def until_told(api: Client, provider: str, words: str) -> None:
+async def until_event(api: Client, provider: str, words: str) -> None:
     """Until the InferenceProviderConfig's `SettingsDiscovered` begins with these words."""
     found = await until(
         api,

@@ -15,7 +15,7 @@ from kubefoundry_sdk.cluster.client import Client
 from support.audit import AuditLog
 from support.deployments import CPU, DISAGGREGATED, GPU
 from support.edits import ADMIN, EDITS, Edit, nothing_more_is_done, running, until_upstream
-from support.events import told, until_told
+from support.events import notes, until_event
 from support.kinds import UPSTREAM
 from support.waiting import message, phase, reason, until, until_deployment
 
@@ -26,7 +26,7 @@ SECOND = 1.0
 
 
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
-async def test_an_owned_value_is_put_back_and_told_once(
+async def test_an_owned_value_is_put_back_and_reported_once(
     suite: Suite, api: Client, namespace: str, edit: Edit
 ) -> None:
     kind = UPSTREAM[edit.provider]
@@ -38,11 +38,11 @@ async def test_an_owned_value_is_put_back_and_told_once(
     )
 
     await until_upstream(api, kind, namespace, lambda obj: edit.read(obj) == before)
-    note = await until_told(api, namespace, "DriftDetected")
+    note = await until_event(api, namespace, "DriftDetected")
     assert note.startswith(f"Provider resource was modified directly, reconciling: {edit.field}")
     assert note.endswith(f" of {kind.kind} 'm' by {ADMIN}")
     await nothing_more_is_done(suite, api, namespace, edit.provider)
-    assert await told(api, namespace, "DriftDetected") == [note]
+    assert await notes(api, namespace, "DriftDetected") == [note]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ async def test_an_owned_value_that_is_removed_is_put_back(
     await api.json_patch(kind, "m", namespace, [{"op": "remove", "path": edit.pointer}], manager=ADMIN)
 
     await until_upstream(api, kind, namespace, lambda obj: edit.read(obj) == before)
-    note = await until_told(api, namespace, "DriftDetected")
+    note = await until_event(api, namespace, "DriftDetected")
     assert edit.field in note
     assert note.endswith(f" by {writer}")
 
@@ -106,7 +106,7 @@ async def test_a_removed_owner_is_put_back(suite: Suite, api: Client, namespace:
     after = await until_upstream(api, kind, namespace, lambda obj: "ownerReferences" in obj["metadata"])
     assert after["metadata"]["ownerReferences"] == before["ownerReferences"]
     assert after["metadata"]["uid"] == before["uid"]
-    assert "metadata.ownerReferences" in await until_told(api, namespace, "DriftDetected")
+    assert "metadata.ownerReferences" in await until_event(api, namespace, "DriftDetected")
 
 
 @pytest.mark.parametrize("provider", UPSTREAM)
@@ -167,7 +167,7 @@ async def test_what_an_operator_fills_in_and_takes_over_is_no_drift(
     # One apply made it; the operator's own rewriting is left alone.
     writes = log.writes(f"provider-{provider}", namespace, UPSTREAM[provider].plural)
     assert len([entry for entry in writes if "/m?" in entry]) == 1
-    assert await told(api, namespace, "DriftDetected") == []
+    assert await notes(api, namespace, "DriftDetected") == []
 
 
 GIVEN_UP = (
@@ -194,8 +194,8 @@ async def test_one_who_keeps_writing_an_owned_field_is_left_alone_after_five_cor
         api, "m", namespace, lambda obj: message(obj, "ResourceCreated") == GIVEN_UP
     )
     assert phase(left) == "Running"
-    assert await until_told(api, namespace, "DriftDetected", lambda note: note == GIVEN_UP)
-    first = await until_told(api, namespace, "DriftDetected", lambda note: note != GIVEN_UP)
+    assert await until_event(api, namespace, "DriftDetected", lambda note: note == GIVEN_UP)
+    first = await until_event(api, namespace, "DriftDetected", lambda note: note != GIVEN_UP)
     assert first.endswith("by stubborn")
     assert len(log.writes("provider-dynamo", namespace, kind.plural)) == 5
     # However often the object changes from now on, neither it nor our status is written, and nothing is said.
@@ -203,7 +203,7 @@ async def test_one_who_keeps_writing_an_owned_field_is_left_alone_after_five_cor
     version = (await api.get(MODEL_DEPLOYMENTS, "m", namespace))["metadata"]["resourceVersion"]
     await nothing_more_is_done(suite, api, namespace, edit.provider, "latest")
     assert edit.read(await api.get(kind, "m", namespace)) == edit.value
-    assert await told(api, namespace, "DriftDetected") == [first, GIVEN_UP]
+    assert await notes(api, namespace, "DriftDetected") == [first, GIVEN_UP]
     assert (await api.get(MODEL_DEPLOYMENTS, "m", namespace))["metadata"]["resourceVersion"] == version
     # The user's own change goes through anyway, and with it what is ours.
     await api.json_patch(

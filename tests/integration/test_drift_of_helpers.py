@@ -1,4 +1,4 @@
-"""What others change on helper objects of a deployment: put back, recreated, and told."""
+"""What others change on helper objects of a deployment: put back, recreated, and reported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU
 from support.edits import ADMIN, running
-from support.events import until_told
+from support.events import until_event
 from support.kinds import WORKSPACES
 from support.waiting import until
 
@@ -57,7 +57,7 @@ async def test_an_edit_of_a_helper_is_reported(suite: Suite, api: Client, namesp
 
     await api.json_patch(CONFIG_MAPS, helper, namespace, change, manager=ADMIN)
 
-    assert await until_told(api, namespace, "DriftDetected") == (
+    assert await until_event(api, namespace, "DriftDetected") == (
         "Provider resource was modified directly, reconciling: "
         f"data.inference_config.yaml of ConfigMap '{helper}' by {ADMIN}"
     )

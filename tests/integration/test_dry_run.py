@@ -17,7 +17,7 @@ from kubefoundry_sdk.provider.write import manifest
 from support.audit import AuditLog
 from support.deployments import GPU, model_deployment
 from support.edits import running, until_upstream
-from support.events import told
+from support.events import notes
 from support.kinds import UPSTREAM
 from support.waiting import SECONDS, message, phase, reason, until_deployment
 from support.wishes import annotate, change_spec
@@ -70,7 +70,7 @@ async def test_a_dry_run_comes_to_rest(suite: Suite, api: Client, namespace: str
     mine = [entry for entry in writes if "/m?" in entry or "/m/" in entry]
     # One for the annotation, one for the status.
     assert len(mine) == 2, mine
-    assert await told(api, namespace, "DryRun") == [
+    assert await notes(api, namespace, "DryRun") == [
         "Dry run: Workspace 'm' would be created; remove annotation kubefoundry.ai/dry-run to apply"
     ]
 

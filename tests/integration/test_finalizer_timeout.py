@@ -11,7 +11,7 @@ from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment
-from support.events import until_told
+from support.events import until_event
 from support.finalizers import hold
 from support.kinds import NAMESPACES, UPSTREAM
 from support.restarts import uninstalled
@@ -51,8 +51,8 @@ async def test_an_upstream_object_that_does_not_go(
 
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Terminating")
     await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
-    told = await until_told(api, namespace, "FinalizerTimeout")
-    assert told == (
+    reported = await until_event(api, namespace, "FinalizerTimeout")
+    assert reported == (
         f"Finalizer removed after timeout, provider resource may be orphaned: {kind.kind} {namespace}/m"
     )
 
@@ -71,8 +71,8 @@ async def test_a_provider_that_may_not_delete(
         assert "Deleting what was made upstream failed: " in message(leaving, "ResourceCreated")
         assert f'cannot delete resource "{kind.plural}"' in message(leaving, "ResourceCreated")
         await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
-        told = await until_told(api, namespace, "FinalizerTimeout")
-        assert f'cannot delete resource "{kind.plural}"' in told
+        reported = await until_event(api, namespace, "FinalizerTimeout")
+        assert f'cannot delete resource "{kind.plural}"' in reported
 
 
 @EVERY
@@ -89,8 +89,8 @@ async def test_a_provider_that_cannot_see_its_objects(
         await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
 
         await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
-        told = await until_told(api, namespace, "FinalizerTimeout")
-        assert f"{kind.kind} {namespace}/m (unknown: {kind.crd} cannot be listed)" in told
+        reported = await until_event(api, namespace, "FinalizerTimeout")
+        assert f"{kind.kind} {namespace}/m (unknown: {kind.crd} cannot be listed)" in reported
     component.wait_ready()
 
 
@@ -113,8 +113,8 @@ async def test_a_deployment_whose_process_was_uninstalled(suite: Suite, api: Cli
         await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
 
         await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
-        told = await until_told(api, namespace, "FinalizerTimeout")
-        assert f"DynamoGraphDeployment {namespace}/m" in told
+        reported = await until_event(api, namespace, "FinalizerTimeout")
+        assert f"DynamoGraphDeployment {namespace}/m" in reported
         # What the finalizer stood for, the garbage collector does.
         await until(api, UPSTREAM["dynamo"], "m", namespace, lambda obj: obj is None, seconds=GARBAGE)
 

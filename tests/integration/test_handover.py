@@ -12,7 +12,7 @@ from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Objec
 from kubefoundry_sdk.cluster.client import Client
 from support.changes.seen import runs
 from support.deployments import GPU, model_deployment
-from support.events import told, until_told
+from support.events import notes, until_event
 from support.finalizers import held
 from support.kinds import UPSTREAM
 from support.restarts import restarted
@@ -219,12 +219,12 @@ async def test_a_stuck_old_provider_is_survived_and_cleans_up_when_it_is_back(
             )
             assert "kubefoundry.ai/kaito-provider" in taken["metadata"]["finalizers"]
             assert await exists(api, "kaito", namespace)
-            note = await until_told(api, namespace, "FinalizerTimeout")
+            note = await until_event(api, namespace, "FinalizerTimeout")
             assert note == (
                 "Provider kaito has not cleaned up in 3 s; continuing without it. "
                 "What it created may still run: delete it by hand"
             )
-            assert await told(api, namespace, "FinalizerTimeout") == [note]
+            assert await notes(api, namespace, "FinalizerTimeout") == [note]
         finally:
             suite.components["kaito"].start()
             suite.components["kaito"].wait_ready()

@@ -175,11 +175,11 @@ async def test_a_forced_condition_goes_when_an_edit_makes_it_untrue(
 
     await patched(api, namespace, {"op": "add", "path": "/spec/scaling", "value": {"replicas": 2}})
 
-    told = await until_deployment(
+    reported = await until_deployment(
         api, "m", namespace, lambda obj: reason(obj, "ProviderCompatible") == "Unsupported"
     )
-    assert reason(told, "ResourceCreated") is None
-    assert phase(told) == "Running"
+    assert reason(reported, "ResourceCreated") is None
+    assert phase(reported) == "Running"
 
 
 async def test_forced_conditions_keep_no_deletion_from_being_reported(

@@ -14,7 +14,7 @@ from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.audit import AuditLog
 from support.deployments import GPU, model_deployment
-from support.events import until_told
+from support.events import until_event
 from support.kinds import GRAPHS, RAY_SERVICES
 from support.restarts import stopped
 from support.suites import install_crd
@@ -52,11 +52,11 @@ async def nothing_lost(suite: Suite, api: Client, namespace: str) -> AsyncIterat
     graph = await api.get(GRAPHS, "m", namespace)
 
     async def until_kept(why: str) -> Object:
-        told = await until_deployment(
+        reported = await until_deployment(
             api, "m", namespace, lambda obj: why in (obj["status"].get("message") or "")
         )
-        assert told["status"]["message"].endswith(KEPT)
-        return told
+        assert reported["status"]["message"].endswith(KEPT)
+        return reported
 
     yield until_kept
 
@@ -95,10 +95,12 @@ async def test_a_provider_that_cannot_do_it_is_not_switched_to(
 
     async with nothing_lost(suite, api, namespace) as until_kept:
         await patched(api, namespace, NAME)
-        told = await until_kept("Provider kuberay cannot take over: KubeRay does not support sglang engine")
-        assert reason(told, "ProviderCompatible") == "Unsupported"
-        assert "does not support sglang" in await until_told(api, namespace, "Unsupported")
-        # What happens to the one that serves is still told.
+        reported = await until_kept(
+            "Provider kuberay cannot take over: KubeRay does not support sglang engine"
+        )
+        assert reason(reported, "ProviderCompatible") == "Unsupported"
+        assert "does not support sglang" in await until_event(api, namespace, "Unsupported")
+        # What happens to the one that serves is still reported.
         await patched(api, namespace, {"op": "add", "path": "/spec/scaling/replicas", "value": 2})
         await until_deployment(
             api,
@@ -171,8 +173,8 @@ async def test_a_provider_whose_object_the_api_server_refuses_is_not_switched_to
 
     async with nothing_lost(suite, api, namespace) as until_kept:
         await patched(api, namespace, NAME)
-        told = await until_kept("Provider kuberay cannot take over: RayService 'm' was refused")
-        assert "exceeded quota: no-ray" in message(told, "ResourceCreated")
+        reported = await until_kept("Provider kuberay cannot take over: RayService 'm' was refused")
+        assert "exceeded quota: no-ray" in message(reported, "ResourceCreated")
 
 
 async def test_a_provider_without_its_crd_is_switched_to_once_that_is_there(
@@ -185,8 +187,8 @@ async def test_a_provider_without_its_crd_is_switched_to_once_that_is_there(
 
     async with nothing_lost(fresh, api, namespace) as until_kept:
         await patched(api, namespace, NAME)
-        told = await until_kept("Provider 'kuberay' CRD not installed in cluster")
-        assert reason(told, "ResourceCreated") == "CRDNotInstalled"
+        reported = await until_kept("Provider 'kuberay' CRD not installed in cluster")
+        assert reason(reported, "ResourceCreated") == "CRDNotInstalled"
 
     install_crd(fresh, standin("kuberay").document)
     await until_taken_over(api, namespace)
@@ -211,7 +213,7 @@ async def test_the_selector_goes_back_where_the_one_it_has_chosen_refuses(
                 "value": {"count": 1, "type": "example.com/gpu"},
             },
         )
-        await until_told(
+        await until_event(
             api, namespace, "ProviderSelected", lambda note: note.startswith("Selected provider 'kaito'")
         )
         await until_deployment(

@@ -58,11 +58,11 @@ def create(suite: Suite, name: str, namespace: str, override: str, provider: str
 
 def attack(suite: Suite, namespace: str, prefix: str) -> dict[str, str]:
     """What was created, by name, and what is to be said of it."""
-    told = {}
+    reported = {}
     for number, (name, (override, words)) in enumerate(HOSTILE.items()):
         create(suite, f"{prefix}-{name}", namespace, override, PROVIDERS[number % len(PROVIDERS)])
-        told[f"{prefix}-{name}"] = words
-    return told
+        reported[f"{prefix}-{name}"] = words
+    return reported
 
 
 async def served(api: Client, namespace: str, prefix: str) -> None:
@@ -81,8 +81,8 @@ def validated(obj: Object) -> dict[str, Any]:
     return find((obj.get("status") or {}).get("conditions"), "Validated") or {}
 
 
-async def explained(api: Client, namespace: str, told: dict[str, str]) -> None:
-    for name, words in told.items():
+async def explained(api: Client, namespace: str, reported: dict[str, str]) -> None:
+    for name, words in reported.items():
         obj = await until_deployment(
             api, name, namespace, lambda found: reason(found, "Validated") is not None
         )

@@ -13,7 +13,7 @@ from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment
-from support.events import until_told
+from support.events import until_event
 from support.registrations import register, unregister, until_judged
 from support.suites import install_crd
 from support.upstream import standin
@@ -111,8 +111,8 @@ async def test_a_provider_that_refuses_before_it_made_anything_is_left_out(
     )
     assert words.endswith(" [left out: dynamo]")
     assert reason(running, "ProviderCompatible") == "CompatibilityVerified"
-    told = await until_told(api, namespace, "Unsupported")
-    assert told.startswith(f"name {name} cannot be the beginning of a Service's name")
+    reported = await until_event(api, namespace, "Unsupported")
+    assert reported.startswith(f"name {name} cannot be the beginning of a Service's name")
 
 
 async def test_rules_that_an_admin_changed_stay_the_admins(fresh: Suite, api: Client) -> None:

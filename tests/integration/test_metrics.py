@@ -53,8 +53,8 @@ async def test_a_deployment_is_counted_where_it_stands(suite: Suite, api: Client
     await api.create(MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU), manager="test")
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
 
-    told = await until_counted(core, namespace)
-    assert not any(name.startswith("kubefoundry_deployment_") for name, _ in told)
+    reported = await until_counted(core, namespace)
+    assert not any(name.startswith("kubefoundry_deployment_") for name, _ in reported)
     assert sample(scrape(selector), "kubefoundry_provider_selection_total", **chosen) == before + 1
     turns = sample(scrape(subject), "kubefoundry_reconciliation_duration_seconds_count", provider="dynamo")
     assert turns is not None and turns > 0
@@ -66,8 +66,8 @@ async def test_each_deployment_has_series_only_where_asked(suite: Suite, api: Cl
 
     one = {"name": "m", "namespace": namespace}
     with with_per_object_metrics(suite.components["core"]):
-        told = await until_counted(suite.components["core"], namespace)
+        reported = await until_counted(suite.components["core"], namespace)
 
-    assert sample(told, "kubefoundry_deployment_phase", **one, phase="Running") == 1
+    assert sample(reported, "kubefoundry_deployment_phase", **one, phase="Running") == 1
     for state in ("desired", "ready", "available"):
-        assert sample(told, "kubefoundry_deployment_replicas", **one, state=state) == 1
+        assert sample(reported, "kubefoundry_deployment_replicas", **one, state=state) == 1

@@ -21,9 +21,11 @@ from support.waiting import message, phase, reason, until_deployment
 pytestmark = pytest.mark.integration
 
 
-async def until_waiting(api: Client, name: str, namespace: str, because: str, told: str) -> Object:
+async def until_waiting(api: Client, name: str, namespace: str, because: str, reported: str) -> Object:
     """The ModelDeployment once its condition ProviderSelected says just that; phase and Ready say it waits."""
-    obj = await until_deployment(api, name, namespace, lambda obj: message(obj, "ProviderSelected") == told)
+    obj = await until_deployment(
+        api, name, namespace, lambda obj: message(obj, "ProviderSelected") == reported
+    )
     selected = find(obj["status"]["conditions"], "ProviderSelected") or {}
     assert (selected["status"], selected["reason"]) == ("False", because)
     assert (phase(obj), reason(obj, "Ready")) == ("Pending", "Progressing")

@@ -82,14 +82,16 @@ async def test_a_tenants_deployment_tells_neither_that_it_is_up_nor_that_it_is_d
     # The tenant's come first: what is said of the others afterwards has seen them.
     await deploy(api, namespace, DEPLOYMENT, available=1)
     await deploy(api, believed, DEPLOYMENT, available=0)
-    await until_said(api, "kuberay", UP, lambda told: f"{believed}/{DEPLOYMENT}" in told.get("message", ""))
+    await until_said(
+        api, "kuberay", UP, lambda reported: f"{believed}/{DEPLOYMENT}" in reported.get("message", "")
+    )
 
     await deploy(api, namespace, DEPLOYMENT, available=0)
     await deploy(api, believed, DEPLOYMENT, available=1)
-    await until_said(api, "kuberay", UP, lambda told: told.get("status") == "True")
+    await until_said(api, "kuberay", UP, lambda reported: reported.get("status") == "True")
 
     await remove(api, DEPLOYMENTS, DEPLOYMENT, believed)
-    await until_said(api, "kuberay", UP, lambda told: not told)
+    await until_said(api, "kuberay", UP, lambda reported: not reported)
 
 
 async def test_a_tenants_lease_tells_nothing(
@@ -97,28 +99,30 @@ async def test_a_tenants_lease_tells_nothing(
 ) -> None:
     await elect(api, namespace, "somebody")
     await elect(api, believed, "")
-    await until_said(api, "kuberay", UP, lambda told: f"{believed}/{LEASE}" in told.get("message", ""))
+    await until_said(
+        api, "kuberay", UP, lambda reported: f"{believed}/{LEASE}" in reported.get("message", "")
+    )
 
     await remove(api, LEASES, LEASE, believed)
-    await until_said(api, "kuberay", UP, lambda told: not told)
+    await until_said(api, "kuberay", UP, lambda reported: not reported)
 
 
 async def test_a_namespace_whose_label_goes_is_not_believed_any_more(
     suite: Suite, api: Client, believed: str
 ) -> None:
     await deploy(api, believed, DEPLOYMENT, available=1)
-    await until_said(api, "kuberay", UP, lambda told: told.get("status") == "True")
+    await until_said(api, "kuberay", UP, lambda reported: reported.get("status") == "True")
 
     suite.plane.kubectl("label", "namespace", believed, f"{names.OPERATORS_LABEL}-")
 
-    await until_said(api, "kuberay", UP, lambda told: not told)
+    await until_said(api, "kuberay", UP, lambda reported: not reported)
 
 
 async def test_a_tenants_deployment_tells_no_setting(
     suite: Suite, api: Client, namespace: str, believed: str, forgotten: None
 ) -> None:
     def ends(words: str) -> Callable[[dict[str, Any]], bool]:
-        return lambda told: told.get("message", "").endswith(words)
+        return lambda reported: reported.get("message", "").endswith(words)
 
     # Of two that count, only what both say would hold: a tenant's, which says something else, would leave nothing.
     await deploy(api, namespace, "kaito-workspace", available=1, args=["--node-provisioner=karpenter"])

@@ -1,4 +1,4 @@
-"""Why a model does not serve, told from its pods: what is Failed, what is reported only, and what never hides it."""
+"""Why a model does not serve, found in its pods: what is Failed, what is reported only, and what never hides it."""
 
 from __future__ import annotations
 
@@ -90,10 +90,10 @@ async def test_a_pod_that_finds_no_node_is_reported_and_waited_for(
     status = pods.unschedulable("0/3 nodes are available: 3 Insufficient nvidia.com/gpu.")
     await pods.pod(api, namespace, "m-0", await label(api, namespace, "dynamo"), status)
 
-    told = await until_deployment(
+    received = await until_deployment(
         api, "m", namespace, lambda obj: said(obj, "pod m-0 cannot be scheduled: 0/3 nodes are available")
     )
-    assert (phase(told), reason(told, "Ready")) == ("Deploying", "Progressing")
+    assert (phase(received), reason(received, "Ready")) == ("Deploying", "Progressing")
 
 
 async def test_a_serving_model_stays_running_and_says_which_pod_crashes(
@@ -104,11 +104,13 @@ async def test_a_serving_model_stays_running_and_says_which_pod_crashes(
     status = pods.crash_loop("Traceback\nRuntimeError: CUDA out of memory")
     await pods.pod(api, namespace, "m-1", await label(api, namespace, "dynamo"), status)
 
-    told = await until_deployment(api, "m", namespace, lambda obj: "RuntimeError" in message(obj, "Ready"))
-    assert (phase(told), reason(told, "Ready")) == ("Running", "DeploymentReady")
+    received = await until_deployment(
+        api, "m", namespace, lambda obj: "RuntimeError" in message(obj, "Ready")
+    )
+    assert (phase(received), reason(received, "Ready")) == ("Running", "DeploymentReady")
     assert (
         "pod m-1 keeps crashing, restarted 4 times: RuntimeError: CUDA out of memory (exit code 1)"
-        in message(told, "Ready")
+        in message(received, "Ready")
     )
 
 

@@ -1,4 +1,4 @@
-"""Pods that are never created, because a quota or policy refuses them: told in the API server's words."""
+"""Pods that are never created, because a quota or policy refuses them: reported in the API server's words."""
 
 from __future__ import annotations
 

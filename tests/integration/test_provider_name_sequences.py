@@ -145,6 +145,6 @@ async def test_the_end_is_that_of_a_fresh_one(suite: Suite, api: Client, namespa
         found = await until_all(api, namespace, {label(it): settled(end) for it, end in ends.items()})
         for sequence, end in ends.items():
             name = label(sequence)
-            told = said(found[name])
+            reported = said(found[name])
             # The shortest way to the same end comes first: a fresh one, or one that kept its provider.
-            assert told == fresh.setdefault((end[-1], serving(end)), told), f"{name}: {end}"
+            assert reported == fresh.setdefault((end[-1], serving(end)), reported), f"{name}: {end}"

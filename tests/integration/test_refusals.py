@@ -53,38 +53,38 @@ def warnings(suite: Suite, body: Object) -> list[str]:
     return [line.removeprefix("Warning: ") for line in answer.stderr.splitlines()]
 
 
-def until_warned(suite: Suite, body: Object, told: list[str]) -> None:
+def until_warned(suite: Suite, body: Object, reported: list[str]) -> None:
     """Creates it again and again until the warnings are these: core learns in its own time who is registered."""
     until = time.monotonic() + SECONDS
-    while (found := warnings(suite, body)) != told:
+    while (found := warnings(suite, body)) != reported:
         assert time.monotonic() < until, found
 
 
 async def test_all_is_refused_while_the_suite_runs(suite: Suite, api: Client, namespace: str) -> None:
     for case in REFUSED:
-        told = await refusal(api, namespace, case.spec)
-        assert BY_CRD.sub("", told) == case.message, case.name
+        reported = await refusal(api, namespace, case.spec)
+        assert BY_CRD.sub("", reported) == case.message, case.name
     for case in WEBHOOK_ONLY:
-        told = await refusal(api, namespace, case.spec)
-        assert told == by_webhook(case), case.name
+        reported = await refusal(api, namespace, case.spec)
+        assert reported == by_webhook(case), case.name
 
 
 async def test_several_problems_are_reported_at_once(suite: Suite, api: Client, namespace: str) -> None:
     first, second = WEBHOOK_ONLY[0], WEBHOOK_ONLY[1]
     both = changed(first.spec, engine__args={**first.spec["engine"]["args"], **second.spec["engine"]["args"]})
 
-    told = await refusal(api, namespace, both)
+    reported = await refusal(api, namespace, both)
 
-    assert told.startswith(f'{BY_WEBHOOK}ModelDeployment "m" is invalid: [')
+    assert reported.startswith(f'{BY_WEBHOOK}ModelDeployment "m" is invalid: [')
     for case in (first, second):
-        assert f"spec.{case.field}: {case.message}" in told
+        assert f"spec.{case.field}: {case.message}" in reported
 
 
 async def test_the_crd_alone_refuses_in_the_same_words(suite: Suite, api: Client, namespace: str) -> None:
     with stopped(suite.components["core"]):
         for case in REFUSED:
-            told = await refusal(api, namespace, case.spec)
-            assert BY_CRD.sub("", told) == case.message, case.name
+            reported = await refusal(api, namespace, case.spec)
+            assert BY_CRD.sub("", reported) == case.message, case.name
         for case in WEBHOOK_ONLY:
             assert await refusal(api, namespace, case.spec) == "", case.name
 
@@ -120,7 +120,7 @@ async def test_a_bad_change_is_refused_and_the_object_stays(
 
 
 @pytest.mark.parametrize(
-    ("spec", "provider", "told"),
+    ("spec", "provider", "reported"),
     [
         pytest.param(GPU, "kaito", [], id="nothing to warn of"),
         pytest.param(
@@ -147,9 +147,9 @@ async def test_a_bad_change_is_refused_and_the_object_stays(
     ],
 )
 def test_what_is_said_in_vain_is_warned_of(
-    suite: Suite, namespace: str, spec: dict[str, Any], provider: str | None, told: list[str]
+    suite: Suite, namespace: str, spec: dict[str, Any], provider: str | None, reported: list[str]
 ) -> None:
-    until_warned(suite, model_deployment("m", namespace, spec, provider=provider), told)
+    until_warned(suite, model_deployment("m", namespace, spec, provider=provider), reported)
 
 
 def test_a_provider_without_its_crd_is_warned_of(fresh: Suite, namespace: str) -> None:

@@ -14,7 +14,7 @@ from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, SECRETS
 from kubefoundry_sdk.cluster.client import Client
 from support.audit import AuditLog
 from support.deployments import GPU, model_deployment
-from support.events import told, until_told
+from support.events import notes, until_event
 from support.kinds import UPSTREAM
 from support.proxy import Fault, behind
 from support.roles import until_allowed
@@ -58,12 +58,12 @@ async def test_a_missing_secret_is_reported_once_by_its_metadata_alone(
             spec = {**GPU, "secrets": {"huggingFaceToken": secret}}
             body = model_deployment(name, namespace, spec, provider="dynamo")
             await api.create(MODEL_DEPLOYMENTS, body, manager="test")
-        note = await until_told(api, namespace, "SecretNotFound")
+        note = await until_event(api, namespace, "SecretNotFound")
         for name in ("m", "with"):
             await until_deployment(api, name, namespace, lambda obj: phase(obj) == "Running")
 
     assert note == f"Secret 'hf-token-secret' not found in namespace '{namespace}'"
-    assert await told(api, namespace, "SecretNotFound") == [note]
+    assert await notes(api, namespace, "SecretNotFound") == [note]
     assert asked == [("GET", METADATA)] * 2
     audited = [
         (entry["verb"], entry["objectRef"].get("name"))
@@ -84,4 +84,4 @@ async def test_without_the_permission_no_secret_is_asked_for(
 
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
     assert log.requests("provider-kuberay", namespace, "secrets") == []
-    assert await told(api, namespace, "SecretNotFound") == []
+    assert await notes(api, namespace, "SecretNotFound") == []

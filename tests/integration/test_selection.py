@@ -64,7 +64,7 @@ async def test_chosen_kept_named_given_back_and_chosen_again(
     chosen = await until_deployment(api, "m", namespace, settled("a", "provider-selector", "AutoSelected"))
     assert chosen["status"]["provider"]["selectedReason"] == "engine=vllm → a (only vllm provider)"
 
-    await until_told(api, namespace, "Selected provider 'a': engine=vllm → a (only vllm provider)")
+    await until_event(api, namespace, "Selected provider 'a': engine=vllm → a (only vllm provider)")
 
     verdict = await until_judged(api, config)
     assert (verdict["status"], verdict["reason"]) == ("False", "InvalidRule")
@@ -91,10 +91,10 @@ async def test_chosen_kept_named_given_back_and_chosen_again(
     again = await until_deployment(api, "m", namespace, settled("b", "provider-selector", "AutoSelected"))
     assert again["status"]["provider"]["selectedReason"] == "true → b (rule of priority 9)"
 
-    await until_told(api, namespace, "Selected provider 'b': true → b (rule of priority 9)")
+    await until_event(api, namespace, "Selected provider 'b': true → b (rule of priority 9)")
 
 
-async def until_told(api: Client, namespace: str, note: str) -> None:
+async def until_event(api: Client, namespace: str, note: str) -> None:
     """Returns once an Event with that note is there."""
     async with asyncio.timeout(SECONDS):
         while True:

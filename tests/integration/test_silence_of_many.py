@@ -86,7 +86,7 @@ async def create_many(api: Client, namespace: str) -> None:
 
 
 async def until_all(api: Client, namespace: str, holds: Callable[[Object], bool], left: int = 0) -> None:
-    """Until `holds` is true of all, or all but that many, told by a watch."""
+    """Until `holds` is true of all, or all but that many, as a watch reports."""
     items, version = await api.list(MODEL_DEPLOYMENTS, namespace)
     missing = {item["metadata"]["name"] for item in items if not holds(item)}
     if len(missing) <= left:
@@ -100,7 +100,7 @@ async def until_all(api: Client, namespace: str, holds: Callable[[Object], bool]
                 return
 
 
-def told(obj: Object) -> bool:
+def received(obj: Object) -> bool:
     return reason(obj, "ProviderHealthy") == "HeartbeatLost"
 
 
@@ -114,7 +114,7 @@ async def test_they_are_reported_in_turn(
         log = AuditLog(suite)
 
         # which of them is the first is not promised
-        await until_all(api, namespace, told, left=MANY - 1)
+        await until_all(api, namespace, received, left=MANY - 1)
         started = time.perf_counter()
         await create(api, namespace, "new", "other")
         await until_deployment(
@@ -123,19 +123,19 @@ async def test_they_are_reported_in_turn(
         looked_at = time.perf_counter() - started
         # One more provider makes core look at every deployment, and tells none of them before its turn.
         await register(api, "third")
-        await until_all(api, namespace, lambda obj: told(obj) or obj["metadata"]["name"] == "new")
+        await until_all(api, namespace, lambda obj: received(obj) or obj["metadata"]["name"] == "new")
 
     writes = await until_logged(lambda: patches(log, namespace), lambda found: len(found) > MANY)
     seconds = Counter(arrived(entry) for entry in writes)
-    record_property("told a second", max(seconds.values()))
+    record_property("received a second", max(seconds.values()))
     record_property("new one looked at after", looked_at)
     print(
         f"{len(writes)} writes in {len(seconds)} s, {max(seconds.values())} in one at most; new: {looked_at:.3f} s"
     )
-    told_twice = {
+    repeated = {
         name: n for name, n in Counter(entry["objectRef"]["name"] for entry in writes).items() if n > 1
     }
-    assert told_twice == {}
+    assert repeated == {}
     assert len(writes) == MANY + 1
     assert max(seconds) - min(seconds) >= IN_TURN - 2
     assert [entry["objectRef"]["name"] for entry in writes].index("new") < SOON

@@ -17,7 +17,7 @@ from kubefoundry_sdk.api.kinds import EVENTS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.audit import WRITES, AuditLog, until_logged
 from support.deployments import GPU, model_deployment
-from support.events import until_told
+from support.events import until_event
 from support.kinds import GRAPHS, WORKSPACES
 from support.restarts import uninstalled
 from support.suites import running_suite
@@ -94,7 +94,7 @@ async def test_it_is_reported_once_and_nothing_moves(suite: Suite, api: Client, 
             assert message(lost, "ProviderHealthy").startswith(
                 f"Provider dynamo has sent no heartbeat for {SILENCE} s: "
             )
-        await until_told_of(api, namespace, "HeartbeatLost", len(before))
+        await until_reported(api, namespace, "HeartbeatLost", len(before))
         # A core that has just started knows nothing of the provider yet, and so takes nothing back.
         suite.components["core"].stop()
         suite.start("core")
@@ -116,9 +116,9 @@ async def test_it_is_reported_once_and_nothing_moves(suite: Suite, api: Client, 
         assert what_must_not_move(back) == what_must_not_move(obj)
         assert await api.get(GRAPHS, name, namespace) == graphs[name]
     await until_deployment(api, "late", namespace, lambda it: phase(it) == "Running")
-    # Core sends its Events in order: when it has told that both are well again, it has told all.
-    await until_told_of(api, namespace, "HeartbeatSeen", len(before))
-    assert await told_of_health(api, namespace) == {
+    # Core sends its Events in order: when it has reported that both are well again, it has reported everything.
+    await until_reported(api, namespace, "HeartbeatSeen", len(before))
+    assert await health_events(api, namespace) == {
         (name, *event): 1
         for name in before
         for event in (("HeartbeatLost", "Warning"), ("HeartbeatSeen", "Normal"))
@@ -163,7 +163,7 @@ async def test_an_outage_of_the_api_server_is_nobodys_silence(
         lambda obj: phase(obj) == "Running" and obj["status"]["replicas"]["ready"] == 2,
     )
     assert reason(served, "ProviderHealthy") is None
-    assert await told_of_health(api, namespace) == {}
+    assert await health_events(api, namespace) == {}
 
 
 async def test_what_it_would_have_cleaned_up_is_given_up(suite: Suite, api: Client, namespace: str) -> None:
@@ -173,7 +173,7 @@ async def test_what_it_would_have_cleaned_up_is_given_up(suite: Suite, api: Clie
         await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
 
         await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
-        note = await until_told(api, namespace, "FinalizerTimeout")
+        note = await until_event(api, namespace, "FinalizerTimeout")
         assert f"DynamoGraphDeployment {namespace}/m" in note
         # What the finalizer stood for, the garbage collector does.
         await until(api, GRAPHS, "m", namespace, lambda obj: obj is None, seconds=120)
@@ -195,7 +195,7 @@ async def test_what_it_published_goes_when_another_provider_has_taken_over(
         assert taken["status"]["provider"]["resourceKind"] == WORKSPACES.kind
         assert taken["status"]["endpoint"]["service"] == "m"
         assert reason(taken, "ProviderHealthy") != "HeartbeatLost"
-        assert "Provider dynamo has not cleaned up in 2 s" in await until_told(
+        assert "Provider dynamo has not cleaned up in 2 s" in await until_event(
             api, namespace, "FinalizerTimeout"
         )
         # It may come back, and has something to do then.
@@ -232,10 +232,10 @@ async def test_where_the_new_one_cannot_do_it_the_old_ones_objects_stay_and_both
         assert (phase(kept), kept["status"]["endpoint"]["service"]) == ("Running", "m-frontend")
         assert (await api.get(GRAPHS, "m", namespace)) == graph
 
-    told = await until_deployment(
+    received = await until_deployment(
         api, "m", namespace, lambda obj: "Provider kaito cannot take over" in obj["status"]["message"]
     )
-    assert told["status"]["message"].endswith("; the last good version keeps serving")
+    assert received["status"]["message"].endswith("; the last good version keeps serving")
     await until_deployment(api, "m", namespace, lambda obj: reason(obj, "ProviderHealthy") == "HeartbeatSeen")
     assert (await api.get(GRAPHS, "m", namespace))["metadata"]["uid"] == graph["metadata"]["uid"]
 
@@ -247,13 +247,13 @@ def owners(obj: Object) -> set[str]:
     }
 
 
-async def until_told_of(api: Client, namespace: str, reason: str, times: int) -> None:
+async def until_reported(api: Client, namespace: str, reason: str, times: int) -> None:
     """Until there are so many Events of that reason."""
     number = count(1)
-    await until_told(api, namespace, reason, lambda note: next(number) == times)
+    await until_event(api, namespace, reason, lambda note: next(number) == times)
 
 
-async def told_of_health(api: Client, namespace: str) -> Counter[tuple[str, str, str]]:
+async def health_events(api: Client, namespace: str) -> Counter[tuple[str, str, str]]:
     """How many Events of a provider's health there are about each object."""
     events, _ = await api.list(EVENTS, namespace)
     return Counter(

@@ -11,7 +11,7 @@ from kubefoundry_local.suite import Suite, end
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment
-from support.events import until_told
+from support.events import until_event
 from support.kinds import UPSTREAM
 from support.suites import running_suite
 from support.waiting import message, phase, reason, until, until_deployment
@@ -69,7 +69,7 @@ async def test_only_one_that_is_not_answered_is_stale(
         )
         assert reason(stale, "StaleStatus") == "NoUpstreamProgress"
         assert "check that its operator runs" in message(stale, "StaleStatus")
-        await until_told(api, namespace, "NoUpstreamProgress", lambda note: "'silent'" in note)
+        await until_event(api, namespace, "NoUpstreamProgress", lambda note: "'silent'" in note)
         # Nothing has happened to these for longer.
         for name, expected in (("idle", "Running"), ("loading", "Deploying")):
             quiet = await api.get(MODEL_DEPLOYMENTS, name, namespace)

@@ -63,15 +63,15 @@ def refusal(component: Component, *flags: str, **environment: str) -> str:
     ("name", "port"), [*((name, "HEALTH") for name in COMPONENTS), ("selector", "METRICS")]
 )
 def test_a_taken_port(installed: Suite, taken: str, name: str, port: str) -> None:
-    told = refusal(installed.components[name], **{f"KUBEFOUNDRY_{port}_PORT": taken})
+    reported = refusal(installed.components[name], **{f"KUBEFOUNDRY_{port}_PORT": taken})
 
-    assert told.startswith("a port cannot be opened: ") and taken in told
+    assert reported.startswith("a port cannot be opened: ") and taken in reported
 
 
 def test_a_taken_port_of_the_webhooks(installed: Suite, taken: str) -> None:
-    told = refusal(installed.components["core"], KUBEFOUNDRY_WEBHOOK_PORT=taken)
+    reported = refusal(installed.components["core"], KUBEFOUNDRY_WEBHOOK_PORT=taken)
 
-    assert told.startswith(f"port {taken} of the webhooks cannot be opened: ")
+    assert reported.startswith(f"port {taken} of the webhooks cannot be opened: ")
 
 
 @pytest.mark.parametrize("name", COMPONENTS)
@@ -82,15 +82,15 @@ def test_an_unreachable_server_is_waited_for(
     monkeypatch.setitem(component.environment, "KUBERNETES_SERVICE_PORT", port)
     component.start()
     try:
-        told = _unready(component)
+        reported = _unready(component)
         assert answer(component.health_port, "/healthz") == "ok\n"
     finally:
         code = component.stop()
 
-    assert told.startswith(f"the API server https://127.0.0.1:{port} does not answer: ")
+    assert reported.startswith(f"the API server https://127.0.0.1:{port} does not answer: ")
     assert code == 0
     said = [json.loads(line)["message"] for line in component.log.read_text().splitlines()]
-    assert f"{told.strip()}; waiting" in said
+    assert f"{reported.strip()}; waiting" in said
 
 
 def _unready(component: Component) -> str:
@@ -101,18 +101,18 @@ def _unready(component: Component) -> str:
         try:
             answer(component.health_port, "/readyz")
         except urllib.error.HTTPError as error:
-            told: str = error.read().decode()
-            if told != "the API server has not answered yet\n":
-                return told
+            reported: str = error.read().decode()
+            if reported != "the API server has not answered yet\n":
+                return reported
         except OSError:
             continue  # it does not listen yet
 
 
 @pytest.mark.parametrize("name", COMPONENTS)
 def test_an_unknown_flag(installed: Suite, name: str) -> None:
-    told = refusal(installed.components[name], "--no-such-flag")
+    reported = refusal(installed.components[name], "--no-such-flag")
 
-    assert told.startswith("unrecognized arguments: --no-such-flag; see kubefoundry-")
+    assert reported.startswith("unrecognized arguments: --no-such-flag; see kubefoundry-")
 
 
 @pytest.mark.parametrize(
@@ -126,9 +126,9 @@ def test_an_unknown_flag(installed: Suite, name: str) -> None:
     ids=["workers", "log format", "variable", "port"],
 )
 def test_a_bad_value(installed: Suite, flags: list[str], environment: dict[str, str], words: str) -> None:
-    told = refusal(installed.components["selector"], *flags, **environment)
+    reported = refusal(installed.components["selector"], *flags, **environment)
 
-    assert told.startswith(words) and told.endswith("; see kubefoundry-selector --help")
+    assert reported.startswith(words) and reported.endswith("; see kubefoundry-selector --help")
 
 
 @pytest.mark.parametrize("name", COMPONENTS)
@@ -138,9 +138,9 @@ def test_a_refused_token(installed: Suite, name: str, tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_bytes((account / "ca.crt").read_bytes())
     (tmp_path / "token").write_text("of nobody")
 
-    told = refusal(component, KUBEFOUNDRY_SERVICE_ACCOUNT_DIR=str(tmp_path))
+    reported = refusal(component, KUBEFOUNDRY_SERVICE_ACCOUNT_DIR=str(tmp_path))
 
-    assert told == "the API server refused the request: Unauthorized"
+    assert reported == "the API server refused the request: Unauthorized"
 
 
 def test_no_credentials(installed: Suite, tmp_path: Path) -> None:
@@ -158,10 +158,11 @@ def test_no_resources(fresh: Suite) -> None:
     _until_not_served(fresh)
 
     for name in COMPONENTS:
-        told = refusal(fresh.install(name))
+        reported = refusal(fresh.install(name))
 
         assert (
-            told == "the API server does not serve kubefoundry.ai/v1alpha1: install KubeFoundry's CRDs first"
+            reported
+            == "the API server does not serve kubefoundry.ai/v1alpha1: install KubeFoundry's CRDs first"
         )
 
 

@@ -60,7 +60,9 @@ def called(name: str, provider: str | None) -> str:
     return f"{name}-{provider or 'auto'}"
 
 
-ALL = [(called(name, provider), told) for name, (_, told) in BAD.items() for provider in (None, "kaito")]
+ALL = [
+    (called(name, provider), reported) for name, (_, reported) in BAD.items() for provider in (None, "kaito")
+]
 
 
 def judged(obj: Object) -> bool:
@@ -70,15 +72,15 @@ def judged(obj: Object) -> bool:
 async def test_they_wait_with_the_reason_until_they_are_corrected(
     upgraded: Suite, api: Client, namespace: str
 ) -> None:
-    for name, told in ALL:
+    for name, reported in ALL:
         obj = await until_deployment(api, name, namespace, judged)
         validated = find(obj["status"]["conditions"], "Validated") or {}
         assert (validated["status"], validated["reason"], validated["message"]) == (
             "False",
             "ValidationFailed",
-            told,
+            reported,
         )
-        assert (obj["status"]["phase"], obj["status"]["message"]) == ("Pending", told)
+        assert (obj["status"]["phase"], obj["status"]["message"]) == ("Pending", reported)
         assert reason(obj, "Ready") == "Progressing"
 
     # One that came later ran: what nothing was made of by now is left alone.
@@ -158,9 +160,9 @@ async def test_a_model_that_serves_goes_on_under_a_bad_change(
     await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, bad, manager="user")
     fresh.start("core")
 
-    _, told = BAD["contradiction"]
-    obj = await until_deployment(api, "m", namespace, lambda obj: told in obj["status"]["message"])
-    assert obj["status"]["message"] == f"{told}; the last good version keeps serving"
+    _, reported = BAD["contradiction"]
+    obj = await until_deployment(api, "m", namespace, lambda obj: reported in obj["status"]["message"])
+    assert obj["status"]["message"] == f"{reported}; the last good version keeps serving"
     assert (phase(obj), reason(obj, "Validated"), reason(obj, "Ready")) == (
         "Running",
         "ValidationFailed",

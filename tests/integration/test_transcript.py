@@ -132,15 +132,18 @@ class Terminal:
             ["provider", "new"],
             ["provider", "manifest"],
         )
-        told = await asyncio.to_thread(
+        reported = await asyncio.to_thread(
             CliRunner().invoke,
             kubefoundry,
             [*words, *(["--kubeconfig", str(self.kubeconfig), *self.arguments] if asks else ())],
             env={"KUBEFOUNDRY_UPSTREAM_CRDS": None},
             prog_name="kubefoundry",
         )
-        assert told.exception is None or isinstance(told.exception, SystemExit), (shown, told.exception)
-        return Printed(shown, told.exit_code, self._normalised(told.output))
+        assert reported.exception is None or isinstance(reported.exception, SystemExit), (
+            shown,
+            reported.exception,
+        )
+        return Printed(shown, reported.exit_code, self._normalised(reported.output))
 
     async def _started(self, shown: str, words: Sequence[str], count: int) -> Printed:
         """The first lines of one that goes on until Ctrl-C."""

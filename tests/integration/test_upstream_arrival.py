@@ -117,8 +117,10 @@ async def test_a_crd_that_goes_and_comes_back_gets_its_object_again(
     await until_deployment(
         api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ResourceCreated"
     )
-    told = suite.plane.kubectl("get", "events", "-n", namespace, "-o", "jsonpath={.items[*].reason}").stdout
-    assert "ApplyRejected" not in told
+    reported = suite.plane.kubectl(
+        "get", "events", "-n", namespace, "-o", "jsonpath={.items[*].reason}"
+    ).stdout
+    assert "ApplyRejected" not in reported
 
 
 async def test_a_deployment_can_be_deleted_without_its_upstream_crd(

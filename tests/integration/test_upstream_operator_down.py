@@ -1,4 +1,4 @@
-"""An upstream operator that is down, where it can be seen: told to its deployments, and nothing moves."""
+"""An upstream operator that is down, where it can be seen: reported on its deployments, and nothing moves."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kubefoundry_sdk.api.kinds import (
 from kubefoundry_sdk.cluster.client import Client
 from support.audit import AuditLog, until_logged
 from support.deployments import GPU, model_deployment
-from support.events import until_told
+from support.events import until_event
 from support.kinds import UPSTREAM
 from support.roles import without
 from support.suites import running_suite
@@ -108,8 +108,8 @@ def condition(obj: Object, type_: str) -> dict[str, Any] | None:
 
 def what_must_not_move(obj: Object) -> dict[str, Any]:
     status = dict(obj["status"])
-    told = ("ProviderHealthy", "StaleStatus")
-    status["conditions"] = [item for item in status["conditions"] if item["type"] not in told]
+    received = ("ProviderHealthy", "StaleStatus")
+    status["conditions"] = [item for item in status["conditions"] if item["type"] not in received]
     return {"spec": obj["spec"], "finalizers": obj["metadata"]["finalizers"], "status": status}
 
 
@@ -160,7 +160,7 @@ async def loses_its_replica(api: Client, namespace: str, provider: str) -> None:
     )
     assert what_must_not_move(back) == what_must_not_move(before)
     assert await api.get(UPSTREAM[provider], provider, namespace) == upstream
-    await until_told(api, namespace, "HeartbeatSeen", lambda note: f"Provider {provider} " in note)
+    await until_event(api, namespace, "HeartbeatSeen", lambda note: f"Provider {provider} " in note)
     events, _ = await api.list(EVENTS, namespace)
     mine = [event["reason"] for event in events if event["regarding"]["name"] == provider]
     assert sorted(reason for reason in mine if reason in TOLD) == sorted(TOLD)

@@ -16,7 +16,7 @@ from support.audit import AuditLog
 from support.changes.seen import runs
 from support.deployments import GPU, model_deployment
 from support.edits import ADMIN
-from support.events import until_told
+from support.events import until_event
 from support.kinds import GRAPHS, UPSTREAM
 from support.restarts import restarted
 from support.suites import install_crd, running_suite
@@ -87,7 +87,7 @@ async def test_drift_after_a_moved_storage_version_is_put_back(
 
     await api.json_patch(LISTED, "m", namespace, [change], manager=ADMIN)
 
-    note = await until_told(api, namespace, "DriftDetected")
+    note = await until_event(api, namespace, "DriftDetected")
     assert "spec.services.VllmWorker.replicas" in note
     await until(
         api,
@@ -109,7 +109,7 @@ async def test_a_version_that_is_no_longer_served_leaves_labels_to_compare(
 
         await api.json_patch(LISTED, "m", namespace, [{"op": "remove", "path": label}], manager=ADMIN)
 
-        note = await until_told(api, namespace, "DriftDetected")
+        note = await until_event(api, namespace, "DriftDetected")
         assert "metadata.labels.kubefoundry.ai/managed-by" in note
         put_back = await until(
             api,
@@ -222,10 +222,10 @@ async def test_a_rule_of_the_upstream_crd_is_reported_until_it_is_met(
             api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ApplyRejected"
         )
 
-        told = message(refused, "ResourceCreated")
-        assert told.startswith("DynamoGraphDeployment 'm' was refused: ")
-        assert "five workers are too many" in told
-        assert told.endswith("; change the ModelDeployment accordingly")
+        received = message(refused, "ResourceCreated")
+        assert received.startswith("DynamoGraphDeployment 'm' was refused: ")
+        assert "five workers are too many" in received
+        assert received.endswith("; change the ModelDeployment accordingly")
         assert (phase(refused), refused["status"]["replicas"]["desired"]) == ("Running", 1)
         after = await api.get(GRAPHS, "m", namespace)
         assert after["metadata"]["generation"] == before["metadata"]["generation"]

@@ -12,7 +12,7 @@ from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU
 from support.edits import ADMIN, Edit, nothing_more_is_done, running, until_upstream
-from support.events import told
+from support.events import notes
 from support.kinds import UPSTREAM
 
 pytestmark = pytest.mark.integration
@@ -39,7 +39,7 @@ async def test_what_others_add_stays(suite: Suite, api: Client, namespace: str, 
     assert seen["metadata"]["labels"]["team"] == "search"
     assert seen["metadata"]["annotations"]["example.com/note"] == "mine"
     assert "example.com/hold" in seen["metadata"]["finalizers"]
-    assert await told(api, namespace, "DriftDetected") == []
+    assert await notes(api, namespace, "DriftDetected") == []
     index = seen["metadata"]["finalizers"].index("example.com/hold")
     await api.json_patch(
         kind, "m", namespace, [{"op": "remove", "path": f"/metadata/finalizers/{index}"}], manager=ADMIN
@@ -71,7 +71,7 @@ async def test_a_field_of_others_in_the_spec_stays(
 
     await nothing_more_is_done(suite, api, namespace, provider)
     assert theirs.read(await api.get(kind, "m", namespace)) == value
-    assert await told(api, namespace, "DriftDetected") == []
+    assert await notes(api, namespace, "DriftDetected") == []
 
 
 @pytest.mark.parametrize("provider", UPSTREAM)
@@ -95,7 +95,7 @@ async def test_labels_of_our_prefix_follow_the_deployments(
         names.MANAGED_BY_LABEL: names.MANAGED_BY,
         f"{names.PREFIX}provider": provider,
     }
-    assert await told(api, namespace, "DriftDetected") == []
+    assert await notes(api, namespace, "DriftDetected") == []
 
 
 async def relabel(api: Client, namespace: str, labels: dict[str, str]) -> None:

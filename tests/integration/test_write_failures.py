@@ -15,7 +15,7 @@ from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import model_deployment
-from support.events import until_told
+from support.events import until_event
 from support.proxy import Fault, Proxy, behind
 from support.suites import running_suite
 from support.waiting import message, phase, reason, until_deployment
@@ -89,10 +89,10 @@ async def test_a_new_deployment_says_why_nothing_comes(
     proxy.rule = broken(fault)
     await created(api, namespace)
 
-    told = await until_deployment(api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == why)
-    assert f"made up by the test: {fault.reason}" in message(told, "ResourceCreated")
-    assert f"made up by the test: {fault.reason}" in told["status"]["message"]
-    assert "made up by the test" in await until_told(api, namespace, why)
+    received = await until_deployment(api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == why)
+    assert f"made up by the test: {fault.reason}" in message(received, "ResourceCreated")
+    assert f"made up by the test: {fault.reason}" in received["status"]["message"]
+    assert "made up by the test" in await until_event(api, namespace, why)
     tries = proxy.answered[str(fault.code)]
     proxy.rule = lambda request: None
     assert tries <= 6, "the report of a failure is no reason to try again"
@@ -131,16 +131,16 @@ async def test_a_fault_of_the_provider_is_reported_and_what_serves_is_observed(
 
     await patched(api, namespace, "/spec/env", [{"name": "FAULT", "value": function}])
 
-    told = await until_deployment(
+    received = await until_deployment(
         api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ProviderError"
     )
-    words = message(told, "ResourceCreated")
+    words = message(received, "ResourceCreated")
     assert words.startswith(
         f"Provider widgets failed with an internal error: ZeroDivisionError: {function} divides by zero"
     )
     assert len(words) < 500
-    assert (phase(told), told["status"]["endpoint"]["service"]) == ("Running", "m")
-    assert "ZeroDivisionError" in await until_told(api, namespace, "ProviderError")
+    assert (phase(received), received["status"]["endpoint"]["service"]) == ("Running", "m")
+    assert "ZeroDivisionError" in await until_event(api, namespace, "ProviderError")
     await says(api, namespace, state="Broken", message="all GPUs fell off")
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Failed")
 
@@ -148,10 +148,10 @@ async def test_a_fault_of_the_provider_is_reported_and_what_serves_is_observed(
 async def test_a_fault_of_a_provider_that_has_made_nothing(suite: Suite, api: Client, namespace: str) -> None:
     await created(api, namespace, {**SPEC, "env": [{"name": "FAULT", "value": "supports"}]})
 
-    told = await until_deployment(
+    received = await until_deployment(
         api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ProviderError"
     )
-    assert phase(told) == "Failed"
+    assert phase(received) == "Failed"
     await patched(api, namespace, "/spec/env", [])
     await says(api, namespace, **SERVING)
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
@@ -162,12 +162,14 @@ async def test_a_status_that_the_provider_cannot_read(suite: Suite, api: Client,
 
     await says(api, namespace, state="Unreadable")
 
-    told = await until_deployment(
+    received = await until_deployment(
         api, "m", namespace, lambda obj: reason(obj, "StaleStatus") == "ProviderError"
     )
-    assert "Provider widgets cannot read the status of Widget 'm': KeyError" in message(told, "StaleStatus")
+    assert "Provider widgets cannot read the status of Widget 'm': KeyError" in message(
+        received, "StaleStatus"
+    )
     for name in ("phase", "endpoint", "replicas"):
-        assert told["status"][name] == before["status"][name]
+        assert received["status"][name] == before["status"][name]
     await says(api, namespace, state="Broken")
     failed = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Failed")
     assert find(failed["status"]["conditions"], "StaleStatus") is None
@@ -178,12 +180,12 @@ async def test_an_answer_that_cannot_be_stored(suite: Suite, api: Client, namesp
 
     await says(api, namespace, state="Impossible")
 
-    told = await until_deployment(
+    received = await until_deployment(
         api, "m", namespace, lambda obj: reason(obj, "StaleStatus") == "ProviderError"
     )
-    assert "observe returned phase Running with 0 ready replicas" in message(told, "StaleStatus")
-    assert told["status"]["replicas"] == before["status"]["replicas"]
-    assert "0 ready replicas" in await until_told(api, namespace, "ProviderError")
+    assert "observe returned phase Running with 0 ready replicas" in message(received, "StaleStatus")
+    assert received["status"]["replicas"] == before["status"]["replicas"]
+    assert "0 ready replicas" in await until_event(api, namespace, "ProviderError")
 
 
 async def test_an_object_that_is_not_the_deployments_is_not_written(
@@ -191,13 +193,13 @@ async def test_an_object_that_is_not_the_deployments_is_not_written(
 ) -> None:
     await created(api, namespace, {**SPEC, "env": [{"name": "FAULT", "value": "name"}]})
 
-    told = await until_deployment(
+    received = await until_deployment(
         api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ProviderError"
     )
     assert "Provider widgets has an error: render returned an upstream object of the name" in message(
-        told, "ResourceCreated"
+        received, "ResourceCreated"
     )
-    assert "'somebody-elses', not m" in await until_told(api, namespace, "ProviderError")
+    assert "'somebody-elses', not m" in await until_event(api, namespace, "ProviderError")
     assert (await api.list(WIDGETS, namespace=namespace))[0] == []
 
 
@@ -206,11 +208,11 @@ async def test_a_user_who_applies_under_the_providers_name(suite: Suite, api: Cl
 
     await api.apply(MODEL_DEPLOYMENTS, body, manager="widgets-provider")
 
-    told = await until_deployment(
+    received = await until_deployment(
         api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ApplyRejected"
     )
-    assert "Field manager widgets-provider belongs to the provider" in told["status"]["message"]
-    assert told["spec"]["model"]["id"] == "org/model"
+    assert "Field manager widgets-provider belongs to the provider" in received["status"]["message"]
+    assert received["spec"]["model"]["id"] == "org/model"
 
 
 async def test_a_dry_run_whose_result_is_too_large_for_an_annotation(
@@ -221,8 +223,10 @@ async def test_a_dry_run_whose_result_is_too_large_for_an_annotation(
 
     await created(api, namespace, {**SPEC, "env": large}, annotations={"kubefoundry.ai/dry-run": "true"})
 
-    told = await until_deployment(api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "DryRun")
-    result = json.loads(told["metadata"]["annotations"]["kubefoundry.ai/dry-run-result"])
+    received = await until_deployment(
+        api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "DryRun"
+    )
+    result = json.loads(received["metadata"]["annotations"]["kubefoundry.ai/dry-run-result"])
     assert result["accepted"] is True
     assert result["objects"] == []
     assert "too large for an annotation" in result["omitted"]

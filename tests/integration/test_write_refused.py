@@ -8,7 +8,7 @@ from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment
-from support.events import until_told
+from support.events import until_event
 from support.refusing_webhook import refusing
 from support.waiting import phase, until_deployment
 
@@ -36,7 +36,7 @@ async def test_an_event_tells_what_no_status_can(
             MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider=chosen), manager="test"
         )
 
-        note = await until_told(api, namespace, "WriteRejected")
+        note = await until_event(api, namespace, "WriteRejected")
         assert note.startswith(f"A write of kubefoundry-{component} was rejected: ")
         assert "modeldeployments/m/status" in note and "denied the request: not here" in note
 

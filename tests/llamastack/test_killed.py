@@ -15,7 +15,7 @@ from kubefoundry_llamastack.names import DEPLOYMENTS, LLSD
 from kubefoundry_local.suite import Component, Suite
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Object
 from kubefoundry_sdk.cluster.client import Client
-from support.llamastack import ECHO, edit, llsd, told, until_status
+from support.llamastack import ECHO, condition_of, edit, llsd, until_status
 from support.proxy import Fault, Proxy, between
 
 pytestmark = pytest.mark.integration
@@ -72,7 +72,7 @@ class Deaths:
         if request.method not in WRITES or request.path.endswith("/events") or write in self.died:
             return False
         if f"/namespaces/{KILLED}/" not in request.path:
-            # the CR that was left alone is still told what its pods do
+            # the status of the CR that was left alone still reports its pods
             return False
         self.died.add(write)
         if request.path.endswith("/status"):
@@ -161,7 +161,7 @@ async def settled(api: Client, deaths: Deaths, namespace: str, generation: int) 
             api,
             "chat",
             namespace,
-            lambda status: told(status, "DeploymentReady").get("observedGeneration") == generation,
+            lambda status: condition_of(status, "DeploymentReady").get("observedGeneration") == generation,
         )
 
     await lives_until(deaths, reported)

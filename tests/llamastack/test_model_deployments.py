@@ -15,7 +15,7 @@ from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
 from support.audit import AuditLog
 from support.deployments import GPU, model_deployment
-from support.llamastack import deployment, edit, llsd, reason, told, until_object, until_status
+from support.llamastack import condition_of, deployment, edit, llsd, reason, until_object, until_status
 from support.roles import until_allowed
 
 pytestmark = pytest.mark.integration
@@ -132,7 +132,7 @@ async def test_the_last_endpoint_outlives_the_model_and_the_operator(
     live = await until_object(
         api, DEPLOYMENTS, "chat", namespace, lambda obj: obj["metadata"]["generation"] > 1
     )
-    assert "does not exist" in told(held, RESOLVED)["message"]
+    assert "does not exist" in condition_of(held, RESOLVED)["message"]
     assert url(live) == f"http://llama-8b.{namespace}.svc:80/v1"
     assert live["metadata"]["generation"] == 2
 

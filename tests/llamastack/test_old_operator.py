@@ -1,4 +1,4 @@
-"""The existing operator still at work beside ours: told once, hands off, and gone on with when the user says so."""
+"""The existing operator still at work beside ours: reported once, left alone, and replaced when the user says so."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.client import Client
 from support import llamastack_recordings as recordings
-from support.events import until_told
-from support.llamastack import deployment, edit, llsd, reason, told, until_object, until_status
+from support.events import until_event
+from support.llamastack import condition_of, deployment, edit, llsd, reason, until_object, until_status
 
 pytestmark = pytest.mark.integration
 
@@ -42,7 +42,7 @@ async def test_its_writes_are_not_fought(api: Client, stack: Suite, namespace: s
     status = await until_status(
         api, "shared", namespace, lambda status: reason(status, "SoleOperator") == "OldOperatorRunning"
     )
-    await until_told(api, namespace, "OldOperatorRunning")
+    await until_event(api, namespace, "OldOperatorRunning")
     left = await api.get(DEPLOYMENTS, "shared", namespace)
 
     def gone(cr: Object) -> None:
@@ -55,7 +55,7 @@ async def test_its_writes_are_not_fought(api: Client, stack: Suite, namespace: s
     after = await until_status(api, "shared", namespace, lambda status: not reason(status, "SoleOperator"))
 
     assert image(left) == "example.com/its:1"
-    assert "scale its Deployment" in told(status, "SoleOperator")["message"]
+    assert "scale its Deployment" in condition_of(status, "SoleOperator")["message"]
     assert "shared" not in {entry["manager"] for entry in back["metadata"]["managedFields"]}
     assert reason(after, "DeploymentReady") == "DeploymentPending"
 
@@ -73,4 +73,4 @@ async def test_its_crd_loses_our_fields(api: Client, idle: Suite) -> None:
     status = await until_status(
         api, "pruned", "default", lambda status: reason(status, "SoleOperator") == "OldCRDInstalled"
     )
-    assert "externalProviders" in told(status, "SoleOperator")["message"]
+    assert "externalProviders" in condition_of(status, "SoleOperator")["message"]

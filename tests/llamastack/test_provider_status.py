@@ -10,17 +10,17 @@ from kubefoundry_llamastack.names import LLSD
 from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.client import Client
-from support.events import until_told
+from support.events import until_event
 from support.llamastack import (
     ECHO,
     GUARD,
+    condition_of,
     container,
     edit,
     llsd,
     new_pod,
     pod_status,
     reason,
-    told,
     until_status,
 )
 
@@ -102,7 +102,7 @@ async def test_a_failed_install_is_reported_with_all_facts(
     for fact in (text, "echo", "example.com/echo:1", "external-provider-echo", "Resolution:"):
         assert fact in row["message"]
     assert status["phase"] == "Failed"
-    await until_told(api, namespace, "ProviderFailed", lambda note: text in note)
+    await until_event(api, namespace, "ProviderFailed", lambda note: text in note)
 
 
 @pytest.mark.accept("FR-028")
@@ -175,8 +175,8 @@ async def test_what_fails_after_the_installs_lands_in_the_condition(
     seen = await until_status(
         api, "late", namespace, lambda status: reason(status, "ExternalProvidersReady") == expected
     )
-    assert "No run.yaml" in told(seen, "ExternalProvidersReady")["message"]
-    assert part in told(seen, "ExternalProvidersReady")["message"]
+    assert "No run.yaml" in condition_of(seen, "ExternalProvidersReady")["message"]
+    assert part in condition_of(seen, "ExternalProvidersReady")["message"]
 
 
 async def test_new_pods_that_fail_while_old_ones_serve(api: Client, stack: Suite, namespace: str) -> None:

@@ -16,12 +16,12 @@ from kubefoundry_sdk.cluster.errors import ApiError
 from support.llamastack import (
     ECHO,
     GUARD,
+    condition_of,
     deployment,
     edit,
     llsd,
     new_pod,
     reason,
-    told,
     until_object,
     until_status,
 )
@@ -86,7 +86,7 @@ async def test_an_id_used_twice_makes_nothing(
         api, "twins", namespace, lambda status: reason(status, "DeploymentReady") == "InvalidSpec"
     )
 
-    text = told(status, "ExternalProvidersReady")["message"]
+    text = condition_of(status, "ExternalProvidersReady")["message"]
     assert status["phase"] == "Failed"
     assert all(
         word in text for word in ("'echo'", "example.com/echo:1", "example.com/other:1", "Resolution:")
@@ -129,8 +129,8 @@ async def test_pods_that_a_quota_forbids(api: Client, stack: Suite, namespace: s
     status = await until_status(
         api, "quota", namespace, lambda status: reason(status, "DeploymentReady") == "PodCreationRefused"
     )
-    assert "exceeded quota" in told(status, "DeploymentReady")["message"]
-    assert "Resolution: " in told(status, "DeploymentReady")["message"]
+    assert "exceeded quota" in condition_of(status, "DeploymentReady")["message"]
+    assert "Resolution: " in condition_of(status, "DeploymentReady")["message"]
     assert status["phase"] == "Failed"
 
 

@@ -21,11 +21,11 @@ from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.llamastack import (
     ECHO,
+    condition_of,
     deployment,
     edit,
     llsd,
     reason,
-    told,
     until_gone,
     until_object,
     until_status,
@@ -62,7 +62,7 @@ async def test_what_cannot_be_is_reported(
         api, "wrong", namespace, lambda status: reason(status, "DeploymentReady") == expected
     )
 
-    assert text in told(status, "DeploymentReady")["message"]
+    assert text in condition_of(status, "DeploymentReady")["message"]
     assert status["phase"] == "Failed"
 
 
@@ -80,7 +80,7 @@ async def test_a_service_of_somebody_else_is_left_alone(api: Client, stack: Suit
     status = await until_status(
         api, "guest", namespace, lambda status: reason(status, "ServiceReady") == "NameConflict"
     )
-    assert "belongs to someone else" in told(status, "ServiceReady")["message"]
+    assert "belongs to someone else" in condition_of(status, "ServiceReady")["message"]
     assert (await api.get(SERVICES, "guest-service", namespace))["spec"]["ports"][0]["port"] == 80
 
 
@@ -142,7 +142,7 @@ async def test_another_version_of_the_operator_replaces_no_pod(
         api,
         "kept",
         namespace,
-        lambda status: told(status, "DeploymentReady").get("observedGeneration") == generation,
+        lambda status: condition_of(status, "DeploymentReady").get("observedGeneration") == generation,
     )
     kept = await api.get(DEPLOYMENTS, "kept", namespace)
 

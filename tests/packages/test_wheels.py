@@ -101,9 +101,11 @@ def test_an_extra_brings_what_it_says(wheels: Path, tmp_path: Path, extra: str, 
 def test_the_command_line_finds_the_providers(wheels: Path, tmp_path: Path) -> None:
     python = environment(tmp_path, wheels, "kubefoundry-cli[providers]")
 
-    told = run(python, "-c", "from kubefoundry_cli.providers import installed; print(sorted(installed()))")
+    reported = run(
+        python, "-c", "from kubefoundry_cli.providers import installed; print(sorted(installed()))"
+    )
 
-    assert told.strip() == "['direct', 'dynamo', 'kaito', 'kuberay']"
+    assert reported.strip() == "['direct', 'dynamo', 'kaito', 'kuberay']"
 
 
 @pytest.fixture(scope="module")
@@ -114,8 +116,8 @@ def vendor(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder, wheels, "kubefoundry-cli", "kubefoundry-conformance", "kubefoundry-sdk[testing]"
     )
     command = [str(python.with_name("kubefoundry")), "provider", "new", "acme-llm", "--group", "acme.io"]
-    told = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
-    assert "wrote " in told.stderr
+    reported = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    assert "wrote " in reported.stderr
     install = [
         str(Path(sys.executable).with_name("uv")),
         "--quiet",
@@ -135,9 +137,9 @@ PACKAGE: Final = "kubefoundry-provider-acme-llm"
 def test_a_new_provider_passes_its_tests_at_once(vendor: Path) -> None:
     python = vendor / "venv" / "bin" / "python"
 
-    told = run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(vendor / PACKAGE / "tests"))
+    reported = run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(vendor / PACKAGE / "tests"))
 
-    assert "100%" in told
+    assert "100%" in reported
     assert "--leader-elect" in run(python, str(python.with_name(PACKAGE)), "--help")
 
 

@@ -134,18 +134,18 @@ async def test_volumes(api: Client, namespace: str, node: Node) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "reported"),
     [
         ({"envFrom": [{"secretRef": {"name": "no"}}]}, 'secret "no" not found'),
         ({"securityContext": {"runAsNonRoot": True}}, "container has runAsNonRoot and image will run as root"),
     ],
 )  # fmt: skip
 async def test_a_container_that_cannot_be_made(
-    api: Client, namespace: str, fields: dict[str, Any], told: str
+    api: Client, namespace: str, fields: dict[str, Any], reported: str
 ) -> None:
     main = container("main", "exec sleep infinity", **fields)
     made = await run(api, pod(namespace, main), lambda status: waits(status) == "CreateContainerConfigError")
-    assert told in made["status"]["containerStatuses"][0]["state"]["waiting"]["message"]
+    assert reported in made["status"]["containerStatuses"][0]["state"]["waiting"]["message"]
 
 
 async def test_a_missing_secret_that_comes(api: Client, namespace: str) -> None:

@@ -71,7 +71,7 @@ async def test_an_init_container_that_fails_for_good_ends_the_pod(api: Client, n
 
 
 @pytest.mark.parametrize(
-    ("containers", "script", "policy", "told"),
+    ("containers", "script", "policy", "reported"),
     [
         (1, f"{WRITE} > /dev/termination-log; exit 1", "File", NUMBERS[-4096:]),
         (4, f"{WRITE} > /dev/termination-log; exit 1", "File", NUMBERS[-4096:][: 12288 // 4]),
@@ -84,7 +84,7 @@ async def test_an_init_container_that_fails_for_good_ends_the_pod(api: Client, n
     ],
 )  # fmt: skip
 async def test_the_termination_message_is_cut_as_a_kubelet_cuts_it(
-    api: Client, namespace: str, containers: int, script: str, policy: str, told: str
+    api: Client, namespace: str, containers: int, script: str, policy: str, reported: str
 ) -> None:
     others = [container(f"init-{number}", "true") for number in range(containers - 1)]
     main = container("main", script, terminationMessagePolicy=policy)
@@ -95,7 +95,7 @@ async def test_the_termination_message_is_cut_as_a_kubelet_cuts_it(
         lambda status: status.get("phase") in ("Failed", "Succeeded"),
     )
 
-    assert made["status"]["containerStatuses"][0]["state"]["terminated"].get("message", "") == told
+    assert made["status"]["containerStatuses"][0]["state"]["terminated"].get("message", "") == reported
 
 
 async def test_an_image_that_cannot_be_pulled(api: Client, namespace: str, node: Node) -> None:
@@ -203,8 +203,8 @@ async def test_a_pod_that_is_deleted_runs_its_hook_before_it_is_asked_to_end(
     await api.delete(PODS, made["metadata"]["name"], namespace, uid=made["metadata"]["uid"])
     await until(api, PODS, made["metadata"]["name"], namespace, lambda found: found is None)
 
-    told = node.log(namespace, made["metadata"]["name"], "main").splitlines()
-    assert told == ["hook begins", "hook ends", "asked to end"]
+    reported = node.log(namespace, made["metadata"]["name"], "main").splitlines()
+    assert reported == ["hook begins", "hook ends", "asked to end"]
 
 
 async def test_a_hook_that_takes_longer_than_the_grace_is_cut(api: Client, namespace: str) -> None:

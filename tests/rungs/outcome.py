@@ -34,8 +34,8 @@ class Progress:
         if found := _TEST.search(line.rstrip()):
             self.tests += 1
             self.failed += (found[1] or found[2]) in ("FAILED", "ERROR")
-            if told := _PERCENT.search(line):
-                self.percent = f" ({told[1]} %)"
+            if reported := _PERCENT.search(line):
+                self.percent = f" ({reported[1]} %)"
 
     def __str__(self) -> str:
         return f"{self.tests} tests{self.percent}" + (f", {self.failed} FAILED" if self.failed else "")

@@ -102,7 +102,7 @@ async def _until_rules(api: Client, *, there: bool) -> None:
     """A changed CRD is obeyed a moment after it is stored, and nothing of its status tells when."""
     async with asyncio.timeout(SECONDS):
         while True:
-            told = await refusal(api, "default", REFUSED[0].spec)
-            if there == (REFUSED[0].message in told and not told.startswith(BY_WEBHOOK)):
+            reported = await refusal(api, "default", REFUSED[0].spec)
+            if there == (REFUSED[0].message in reported and not reported.startswith(BY_WEBHOOK)):
                 return
             await asyncio.sleep(PROBE)

@@ -10,14 +10,14 @@ from kubefoundry_sdk.cluster.client import Client
 from support.waiting import SECONDS
 
 
-async def told(client: Client, namespace: str, reason: str) -> list[str]:
+async def notes(client: Client, namespace: str, reason: str) -> list[str]:
     """Notes of the Events of that reason in the namespace, oldest first."""
     items, _ = await client.list(EVENTS, namespace)
     found = [item for item in items if item["reason"] == reason]
     return [str(item.get("note", "")) for item in sorted(found, key=lambda item: item["eventTime"])]
 
 
-async def until_told(
+async def until_event(
     client: Client,
     namespace: str,
     reason: str,

@@ -62,22 +62,22 @@ class Kubelet:
     async def log(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/plain"})
         await response.prepare(request)
-        told, follow = 0, request.query.get("follow") == "true"
+        reported, follow = 0, request.query.get("follow") == "true"
         await self._follow(1 if follow else 0)
         try:
             while True:
-                for line in self.written[told:]:
-                    told += 1
+                for line in self.written[reported:]:
+                    reported += 1
                     await response.write(f"{line}\n".encode())
                 if not follow:
                     return response
-                await self._more_than(told)
+                await self._more_than(reported)
         finally:
             await self._follow(-1 if follow else 0)
 
-    async def _more_than(self, told: int) -> None:
+    async def _more_than(self, reported: int) -> None:
         async with self.changed:
-            await self.changed.wait_for(lambda: len(self.written) > told)
+            await self.changed.wait_for(lambda: len(self.written) > reported)
 
     async def _follow(self, more: int) -> None:
         async with self.changed:

@@ -72,14 +72,14 @@ async def until_gone(api: Client, kind: Kind, name: str, namespace: str) -> None
     await until(api, kind, name, namespace, lambda obj: obj is None)
 
 
-def told(status: Object, type_: str) -> Object:
+def condition_of(status: Object, type_: str) -> Object:
     """The condition of that type, empty where there is none."""
     return next((item for item in status.get("conditions") or () if item["type"] == type_), {})
 
 
 def reason(status: Object, type_: str) -> str:
     """Its reason."""
-    return str(told(status, type_).get("reason", ""))
+    return str(condition_of(status, type_).get("reason", ""))
 
 
 async def deployment(api: Client, name: str, namespace: str) -> Object:

@@ -1,4 +1,4 @@
-"""A small TLS proxy between one component and the API server, which answers in the server's place when told to."""
+"""A small TLS proxy between one component and the API server that answers in its place when a test asks for it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Proxy:
         return len(cut)
 
     async def until(self, holds: Callable[[Counter[str]], bool], seconds: float = 30) -> None:
-        """Waits until the counts are as told."""
+        """Waits until the counts are these."""
         async with asyncio.timeout(seconds), self.changed:
             await self.changed.wait_for(lambda: holds(self.answered))
 

@@ -96,13 +96,13 @@ class Deployment:
         decided = decide(self.object, registered)
         if decided is None:
             return None
-        told = announcement(self.object, decided)
+        reported = announcement(self.object, decided)
         for condition in decided.get("conditions", []):
             self.put_condition(condition["type"], **{k: v for k, v in condition.items() if k != "type"})
         self.status["provider"] = {**self.status.get("provider", {}), **decided.get("provider", {})}
         assert decide(self.object, registered) == decided
         assert announcement(self.object, decided) is None
-        return f"{told[0]} {told[1]}: {told[2]}" if told else None
+        return f"{reported[0]} {reported[1]}: {reported[2]}" if reported else None
 
     @property
     def provider(self) -> str | None:

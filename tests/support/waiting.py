@@ -1,4 +1,4 @@
-"""Waiting for what the API server tells, never for time to pass."""
+"""Waiting for what the API server reports, never for time to pass."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def until(
     *,
     seconds: float = SECONDS,
 ) -> Object | None:
-    """The object as soon as `holds` is true of it (None stands for: there is none), told by a watch.
+    """The object as soon as `holds` is true of it (None: there is none), from a watch.
 
     Fails with the last state when that does not come about in time.
     """

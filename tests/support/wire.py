@@ -75,7 +75,7 @@ def refusal(code: int, reason: str, message: str = "no", *, retry_after: int | N
     return web.json_response(status, status=code, headers=headers)
 
 
-def events(*told: tuple[str, Any]) -> web.Response:
+def events(*reported: tuple[str, Any]) -> web.Response:
     """A watch that ends after these."""
-    lines = [json.dumps({"type": kind, "object": obj}) for kind, obj in told]
+    lines = [json.dumps({"type": kind, "object": obj}) for kind, obj in reported]
     return web.Response(text="".join(f"{line}\n" for line in lines), content_type="application/json")

@@ -26,7 +26,7 @@ from kubefoundry_sdk.provider.watch.upstream import schema_digest
 from support.audit import AuditLog
 from support.deployments import GPU, model_deployment
 from support.edits import ADMIN
-from support.events import until_told
+from support.events import until_event
 from support.kinds import UPSTREAM
 from support.restarts import restarted
 from support.suites import install_crd, running_suite
@@ -126,7 +126,7 @@ async def test_what_others_change_and_what_the_user_changes_after_the_releases(
     await api.json_patch(kind, "drifts", namespace, [edit], manager=ADMIN)
     suite.plane.kubectl("scale", "md/scales", "-n", namespace, "--replicas=2")
 
-    await until_told(api, namespace, "DriftDetected")
+    await until_event(api, namespace, "DriftDetected")
     await until(
         api,
         kind,
@@ -187,8 +187,8 @@ def written_in(version: str, obj: Object) -> bool:
     return api_version(obj) == version
 
 
-def reports(told: tuple[str, str | None], obj: Object | None) -> bool:
-    return reported(obj) == told
+def reports(received: tuple[str, str | None], obj: Object | None) -> bool:
+    return reported(obj) == received
 
 
 def reported(config: Object | None) -> tuple[str | None, str | None]:

@@ -193,7 +193,7 @@ def _below(provider: Provider, obj: Object, place: str) -> dict[Path, Any]:
     return {
         path: value
         for path, value in values.items()
-        if (told := dotted(path)) == place or told.startswith((f"{place}.", f"{place}["))
+        if (written := dotted(path)) == place or written.startswith((f"{place}.", f"{place}["))
     }
 
 

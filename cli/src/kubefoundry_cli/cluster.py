@@ -111,11 +111,11 @@ async def session(target: Target) -> AsyncIterator[Session]:
 
 def _warned() -> Callable[[str], None]:
     """Says each warning of the API server once."""
-    told: set[str] = set()
+    printed: set[str] = set()
 
     def warned(text: str) -> None:
-        if text not in told:
-            told.add(text)
+        if text not in printed:
+            printed.add(text)
             say(f"warning: {clean(text)}")
 
     return warned

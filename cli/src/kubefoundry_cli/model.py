@@ -38,8 +38,8 @@ def from_text(text: str, name: str, namespace: str = "default") -> Object:
     try:
         documents = [one for one in yaml.safe_load_all(text) if one]
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        told = " ".join(str(error).split()) or "it is nested too deeply"
-        raise Failure(f"cannot read {name}: it is not YAML: {told}", Exit.USAGE) from error
+        reason = " ".join(str(error).split()) or "it is nested too deeply"
+        raise Failure(f"cannot read {name}: it is not YAML: {reason}", Exit.USAGE) from error
     found = [one for one in documents if isinstance(one, dict) and one.get("kind") == names.MODEL_DEPLOYMENT]
     if len(found) != 1:
         raise Failure(f"{name} has {len(found)} ModelDeployments; exactly one is needed", Exit.USAGE)
@@ -78,8 +78,8 @@ def valid(obj: Object) -> Object:
     """The object with defaults. Raises Failure that names all that is wrong with its spec."""
     problems = validate(obj["spec"])
     if problems:
-        told = "; ".join(f"{problem.path}: {problem.message}" for problem in problems)
-        raise Failure(f"ModelDeployment '{obj['metadata']['name']}' is not valid: {told}")
+        reason = "; ".join(f"{problem.path}: {problem.message}" for problem in problems)
+        raise Failure(f"ModelDeployment '{obj['metadata']['name']}' is not valid: {reason}")
     return {**obj, "spec": default(obj["spec"])}
 
 

@@ -79,8 +79,8 @@ def differing(one: Leaves, other: Leaves) -> set[Path]:
 
 def _marks(items: list[Any]) -> list[str]:
     names = [item.get("name") if isinstance(item, Mapping) else None for item in items]
-    told_apart = all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
-    return [str(name) for name in names] if told_apart else [str(index) for index in range(len(items))]
+    distinct = all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
+    return [str(name) for name in names] if distinct else [str(index) for index in range(len(items))]
 
 
 def alternatives(spec: Object) -> Iterator[Object]:

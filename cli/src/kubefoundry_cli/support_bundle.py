@@ -37,7 +37,10 @@ LONGEST: Final = 4096
 
 async def collected(session: Session, namespace: str | None, findings: list[Object]) -> dict[str, bytes]:
     """File name -> content. namespace: of the models; None for all. What may not be read is a line in `missing`."""
-    files: dict[str, Any] = {"doctor": [_told(one) for one in findings], "versions": await _versions(session)}
+    files: dict[str, Any] = {
+        "doctor": [_finding(one) for one in findings],
+        "versions": await _versions(session),
+    }
     missing = []
     for name, kind, where in (
         ("components", DEPLOYMENTS, names.SYSTEM_NAMESPACE),
@@ -80,7 +83,7 @@ def write(path: str, content: dict[str, bytes]) -> None:
         raise Failure(f"cannot write {path}: {error.strerror}", Exit.USAGE) from error
 
 
-def _told(finding: Object) -> Object:
+def _finding(finding: Object) -> Object:
     return {"state": finding["state"], "text": scrubbed(finding["text"])}
 
 

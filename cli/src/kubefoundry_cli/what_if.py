@@ -74,14 +74,14 @@ def _verdict(
         way = f"{verb} with {', '.join(map(_words, edits))}"
     else:
         way = ""
-    told = "; ".join(part for part in (way, named) if part)
+    how = "; ".join(part for part in (way, named) if part)
     return Verdict(
         provider.name,
         accepts,
         refusals,
         edits,
         by_rules,
-        f"{provider.name}: {told or 'selected only by name'}",
+        f"{provider.name}: {how or 'selected only by name'}",
     )
 
 

@@ -1,4 +1,4 @@
-"""What changes while a page is open: one watch for each page that is looked at, told as server-sent events.
+"""What changes while a page is open: one watch for each page that is looked at, sent as server-sent events.
 
 Events: `row` and `gone` of the list, `changed` of one model, `trouble` while the API server does not answer, `stale`
 when the page has to be read again. The id is the resource version to go on from.

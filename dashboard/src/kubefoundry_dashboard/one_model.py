@@ -180,19 +180,19 @@ def _when(event: Object) -> str:
 
 def steps(obj: Object, pods: Iterable[Object]) -> list[Step]:
     """Creation, each condition's last transition, and what the pods went through, in the order of time."""
-    told = [(obj["metadata"]["creationTimestamp"], "created", "")]
+    entries = [(obj["metadata"]["creationTimestamp"], "created", "")]
     conditions = [one for one in (obj.get("status") or {}).get("conditions") or () if one.get("type")]
     order = {name: place for place, name in enumerate(SEQUENCE)}
     for condition in sorted(conditions, key=lambda one: order.get(one["type"], 0)):
         if condition["type"] == "Ready":
             for pod in pods:
-                told += _of_pod(pod)
+                entries += _of_pod(pod)
         what = f"{condition['type']} is {condition.get('status')}"
-        told.append((condition.get("lastTransitionTime"), what, condition.get("reason") or ""))
+        entries.append((condition.get("lastTransitionTime"), what, condition.get("reason") or ""))
     first = since(obj["metadata"]["creationTimestamp"]) or 0.0
     known = [
         Step(str(stamp), float(max(0, round(first - ago))), what, detail)
-        for stamp, what, detail in told
+        for stamp, what, detail in entries
         if (ago := since(stamp)) is not None
     ]
     return sorted(known, key=lambda step: step.after)

@@ -105,7 +105,7 @@ async def follow(request: web.Request) -> web.StreamResponse:
 async def chat(request: web.Request) -> web.Response:
     async with opened(request, request.match_info["namespace"]) as session:
         obj = await read(session, request)
-    return shown(request, "chat.html", obj, live=False, question="", told="", problem="")
+    return shown(request, "chat.html", obj, live=False, question="", written="", problem="")
 
 
 @routes.post(f"{PATH}/chat")
@@ -118,12 +118,14 @@ async def ask(request: web.Request) -> web.StreamResponse:
         obj = await read(session, request)
         pieces = answer(session, obj["metadata"]["name"], [{"role": "user", "content": question}], None)
         if "stream" not in request.query:
-            told, problem = "", ""
+            written, problem = "", ""
             try:
-                told = "".join([piece async for piece in pieces])
+                written = "".join([piece async for piece in pieces])
             except Failure as failure:
                 problem = failure.message
-            return shown(request, "chat.html", obj, live=False, question=question, told=told, problem=problem)
+            return shown(
+                request, "chat.html", obj, live=False, question=question, written=written, problem=problem
+            )
         response = web.StreamResponse(headers={"Content-Type": "text/plain; charset=utf-8"})
         await response.prepare(request)
         try:

@@ -187,12 +187,12 @@ def _at_work(say: answer.Say, text: str) -> Iterator[None]:
     """Prints a step, and every few seconds that it is still running."""
     done = threading.Event()
 
-    def tell() -> None:
+    def report() -> None:
         while not done.wait(AT_WORK):
             say("  still working")
 
     say(text)
-    thread = threading.Thread(target=tell, daemon=True)
+    thread = threading.Thread(target=report, daemon=True)
     thread.start()
     try:
         yield

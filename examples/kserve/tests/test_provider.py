@@ -64,9 +64,9 @@ def test_what_it_writes() -> None:
     ],
 )
 def test_what_it_refuses(spec: dict[str, Any], schema: Schema, problem: str) -> None:
-    [told] = supports(KSERVE, deployment(spec), schema)
+    [reported] = supports(KSERVE, deployment(spec), schema)
 
-    assert told.startswith(problem)
+    assert reported.startswith(problem)
 
 
 def test_the_manifest_is_the_one_of_this_provider() -> None:

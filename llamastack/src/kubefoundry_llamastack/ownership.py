@@ -138,14 +138,14 @@ def _within(wanted: Any, live: Any, name: str) -> bool:
             _within(value, live.get(key), name if name in AMOUNTS else key) for key, value in wanted.items()
         )
     if isinstance(wanted, list) and isinstance(live, list):
-        mark = next((mark for mark in ("mountPath", "name") if _told_apart(wanted, mark)), None)
+        mark = next((mark for mark in ("mountPath", "name") if _distinct(wanted, mark)), None)
         if mark is not None:
             known = {item.get(mark): item for item in live if isinstance(item, dict)}
             return all(_within(item, known.get(item[mark]), name) for item in wanted)
     return _stands(wanted, live, name)
 
 
-def _told_apart(items: list[Any], mark: str) -> bool:
+def _distinct(items: list[Any], mark: str) -> bool:
     return bool(items) and all(isinstance(item, dict) and mark in item for item in items)
 
 

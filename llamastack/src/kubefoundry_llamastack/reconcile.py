@@ -143,9 +143,9 @@ class Operator:
     async def _refuse(self, key: Key, live: Object, text: str) -> None:
         """A CR that cannot be read, stored before the CRD had today's rules. Whatever serves keeps serving."""
         generation = live["metadata"]["generation"]
-        told = condition(reasons.DEPLOYMENT_READY, False, "InvalidSpec", text, generation=generation)
+        decided = condition(reasons.DEPLOYMENT_READY, False, "InvalidSpec", text, generation=generation)
         serves = counts(self.known.deployments.get(key)).enough
-        await self._keep(live, {} if serves else {"phase": "Failed"}, told)
+        await self._keep(live, {} if serves else {"phase": "Failed"}, decided)
 
     async def _hands_off(self, live: Object, stopped: Obstacle) -> None:
         """Another operator writes: report it once, and write nothing that it would overwrite."""
@@ -155,10 +155,10 @@ class Operator:
         ):
             return
         generation = live["metadata"]["generation"]
-        told = condition(stopped.type, False, stopped.reason, stopped.message, generation=generation)
-        await self._keep(live, {}, told)
+        decided = condition(stopped.type, False, stopped.reason, stopped.message, generation=generation)
+        await self._keep(live, {}, decided)
 
-    async def _keep(self, live: Object, fields: Mapping[str, Any], *told: Object) -> None:
+    async def _keep(self, live: Object, fields: Mapping[str, Any], *decided: Object) -> None:
         """Writes these fields and conditions, and keeps all others that are ours."""
         owned = managed_fields.owned(live, MANAGER, "status") or {}
         standing = (
@@ -167,7 +167,7 @@ class Operator:
         conditions = {item["type"]: item for item in standing.get("conditions") or ()}
         for item in conditions.values():
             item.pop("lastTransitionTime", None)
-        conditions |= {item["type"]: item for item in told}
+        conditions |= {item["type"]: item for item in decided}
         await self._write(live, {**standing, **fields, "conditions": list(conditions.values())})
 
     async def _write(self, live: Object, wanted: Object) -> None:

@@ -246,9 +246,9 @@ def _health(seen: Seen, counts: Counts) -> Condition:
 
 def _version(seen: Seen, before: Mapping[str, Any], now: str) -> Object:
     known = before.get("version") or {}
-    told = seen.answer.version if seen.answer else ""
+    reported = seen.answer.version if seen.answer else ""
     made = {"operatorVersion": seen.operator_version}
-    if server := told or known.get("llamaStackServerVersion"):
+    if server := reported or known.get("llamaStackServerVersion"):
         made["llamaStackServerVersion"] = server
     same = all(known.get(key) == value for key, value in made.items())
     return {**made, "lastUpdated": known["lastUpdated"] if same and known.get("lastUpdated") else now}
@@ -287,7 +287,7 @@ def _stamped(rows: list[Object], before: Any, key: str, decides: str, now: str) 
 def announcements(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[bool, str, str]]:
     """Events for what has changed: type, reason, note. One for each condition's transition, and another if a failing
     one changes its reason."""
-    told = []
+    events = []
     known = before.get("conditions")
     for item in after.get("conditions") or ():
         earlier = find(known, item["type"])
@@ -295,5 +295,5 @@ def announcements(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[t
         other = earlier is not None and earlier.get("reason") != item["reason"]
         quiet = earlier is None and item["reason"].endswith(("Pending", "NotReady"))
         if (turned or other) and not quiet:
-            told.append((item["status"] == "True", item["reason"], item["message"]))
-    return told
+            events.append((item["status"] == "True", item["reason"], item["message"]))
+    return events

@@ -101,13 +101,13 @@ class ServerPoll:
 async def ask(url: str) -> Answer:
     """One request; an error becomes part of the answer, whatever it is: the server is the user's."""
     try:
-        return await _told(url)
+        return await _answer(url)
     except Exception as error:
         log.exception("the answer of %s cannot be read because of an internal error", url)
         return Answer(problem=f"The server's answer at {url} cannot be read: {type(error).__name__}")
 
 
-async def _told(url: str) -> Answer:
+async def _answer(url: str) -> Answer:
     try:
         listed = await _json(f"{url}/v1/providers")
         version = await _json(f"{url}/v1/version")
@@ -120,8 +120,8 @@ async def _told(url: str) -> Answer:
     items = listed.get("data") if isinstance(listed, dict) else None
     if not isinstance(items, list):
         return Answer(problem=f"The server's answer at {url}/v1/providers is not llama-stack's")
-    told = version.get("version") if isinstance(version, dict) else None
-    return Answer([row for item in items[:PROVIDERS] if (row := provider(item))], _text(told))
+    reported = version.get("version") if isinstance(version, dict) else None
+    return Answer([row for item in items[:PROVIDERS] if (row := provider(item))], _text(reported))
 
 
 async def _json(url: str) -> Any:
@@ -148,17 +148,17 @@ def provider(item: Any) -> Object | None:
     }
 
 
-def _config(told: Any) -> Object:
+def _config(reported: Any) -> Object:
     """Bounded, so that the status can hold all of them."""
-    if not isinstance(told, dict):
+    if not isinstance(reported, dict):
         return {}
-    if nested(told, DEPTH):
+    if nested(reported, DEPTH):
         return {"leftOut": f"nested more than {DEPTH} levels deep"}
-    size = len(encode(told))
-    return told if size <= CONFIG else {"leftOut": f"{size} bytes"}
+    size = len(encode(reported))
+    return reported if size <= CONFIG else {"leftOut": f"{size} bytes"}
 
 
-def _text(told: Any) -> str:
-    if told is None:
+def _text(reported: Any) -> str:
+    if reported is None:
         return ""
-    return told[:TEXT] if isinstance(told, str) else encode(told).decode()[:TEXT]
+    return reported[:TEXT] if isinstance(reported, str) else encode(reported).decode()[:TEXT]

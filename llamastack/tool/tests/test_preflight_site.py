@@ -72,7 +72,7 @@ def test_a_package_of_the_distribution_that_a_provider_breaks(server: Server) ->
     assert "Image: images/echo:1" in ended.message
 
 
-def test_what_is_wrong_with_the_distribution_alone_is_not_told(server: Server) -> None:
+def test_what_is_wrong_with_the_distribution_alone_is_not_reported(server: Server) -> None:
     server.distributed("server-part", "1.0", "not-there", "other<1")
     server.distributed("other", "2.0")
 

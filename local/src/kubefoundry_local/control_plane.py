@@ -92,13 +92,13 @@ class ControlPlane:
         shutil.copytree(folder, data)
         log = _log(self.kubeconfig.parent)
         self.process = _launch(self.binary, self.kubeconfig.parent, log, ["--keep-data"])
-        _until_told(self.process, "ready", log)
+        _until_reported(self.process, "ready", log)
 
     def _ask(self, number: signal.Signals, event: str) -> None:
         if self.process is None:
             raise CannotRun("the API server of a cluster that is not ours is not stopped")
         self.process.send_signal(number)
-        _until_told(self.process, event, _log(self.kubeconfig.parent))
+        _until_reported(self.process, event, _log(self.kubeconfig.parent))
 
 
 def build() -> Path:
@@ -132,9 +132,9 @@ def own_control_plane(folder: Path, flags: Sequence[str] = ()) -> Iterator[Contr
     process = _launch(binary, folder, log, ["--crds", str(ROOT / "crds"), *flags])
     plane = None
     try:
-        told = _until_told(process, "ready", log)
+        report = _until_reported(process, "ready", log)
         plane = ControlPlane(
-            Path(told["kubeconfig"]), told["server"], Path(told["auditLog"]), binary, process
+            Path(report["kubeconfig"]), report["server"], Path(report["auditLog"]), binary, process
         )
         yield plane
     finally:
@@ -186,10 +186,10 @@ def last_line(log: Path, besides: str = "") -> str:
     return said[-1] if said else "it said nothing"
 
 
-def _until_told(process: subprocess.Popen[str], event: str, log: Path) -> dict[str, Any]:
+def _until_reported(process: subprocess.Popen[str], event: str, log: Path) -> dict[str, Any]:
     """Waits for an event that it reports in a line of JSON. Raises CannotRun if it ends instead."""
     assert process.stdout is not None
     for line in process.stdout:
-        if line.startswith("{") and (told := json.loads(line)).get("event") == event:
-            return dict(told)
+        if line.startswith("{") and (report := json.loads(line)).get("event") == event:
+            return dict(report)
     raise CannotRun(f"the control plane ended: {last_line(log, 'devcluster: stopped')}")

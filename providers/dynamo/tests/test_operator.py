@@ -25,7 +25,7 @@ def started(**manager: Any) -> Object:
 
 
 @pytest.mark.parametrize(
-    ("manager", "told"),
+    ("manager", "reported"),
     [
         pytest.param({"image": f"{IMAGE}:1.2.1"}, {"operatorVersion": "1.2.1"}, id="tag"),
         pytest.param({"image": f"{IMAGE}:v1.2.1@sha256:ab"}, {"operatorVersion": "1.2.1"}, id="v and digest"),
@@ -40,17 +40,17 @@ def started(**manager: Any) -> Object:
         pytest.param({}, {}, id="nothing"),
     ],
 )
-def test_the_release_that_runs(manager: dict[str, Any], told: dict[str, str]) -> None:
-    assert read(started(**manager)) == told
+def test_the_release_that_runs(manager: dict[str, Any], reported: dict[str, str]) -> None:
+    assert read(started(**manager)) == reported
 
 
 def test_it_is_the_default_image_and_the_runtime_of_tags_that_name_none() -> None:
     subject = provider(Settings())
     spec = {"model": {"id": "org/m"}, "engine": {"type": "vllm"}, "resources": {"gpu": {"count": 1}}}
     crd_only = Schema("nvidia.com/v1alpha1", frozenset({"v1beta1"}))
-    told = Schema("nvidia.com/v1alpha1", frozenset({"v1beta1"}), discovered={"operatorVersion": "1.2.1"})
+    reported = Schema("nvidia.com/v1alpha1", frozenset({"v1beta1"}), discovered={"operatorVersion": "1.2.1"})
 
     assert subject.render(deployment(spec), crd_only).image == "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.2.0"
-    assert subject.render(deployment(spec), told).image == "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.2.1"
-    own = subject.render(deployment({**spec, "image": "example.com/engine:mine"}), told)
+    assert subject.render(deployment(spec), reported).image == "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.2.1"
+    own = subject.render(deployment({**spec, "image": "example.com/engine:mine"}), reported)
     assert any("treated as Dynamo 1.2.1" in note for note in own.notes)

@@ -29,7 +29,7 @@ def rendered(overrides: dict[str, Any] | None, env: list[dict[str, Any]] | None 
     return render(deployment(spec), V1_0, Settings())
 
 
-def told(rendered: Rendered) -> tuple[list[dict[str, Any]], list[str]]:
+def reported(rendered: Rendered) -> tuple[list[dict[str, Any]], list[str]]:
     """The frontend's variables, and the services that publish cache events."""
     services = rendered.main["spec"]["services"]
     publishing = [
@@ -52,14 +52,14 @@ def told(rendered: Rendered) -> tuple[list[dict[str, Any]], list[str]]:
 def test_router_modes(overrides: dict[str, Any] | None, mode: str, publishing: list[str]) -> None:
     made = rendered(overrides)
 
-    assert told(made) == ([{"name": "DYN_ROUTER_MODE", "value": mode}], publishing)
+    assert reported(made) == ([{"name": "DYN_ROUTER_MODE", "value": mode}], publishing)
     assert made.notes == ()
 
 
 def test_none_is_left_to_dynamo_and_said() -> None:
     made = rendered({"routerMode": "none"})
 
-    assert told(made) == ([], [])
+    assert reported(made) == ([], [])
     assert made.notes == ('Dynamo has no router mode "none": its own default applies',)
 
 
@@ -67,7 +67,7 @@ def test_none_is_left_to_dynamo_and_said() -> None:
 def test_the_users_own_variable_holds(value: str, publishing: list[str]) -> None:
     own = {"name": "DYN_ROUTER_MODE", "value": value}
 
-    assert told(rendered(None, [own, {"name": "A", "value": "b"}])) == (
+    assert reported(rendered(None, [own, {"name": "A", "value": "b"}])) == (
         [own, {"name": "A", "value": "b"}],
         publishing,
     )
@@ -76,7 +76,7 @@ def test_the_users_own_variable_holds(value: str, publishing: list[str]) -> None
 def test_a_variable_from_elsewhere_is_passed_on() -> None:
     own = {"name": "DYN_ROUTER_MODE", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "mode"}}}
 
-    assert told(rendered(None, [own])) == ([own], [])
+    assert reported(rendered(None, [own])) == ([own], [])
 
 
 @pytest.mark.parametrize(

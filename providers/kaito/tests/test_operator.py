@@ -14,7 +14,7 @@ def started(*arguments: str) -> Object:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         pytest.param(
             ["--feature-gates=vLLM=true,disableNodeAutoProvisioning=true"],
@@ -46,5 +46,5 @@ def started(*arguments: str) -> Object:
         pytest.param([], {}, id="no flags"),
     ],
 )
-def test_what_the_flags_mean(arguments: list[str], told: dict[str, str]) -> None:
-    assert read(started(*arguments)) == told
+def test_what_the_flags_mean(arguments: list[str], reported: dict[str, str]) -> None:
+    assert read(started(*arguments)) == reported

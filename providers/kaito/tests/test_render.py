@@ -263,7 +263,7 @@ def test_nodes_that_kaito_makes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "reported"),
     [
         (
             {"model": {"id": "microsoft/phi-4"}, "engine": {"type": "vllm"}},
@@ -277,11 +277,11 @@ def test_nodes_that_kaito_makes() -> None:
         ({"model": {"id": "o/m"}, "engine": {"type": "vllm"}, "image": "example/vllm:1"}, []),
     ],
 )
-def test_notes_tell_what_kaito_decides(spec: Spec, told: list[str]) -> None:
+def test_notes_tell_what_kaito_decides(spec: Spec, reported: list[str]) -> None:
     notes = rendered(spec).notes
 
-    assert len(notes) == len(told)
-    assert all(words in note for words, note in zip(told, notes, strict=True))
+    assert len(notes) == len(reported)
+    assert all(words in note for words, note in zip(reported, notes, strict=True))
 
 
 def test_an_administrators_image_replaces_the_presets() -> None:

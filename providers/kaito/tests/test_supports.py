@@ -109,8 +109,8 @@ AIKIT: dict[str, Any] = {
 def test_a_file_of_a_repository_is_for_llama_server() -> None:
     server = {**AIKIT, "provider": {"name": "kaito", "overrides": {"llamacppServer": "llama-server"}}}
 
-    (told,) = supports(deployment(AIKIT), NEWEST, Settings())
-    assert "names a file in one" in told
+    (reported,) = supports(deployment(AIKIT), NEWEST, Settings())
+    assert "names a file in one" in reported
     assert supports(deployment(server), NEWEST, Settings()) == []
     (container,) = render(deployment(server), NEWEST, Settings()).main["inference"]["template"]["spec"][
         "containers"

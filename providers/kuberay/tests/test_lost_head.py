@@ -98,7 +98,7 @@ def test_nothing_serves_until_the_model_is_loaded_again(
         pytest.param(
             None, up(WRITTEN), {"pending": {"rayClusterName": "m-b"}}, id="a second cluster is made ready"
         ),
-        pytest.param("DEPLOYING", {"status": "True"}, {}, id="times are not told"),
+        pytest.param("DEPLOYING", {"status": "True"}, {}, id="times are not received"),
         pytest.param("DEPLOYING", {}, {}, id="nothing is reported"),
     ],
 )

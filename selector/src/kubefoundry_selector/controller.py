@@ -51,10 +51,10 @@ class Controller:
         if decided is None:
             return None
         if await self._write(MODEL_DEPLOYMENTS, self._deployments, live, decided):
-            self._tell(live, decided)
+            self._announce(live, decided)
         return self._registry.end_of_short_outage() if unsettled(live, decided) else None
 
-    def _tell(self, live: Object, decided: Object) -> None:
+    def _announce(self, live: Object, decided: Object) -> None:
         event = announcement(live, decided)
         if event is None:
             return

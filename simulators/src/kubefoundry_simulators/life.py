@@ -199,9 +199,11 @@ class Life:
             namespace = self._object["metadata"]["namespace"]
             found = await self._cluster.get(f"/api/v1/namespaces/{namespace}/configmaps/{step.config_map}")
             workload["config"] = found.get("data") or {}
-        told = {RUNS_ANNOTATION: json.dumps(workload, sort_keys=True)}
+        annotations = {RUNS_ANNOTATION: json.dumps(workload, sort_keys=True)}
         self.see(
-            await self._send("PATCH", self._path, {"metadata": {"annotations": told}}, content=MERGE_PATCH)
+            await self._send(
+                "PATCH", self._path, {"metadata": {"annotations": annotations}}, content=MERGE_PATCH
+            )
         )
 
     async def _send(self, method: str, path: str, body: Any, **options: str) -> Object:

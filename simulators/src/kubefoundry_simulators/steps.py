@@ -85,8 +85,8 @@ class Operator:
 
 def runs(object_: Mapping[str, Any]) -> Object:
     """The workload of the last `Run`, empty if there was none."""
-    told = (object_["metadata"].get("annotations") or {}).get(RUNS_ANNOTATION)
-    found: Object = json.loads(told) if told else {}
+    annotation = (object_["metadata"].get("annotations") or {}).get(RUNS_ANNOTATION)
+    found: Object = json.loads(annotation) if annotation else {}
     return found
 
 

@@ -81,16 +81,16 @@ async def test_an_answer_that_is_being_written_is_finished_before_its_pod_ends(
         "max_tokens": 1000,
         "stream": True,
     }
-    told: list[bytes] = []
+    reported: list[bytes] = []
     # The end of the answer is a token like others: it is left out of the choice.
     body["logit_bias"] = [[2, False]]
     async for line in api.lines(f"{endpoint(namespace)}/v1/chat/completions", body):
-        if not told:
+        if not reported:
             await api.delete(PODS, pod["metadata"]["name"], namespace, uid=pod["metadata"]["uid"])
-        told.append(line)
+        reported.append(line)
 
-    assert sum(line.startswith(b"data: {") for line in told) >= 1000
-    assert told[-2] == b"data: [DONE]\n"
+    assert sum(line.startswith(b"data: {") for line in reported) >= 1000
+    assert reported[-2] == b"data: [DONE]\n"
 
 
 async def test_weights_in_a_claim_are_fetched_once(

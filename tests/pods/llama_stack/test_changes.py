@@ -25,7 +25,7 @@ from pods.llama_stack.distributions import (
     until_ready,
     until_rolled_out,
 )
-from support.llamastack import deployment, edit, reason, told, until_status
+from support.llamastack import condition_of, deployment, edit, reason, until_status
 
 pytestmark = pytest.mark.integration
 
@@ -90,7 +90,7 @@ async def test_a_configuration_that_preflight_refuses_and_its_correction(
 ) -> None:
     answer = await (await server(api, "chat", chat.namespace)).chat("echo/echo-1", "ping")
 
-    message = told(chat.refused, "ExternalProvidersReady")["message"]
+    message = condition_of(chat.refused, "ExternalProvidersReady")["message"]
     assert chat.refused["phase"] == "Failed"
     for fact in ("Provider: echo", f"Image: {ECHO}", "Code: ConfigRejected", "config.prefixx", "Resolution:"):
         assert fact in message
@@ -107,7 +107,7 @@ async def test_new_pods_that_cannot_start_leave_the_old_ones_serving(api: Client
     assert (status["phase"], status["availableReplicas"]) == ("Ready", 1)
     assert (
         "Failed to pull provider image example.com/none:1"
-        in told(status, "ExternalProvidersReady")["message"]
+        in condition_of(status, "ExternalProvidersReady")["message"]
     )
     assert answer.body == "hi ping"
 

@@ -19,7 +19,7 @@ from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.client import Client
 from pods.images import distribution, provider
 from pods.llama_stack.distributions import STARTED, entry, stack, transitions
-from support.llamastack import reason, told, until_status
+from support.llamastack import condition_of, reason, until_status
 from support.provider_images import shared_object, wheel
 
 pytestmark = pytest.mark.integration
@@ -146,7 +146,7 @@ def failing(
     suite.plane.kubectl("delete", "namespace", namespace, "--wait=false")
 
 
-async def until_told(api: Client, name: str, namespace: str, case: Case) -> Object:
+async def until_event(api: Client, name: str, namespace: str, case: Case) -> Object:
     """The CR's status as soon as it has the reason that is expected."""
     return await until_status(
         api,
@@ -164,9 +164,9 @@ async def until_told(api: Client, name: str, namespace: str, case: Case) -> Obje
 async def test_the_status_tells_what_failed_and_what_to_do(api: Client, failing: str, name: str) -> None:
     case = CASES[name]
 
-    status = await until_told(api, name, failing, case)
+    status = await until_event(api, name, failing, case)
 
-    message = told(status, "ExternalProvidersReady")["message"]
+    message = condition_of(status, "ExternalProvidersReady")["message"]
     for word in (*case.words, "Container: ", "Resolution: "):
         assert word in message, message
     assert (status["phase"], status["availableReplicas"]) == ("Failed", 0)
@@ -179,7 +179,7 @@ async def test_the_status_tells_what_failed_and_what_to_do(api: Client, failing:
 @pytest.mark.accept("HP-5")
 async def test_a_minute_of_it_shows_no_change(api: Client, failing: str) -> None:
     for name, case in CASES.items():
-        await until_told(api, name, failing, case)
+        await until_event(api, name, failing, case)
 
     seen = await transitions(api, failing)
 

@@ -8,7 +8,7 @@ from kubefoundry_llamastack.names import LLSD
 from kubefoundry_sdk.api.kinds import SERVICES, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from pods.llama_stack.distributions import PORT, STARTED, stack
-from support.llamastack import reason, told, until_status
+from support.llamastack import condition_of, reason, until_status
 from support.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -54,12 +54,14 @@ async def test_a_server_that_hangs_gets_no_requests_and_the_status_says_so(
 
 def unanswered(status: Object) -> bool:
     words = "accepts requests but does not answer within 5 s"
-    found = told(status, "HealthCheck")
+    found = condition_of(status, "HealthCheck")
     return found.get("reason") == "HealthCheckFailed" and words in found["message"]
 
 
 def silent(status: Object) -> bool:
-    return f"nothing answers GET /v1/health on port {PORT}" in told(status, "DeploymentReady")["message"]
+    return (
+        f"nothing answers GET /v1/health on port {PORT}" in condition_of(status, "DeploymentReady")["message"]
+    )
 
 
 async def slice_of(api: Client, service: Object, namespace: str) -> str:

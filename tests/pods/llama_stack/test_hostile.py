@@ -21,7 +21,7 @@ from llamastack_providers import layout
 from pods.images import provider
 from pods.llama_stack.chain import Chain
 from pods.llama_stack.distributions import STARTED, entry, stack, transitions
-from support.llamastack import reason, told, until_status
+from support.llamastack import condition_of, reason, until_status
 
 pytestmark = pytest.mark.integration
 
@@ -122,7 +122,7 @@ async def until_refused(api: Client, name: str, namespace: str) -> Object:
 async def test_the_provider_is_named(api: Client, hostile: str, name: str) -> None:
     status = await until_refused(api, name, hostile)
 
-    message = told(status, "ExternalProvidersReady")["message"]
+    message = condition_of(status, "ExternalProvidersReady")["message"]
     case = CASES[name]
     for word in (f"Provider: {name}\n", f"Image: example.com/{name}:1", f"Code: {case.code}", *case.words):
         assert word in message, message

@@ -96,13 +96,13 @@ def test_ten_providers_of_300_megabytes(
     for folder in (pod.places.packages, tmp_path):
         shutil.rmtree(folder)
 
-    told = re.search(r"external providers: 10; ([\d.]+) s, ([\d.]+) s of it to load them", ended.log)
-    assert told, ended.log
+    found = re.search(r"external providers: 10; ([\d.]+) s, ([\d.]+) s of it to load them", ended.log)
+    assert found, ended.log
     with capsys.disabled():
         print(
             f"\npreflight of {PROVIDERS} providers with {DEPENDENCIES} dependencies each, {size / 1e6:.0f} MB, "
-            f"{objects} shared objects, cold cache: {seconds:.1f} s; of it imports {told[2]} s, all else of the "
-            f"tool {float(told[1]) - float(told[2]):.1f} s (images built and installed before in {installed:.0f} s)"
+            f"{objects} shared objects, cold cache: {seconds:.1f} s; of it imports {found[2]} s, all else of the "
+            f"tool {float(found[1]) - float(found[2]):.1f} s (images built and installed before in {installed:.0f} s)"
         )
     assert size >= 300_000_000
     assert objects >= 50

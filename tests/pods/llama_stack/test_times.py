@@ -57,9 +57,9 @@ async def test_the_containers_run_one_after_another_and_the_server_follows(
     healthy = time.monotonic()
 
     log = node.log(namespace, name, "llama-stack")
-    told = re.search(r"Preflight passed; external providers: 2; ([\d.]+) s, ([\d.]+) s of it", log)
+    reported = re.search(r"Preflight passed; external providers: 2; ([\d.]+) s, ([\d.]+) s of it", log)
     ends = [(item["state"]["terminated"]) for item in pod["status"]["initContainerStatuses"]]
-    assert told, log
+    assert reported, log
     assert [item["name"] for item in pod["status"]["initContainerStatuses"]] == list(STEPS)
     assert all(one["finishedAt"] <= other["startedAt"] for one, other in pairwise(ends))
     with capsys.disabled():
@@ -67,7 +67,7 @@ async def test_the_containers_run_one_after_another_and_the_server_follows(
         for step, (before, after) in zip(STEPS, pairwise(steps), strict=True):
             print(f"\n{step}: {after - before:.1f} s", end="")
         print(
-            f"\npreflight: {told[1]} s, of it imports {told[2]} s"
+            f"\npreflight: {reported[1]} s, of it imports {reported[2]} s"
             f"\nserver healthy: {healthy - seen['llama-stack']:.1f} s after its container runs, preflight included"
             f"\nfrom the LlamaStackDistribution's creation to healthy: {healthy - created:.1f} s"
         )

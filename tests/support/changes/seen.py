@@ -21,10 +21,10 @@ how the new value shows in what runs."""
 
 def runs(upstream: Object | None) -> Object:
     """What the simulated operator says that it runs."""
-    told = ((upstream or {}).get("metadata", {}).get("annotations") or {}).get(
+    reported = ((upstream or {}).get("metadata", {}).get("annotations") or {}).get(
         "simulator.kubefoundry.ai/runs"
     )
-    found: Object = json.loads(told) if told else {}
+    found: Object = json.loads(reported) if reported else {}
     return found
 
 

@@ -29,10 +29,10 @@ def failing(models: Sequence[Object], namespace: str | None) -> Iterator[Finding
         yield Finding("wrong", f"model {meta['namespace']}/{meta['name']}: {(one['status']).get('message')}")
     if not failed:
         running = sum((one.get("status") or {}).get("phase") == "Running" for one in models)
-        told = (
+        summary = (
             f"{len(models)} model{'' if len(models) == 1 else 's'} in {where}, {running} running, none failed"
         )
-        yield Finding("good", told if models else f"no models in {where}")
+        yield Finding("good", summary if models else f"no models in {where}")
 
 
 async def secrets(session: Session, models: Sequence[Object]) -> list[Finding]:

@@ -222,7 +222,7 @@ def providers(configs: Sequence[Object]) -> Iterator[Finding]:
         elif down is not None:
             yield Finding("wrong", f"provider {name}: its upstream operator is down: {down.get('message')}")
         else:
-            told = "".join(f"; {note.get('type')} is False: {note.get('message')}" for note in notes)
+            doubts = "".join(f"; {note.get('type')} is False: {note.get('message')}" for note in notes)
             flags = "".join(f", {flag}={text}" for flag, text in sorted((status.get("flags") or {}).items()))
             running = f"{status.get('version')}, {status.get('upstreamCRDVersion')}{flags}"
-            yield Finding("good", f"provider {name} is ready ({running}){told}")
+            yield Finding("good", f"provider {name} is ready ({running}){doubts}")

@@ -49,17 +49,17 @@ async def _logs(name: str, role: str | None, parameters: str, follow: bool, targ
             raise Failure(f"ModelDeployment '{name}' has no pods yet; {hint(f'status {name}')}")
         containers = containers_of(pods)
         one = len(containers) == 1
-        told: set[str] = set()
-        reads = [_read(session, pod, container, parameters, one, told) for pod, container in containers]
+        printed: set[str] = set()
+        reads = [_read(session, pod, container, parameters, one, printed) for pod, container in containers]
         done = await asyncio.gather(*reads) if follow else [await read for read in reads]
         if not any(done):
             raise Failure(f"no log of ModelDeployment '{name}' could be read; {hint(f'status {name}')}")
 
 
 async def _read(
-    session: Session, pod: Object, container: str, parameters: str, one: bool, told: set[str]
+    session: Session, pod: Object, container: str, parameters: str, one: bool, printed: set[str]
 ) -> bool:
-    """Prints it; whether there was one. told: failures that were said."""
+    """Prints it; whether there was one. printed: failures that were said."""
     meta = pod["metadata"]
     if not pod["spec"].get("nodeName"):
         # The API server answers with an empty log.
@@ -76,8 +76,8 @@ async def _read(
         if error.code == 403:
             raise of(error, f"read the log of pod '{meta['name']}'") from error
         # a container that has not started has no log
-        if error.message not in told:
-            told.add(error.message)
+        if error.message not in printed:
+            printed.add(error.message)
             say(clean(f"{meta['name']}/{container}: {error.message}"))
         return False
     except Unreachable as error:

@@ -62,10 +62,10 @@ def _rows(
         row = [name, ready, upstream, age(status.get("lastHeartbeat")), str(count.get(name, 0))]
         if wide:
             flags = status.get("flags")
-            told = sorted(flags.items()) if isinstance(flags, Mapping) else ()
+            pairs = sorted(flags.items()) if isinstance(flags, Mapping) else ()
             row += [
                 str(status.get("version") or "<none>"),
-                " ".join(f"{flag}={text}" for flag, text in told) or "-",
+                " ".join(f"{flag}={text}" for flag, text in pairs) or "-",
             ]
         rows.append(row)
     return [*head, "VERSION", "FLAGS"] if wide else head, rows

@@ -192,8 +192,8 @@ def _describe(obj: Object) -> None:
         old = (
             "" if condition.get("observedGeneration") == meta["generation"] else " (of an earlier generation)"
         )
-        told = f": {condition['message']}" if condition.get("message") else ""
-        print(clean(f"  {sign} {condition.get('type')}: {condition.get('reason')}{old}{told}"))
+        detail = f": {condition['message']}" if condition.get("message") else ""
+        print(clean(f"  {sign} {condition.get('type')}: {condition.get('reason')}{old}{detail}"))
 
 
 async def _pods(session: Session, obj: Object) -> None:

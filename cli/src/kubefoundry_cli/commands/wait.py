@@ -50,7 +50,7 @@ async def _wait(name: str, state: str, seconds: float, target: Target) -> None:
 
 async def until(session: Session, name: str, state: str, seconds: float) -> None:
     """Raises Failure when it is refused, not there, or not so in time."""
-    told = ""
+    reported = ""
     try:
         async with asyncio.timeout(seconds):
             while True:
@@ -61,18 +61,18 @@ async def until(session: Session, name: str, state: str, seconds: float) -> None
                         say(f"ModelDeployment '{name}' is deleted")
                         return
                     raise
-                told = _tell(obj, told)
+                reported = _report(obj, reported)
                 if _done(obj, state):
                     return
                 await _change(session, obj)
     except TimeoutError:
         raise Failure(
-            f"ModelDeployment '{name}' is not {state} after {seconds:.0f} s: {told or 'nothing was reported'}",
+            f"ModelDeployment '{name}' is not {state} after {seconds:.0f} s: {reported or 'nothing was reported'}",
             Exit.TIMEOUT,
         ) from None
 
 
-def _tell(obj: Object, before: str) -> str:
+def _report(obj: Object, before: str) -> str:
     """Says what is new in phase and message; what was said."""
     now = summary(obj)
     if now != before:

@@ -37,7 +37,7 @@ async def _accept(rig: Rig, place: Place, other: str) -> None:
     """The other one says that it takes over (contract section 8)."""
     live = await rig.deployment(place)
     generation = live["metadata"]["generation"]
-    told = (
+    conditions = (
         said(PROVIDER_COMPATIBLE, True, "CompatibilityVerified", "yes", generation=generation),
         said(RESOURCE_CREATED, False, "WaitingForCleanup", "waiting", generation=generation),
     )
@@ -45,7 +45,7 @@ async def _accept(rig: Rig, place: Place, other: str) -> None:
         "apiVersion": names.API_VERSION,
         "kind": names.MODEL_DEPLOYMENT,
         "metadata": {key: live["metadata"][key] for key in ("name", "namespace", "uid")},
-        "status": {"conditions": [{**item, "lastTransitionTime": now()} for item in told]},
+        "status": {"conditions": [{**item, "lastTransitionTime": now()} for item in conditions]},
     }
     await rig.api.apply_status(MODEL_DEPLOYMENTS, body, manager=names.provider_manager(other))
 

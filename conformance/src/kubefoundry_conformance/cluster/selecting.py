@@ -13,7 +13,7 @@ from kubefoundry_conformance.check import Finding
 from kubefoundry_conformance.cluster.rig import MANAGER, QUIET, RESTARTED, TIMEOUT, Place, Rig, now, of_rig
 from kubefoundry_conformance.cluster.waiting import NotSeen, condition
 from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.conditions import condition as told
+from kubefoundry_sdk.api.conditions import condition as condition_of
 from kubefoundry_sdk.api.kinds import LEASES, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
 from kubefoundry_sdk.api.managed_fields import managers
 from kubefoundry_sdk.api.reasons import PROVIDER_COMPATIBLE, PROVIDER_SELECTED, VALIDATED
@@ -187,7 +187,7 @@ async def chooses_again(rig: Rig) -> Finding | None:
 async def leaves_out_who_refuses(rig: Rig) -> Finding | None:
     place, name = await chosen(rig)
     live = await rig.deployment(place)
-    said = told(
+    said = condition_of(
         PROVIDER_COMPATIBLE, False, "Unsupported", "not this one", generation=live["metadata"]["generation"]
     )
     meta = {key: live["metadata"][key] for key in ("name", "namespace", "uid")}

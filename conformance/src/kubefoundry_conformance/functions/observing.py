@@ -202,11 +202,11 @@ def refused(provider: Provider, seen: Observation, live: Object) -> list[str]:
 
 def _endpoint(seen: Observation) -> dict[str, Any]:
     """What it would be once published: a gateway's has neither Service nor port, and before there is one, nothing."""
-    told = seen.endpoint
-    url = {"url": told.url} if told.url else {}
-    if told == Endpoint(url=told.url) and (url or seen.phase != "Running"):
+    endpoint = seen.endpoint
+    url = {"url": endpoint.url} if endpoint.url else {}
+    if endpoint == Endpoint(url=endpoint.url) and (url or seen.phase != "Running"):
         return url
-    return {"service": told.service, "port": told.port, **url}
+    return {"service": endpoint.service, "port": endpoint.port, **url}
 
 
 @functools.cache

@@ -139,8 +139,8 @@ def literal_arguments(subject: Functions) -> Iterator[Finding]:
 
 def _arrives(argv: list[str]) -> bool:
     """Also inside another text: some engines take their options as JSON."""
-    told = shlex.quote(LITERAL) if _shell(argv) else LITERAL
-    return any(told in part for part in argv)
+    literal = shlex.quote(LITERAL) if _shell(argv) else LITERAL
+    return any(literal in part for part in argv)
 
 
 def _shell(argv: list[str]) -> bool:

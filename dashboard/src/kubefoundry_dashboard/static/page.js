@@ -78,7 +78,7 @@
     source.onopen = () => { failures = 0; alive(); trouble(""); };
     source.onerror = () => retry("The connection to this page's server is lost; trying again.");
     source.addEventListener("beat", alive);
-    source.addEventListener("trouble", (event) => { alive(); const told = event.data; trouble(told); });
+    source.addEventListener("trouble", (event) => { alive(); trouble(event.data); });
     source.addEventListener("stale", () => { close(); refresh(); });
     source.addEventListener("changed", () => { alive(); refresh(); });
     source.addEventListener("row", (event) => { alive(); row(JSON.parse(event.data)); });
@@ -187,13 +187,13 @@
       const field = form.elements.namedItem("question");
       const question = field.value.trim();
       if (!question) return;
-      const told = $("#told");
+      const conversation = $("#conversation");
       const asked = document.createElement("p");
       asked.className = "question";
       asked.textContent = question;
       const answer = document.createElement("div");
       answer.className = "answer";
-      told.append(asked, answer);
+      conversation.append(asked, answer);
       field.value = "";
       const button = $("button", form);
       button.disabled = true;

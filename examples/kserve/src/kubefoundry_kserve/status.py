@@ -55,9 +55,9 @@ def observe(deployment: Deployment, live: Object) -> Observation:
     )
 
 
-def _url(told: str) -> str:
+def _url(reported: str) -> str:
     """Empty for what is not the base of an API: it counts as not published yet."""
-    return told if len(told) <= LONGEST and URL.fullmatch(told) else ""
+    return reported if len(reported) <= LONGEST and URL.fullmatch(reported) else ""
 
 
 def _verdict(

@@ -68,8 +68,8 @@ def read(status: Mapping[str, Any] | None, place: Place) -> Said:
     if (waiting := pod_status.waiting(status)) is not None:
         reason, text = waiting
         if reason in pod_status.PULL:
-            told = _pull(place.what, place.image, reason, text)
-            return Said("Failed", "ImagePullFailed", told, image_id=image_id)
+            detail = _pull(place.what, place.image, reason, text)
+            return Said("Failed", "ImagePullFailed", detail, image_id=image_id)
         if reason in pod_status.CONFIGURATION:
             return Said("Failed", "ContainerConfigInvalid", _config(reason, text), image_id=image_id)
         if _failed(end, place):
@@ -142,9 +142,9 @@ def _hint(text: str, code: Any) -> str:
 
 
 def _pull(what: str, image: str, reason: str, text: str) -> str:
-    told = f" ({reason}: {text})" if text else f" ({reason})"
+    detail = f" ({reason}: {text})" if text else f" ({reason})"
     return (
-        f"Failed to pull {what} {image}{told}\n"
+        f"Failed to pull {what} {image}{detail}\n"
         "Resolution: Check the image's name. If the registry requires credentials, add a Secret of type "
         "kubernetes.io/dockerconfigjson to imagePullSecrets of the pods' ServiceAccount."
     )
@@ -177,9 +177,9 @@ def _facts(text: str) -> dict[str, str]:
         return {}
     # a container may write anything: show only strings
     facts = {
-        key: told
+        key: detail
         for key in ("package", "version", "providerType")
-        if isinstance(told := value.get(key), str) and told
+        if isinstance(detail := value.get(key), str) and detail
     }
     warnings = value.get("warnings")
     said = [text for text in warnings if isinstance(text, str)] if isinstance(warnings, list) else []

@@ -77,13 +77,13 @@ def rows(cr: Distribution, pods: list[Object]) -> list[Object]:
             "phase": found.phase,
             "initContainerName": container,
         }
-        told = {
+        optional = {
             "message": message,
             "imageID": found.image_id,
             "package": found.package,
             "version": found.version,
         }
-        made.append({**row, **{key: value for key, value in told.items() if value}})
+        made.append({**row, **{key: value for key, value in optional.items() if value}})
     return made
 
 
@@ -131,10 +131,10 @@ def worst(found: Iterable[Said]) -> Said:
 
 def merge_warnings(pods: Iterable[Object]) -> str:
     """Warnings of the merge, from the first pod that has some."""
-    told = (
+    starts = (
         containers.read(containers.status_of(pod, MERGE), Place("", "distribution image")) for pod in pods
     )
-    return next((said.message for said in told if said.phase == "Ready" and said.message), "")
+    return next((said.message for said in starts if said.phase == "Ready" and said.message), "")
 
 
 def problem(cr: Distribution, pods: list[Object]) -> Problem | None:

@@ -73,7 +73,7 @@ def _end(failure: Failure, about: Origin, log: Path) -> int:
 def _install(value: request.Json, places: Layout) -> str:
     facts, warnings = install.run(request.provider(value), places)
     print(f"Installed {facts['package']} {facts['version']}")
-    return _told(facts, warnings)
+    return _output(facts, warnings)
 
 
 def _extract(_: request.Json, places: Layout) -> str:
@@ -82,7 +82,7 @@ def _extract(_: request.Json, places: Layout) -> str:
 
 
 def _merge(value: request.Json, places: Layout) -> str:
-    return _told({}, merge_config.run(request.merge(value), places))
+    return _output({}, merge_config.run(request.merge(value), places))
 
 
 def _preflight(value: request.Json, places: Layout) -> str:
@@ -95,7 +95,7 @@ def _preflight(value: request.Json, places: Layout) -> str:
         lambda failure: summary.write(summary.failure_text(failure, about), log),
     )
     summary.write("", log)
-    _told({}, passed.warnings)
+    _output({}, passed.warnings)
     seconds = time.monotonic() - started
     print(
         f"Preflight passed; external providers: {passed.providers}; "
@@ -106,7 +106,7 @@ def _preflight(value: request.Json, places: Layout) -> str:
     return ""
 
 
-def _told(facts: dict[str, str], warnings: list[str]) -> str:
+def _output(facts: dict[str, str], warnings: list[str]) -> str:
     for warning in warnings:
         print(f"WARNING: {warning}", flush=True)
     return summary.success_text(facts, warnings)

@@ -95,18 +95,18 @@ def shared(files: Iterable[str], moved: Iterable[str], others: Mapping[str, Reco
     """Warnings about scripts that stay another provider's, and about packages that two providers share."""
     owner_of = owners(others)
     kept = sorted(set(files) - set(moved))
-    told = [
+    facts = [
         f"script {path} was not installed: provider '{owner_of[path].provider_id}' has one of that name"
         for path in kept
         if _script(path)
     ]
     theirs = {top: owner_of[path] for top, path in modules(owner_of).items() if "/" in path}
     mine = {path.partition("/")[0] for path in moved if "/" in path}
-    told += [
+    facts += [
         f"package '{top}' also comes from provider '{theirs[top].provider_id}'; the files of both are installed"
         for top in sorted(mine & set(theirs))
     ]
-    return told
+    return facts
 
 
 def _kept_from_the_first(path: str, theirs: Record, content: Collection[str]) -> bool:

@@ -46,8 +46,8 @@ def compose(parts: Parts) -> Sandbox:
     user = security(parts.pod, container, "runAsUser")
     uid = image.user if user is None else user
     if security(parts.pod, container, "runAsNonRoot") and uid == 0:
-        told = "" if user is None else "'s runAsUser breaks non-root policy"
-        reason = told or " has runAsNonRoot and image will run as root"
+        why = "" if user is None else "'s runAsUser breaks non-root policy"
+        reason = why or " has runAsNonRoot and image will run as root"
         raise ConfigError(
             f'container{reason} (pod: "{described(parts.pod)}", container: {container["name"]})'
         )

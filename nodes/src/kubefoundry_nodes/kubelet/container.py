@@ -50,7 +50,7 @@ CANNOT_START: Final = 128
 @dataclass(slots=True)
 class Surroundings:
     """What a pod's containers share. services: variables of this moment. changed: called at every change of a state.
-    told: waits until the last one has been written. ending: the pod is being stopped, so nothing starts."""
+    reported: waits until the last one has been written. ending: the pod is being stopped, so nothing starts."""
 
     pod: Object
     facts: Facts
@@ -62,7 +62,7 @@ class Surroundings:
     find: Find
     services: Callable[[], Mapping[str, str]]
     changed: Callable[[], None]
-    told: Callable[[], Awaitable[None]]
+    reported: Callable[[], Awaitable[None]]
     ending: bool = False
 
 
@@ -146,7 +146,7 @@ class Life:
             else:
                 text = f'failed to pull and unpack image "{name}": failed to resolve image: {name}: not found'
                 self._wait("ErrImagePull", text)
-                await self.around.told()
+                await self.around.reported()
                 self._wait("ImagePullBackOff", f'Back-off pulling image "{name}": ErrImagePull: {text}')
             await asyncio.sleep(AGAIN)
         self.state.image_id = image.digest
@@ -188,7 +188,7 @@ class Life:
             text = f"failed to create containerd task: failed to create provider task: {error}"
             self.state.end(CANNOT_START, "StartError", text, NEVER_STARTED, status.now())
             self._wait("RunContainerError", text)
-            await self.around.told()
+            await self.around.reported()
             return CANNOT_START
         began = status.now()
         self.state.run(began)

@@ -72,12 +72,12 @@ async def schedule(client: KubeletClient, pod: Object) -> None:
         return
     if any(one["type"] == "PodScheduled" for one in pod["status"].get("conditions") or ()):
         return
-    told = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
+    unmatched = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
     condition = {
         "type": "PodScheduled",
         "status": "False",
         "reason": "Unschedulable",
-        "message": f"{told} preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.",
+        "message": f"{unmatched} preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.",
         "lastProbeTime": None,
         "lastTransitionTime": status.now(),
     }

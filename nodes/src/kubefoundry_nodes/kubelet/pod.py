@@ -85,7 +85,7 @@ class PodLife:
                 living.cancel()
                 await asyncio.wait({living})
                 self._changed()
-                await self._told()
+                await self._reported()
                 writing.cancel()
                 await self.ground.client.remove(self.pod)
         finally:
@@ -140,7 +140,7 @@ class PodLife:
             find=find,
             services=lambda: self.ground.services(self.pod),
             changed=self._changed,
-            told=self._told,
+            reported=self._reported,
         )
 
     async def _stop_containers(self) -> None:
@@ -152,7 +152,7 @@ class PodLife:
         self._changes += 1
         self._dirty.set()
 
-    async def _told(self) -> None:
+    async def _reported(self) -> None:
         """Waits until all changes so far are written."""
         wanted = self._changes
         while self._written < wanted:

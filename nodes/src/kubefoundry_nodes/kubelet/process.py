@@ -70,8 +70,8 @@ async def launch(wanted: Sandbox, log: Path) -> Process:
         assert waiting.stdin is not None
         waiting.stdin.write(wanted.written())
         waiting.stdin.close()
-        told = await report
-        found = {key: value for line in told.splitlines() for key, value in json.loads(line).items()}
+        written = await report
+        found = {key: value for line in written.splitlines() for key, value in json.loads(line).items()}
         if "error" in found or "pid" not in found:
             await waiting.wait()
             raise CannotStart(found.get("error") or f"see {log}")

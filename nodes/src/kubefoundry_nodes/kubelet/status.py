@@ -48,12 +48,12 @@ class Container:
         self.state = {"running": {"startedAt": started}}
 
     def end(self, code: int, reason: str, message: str, began: str, ended: str) -> None:
-        told = {"message": message} if message else {}
+        detail = {"message": message} if message else {}
         self.state = {
             "terminated": {
                 "exitCode": code,
                 "reason": reason,
-                **told,
+                **detail,
                 "startedAt": began,
                 "finishedAt": ended,
                 "containerID": self.id,

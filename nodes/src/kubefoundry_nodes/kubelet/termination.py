@@ -14,10 +14,10 @@ what a pod's status may hold is cut later, at the other end (status.py)."""
 
 def message(file: Path, log: Path, policy: str, code: int) -> str:
     """policy: terminationMessagePolicy of the container."""
-    told = tail(file, FILE) if file.exists() else b""
-    if not told and code and policy == "FallbackToLogsOnError":
-        told = b"".join(log.read_bytes().splitlines(keepends=True)[-LINES:])[-LOG:]
-    return told.decode(errors="replace")
+    message = tail(file, FILE) if file.exists() else b""
+    if not message and code and policy == "FallbackToLogsOnError":
+        message = b"".join(log.read_bytes().splitlines(keepends=True)[-LINES:])[-LOG:]
+    return message.decode(errors="replace")
 
 
 def tail(file: Path, size: int) -> bytes:

@@ -70,7 +70,7 @@ def _pod(spec: ModelDeploymentSpec, image: str, engine: Engine, overrides: Overr
     if spec.node_selector:
         pod["nodeSelector"] = dict(spec.node_selector)
     if spec.tolerations:
-        pod["tolerations"] = [_told(toleration) for toleration in spec.tolerations]
+        pod["tolerations"] = [_stated(toleration) for toleration in spec.tolerations]
     if overrides.image_pull_secrets:
         pod["imagePullSecrets"] = [{"name": name} for name in overrides.image_pull_secrets]
     if overrides.runtime_class_name:
@@ -114,10 +114,10 @@ def _container(
 def _environment(spec: ModelDeploymentSpec) -> list[dict[str, Any]]:
     stated = {variable["name"] for variable in spec.env}
     ours = [{"name": name, "value": value} for name, value in ENVIRONMENT.items() if name not in stated]
-    return [*ours, *map(_told, spec.env)]
+    return [*ours, *map(_stated, spec.env)]
 
 
-def _told(part: Mapping[str, Any]) -> dict[str, Any]:
+def _stated(part: Mapping[str, Any]) -> dict[str, Any]:
     """Without empty strings, which the API server drops."""
     return {name: value for name, value in part.items() if value != ""}
 

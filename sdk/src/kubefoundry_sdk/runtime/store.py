@@ -121,7 +121,7 @@ class Store:
         if value:
             self._indexed.setdefault(value, set()).add(key)
         self._objects[key] = (version, raw)
-        self._tell(key, kept)
+        self._notify(key, kept)
 
     def remove(self, obj: Object) -> None:
         """Forgets an object that was deleted at its resource version."""
@@ -172,7 +172,7 @@ class Store:
         if known:
             self._unindex(key)
             del self._objects[key]
-            self._tell(key, None)
+            self._notify(key, None)
 
     def _unindex(self, key: Key) -> None:
         if self._index and (value := self._index(_inflated(self._objects[key][1]))):
@@ -181,7 +181,7 @@ class Store:
             if not keys:
                 self._indexed.pop(value, None)
 
-    def _tell(self, key: Key, obj: Object | None) -> None:
+    def _notify(self, key: Key, obj: Object | None) -> None:
         for subscriber in self._subscribers:
             try:
                 subscriber(key, obj)

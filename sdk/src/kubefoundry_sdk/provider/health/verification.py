@@ -139,10 +139,10 @@ class Verification:
         while (problem := await self._problem(finding.claim)) is not None:
             failures += 1
             if finding.problem is not None or failures >= PATIENCE:
-                self._tell(key, finding, problem)
+                self._report(key, finding, problem)
             await asyncio.sleep(delay * random.uniform(0.8, 1.2))
             delay = min(2 * delay, LAST_DELAY)
-        self._tell(key, finding, None)
+        self._report(key, finding, None)
 
     async def _problem(self, claim: Claim) -> str | None:
         try:
@@ -163,7 +163,7 @@ class Verification:
         at = f"{claim.endpoint.service}:{claim.endpoint.port}"
         return f"its endpoint {at} lists {there}, not {claim.model}; correct model.servedName or wait for the rollout"
 
-    def _tell(self, key: Key, finding: _Finding, problem: str | None) -> None:
+    def _report(self, key: Key, finding: _Finding, problem: str | None) -> None:
         if problem != finding.problem:
             finding.problem = problem
             self._changed(key)

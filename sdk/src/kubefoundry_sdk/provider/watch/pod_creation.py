@@ -29,7 +29,7 @@ class CreationWatch:
         self._source = source
         self._changed = changed
         self._events: dict[Key, Object] = {}
-        self._told: dict[str, set[Key]] = {}
+        self._informed: dict[str, set[Key]] = {}
         """Events by what an upstream object may call the maker that they tell of (`_names`)."""
         self._upstream: dict[str, Key] = {}
         self._makers: dict[Key, list[str]] = {}
@@ -47,7 +47,7 @@ class CreationWatch:
         names = [pod["metadata"]["name"] for pod in pods]
         created = upstream["metadata"]["creationTimestamp"]
         for name in self._makers.get(key_of(upstream), ()):
-            for key in sorted(self._told.get(name, ())):
+            for key in sorted(self._informed.get(name, ())):
                 event = self._events[key]
                 if event["metadata"]["creationTimestamp"] >= created and not _answered(event, names):
                     maker = f"{event['involvedObject']['kind']} {event['involvedObject']['name']}"
@@ -85,8 +85,8 @@ class CreationWatch:
         if event["reason"].startswith(FAILED):
             self._events[key] = event
             for name in _names(event):
-                self._told.setdefault(name, set()).add(key)
-            self._tell(event)
+                self._informed.setdefault(name, set()).add(key)
+            self._notify(event)
 
     def remove(self, obj: Object) -> None:
         self._forget(key_of(obj))
@@ -94,14 +94,14 @@ class CreationWatch:
     def _forget(self, key: Key) -> None:
         event = self._events.pop(key, None)
         for name in _names(event) if event else ():
-            keys = self._told.get(name, set())
+            keys = self._informed.get(name, set())
             keys.discard(key)
             if not keys:
-                self._told.pop(name, None)
+                self._informed.pop(name, None)
         if event is not None:
-            self._tell(event)
+            self._notify(event)
 
-    def _tell(self, event: Object) -> None:
+    def _notify(self, event: Object) -> None:
         for key in {self._upstream[name] for name in _names(event) if name in self._upstream}:
             self._changed(key)
 

@@ -30,7 +30,7 @@ class PodWatch:
         self._store.subscribe(self._pod_changed)
         self._upstream: dict[Owner, Key] = {}
         self._owners: dict[Key, list[Owner]] = {}
-        self._told: dict[Key, Owner] = {}
+        self._informed: dict[Key, Owner] = {}
         """Pods that tell of trouble, and whose they are."""
         self._looked = asyncio.Event()
         self._blind = True
@@ -86,17 +86,17 @@ class PodWatch:
     def _refused(self) -> None:
         self._blind = True
         self._looked.set()
-        for owner in self._told.values():
-            self._tell(owner)
+        for owner in self._informed.values():
+            self._notify(owner)
 
     def _pod_changed(self, key: Key, pod: Object | None) -> None:
-        before = self._told.pop(key, None)
+        before = self._informed.pop(key, None)
         if pod is not None and pod["status"]:
-            before = self._told[key] = (key[0], pod["metadata"]["labels"][self._source.label])
+            before = self._informed[key] = (key[0], pod["metadata"]["labels"][self._source.label])
         if before is not None:
-            self._tell(before)
+            self._notify(before)
 
-    def _tell(self, owner: Owner) -> None:
+    def _notify(self, owner: Owner) -> None:
         if (key := self._upstream.get(owner)) is not None:
             self._changed(key)
 

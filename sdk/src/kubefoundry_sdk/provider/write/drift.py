@@ -83,7 +83,7 @@ def _compare_list(applied: list[Any], live: Any, path: str, found: list[str]) ->
         if applied or live is not None:
             found.append(path)
         return
-    mark = next((name for name in ("uid", "name") if told_apart(applied, name)), None)
+    mark = next((name for name in ("uid", "name") if distinct_by(applied, name)), None)
     if mark is None:
         if len(live) < len(applied) or (len(live) > len(applied) and not _objects(applied)):
             found.append(path)
@@ -103,7 +103,7 @@ def holds(applied: Any, live: Any) -> bool:
     return not found
 
 
-def told_apart(items: Any, name: str) -> bool:
+def distinct_by(items: Any, name: str) -> bool:
     """Whether it is a list of objects with distinct texts under that key (ports may share one)."""
     if not isinstance(items, list):
         return False

@@ -56,9 +56,9 @@ def _believed(applied: Any, live: Any, instead: Any) -> Any:
             key: _believed(value, live.get(key), other.get(key, _MISSING)) for key, value in applied.items()
         }
         return {key: value for key, value in found.items() if value is not _MISSING}
-    if drift.told_apart(applied, "name") and drift.told_apart(live, "name"):
+    if drift.distinct_by(applied, "name") and drift.distinct_by(live, "name"):
         there = {item["name"]: item for item in live}
-        named = drift.told_apart(instead, "name")
+        named = drift.distinct_by(instead, "name")
         others = {item["name"]: item for item in instead} if named else {}
         items = [
             _believed(item, there.get(item["name"]), others.get(item["name"], _MISSING)) for item in applied

@@ -16,12 +16,12 @@ from llamastack_providers import zipapp
 from support.llamastack import (
     ECHO,
     GUARD,
+    condition_of,
     container,
     llsd,
     new_pod,
     pod_status,
     reason,
-    told,
     until_status,
 )
 from support.provider_images import image, spec, wheel, write_spec
@@ -113,7 +113,7 @@ async def test_a_refusal_of_the_install_container(
     row = status["externalProviderStatus"][1]
     assert row["phase"] == "Failed"
     assert reason(status, "ExternalProvidersReady") == "ProviderFailed"
-    for text in (row["message"], told(status, "ExternalProvidersReady")["message"]):
+    for text in (row["message"], condition_of(status, "ExternalProvidersReady")["message"]):
         for word in (*words, "echo", "images/echo:1", "external-provider-echo", "Resolution: "):
             assert word in text
 
@@ -130,7 +130,7 @@ async def test_a_distribution_without_a_configuration(
     )
 
     assert reason(status, "ExternalProvidersReady") == "ConfigExtractFailed"
-    text = told(status, "ExternalProvidersReady")["message"]
+    text = condition_of(status, "ExternalProvidersReady")["message"]
     for word in (
         "No run.yaml found in distribution image",
         "/opt/app-root/run.yaml",
@@ -143,8 +143,8 @@ async def test_a_distribution_without_a_configuration(
 
 async def seen(api: Client, namespace: str, wish: Object, name: str, code: int, message: str) -> Object:
     """The CR's status once the container of that name has ended with this message."""
-    await api.create(LLSD, llsd("told", namespace, externalProviders=wish), manager="user")
-    live = await new_pod(api, "told", namespace, wish["inference"][0]["image"])
+    await api.create(LLSD, llsd("condition_of", namespace, externalProviders=wish), manager="user")
+    live = await new_pod(api, "condition_of", namespace, wish["inference"][0]["image"])
     cut = message.encode()[:CUT].decode(errors="ignore")
     ended = {"exitCode": code, "message": cut}
     states = []
@@ -156,10 +156,10 @@ async def seen(api: Client, namespace: str, wish: Object, name: str, code: int, 
     await pod_status(api, live, {"phase": "Pending", "initContainerStatuses": states})
     return await until_status(
         api,
-        "told",
+        "condition_of",
         namespace,
         lambda status: (
-            told(status, "ExternalProvidersReady").get("status") == "False"
+            condition_of(status, "ExternalProvidersReady").get("status") == "False"
             and reason(status, "ExternalProvidersReady") != "ProvidersPending"
         ),
     )
