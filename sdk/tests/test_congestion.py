@@ -13,12 +13,16 @@ from hypothesis import strategies as st
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS
 from kubefoundry_sdk.cluster import congestion
 from kubefoundry_sdk.cluster.congestion import (
+    CROWDED,
+    LEAST,
+    LONGEST,
     PERIOD,
     SLOW,
     Congestion,
     Floor,
     Window,
     answered,
+    pause,
     refused,
     route,
 )
@@ -77,7 +81,54 @@ def test_one_may_always_write(answers: list[tuple[float, bool, bool]]) -> None:
             else answered(window, sent=sent, now=now, floor=QUICK, full=full)
         )
 
-        assert window.size >= 1.0
+        assert window.size >= LEAST
+        assert 0 <= pause(window, took) <= LONGEST
+
+
+@pytest.mark.parametrize(
+    ("times", "smallest"), [(1.0, 1.0), (CROWDED * 0.9, 1.0), (CROWDED * 1.1, LEAST), (20.0, LEAST)]
+)
+def test_one_at_a_time_pauses_only_while_others_keep_the_server_busy(times: float, smallest: float) -> None:
+    window, now = Window(), 0.0
+    for _ in range(20):
+        sent, now = now, now + times * QUICK
+        window = answered(window, sent=sent, now=now, floor=QUICK, full=False)
+    assert window.size == smallest
+
+    for _ in range(3):
+        sent, now = now, now + QUICK
+        window = answered(window, sent=sent, now=now, floor=QUICK, full=False)
+    assert window.size == 1.0
+
+
+@pytest.mark.parametrize("size", [1.1, 1.9, 8.0])
+def test_what_is_no_longer_than_its_share_of_a_busy_server_leaves_one_in_flight(size: float) -> None:
+    window, now = Window(size), 0.0
+    for _ in range(20):
+        sent, now = now, now + CROWDED * 0.9 * QUICK
+        window = answered(window, sent=sent, now=now, floor=QUICK, full=False)
+
+    assert window.size == 1.0
+
+
+@pytest.mark.parametrize(
+    ("size", "taken", "seconds"), [(8.0, 0.1, 0.0), (1.0, 0.1, 0.0), (0.5, 0.1, 0.1), (LEAST, 0.9, LONGEST)]
+)
+def test_the_pause_leaves_others_their_share(size: float, taken: float, seconds: float) -> None:
+    assert pause(Window(size), taken) == pytest.approx(seconds)
+
+
+async def test_the_next_turn_waits_for_the_pause() -> None:
+    congestion, loop = Congestion(Window(LEAST)), asyncio.get_running_loop()
+    async with asyncio.timeout(SECONDS):
+        async with congestion.room():
+            start = loop.time()
+            await asyncio.sleep(0.005)
+            left = loop.time()
+        async with congestion.room():
+            entered = loop.time()
+
+    assert entered - left >= (left - start) / LEAST * 0.8
 
 
 def test_a_floor_is_forgotten_once_it_was_not_reached_for_long() -> None:

@@ -2,7 +2,8 @@
 
 Requests beyond the knee of an API server make nothing faster: they wait there, and users' own requests wait behind
 them. So each process keeps fewer writes in flight while they are slower than their minimum, and more while they are
-not. The processes know nothing of each other; as with TCP, all of them back off when the server is slow.
+not. Where even one at a time is slow, because others keep the server busy, it pauses between them. The processes know
+nothing of each other; as with TCP, all of them back off when the server is slow.
 """
 
 from __future__ import annotations
@@ -21,6 +22,14 @@ SLOW: Final = 2.5
 """How many times its floor a write may take before the window shrinks. With two requests for each core, and nothing
 else for the server to wait for, a write takes twice as long; more requests make it no faster."""
 
+CROWDED: Final = 5.0
+"""How many times its floor a write may take before a window of one shrinks further. Five processes with one write in
+flight each stay below it on two cores, and 20 creates of users at a time exceed it by far (section e of
+docs/benchmarks.md)."""
+
+LEAST: Final = 1 / 8
+"""The smallest window: a pause of seven times what the write took."""
+
 CUT: Final = 0.5
 """The factor by which the window shrinks."""
 
@@ -37,7 +46,8 @@ PERIOD: Final = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """size: writes that may be in flight, at least one. cut: when it last shrank, in seconds of the same clock."""
+    """size: writes that may be in flight; below one, the share of the time in which one is. cut: when it last shrank,
+    in seconds of the same clock."""
 
     size: float = 1.0
     cut: float = float("-inf")
@@ -46,20 +56,31 @@ class Window:
 def answered(window: Window, *, sent: float, now: float, floor: float, full: bool) -> Window:
     """The window after a write's response: larger by one for each round trip, or half, once for each round trip.
 
+    Below one it doubles with each response instead, and only one that is far slower makes it smaller.
+
     floor: the shortest duration of such a write, in seconds.
-    full: whether others had to wait; otherwise a larger window is no use.
+    full: whether others had to wait; otherwise a window larger than one is no use.
     """
-    if now - sent > SLOW * floor:
-        return refused(window, sent=sent, now=now)
-    return replace(window, size=window.size + 1 / window.size) if full else window
+    if now - sent > (SLOW if window.size > 1 else CROWDED) * floor:
+        return _cut(window, 1.0 if window.size > 1 else LEAST, sent=sent, now=now)
+    if full or window.size < 1:
+        return replace(window, size=window.size + min(window.size, 1 / window.size))
+    return window
 
 
 def refused(window: Window, *, sent: float, now: float) -> Window:
-    """The window after a response that says the server is overloaded, or after none.
+    """The window after a response that says the server is overloaded, or after none."""
+    return _cut(window, LEAST, sent=sent, now=now)
 
-    A response to a request from before the last cut reflects the window before it.
-    """
-    return Window(max(1.0, window.size * CUT), now) if sent >= window.cut else window
+
+def pause(window: Window, taken: float) -> float:
+    """Seconds until the next may write, after one that took so long alone: at most LONGEST."""
+    return min(max(0.0, taken / window.size - taken), LONGEST)
+
+
+def _cut(window: Window, least: float, *, sent: float, now: float) -> Window:
+    """A response to a request from before the last cut reflects the window before it, and cuts no further."""
+    return Window(max(least, window.size * CUT), now) if sent >= window.cut else window
 
 
 @dataclass(slots=True)
@@ -110,18 +131,23 @@ class Congestion:
 
     @asynccontextmanager
     async def room(self) -> AsyncIterator[None]:
-        """Waits until one more may write, and counts as one for at most LONGEST seconds.
+        """Waits until one more may write, and counts as one for at most LONGEST seconds, apart from a `pause`.
 
         The decision what to write is made inside, so it does not age in a queue.
         """
         await self._enter()
-        timer = asyncio.get_running_loop().call_later(LONGEST, self._leave)
+        loop = asyncio.get_running_loop()
+        entered = loop.time()
+        timer = loop.call_later(LONGEST, self._leave)
         try:
             yield
         finally:
-            if timer.when() > asyncio.get_running_loop().time():
+            if timer.when() > loop.time():
                 timer.cancel()
-                self._leave()
+                if seconds := pause(self.window, loop.time() - entered):
+                    loop.call_later(seconds, self._leave)
+                else:
+                    self._leave()
 
     async def give_way(self) -> None:
         """Waits until nobody waits for room, at most LONGEST seconds: for writes that nobody waits for."""
@@ -145,7 +171,7 @@ class Congestion:
         self._let_in()
 
     async def _enter(self) -> None:
-        if not self._waiting and self._taken < int(self.window.size):
+        if not self._waiting and self._taken < max(1, int(self.window.size)):
             self._taken += 1
             return
         turn = asyncio.get_running_loop().create_future()
@@ -166,7 +192,7 @@ class Congestion:
         self._let_in()
 
     def _let_in(self) -> None:
-        while self._waiting and self._taken < int(self.window.size):
+        while self._waiting and self._taken < max(1, int(self.window.size)):
             self._taken += 1
             turn = self._waiting.popleft()
             if turn.cancelled():
