@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -28,3 +30,30 @@ def test_lines_that_begin_there_or_later_are_read(tmp_path: Path, start: int, en
     log.write_bytes(LOG)
 
     assert [entry["n"] for entry in requests_by_user(log, start)] == entries
+
+
+class Growing(io.BytesIO):
+    """An audit log that the API server writes to while it is read: more of it after each read."""
+
+    written = 0
+
+    def open(self, _: str) -> Growing:
+        return self
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        before = self.tell()
+        line = super().readline(max(0, self.written - before))
+        self.written += 3
+        return line
+
+
+@pytest.mark.parametrize("written", range(len(LOG) + 1))
+@pytest.mark.parametrize("start", [0, 1, LINE, LINE + 4])
+def test_what_is_written_meanwhile_breaks_no_line(written: int, start: int) -> None:
+    log = Growing(LOG)
+    log.written = max(start, written)
+
+    numbers = [entry["n"] for entry in requests_by_user(cast(Any, log), start)]
+
+    first = -(-start // LINE)
+    assert numbers == list(range(first, first + len(numbers)))

@@ -12,12 +12,13 @@ def requests_by_user(audit_log: Path, start: int = 0) -> Iterator[dict[str, Any]
     """The audit log's entries that begin at the byte `start` or later.
 
     A size taken while the API server writes a line may be in the middle of it; that line began earlier and is left
-    out.
+    out. So is the last line while it is being written.
     """
     with audit_log.open("rb") as log:
         if start:
             log.seek(start - 1)
-            log.readline()
-        for line in log:
-            if line.endswith(b"\n"):
-                yield json.loads(line)
+            if not log.readline().endswith(b"\n"):
+                return
+        # A line without its end is the last. Read on, its rest would be a line of its own, once it is written.
+        while (line := log.readline()).endswith(b"\n"):
+            yield json.loads(line)
