@@ -14,7 +14,7 @@ from kubefoundry_sdk.api import formats
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.credentials import Credentials
 from kubefoundry_sdk.runtime import recorder as recorder_module
-from kubefoundry_sdk.runtime.recorder import NOTE, Recorder
+from kubefoundry_sdk.runtime.recorder import NOTE, WAITING, Recorder
 from support.waiting import SECONDS
 from support.wire import Asked, ok, wire
 
@@ -64,6 +64,17 @@ async def test_a_note_that_is_too_long_is_cut(text: str) -> None:
 
     assert NOTE - 4 < len(event["note"].encode()) <= NOTE
     assert event["note"].endswith("…")
+
+
+async def test_a_flood_of_one_namespace_neither_delays_nor_drops_the_events_of_another() -> None:
+    crowd = [
+        ({**ABOUT, "metadata": {**ABOUT["metadata"], "namespace": "crowd"}}, str(n))
+        for n in range(WAITING + 50)
+    ]
+
+    notes = [event["note"] for event in await sent((ABOUT, "mine"), *crowd, (ABOUT, "mine, too"))]
+
+    assert notes[:4] == ["mine", "0", "mine, too", "1"]
 
 
 async def test_what_waits_when_the_process_ends_is_still_sent() -> None:

@@ -16,7 +16,7 @@ def test_the_list_is_read() -> None:
     words = CHECK["replaced"](CHECK["LIST"].read_text(encoding="utf-8"))
 
     assert len(words) > 20
-    assert words["is " + "received"] == "is reported, says"
+    assert words["is " + "told"] == "is reported, says"
 
 
 def test_a_text_without_a_list_is_refused() -> None:

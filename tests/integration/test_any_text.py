@@ -46,7 +46,7 @@ async def test_an_event_about_a_long_name(cluster: object, api: Client, namespac
     recorder = Recorder(api, component="test", instance="i")
     recorder.event(made, "Warning", "Test", "".join(TEXTS.values()))
 
-    await recorder._send(recorder._waiting.get_nowait())
+    await recorder._send(recorder._next())
 
     [event], _ = await api.list(EVENTS, namespace)
     assert (event["regarding"]["name"], event["note"]) == (name, "".join(STORED.values()))

@@ -12,6 +12,7 @@ from typing import Any, Final
 from kubefoundry_llamastack.report import Answer
 from kubefoundry_sdk.api.foreign_json import Unreadable, decode, encode, nested
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.runtime.fair_queue import FairLimit
 from kubefoundry_sdk.runtime.store import Key
 from kubefoundry_sdk.runtime.tenant_http import NoAnswer, TooSlow, exchange
 
@@ -21,7 +22,7 @@ AGAIN: Final = 5.0
 
 DEADLINE: Final = 5.0
 AT_ONCE: Final = 8
-"""Seconds that a server may take, and servers that are polled concurrently."""
+"""Seconds that a server may take, and servers that are polled concurrently; namespaces take turns."""
 
 TEXT: Final = 1024
 DEPTH: Final = 32
@@ -49,7 +50,7 @@ class ServerPoll:
         self._changed = changed
         self._known: dict[Key, _Known] = {}
         self._wake = asyncio.Event()
-        self._free = asyncio.Semaphore(AT_ONCE)
+        self._limit = FairLimit(AT_ONCE)
 
     def answer(self, key: Key) -> Answer | None:
         """The last answer of the CR's server."""
@@ -88,7 +89,7 @@ class ServerPoll:
                     pass
 
     async def _ask(self, key: Key, known: _Known) -> None:
-        async with self._free:
+        async with self._limit.turn(key[0]):
             answer = await ask(known.url)
         known.asking = False
         known.due = asyncio.get_running_loop().time() + (AGAIN if answer.problem else EVERY)

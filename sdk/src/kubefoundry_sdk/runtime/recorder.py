@@ -14,6 +14,7 @@ from typing import Final, Literal
 from kubefoundry_sdk.api.kinds import EVENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.runtime.fair_queue import FairQueue
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +25,8 @@ LAST: Final = 1.0
 """Seconds that a stopping process has to send queued Events: it has 5 for its whole shutdown (contract §6)."""
 
 WAITING: Final = 1000
-"""Events that may be queued; further ones are dropped, because an Event must never hold up a reconcile."""
+"""Events that may be queued, because an Event must never hold up a reconcile. Beyond it, the newest of the namespace
+with most are dropped."""
 
 NOTE: Final = 1024
 """Longest note that the API accepts, in bytes (Kubernetes 1.36, pkg/apis/core/validation/events.go)."""
@@ -53,7 +55,8 @@ class Recorder:
         self._component = component
         self._instance = instance
         self._said: OrderedDict[str, float] = OrderedDict()
-        self._waiting: asyncio.Queue[Object] = asyncio.Queue(WAITING)
+        self._waiting: FairQueue[Object] = FairQueue()
+        self._some = asyncio.Event()
 
     def event(self, about: Object, type_: Literal["Normal", "Warning"], reason: str, note: str) -> None:
         """Queues an Event about the object (apiVersion, kind and metadata are read)."""
@@ -93,10 +96,12 @@ class Recorder:
             "reportingController": f"kubefoundry.ai/{self._component}",
             "reportingInstance": self._instance[:128],
         }
-        try:
-            self._waiting.put_nowait(body)
-        except asyncio.QueueFull:
-            log.warning("event %s about %s dropped: %d are already queued", reason, meta["name"], WAITING)
+        self._waiting.append(body["metadata"]["namespace"], body)
+        self._some.set()
+        if len(self._waiting) > WAITING:
+            lost = self._waiting.drop()
+            where = f"{lost['metadata']['namespace']}/{lost['regarding']['name']}"
+            log.warning("event %s about %s dropped: %d are already queued", lost["reason"], where, WAITING)
 
     async def run(self) -> None:
         """Sends queued Events until cancelled, and then the rest: what they report has happened and is not reported
@@ -105,18 +110,26 @@ class Recorder:
         try:
             while True:
                 # Before one is taken out, so that none is lost if this is cancelled meanwhile.
-                if self._waiting.qsize() < WAITING // 2:
+                if len(self._waiting) < WAITING // 2:
                     await self._give_way()
-                sending = asyncio.create_task(self._send(await self._waiting.get()))
+                await self._some.wait()
+                sending = asyncio.create_task(self._send(self._next()))
                 await asyncio.shield(sending)
         except asyncio.CancelledError:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LAST):
                     if sending:
                         await sending
-                    while not self._waiting.empty():
-                        await self._send(self._waiting.get_nowait())
+                    while self._waiting:
+                        await self._send(self._next())
             raise
+
+    def _next(self) -> Object:
+        """The next Event, out of the queue."""
+        event = self._waiting.popleft()
+        if not self._waiting:
+            self._some.clear()
+        return event
 
     async def _send(self, body: Object) -> None:
         try:

@@ -1,4 +1,7 @@
-"""A keyed work queue: one worker at a time for a key; changes meanwhile cause one more reconcile."""
+"""A keyed work queue: one worker at a time for a key; changes meanwhile cause one more reconcile.
+
+Namespaces take turns (`fair_queue.py`), so that one tenant's objects do not delay everybody else's.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,13 @@ import asyncio
 import logging
 import random
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Final
 
 from kubefoundry_sdk.cluster.errors import ApiError, Fenced, Unreachable
 from kubefoundry_sdk.runtime import metrics
+from kubefoundry_sdk.runtime.fair_queue import FairQueue
 from kubefoundry_sdk.runtime.store import Key
 
 log = logging.getLogger(__name__)
@@ -58,7 +61,7 @@ class WorkQueue:
         self._refused = refused
         self._room = room
         self._reconcile = reconcile
-        self._ready: deque[Key] = deque()
+        self._ready: FairQueue[Key] = FairQueue()
         self._dirty: set[Key] = set()
         self._busy: set[Key] = set()
         self._timers: dict[Key, asyncio.TimerHandle] = {}
@@ -80,7 +83,7 @@ class WorkQueue:
             return
         self._dirty.add(key)
         if key not in self._busy:
-            self._ready.append(key)
+            self._ready.append(key[0], key)
             self._wake.release()
 
     def add_after(self, key: Key, delay: float) -> None:

@@ -19,11 +19,12 @@ from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.contract import Deployment, Endpoint
 from kubefoundry_sdk.provider.health.completion import Try
 from kubefoundry_sdk.provider.health.models_endpoint import Ask, NoModels
+from kubefoundry_sdk.runtime.fair_queue import FairLimit
 from kubefoundry_sdk.runtime.store import Key
 from kubefoundry_sdk.runtime.supervision import Work
 
 AT_ONCE: Final = 8
-"""Endpoints that are asked concurrently."""
+"""Endpoints that are asked concurrently. One that hangs takes a minute; namespaces take turns."""
 FIRST_DELAY: Final = 1.0
 LAST_DELAY: Final = 60.0
 """Seconds between two requests to an endpoint that does not list the model, doubling from the first to the last."""
@@ -87,8 +88,8 @@ class Verification:
         self._spawn = spawn
         self._changed = changed
         self._always = always
-        self._limit = asyncio.Semaphore(AT_ONCE)
-        self._attempts = asyncio.Semaphore(AT_ONCE)
+        self._limit = FairLimit(AT_ONCE)
+        self._attempts = FairLimit(AT_ONCE)
         self._found: dict[Key, _Finding] = {}
 
     def wanted(self, deployment: Object) -> bool:
@@ -146,11 +147,11 @@ class Verification:
 
     async def _problem(self, claim: Claim) -> str | None:
         try:
-            async with self._limit:
+            async with self._limit.turn(claim.namespace):
                 found = await self._ask(claim.namespace, claim.endpoint)
             model = claim.model if claim.model in found else min(found, default=None)
             if claim.answer and self._attempt and model and claim.model in (None, model):
-                async with self._attempts:
+                async with self._attempts.turn(claim.namespace):
                     await self._attempt(claim.namespace, claim.endpoint, model)
         except NoModels as error:
             return f"{shortened(str(error))}; look at the pods behind it and at network policies"

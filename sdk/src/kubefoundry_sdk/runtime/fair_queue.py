@@ -1,0 +1,92 @@
+"""Fair queueing: items in the order of their arrival within a namespace, and the namespaces take turns.
+
+So a tenant who changes a thousand objects at once waits for them, and nobody else does. The API server's own fair
+queueing treats requests alike (Kubernetes, API Priority and Fairness: one queue for each flow).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+
+
+class FairQueue(Generic[Item]):
+    """`append` and `popleft` take the same time, however many items and namespaces there are."""
+
+    def __init__(self) -> None:
+        self._items: dict[str, deque[Item]] = {}
+        """By namespace, in the order in which these take their turns; none is empty."""
+        self._number = 0
+
+    def __len__(self) -> int:
+        return self._number
+
+    def append(self, namespace: str, item: Item) -> None:
+        """Behind the items of its own namespace."""
+        self._items.setdefault(namespace, deque()).append(item)
+        self._number += 1
+
+    def popleft(self) -> Item:
+        """The first item of the namespace whose turn it is. Raises IndexError if there is none."""
+        namespace = next(iter(self._items), None)
+        if namespace is None:
+            raise IndexError("nothing is waiting")
+        items = self._items.pop(namespace)
+        if len(items) > 1:
+            self._items[namespace] = items  # behind all others
+        self._number -= 1
+        return items.popleft()
+
+    def drop(self) -> Item:
+        """Takes out the last item of the namespace that has most. Raises IndexError if there is none."""
+        namespace = max(self._items, key=lambda name: len(self._items[name]), default=None)
+        if namespace is None:
+            raise IndexError("nothing is waiting")
+        self._number -= 1
+        item = self._items[namespace].pop()
+        if not self._items[namespace]:
+            del self._items[namespace]
+        return item
+
+
+class FairLimit:
+    """So many at a time, as a semaphore's; while more want to, the namespaces take turns."""
+
+    def __init__(self, at_once: int) -> None:
+        self._free = at_once
+        self._waiting: FairQueue[asyncio.Future[None]] = FairQueue()
+
+    @asynccontextmanager
+    async def turn(self, namespace: str) -> AsyncIterator[None]:
+        """Waits for the namespace's turn, and holds it."""
+        if self._free:
+            self._free -= 1
+        else:
+            await self._next(namespace)
+        try:
+            yield
+        finally:
+            self._leave()
+
+    async def _next(self, namespace: str) -> None:
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(namespace, turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():
+                self._leave()  # the turn had come already
+            raise
+
+    def _leave(self) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.cancelled():
+                turn.set_result(None)
+                return
+        self._free += 1
