@@ -2,8 +2,8 @@
 
 Requests beyond the knee of an API server make nothing faster: they wait there, and users' own requests wait behind
 them. So each process keeps fewer writes in flight while they are slower than their minimum, and more while they are
-not. Where even one at a time is slow, because others keep the server busy, it pauses between them. The processes know
-nothing of each other; as with TCP, all of them back off when the server is slow.
+not. Where even one at a time is slow, because others keep the server busy, a process with many to make pauses between
+them. The processes know nothing of each other; as with TCP, all of them back off when the server is slow.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ def answered(window: Window, *, sent: float, now: float, floor: float, full: boo
     Below one it doubles with each response instead, and only one that is far slower makes it smaller.
 
     floor: the shortest duration of such a write, in seconds.
-    full: whether others had to wait; otherwise a window larger than one is no use.
+    full: whether others had to wait; otherwise another window than one is no use.
     """
     if now - sent > (SLOW if window.size > 1 else CROWDED) * floor:
-        return _cut(window, 1.0 if window.size > 1 else LEAST, sent=sent, now=now)
+        return _cut(window, LEAST if full and window.size <= 1 else 1.0, sent=sent, now=now)
     if full or window.size < 1:
         return replace(window, size=window.size + min(window.size, 1 / window.size))
     return window
@@ -74,7 +74,7 @@ def refused(window: Window, *, sent: float, now: float) -> Window:
 
 
 def pause(window: Window, taken: float) -> float:
-    """Seconds until the next may write, after one that took so long alone: at most LONGEST."""
+    """Seconds until the next of many may write, after one that took so long alone: at most LONGEST."""
     return min(max(0.0, taken / window.size - taken), LONGEST)
 
 
@@ -131,7 +131,7 @@ class Congestion:
 
     @asynccontextmanager
     async def room(self) -> AsyncIterator[None]:
-        """Waits until one more may write, and counts as one for at most LONGEST seconds, apart from a `pause`.
+        """Waits until one more may write, and counts as one for at most LONGEST seconds. A `pause` comes on top.
 
         The decision what to write is made inside, so it does not age in a queue.
         """
@@ -144,7 +144,7 @@ class Congestion:
         finally:
             if timer.when() > loop.time():
                 timer.cancel()
-                if seconds := pause(self.window, loop.time() - entered):
+                if self._waiting and (seconds := pause(self.window, loop.time() - entered)):
                     loop.call_later(seconds, self._leave)
                 else:
                     self._leave()
