@@ -129,29 +129,35 @@ def test_the_pause_leaves_others_their_share(size: float, taken: float, seconds:
     assert pause(Window(size), taken) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("waits", [pytest.param(True, id="yes"), pytest.param(False, id="no")])
-async def test_the_next_turn_waits_for_the_pause(waits: bool) -> None:
-    """Only where it waits already: what comes one after another is no burst."""
+async def test_the_next_turn_waits_for_the_pause() -> None:
     congestion, loop = Congestion(Window(LEAST)), asyncio.get_running_loop()
-    entered = asyncio.Event()
 
-    async def next_turn() -> None:
+    async def next_turn() -> float:
         async with congestion.room():
-            entered.set()
+            return loop.time()
 
-    async with asyncio.timeout(SECONDS), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(SECONDS):
         async with congestion.room():
             start = loop.time()
-            if waits:
-                group.create_task(next_turn())
+            waiting = asyncio.create_task(next_turn())
             await asyncio.sleep(0.005)
             left = loop.time()
-        if not waits:
-            group.create_task(next_turn())
-        await entered.wait()
-        paused = loop.time() - left
+        entered = await waiting
 
-    assert (paused >= (left - start) * (1 / LEAST - 1) * 0.9) == waits
+    assert entered - left >= (left - start) * (1 / LEAST - 1) * 0.9
+
+
+async def test_what_comes_one_after_another_is_no_burst_and_does_not_pause() -> None:
+    congestion = Congestion(Window(LEAST))
+    async with congestion.room():
+        await asyncio.sleep(0.005)
+
+    free = congestion.room()
+    entering = asyncio.create_task(free.__aenter__())
+    await asyncio.sleep(0)
+
+    assert entering.done()
+    await free.__aexit__(None, None, None)
 
 
 def test_a_floor_is_forgotten_once_it_was_not_reached_for_long() -> None:
