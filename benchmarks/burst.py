@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from functools import partial
+from typing import Final
 
 from benchmarks import processes
 from benchmarks.figures import Figure, Section, percentile
@@ -14,6 +15,9 @@ from benchmarks.webhook import counted, histogram
 
 AT_ONCE = 20
 """Create requests on their way at a time."""
+
+MEANWHILE: Final = "dynamo"
+"""The provider that another tenant names."""
 
 
 async def at_once(rig: Rig, n: int) -> Section:
@@ -32,12 +36,13 @@ async def at_once(rig: Rig, n: int) -> Section:
     start = time.perf_counter()
     taken = await rig.create_all(bodies, AT_ONCE)
     created = time.perf_counter()
+    alone = await _meanwhile(rig)
+    due = Counter(body["spec"]["provider"]["name"] for body in bodies) + Counter([MEANWHILE])
     # Each by its own number: a watch reports only its own kind, and the last of all may be any of them.
-    due = Counter(body["spec"]["provider"]["name"] for body in bodies)
     upstream = [
         await seen.until(partial(_holds, seen, due[provider])) for provider, seen in rig.upstream.items()
     ]
-    running = await rig.deployments.until(lambda: len(rig.deployments.running) >= n)
+    running = await rig.deployments.until(lambda: len(rig.deployments.running) > n)
     await rig.quiet()
     cpu = {name: processes.cpu_seconds(pid) - before[name] for name, pid in watched.items()}
     requests = count(rig, log)
@@ -57,6 +62,9 @@ async def at_once(rig: Rig, n: int) -> Section:
             Figure("a create: p50", percentile(taken, 0.5), "ms"),
             Figure("a create: p99", percentile(taken, 0.99), "ms"),
             *counted(reviews, histogram(rig)),
+            Figure(
+                "meanwhile, from a create in another namespace to the upstream object", alone * 1000, "ms"
+            ),
             Figure("all upstream objects there", max(upstream) - start, "s", peer="66"),
             Figure("all Running", running - start, "s", peer="76"),
             Figure(
@@ -75,6 +83,15 @@ async def at_once(rig: Rig, n: int) -> Section:
             Figure("CPU of the simulated operators", cpu["simulated operators"], "s"),
         ],
     )
+
+
+async def _meanwhile(rig: Rig) -> float:
+    """Seconds that one deployment of another tenant takes right after the burst was created."""
+    namespace = await rig.namespace()
+    start = time.perf_counter()
+    await rig.create(deployment("alone", namespace, GPU, MEANWHILE))
+    seen = rig.upstream[MEANWHILE]
+    return await seen.until(lambda: any(key[0] == namespace for key in seen.objects)) - start
 
 
 def _holds(seen: Sightings, number: int) -> bool:
