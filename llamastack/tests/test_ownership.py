@@ -132,10 +132,32 @@ def test_what_the_api_server_fills_in_and_others_add_is_none() -> None:
         ({"labels": {"app.kubernetes.io/managed-by": "llama-stack-operator"}}, "ours"),
         ({}, "foreign"),
         (
-            {"ownerReferences": [{"uid": "v", "controller": True, "kind": "LlamaStackDistribution"}]},
+            {
+                "ownerReferences": [
+                    {
+                        "uid": "v",
+                        "controller": True,
+                        "kind": "LlamaStackDistribution",
+                        "apiVersion": "llamastack.io/v1alpha1",
+                    }
+                ]
+            },
             "leaving",
         ),
         ({"ownerReferences": [{"uid": "v", "controller": True, "kind": "Other"}]}, "foreign"),
+        (
+            {
+                "ownerReferences": [
+                    {
+                        "uid": "v",
+                        "controller": True,
+                        "kind": "LlamaStackDistribution",
+                        "apiVersion": "nowhere.example/v1",
+                    }
+                ]
+            },
+            "foreign",
+        ),
         (
             {
                 "deletionTimestamp": "now",
@@ -144,7 +166,7 @@ def test_what_the_api_server_fills_in_and_others_add_is_none() -> None:
             "leaving",
         ),
     ],
-    ids=["owner", "owner lost", "stranger", "earlier CR", "another's", "being deleted"],
+    ids=["owner", "owner lost", "stranger", "earlier CR", "another's", "of another group", "being deleted"],
 )
 def test_whose_object_it_is(meta: Object, expected: str) -> None:
     assert ownership.ownership({"metadata": meta}, "u") == expected

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 from aiohttp import web
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Kind
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.credentials import Credentials
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.write import apply
+from kubefoundry_sdk.runtime.refusals import Refused
 from kubefoundry_sdk.runtime.server_side_apply import NameTaken
 from kubefoundry_sdk.runtime.store import Store
 from support.wire import Asked, ok, refusal, wire
@@ -51,6 +55,28 @@ async def put_back(store: Store) -> None:
     nowhere = Credentials("http://127.0.0.1:1", None, lambda: None)
     async with Client(nowhere, user_agent="test") as client:
         await apply.put_back(client, KIND, store, OURS, manager="test")
+
+
+@settings(max_examples=20)
+@given(st.text("abcdefghijklmnopqrstuvwxyz0123456789-.", min_size=1, max_size=60))
+def test_a_refused_try_says_the_same_each_time(name: str) -> None:
+    """Whatever differs is written, and each write is an event that leads to another try."""
+
+    async def tried(suffix: str) -> str:
+        def answer(asked: Asked) -> web.Response:
+            generated = f"{asked.body['metadata']['generateName']}{suffix}"
+            return refusal(422, "Invalid", f'engines "{generated}" is forbidden: {generated}: too many')
+
+        async with wire(answer) as made:
+            with pytest.raises(Refused) as error:
+                main = {**OURS, "metadata": {**OURS["metadata"], "name": name}}
+                await apply.try_new(made.client, KIND, main, manager="test")
+        return str(error.value)
+
+    first, second = asyncio.run(tried("xls8j")), asyncio.run(tried("g8wb7"))
+
+    assert first == second
+    assert f'engines "{name}" is forbidden: {name}: too many' in first
 
 
 async def test_another_ones_object_that_came_meanwhile_is_not_written() -> None:

@@ -6,10 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kubefoundry_sdk.api.kinds import HELPER_KINDS
+from kubefoundry_sdk.api.names import API_VERSION, MODEL_DEPLOYMENT, OWNER_UID_ANNOTATION
 from kubefoundry_sdk.provider.contract import Deployment, Provider, Rendered
 from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk.provider.write import manifest
 from kubefoundry_sdk.provider.write.helpers import Helpers
 from kubefoundry_sdk.runtime.store import Store
 from support.plans import changed, deployment, planned, provider
@@ -74,6 +78,30 @@ def test_each_kind_has_a_store_of_its_own() -> None:
     assert [kind for kind, _ in known] == [HELPER_KINDS["ConfigMap"], HELPER_KINDS["Service"]]
 
 
+@given(st.permutations(["n", "other", "z"]), st.sampled_from(["annotation", "ownerReference"]))
+def test_an_object_of_another_namespace_is_nobodys_helper(namespaces: list[str], claim: str) -> None:
+    """Whoever knows a uid can write it on objects of their own namespace."""
+    known = Helpers({"Service": Store(index=manifest.owner_uid)})
+    for number, namespace in enumerate(namespaces):
+        claimed = helper("Service", "m")
+        claimed["metadata"] |= {"namespace": namespace, "resourceVersion": str(number + 1)}
+        owner = {
+            "apiVersion": API_VERSION,
+            "kind": MODEL_DEPLOYMENT,
+            "name": "m",
+            "uid": "u",
+            "controller": True,
+        }
+        claimed["metadata"] |= (
+            {"annotations": {OWNER_UID_ANNOTATION: "u"}}
+            if claim == "annotation"
+            else {"ownerReferences": [owner]}
+        )
+        known.store(claimed).put(claimed)
+
+    assert [obj["metadata"]["namespace"] for obj in known.of("n", "u")] == ["n"]
+
+
 def test_what_was_listed_has_a_kind() -> None:
     """The items of a list state none."""
     known = Helpers({"Service": Store(index=lambda obj: "u")})
@@ -81,6 +109,6 @@ def test_what_was_listed_has_a_kind() -> None:
     listed = {"metadata": {"name": "m", "namespace": "n", "resourceVersion": "1"}}
     known.store(service).replace([listed], "1")
 
-    assert [(obj["apiVersion"], obj["kind"]) for obj in known.of("u")] == [("v1", "Service")]
+    assert [(obj["apiVersion"], obj["kind"]) for obj in known.of("n", "u")] == [("v1", "Service")]
     live = known.live({**service, "metadata": {"name": "m", "namespace": "n"}})
     assert live is not None and live["kind"] == "Service"

@@ -56,6 +56,12 @@ def owner(uid: str, *, name: str = "m", kind: str = "ModelDeployment", group: st
             id="our kind's name in another group",
         ),
         pytest.param(
+            {"ownerReferences": [{**owner("uid-0"), "apiVersion": "kubefoundry.ai/v9"}]},
+            "foreign",
+            False,
+            id="a version that is not served, so nobody ever deletes it",
+        ),
+        pytest.param(
             {"ownerReferences": [owner("uid-1")], "deletionTimestamp": "2026-01-01T00:00:00Z"},
             "leaving",
             True,

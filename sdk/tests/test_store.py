@@ -50,7 +50,10 @@ def test_what_changes_nothing_that_is_kept_is_not_reported(received: list[Any]) 
     store.put(obj("a", 3, owner="y", size=1))
 
     assert received == [{"owner": "x", "size": 1}, {"owner": "y", "size": 1}]
-    assert (store.indexed_keys("x"), store.indexed_keys("y")) == ([], [("n", "a")])
+    assert (store.indexed_keys("x", namespace="n"), store.indexed_keys("y", namespace="n")) == (
+        [],
+        [("n", "a")],
+    )
 
 
 def test_what_vanished_in_a_gap_is_reported_as_deleted(store: Store, received: list[Any]) -> None:
@@ -106,11 +109,11 @@ def test_the_index_follows_changes_and_deletions(store: Store) -> None:
     store.put(obj("b", 2, owner="u1"))
     store.put(obj("a", 3, owner="u2"))
 
-    assert [item["metadata"]["name"] for item in store.indexed("u1")] == ["b"]
-    assert [item["metadata"]["name"] for item in store.indexed("u2")] == ["a"]
+    assert [item["metadata"]["name"] for item in store.indexed("u1", namespace="n")] == ["b"]
+    assert [item["metadata"]["name"] for item in store.indexed("u2", namespace="n")] == ["a"]
 
     store.remove(obj("b", 4))
-    assert store.indexed("u1") == []
+    assert store.indexed("u1", namespace="n") == []
 
 
 def test_a_kind_that_is_no_longer_served_is_gone_as_a_whole(store: Store, received: list[Any]) -> None:

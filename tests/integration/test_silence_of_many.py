@@ -127,7 +127,7 @@ async def test_they_are_reported_in_turn(
 
     writes = await until_logged(lambda: patches(log, namespace), lambda found: len(found) > MANY)
     seconds = Counter(arrived(entry) for entry in writes)
-    record_property("received a second", max(seconds.values()))
+    record_property("reported a second", max(seconds.values()))
     record_property("new one looked at after", looked_at)
     print(
         f"{len(writes)} writes in {len(seconds)} s, {max(seconds.values())} in one at most; new: {looked_at:.3f} s"

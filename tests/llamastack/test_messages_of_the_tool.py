@@ -143,8 +143,8 @@ async def test_a_distribution_without_a_configuration(
 
 async def seen(api: Client, namespace: str, wish: Object, name: str, code: int, message: str) -> Object:
     """The CR's status once the container of that name has ended with this message."""
-    await api.create(LLSD, llsd("condition_of", namespace, externalProviders=wish), manager="user")
-    live = await new_pod(api, "condition_of", namespace, wish["inference"][0]["image"])
+    await api.create(LLSD, llsd("messages", namespace, externalProviders=wish), manager="user")
+    live = await new_pod(api, "messages", namespace, wish["inference"][0]["image"])
     cut = message.encode()[:CUT].decode(errors="ignore")
     ended = {"exitCode": code, "message": cut}
     states = []
@@ -156,7 +156,7 @@ async def seen(api: Client, namespace: str, wish: Object, name: str, code: int, 
     await pod_status(api, live, {"phase": "Pending", "initContainerStatuses": states})
     return await until_status(
         api,
-        "condition_of",
+        "messages",
         namespace,
         lambda status: (
             condition_of(status, "ExternalProvidersReady").get("status") == "False"

@@ -183,8 +183,8 @@ class Controller:
             if health != before.get(name):
                 outdated = ("False",) if health.good else ("", "True", "False")
                 for status in outdated:
-                    self._news.add(self._deployments.indexed_keys(f"{name} {status}"))
-                self._news.add(self._deployments.indexed_keys(CHANGING_HANDS))
+                    self._news.add(self._deployments.indexed_keys(f"{name} {status}", namespace=None))
+                self._news.add(self._deployments.indexed_keys(CHANGING_HANDS, namespace=None))
         if self._health_timer:
             self._health_timer.cancel()
             self._health_timer = None

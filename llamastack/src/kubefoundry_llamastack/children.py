@@ -217,7 +217,9 @@ class Children:
         if not existing:
             return
         live = self._known.deployments.get((cr.namespace, cr.name))
-        sets = self._known.replica_sets.indexed(live["metadata"]["uid"]) if live else []
+        sets = (
+            self._known.replica_sets.indexed(live["metadata"]["uid"], namespace=cr.namespace) if live else []
+        )
         templates = [decided.body["spec"]["template"], *(item["spec"]["template"] for item in sets)]
         for name in tool_config_maps.unused(existing, templates):
             await self._writer.delete(CONFIG_MAPS, store, (cr.namespace, name), cr)

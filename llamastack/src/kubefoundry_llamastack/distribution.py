@@ -10,7 +10,7 @@ from typing import Any, Final
 import yaml
 
 from kubefoundry_llamastack.api.spec import Distribution
-from kubefoundry_sdk.api import formats
+from kubefoundry_sdk.api import foreign_text, formats
 from kubefoundry_sdk.api.kinds import Object
 
 IMAGES: Final[dict[str, str]] = {
@@ -84,8 +84,9 @@ def refusal(distribution: Distribution, config: OperatorConfig) -> str:
     known = ", ".join(sorted({*IMAGES, *config.images}))
     if not distribution.name:
         return f"spec.server.distribution names neither a distribution nor an image; set one: {known}"
+    name = foreign_text.shown(distribution.name)
     return (
-        f"{distribution.name}. Distribution name not supported; the known names are {known}; use one of them, "
+        f"{name}. Distribution name not supported; the known names are {known}; use one of them, "
         "or set spec.server.distribution.image"
     )
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from kubefoundry_llamastack.names import MANAGED_BY, MANAGED_BY_LABEL, MANAGER, OLD_MANAGER
+from kubefoundry_llamastack.names import LLSD, MANAGED_BY, MANAGED_BY_LABEL, MANAGER, OLD_MANAGER
 from kubefoundry_sdk.api import quantity
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.managed_fields import Fields, owned
@@ -36,7 +36,8 @@ def ownership(live: Object, uid: str) -> Ownership:
         return "ours" if (meta.get("labels") or {}).get(MANAGED_BY_LABEL) == MANAGED_BY else "foreign"
     if controller.get("uid") == uid:
         return "ours"
-    return "leaving" if controller.get("kind") == "LlamaStackDistribution" else "foreign"
+    of = (controller.get("apiVersion"), controller.get("kind"))
+    return "leaving" if of == (LLSD.api_version, LLSD.kind) else "foreign"
 
 
 def differs(wanted: Object, live: Object) -> bool:

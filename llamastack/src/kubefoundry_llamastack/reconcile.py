@@ -114,10 +114,12 @@ class Operator:
         newest = None
         pods: list[Object] = []
         if deployment is not None:
-            sets = self.known.replica_sets.indexed(deployment["metadata"]["uid"])
+            sets = self.known.replica_sets.indexed(deployment["metadata"]["uid"], namespace=cr.namespace)
             newest = observed.newest(sets, deployment["metadata"]["uid"])
         if newest is not None:
-            pods = observed.live_pods(self.known.pods.indexed(newest["metadata"]["uid"]), newest)
+            pods = observed.live_pods(
+                self.known.pods.indexed(newest["metadata"]["uid"], namespace=cr.namespace), newest
+            )
         stores = self.known.children
         seen = Seen(
             cr,

@@ -116,7 +116,7 @@ def replica_set(obj: Object) -> Object:
     """A ReplicaSet reduced to its place in the rollout, the volumes of its pods, and why it cannot create them."""
     template = ((obj.get("spec") or {}).get("template") or {}).get("spec") or {}
     return {
-        "metadata": _short(obj, "annotations", "labels", "ownerReferences"),
+        "metadata": _short(obj, "annotations", "labels", "ownerReferences", "deletionTimestamp"),
         "spec": {
             "replicas": (obj.get("spec") or {}).get("replicas"),
             "template": {"spec": {"volumes": template.get("volumes") or []}},

@@ -87,7 +87,7 @@ class Controller:
         """Undecided deployments are reconciled only if something that matters to the choice changes, not for a
         heartbeat."""
         if self._registry.see(key[1], config):
-            for waiting in self._deployments.indexed(UNSETTLED):
+            for waiting in self._deployments.indexed(UNSETTLED, namespace=None):
                 meta = waiting["metadata"]
                 self._selections.add((meta["namespace"], meta["name"]))
         self._rules.add(key)

@@ -34,8 +34,12 @@ class Problem:
 
 
 def newest(replica_sets: Iterable[Object], deployment_uid: str) -> Object | None:
-    """The ReplicaSet that the Deployment rolls out, None while there is none."""
-    own = [item for item in replica_sets if _owned(item, deployment_uid)]
+    """The ReplicaSet that the Deployment rolls out, None while there is none. One that is being deleted is not."""
+    own = [
+        item
+        for item in replica_sets
+        if _owned(item, deployment_uid) and not item["metadata"].get("deletionTimestamp")
+    ]
     return max(own, key=_revision, default=None)
 
 

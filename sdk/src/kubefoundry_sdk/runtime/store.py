@@ -89,12 +89,19 @@ class Store:
     def __len__(self) -> int:
         return len(self._objects)
 
-    def indexed(self, value: str) -> list[Object]:
-        """Copies of the objects with that index value."""
-        return [obj for key in self.indexed_keys(value) if (obj := self.get(key))]
+    def indexed(self, value: str, *, namespace: str | None) -> list[Object]:
+        """Copies of the objects with that index value, in the order of their names.
 
-    def indexed_keys(self, value: str) -> list[Key]:
-        return list(self._indexed.get(value, ()))
+        namespace: where they are. An object of another one may claim any owner: None, all namespaces, only where no
+            tenant writes the value.
+        """
+        found = sorted(self.indexed_keys(value, namespace=namespace))
+        return [obj for key in found if (obj := self.get(key))]
+
+    def indexed_keys(self, value: str, *, namespace: str | None) -> list[Key]:
+        """As `indexed`, in no order."""
+        keys = self._indexed.get(value, ())
+        return [key for key in keys if namespace is None or key[0] == namespace]
 
     def put(self, obj: Object) -> None:
         """Stores the object unless we know a newer state."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kubefoundry_sdk.api import foreign_text
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider import answers
 from kubefoundry_sdk.provider.contract import Deployment, Provider
@@ -68,4 +69,4 @@ def _unknown(provider: Provider, keys: Sequence[str]) -> str | None:
         return None
     known = overrides.known_keys(provider.overrides)
     knows = f"{provider.title} knows {', '.join(known)}" if known else f"{provider.title} has no overrides"
-    return f"Ignored unknown provider.overrides: {', '.join(keys)}; {knows}"
+    return f"Ignored unknown provider.overrides: {foreign_text.listed(keys)}; {knows}"

@@ -112,7 +112,8 @@ async def let_go(context: Context, live: Object) -> float | None:
     """
     key, meta = key_of(live), live["metadata"]
     upstream = context.upstream.objects.get(key) if context.upstream.kind else None
-    if upstream and manifest.made_by(upstream, meta["uid"], context.manager):
+    serves = bool(upstream and manifest.made_by(upstream, meta["uid"], context.manager))
+    if serves:
         # Of others' ModelDeployments the store keeps too little to decide on (`provider.trim`) until our finalizer is
         # there.
         await finalizer.restore(context.client, context.deployments, live, context.provider.name)
@@ -133,7 +134,8 @@ async def let_go(context: Context, live: Object) -> float | None:
         context.manager,
     ):
         why = f"{context.provider.title} is being removed for provider {_chosen(live)}"
-        return await _keep(context, live, why, reason="Terminating")
+        # Once our object is gone the chosen provider reports, even while a helper is slow to go.
+        return await _keep(context, live, why, reason="Terminating", speaks=serves)
     await foreign_status.write(context, live, {})
     current = context.deployments.get(key)
     if (
@@ -146,16 +148,21 @@ async def let_go(context: Context, live: Object) -> float | None:
     return None
 
 
-async def _keep(context: Context, live: Object, why: str, reason: str = "") -> float | None:
+async def _keep(
+    context: Context, live: Object, why: str, reason: str = "", *, speaks: bool = True
+) -> float | None:
     """Keep reporting on what serves. The conditions of a chosen provider are its own to write, so ours are
-    released."""
+    released.
+
+    speaks: False where only the chosen provider reports.
+    """
     report = Report(live["metadata"]["generation"])
     if _chosen(live):
         report.stop = Stop(reasons.PROVIDER_SELECTED, reason, why, failed=False)
     else:
         retained.as_before(live, report, context.manager)
     due = observe(context, live, report)
-    status = report.status(context.provider) if release.speaks(live, context.manager) else {}
+    status = report.status(context.provider) if speaks and release.speaks(live, context.manager) else {}
     await foreign_status.write(context, live, status)
     return due
 

@@ -128,7 +128,8 @@ async def clean_up(
         objects without ownerReference included.
     """
     meta = deployment["metadata"]
-    if ORPHAN in meta.get("finalizers", ()):
+    # On a ModelDeployment that stays, anybody may have put it there.
+    if manager is None and ORPHAN in meta.get("finalizers", ()):
         return []
 
     def goes(obj: Object) -> bool:
@@ -144,7 +145,7 @@ async def clean_up(
         left.append(f"{kind.kind} {meta['namespace']}/{meta['name']}")
         if not live["metadata"].get("deletionTimestamp"):
             await apply.remove_main(client, kind, live, ours=ours)
-    for obj in helpers.of(meta["uid"]):
+    for obj in helpers.of(meta["namespace"], meta["uid"]):
         if goes(obj):
             left.append(f"{obj['kind']} {meta['namespace']}/{obj['metadata']['name']}")
             if not obj["metadata"].get("deletionTimestamp"):

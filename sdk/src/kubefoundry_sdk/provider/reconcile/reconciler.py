@@ -217,7 +217,7 @@ async def _write(context: Context, live: Object, report: Report) -> float | None
     if stop := preconditions.standing_there(context, deployment, [rendered.main]):
         report.stop = stop
         return None
-    helpers = context.helpers.of(deployment.uid)
+    helpers = context.helpers.of(deployment.namespace, deployment.uid)
     todo = plan(
         context.provider,
         deployment,
@@ -283,7 +283,7 @@ async def _write(context: Context, live: Object, report: Report) -> float | None
         ):
             log.info("created %s %s/%s", kind.kind, deployment.namespace, deployment.name)
         keep = [*todo.helpers, *todo.retained]
-        await apply.prune(context.client, context.helpers, deployment.uid, keep)
+        await apply.prune(context.client, context.helpers, deployment.namespace, deployment.uid, keep)
     except Refused as refused:
         refused.retry = context.upstream.worth_another_try(refused.retry)
         memory.refusal.remember(digest, loop.time(), refused)

@@ -59,7 +59,7 @@ class PodWatch:
         return [
             pod
             for value in self._source.values(upstream)
-            for pod in self._store.indexed(f"{meta['namespace']}/{value}")
+            for pod in self._store.indexed(f"{meta['namespace']}/{value}", namespace=meta["namespace"])
             if belongs(self._source, pod, upstream)
         ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -17,6 +18,9 @@ from kubefoundry_sdk.runtime import server_side_apply
 from kubefoundry_sdk.runtime.refusals import Origin, Refused, refused
 from kubefoundry_sdk.runtime.server_side_apply import NameTaken, delete
 from kubefoundry_sdk.runtime.store import Store, key_of
+
+GENERATED: Final = "[bcdfghjklmnpqrstvwxz2456789]{5}"
+"""What the API server appends to a `generateName` (Kubernetes 1.36, apimachinery, pkg/util/rand)."""
 
 ORIGIN: Final = Origin("ModelDeployment", "the provider's ServiceAccount")
 
@@ -104,22 +108,25 @@ async def try_apply(client: Client, kind: Kind, obj: Object, *, manager: str, ex
 async def try_new(client: Client, kind: Kind, main: Object, *, manager: str) -> None:
     """Tries by a dry run whether the API server would accept the object as a new one.
 
-    Under a generated name, because the old object still has its own. Raises Refused.
+    Under a generated name, because the old object still has its own. Raises Refused; its text has the real name, and
+    so stays the same at each try.
     """
+    name = main["metadata"]["name"]
     meta = {key: value for key, value in main["metadata"].items() if key != "name"}
-    probe = {**main, "metadata": {**meta, "generateName": f"{main['metadata']['name'][:20]}-"}}
+    probe = {**main, "metadata": {**meta, "generateName": f"{name[:20]}-"}}
     try:
         await client.create(kind, probe, manager=manager, dry_run=True)
     except ApiError as error:
         if error.rejected:
-            raise refused(kind, main["metadata"]["name"], error, ORIGIN) from error
+            error.message = re.sub(re.escape(f"{name[:20]}-") + GENERATED, name, error.message)
+            raise refused(kind, name, error, ORIGIN) from error
         raise
 
 
-async def prune(client: Client, known: Helpers, uid: str, keep: list[Object]) -> None:
+async def prune(client: Client, known: Helpers, namespace: str, uid: str, keep: list[Object]) -> None:
     """Deletes helpers of this owner that are not among `keep`."""
     kept = marked(keep)
-    for obj in known.of(uid):
+    for obj in known.of(namespace, uid):
         if mark(obj) not in kept and not obj["metadata"].get("deletionTimestamp"):
             await delete(client, kind_of(obj), obj)
 

@@ -35,9 +35,9 @@ class Helpers:
 
     stores: Mapping[str, Store] = field(default_factory=dict)
 
-    def of(self, uid: str) -> list[Object]:
-        """The helpers created for the ModelDeployment of that uid."""
-        return [whole(kind, obj) for kind, store in self for obj in store.indexed(uid)]
+    def of(self, namespace: str, uid: str) -> list[Object]:
+        """The helpers created for the ModelDeployment of that uid in the namespace."""
+        return [whole(kind, obj) for kind, store in self for obj in store.indexed(uid, namespace=namespace)]
 
     def store(self, helper: Object) -> Store:
         """The store of such a helper. Raises KeyError for a kind that the provider does not declare."""

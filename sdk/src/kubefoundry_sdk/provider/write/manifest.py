@@ -176,10 +176,10 @@ def owner_name(live: Object) -> str | None:
 
 
 def _owner(live: Object) -> Mapping[str, Any] | None:
+    """The garbage collector cannot resolve an owner of a version that is not served, and never deletes the object."""
     for reference in live["metadata"].get("ownerReferences") or ():
-        if reference.get("kind") == names.MODEL_DEPLOYMENT and str(reference.get("apiVersion")).startswith(
-            f"{names.GROUP}/"
-        ):
+        of = (reference.get("apiVersion"), reference.get("kind"))
+        if of == (names.API_VERSION, names.MODEL_DEPLOYMENT):
             found: Mapping[str, Any] = reference
             return found
     return None

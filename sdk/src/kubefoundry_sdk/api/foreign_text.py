@@ -1,0 +1,25 @@
+"""Names that others wrote, as they appear in our messages: on one line, visible and bounded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+LONGEST: Final = 100
+"""Characters of one name."""
+MOST: Final = 10
+"""Names of a list."""
+
+
+def shown(text: str) -> str:
+    """The name as it is, or quoted with escapes if it has characters that nobody sees, and its beginning if it is
+    long."""
+    cut = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+    return cut if cut.isprintable() else json.dumps(cut)
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = [f"{len(names) - MOST} more"] if len(names) > MOST else []
+    return ", ".join([*map(shown, names[:MOST]), *more])
