@@ -113,12 +113,14 @@ def test_replicas_in_the_list(status: dict[str, object], cells: str) -> None:
         pytest.param("kind: ModelDeployment\n---\nkind: ModelDeployment\n", "has 2", id="two"),
         pytest.param("kind: ModelDeployment\n", "metadata.name is missing", id="no name"),
         pytest.param(
-            "kind: ModelDeployment\nmetadata: {name: m}\nspec: [1]\n",
+            "apiVersion: kubefoundry.ai/v1alpha1\nkind: ModelDeployment\nmetadata: {name: m}\nspec: [1]\n",
             "is not valid",
             id="no object for a spec",
         ),
         pytest.param(
-            "kind: ModelDeployment\nmetadata: {name: m}\nspec: {model: 3}\n", "spec.model", id="a wrong type"
+            "apiVersion: kubefoundry.ai/v1alpha1\nkind: ModelDeployment\nmetadata: {name: m}\nspec: {model: 3}\n",
+            "spec.model",
+            id="a wrong type",
         ),
     ],
 )

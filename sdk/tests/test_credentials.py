@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kubefoundry_sdk.cluster.credentials import NoCredentials, from_kubeconfig, token_file
+
+EXEC = {
+    "apiVersion": "client.authentication.k8s.io/v1",
+    "command": "no-such-plugin",
+    "interactiveMode": "Never",
+}
+ANSWER = json.dumps(
+    {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "kind": "ExecCredential",
+        "status": {"token": "from-exec"},
+    }
+)
 
 WITH_AUTHORITY = """
 current-context: c
@@ -49,3 +64,54 @@ def test_a_replaced_token_is_read_again(tmp_path: Path) -> None:
     (tmp_path / "next").rename(file)
 
     assert token() == "second"
+
+
+@pytest.mark.parametrize(
+    ("users", "said"),
+    [
+        ([], "context 'c' names user 'u', and there is none of that name"),
+        (
+            [{"name": "u", "user": {"exec": EXEC}}],
+            "exec plugin .no-such-plugin. of user .u. yields no .*: .*No such file",
+        ),
+        (
+            [{"name": "u", "user": {"exec": {**EXEC, "command": "false"}}}],
+            "exec plugin .false. of user .u. yields no",
+        ),
+        ([{"name": "u", "user": {"tokenFile": "/nowhere"}}], "no usable kubeconfig"),
+    ],
+)
+def test_credentials_that_are_named_and_not_there_are_no_anonymous_request(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], users: list[dict[str, Any]], said: str
+) -> None:
+    with pytest.raises(NoCredentials, match=said) as error:
+        from_kubeconfig(kubeconfig(tmp_path, users))
+
+    assert "\n" not in str(error.value)
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("user", "token"),
+    [
+        ({}, None),
+        ({"token": "t"}, "t"),
+        ({"exec": {**EXEC, "command": "echo", "args": [ANSWER]}}, "from-exec"),
+    ],
+)
+def test_credentials_that_are_there_are_used(tmp_path: Path, user: dict[str, Any], token: str | None) -> None:
+    assert from_kubeconfig(kubeconfig(tmp_path, [{"name": "u", "user": user}])).token() == token
+
+
+def kubeconfig(folder: Path, users: list[dict[str, Any]]) -> str:
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "c",
+        "clusters": [{"name": "k", "cluster": {"server": "http://127.0.0.1:1"}}],
+        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+        "users": users,
+    }
+    file = folder / "config"
+    file.write_text(json.dumps(content))
+    return str(file)

@@ -51,6 +51,8 @@ class Session:
 
     async def model(self, name: str) -> Object:
         """The ModelDeployment of that name. Raises Failure."""
+        if not name:
+            raise Failure("the name of the model is empty: name one", Exit.USAGE)
         try:
             return await self.client.get(MODEL_DEPLOYMENTS, name, self.namespace)
         except (ApiError, Unreachable) as error:

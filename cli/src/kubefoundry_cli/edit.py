@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -27,8 +28,15 @@ def confirmed(what: str, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise Failure(f"not done: {what}: there is no terminal to confirm it on; add --yes", Exit.USAGE)
-    if not click.confirm(f"{what}. Continue?", err=True):
-        raise Failure("nothing was changed")
+    # In a coroutine, the first Ctrl-C would only cancel the task, and the prompt would go on waiting.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        if not click.confirm(f"{what}. Continue?", err=True):
+            raise Failure("nothing was changed")
+    except click.Abort:
+        raise KeyboardInterrupt from None
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def annotation(obj: Object, key: str, value: str | None) -> Operations:

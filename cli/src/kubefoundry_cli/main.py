@@ -44,6 +44,10 @@ RENAMED: Final = {"import": "adopt"}
 """Commands whose name no module can have."""
 
 
+TRACEBACK: Final = "KUBEFOUNDRY_TRACEBACK"
+"""Environment variable: show where an internal error comes from."""
+
+
 class Commands(click.Group):
     """The commands of COMMANDS, imported one at a time."""
 
@@ -90,6 +94,12 @@ def main() -> None:
         # a disk that is full, for example; what is still buffered cannot be written either
         sys.stderr.write(f"error: {error}\n")
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit(1)
+    except Exception as error:
+        if os.environ.get(TRACEBACK):
+            raise
+        what = " ".join(f"{type(error).__name__}: {error}".split())[:500]
+        sys.stderr.write(f"error: internal error: {what}; report it, with what {TRACEBACK}=1 shows\n")
         sys.exit(1)
 
 

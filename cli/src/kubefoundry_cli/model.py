@@ -13,13 +13,22 @@ from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.output import clean
 from kubefoundry_cli.spec_path import ABSENT, NotAnObject, with_value
 from kubefoundry_cli.unknown_fields import described, unknown_fields
-from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api import foreign_text, names
 from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.validation import default, schema, validate
 
 NO_UID: Final = "00000000-0000-0000-0000-000000000000"
 """The uid of an object that no cluster has."""
+
+
+class PlainYAML(yaml.SafeLoader):
+    """Without dates, which JSON does not have: `2024-01-01` is text, as it is for kubectl."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 (as the base class declares it)
+        first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
 
 def from_file(name: str, namespace: str = "default") -> Object:
@@ -36,23 +45,32 @@ def from_file(name: str, namespace: str = "default") -> Object:
 def from_text(text: str, name: str, namespace: str = "default") -> Object:
     """The only ModelDeployment of some YAML documents. name: how errors call them. Raises Failure."""
     try:
-        documents = [one for one in yaml.safe_load_all(text) if one]
+        documents = [one for one in yaml.load_all(text, PlainYAML) if one]
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split()) or "it is nested too deeply"
         raise Failure(f"cannot read {name}: it is not YAML: {reason}", Exit.USAGE) from error
     found = [one for one in documents if isinstance(one, dict) and one.get("kind") == names.MODEL_DEPLOYMENT]
     if len(found) != 1:
-        raise Failure(f"{name} has {len(found)} ModelDeployments; exactly one is needed", Exit.USAGE)
+        others = [str(one.get("kind")) for one in documents if isinstance(one, dict) and one not in found]
+        instead = f" beside {foreign_text.listed(others)}" if others else ""
+        raise Failure(f"{name} has {len(found)} ModelDeployments{instead}; exactly one is needed", Exit.USAGE)
     for field in unknown_fields(found[0]):
         raise Failure(f"{name}: a ModelDeployment has no field {field}", Exit.USAGE)
-    return completed(found[0], name, namespace)
+    obj = completed(found[0], name, namespace)
+    if (version := obj.get("apiVersion")) != names.API_VERSION:
+        stated = f"apiVersion {foreign_text.shown(str(version))}" if version else "no apiVersion"
+        raise Failure(f"{name} has {stated}; a ModelDeployment has {names.API_VERSION}", Exit.USAGE)
+    return obj
 
 
 def completed(obj: Object, where: str, namespace: str = "default") -> Object:
     """The object with what only a stored one has, so that it can be rendered. Raises Failure."""
     meta = obj.get("metadata")
     if not isinstance(meta, dict) or not isinstance(meta.get("name"), str):
-        raise Failure(f"{where}: metadata.name is missing", Exit.USAGE)
+        missing = (
+            "is missing" if not isinstance(meta, dict) or "name" not in meta else "is not text: quote it"
+        )
+        raise Failure(f"{where}: metadata.name {missing}", Exit.USAGE)
     stored = {"namespace": namespace, "uid": NO_UID, "generation": 1}
     return {**obj, "metadata": {**stored, **meta}, "spec": obj.get("spec") or {}}
 
@@ -116,7 +134,7 @@ def _typed(steps: Sequence[str], text: str, edit: str) -> Any:
     if types == {"string"}:
         return text
     try:
-        return yaml.safe_load(text)
+        return yaml.load(text, PlainYAML)  # a safe loader
     except yaml.YAMLError as error:
         raise Failure(f"--set {edit}: the value is not YAML", Exit.USAGE) from error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import tarfile
 from collections.abc import AsyncIterator
 from importlib.metadata import version
@@ -39,9 +40,12 @@ async def collected(session: Session, namespace: str | None, findings: list[Obje
     """File name -> content. namespace: of the models; None for all. What may not be read is a line in `missing`."""
     files: dict[str, Any] = {
         "doctor": [_finding(one) for one in findings],
-        "versions": await _versions(session),
     }
     missing = []
+    try:
+        files["versions"] = await _versions(session)
+    except (ApiError, Unreachable) as error:
+        missing.append(of(error, "read the server's version").message)
     for name, kind, where in (
         ("components", DEPLOYMENTS, names.SYSTEM_NAMESPACE),
         ("pods", PODS, names.SYSTEM_NAMESPACE),
@@ -77,9 +81,13 @@ def write(path: str, content: dict[str, bytes]) -> None:
             entry = tarfile.TarInfo(f"kubefoundry/{name}")
             entry.size, entry.mode = len(data), 0o600
             archive.addfile(entry, io.BytesIO(data))
+    unfinished = Path(f"{path}.{os.getpid()}")
     try:
-        Path(path).write_bytes(packed.getvalue())
+        with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(packed.getvalue())
+        unfinished.replace(path)
     except OSError as error:
+        unfinished.unlink(missing_ok=True)
         raise Failure(f"cannot write {path}: {error.strerror}", Exit.USAGE) from error
 
 
@@ -105,8 +113,8 @@ async def _crds(session: Session, missing: list[str]) -> AsyncIterator[tuple[str
     for name in wanted:
         try:
             crd = await session.client.get(CRDS, name)
-        except ApiError as error:
-            missing.append(f"CRD {name}: {error.message}")
+        except (ApiError, Unreachable) as error:
+            missing.append(of(error, f"read CRD {name}").message)
             continue
         yield (
             name,

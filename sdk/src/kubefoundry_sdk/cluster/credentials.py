@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -106,14 +108,20 @@ def from_kubeconfig(path: str | None, context: str | None = None) -> Credentials
 
     settings = Configuration()
     try:
-        config.load_kube_config(  # type: ignore[no-untyped-call]
-            config_file=path, context=context, client_configuration=settings
-        )
+        with _said() as said:
+            config.load_kube_config(  # type: ignore[no-untyped-call]
+                config_file=path, context=context, client_configuration=settings
+            )
         tls = _tls(settings)
+        missing = _missing(path, context, settings, said)
     except Exception as error:
         # The package checks little: a broken file can raise almost anything.
         why = _why(path, context) or " ".join(str(error).split())
         raise NoCredentials(f"no usable kubeconfig: {why}; set --kubeconfig or KUBECONFIG") from error
+
+    if missing:
+        # A request without credentials would be answered to system:anonymous.
+        raise NoCredentials(f"no usable kubeconfig: {missing}")
 
     def token() -> str | None:
         # Version 37 renamed the key; the alias is that of older releases.
@@ -121,6 +129,52 @@ def from_kubeconfig(path: str | None, context: str | None = None) -> Credentials
         return str(value).removeprefix("Bearer ").strip() if value else None
 
     return Credentials(str(settings.host).rstrip("/"), tls, token, proxy=settings.proxy or None)
+
+
+@contextmanager
+def _said() -> Iterator[list[str]]:
+    """What the package logs meanwhile: it says there why an exec plugin failed, and goes on without."""
+    said: list[str] = []
+    root = logging.getLogger()
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    before, root.handlers = root.handlers, [handler]
+    try:
+        yield said
+    finally:
+        root.handlers = before
+
+
+def _missing(path: str | None, context: str | None, settings: Any, said: list[str]) -> str:
+    """Which credentials the context names and the package has not found; empty if none are missing."""
+    from kubernetes.config import kube_config
+
+    merged = _plain(kube_config.KubeConfigMerger(path or kube_config.KUBE_CONFIG_DEFAULT_LOCATION).config)  # type: ignore[no-untyped-call]
+    named = context or merged.get("current-context")
+    chosen = next((one for one in merged.get("contexts") or () if one.get("name") == named), None) or {}
+    user = (chosen.get("context") or {}).get("user")
+    if not user:
+        return ""
+    found = next((one for one in merged.get("users") or () if one.get("name") == user), None)
+    if found is None:
+        return f"context '{named}' names user '{user}', and there is none of that name: correct it or log in again"
+    ways = [
+        way for way in ("exec", "auth-provider", "token", "tokenFile") if (found.get("user") or {}).get(way)
+    ]
+    if not ways or settings.cert_file or settings.get_api_key_with_prefix("BearerToken", "authorization"):
+        return ""
+    command = ((found["user"].get("exec") or {}).get("command")) if "exec" in ways else None
+    what = f"exec plugin '{command}' of user '{user}'" if command else f"'{ways[0]}' of user '{user}'"
+    why = f": {' '.join(said[-1].split())[:300]}" if said else ""
+    return f"{what} yields no credentials{why}; install it, or log in again"
+
+
+def _plain(node: Any) -> Any:
+    """Maps and lists instead of the package's nodes around them."""
+    value = getattr(node, "value", node)
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list) else value
 
 
 def _why(path: str | None, context: str | None) -> str:

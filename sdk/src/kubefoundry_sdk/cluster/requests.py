@@ -17,12 +17,14 @@ METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;
 
 
 def path(kind: Kind, namespace: str | None = None, name: str | None = None) -> str:
-    """URL path of a collection or an object."""
+    """URL path of a collection or an object. Raises ApiError for an empty name, which would be the collection's."""
+    if name == "":
+        raise ApiError(400, "BadRequest", f"the name of the {kind.kind} is empty")
     # A kind may come from an annotation.
     version = quote(kind.version, safe="")
     root = f"/apis/{kind.group}/{version}" if kind.group else f"/api/{version}"
     inside = f"/namespaces/{quote(namespace, safe='')}" if namespace and kind.namespaced else ""
-    return f"{root}{inside}/{kind.plural}" + (f"/{quote(name, safe='')}" if name else "")
+    return f"{root}{inside}/{kind.plural}" + (f"/{quote(name, safe='')}" if name is not None else "")
 
 
 def sent(body: Any, request: str) -> bytes:

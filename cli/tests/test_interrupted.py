@@ -1,0 +1,58 @@
+"""Ctrl-C at a prompt ends the command at once, and a bundle is written whatever the cluster does meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from kubefoundry_cli import support_bundle
+from kubefoundry_cli.cluster import Session
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.credentials import Credentials
+from support.waiting import SECONDS
+
+ASKING = """
+from kubefoundry_cli.cluster import run
+from kubefoundry_cli.edit import confirmed
+
+async def work():
+    confirmed("Model 'm' goes", False)
+
+run(work())
+"""
+
+
+def test_a_prompt() -> None:
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([sys.executable, "-c", ASKING], stdin=theirs, stderr=subprocess.PIPE) as asking:
+        assert asking.stderr
+        shown = b""
+        while b"Continue?" not in shown:
+            shown += os.read(asking.stderr.fileno(), 100)
+        asking.send_signal(signal.SIGINT)
+        code = asking.wait(SECONDS)
+    os.close(ours)
+    os.close(theirs)
+
+    assert code == 130
+
+
+async def test_a_cluster_that_is_gone_is_what_the_bundle_says(tmp_path: Path) -> None:
+    nowhere = Credentials("http://127.0.0.1:1", None, lambda: None)
+    finding = {"state": "good", "text": "was there"}
+    async with Client(nowhere, user_agent="test") as client:
+        content = await support_bundle.collected(Session(client, "n"), None, [finding])
+    support_bundle.write(str(tmp_path / "b.tgz"), content)
+
+    assert json.loads(content["doctor.json"]) == [finding]
+    assert len(json.loads(content["missing.json"])) >= 10
+    assert modes(tmp_path) == {"b.tgz": 0o600}
+
+
+def modes(folder: Path) -> dict[str, int]:
+    return {file.name: file.stat().st_mode & 0o777 for file in folder.iterdir()}
