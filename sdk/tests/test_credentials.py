@@ -69,7 +69,7 @@ def test_a_replaced_token_is_read_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("users", "said"),
     [
-        ([], "context 'c' names user 'u', and there is none of that name"),
+        ([], "context 'c' names user 'u', which is not in the kubeconfig"),
         (
             [{"name": "u", "user": {"exec": EXEC}}],
             "exec plugin .no-such-plugin. of user .u. yields no .*: .*No such file",

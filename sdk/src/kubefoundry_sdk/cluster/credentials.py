@@ -157,7 +157,7 @@ def _missing(path: str | None, context: str | None, settings: Any, said: list[st
         return ""
     found = next((one for one in merged.get("users") or () if one.get("name") == user), None)
     if found is None:
-        return f"context '{named}' names user '{user}', and there is none of that name: correct it or log in again"
+        return f"context '{named}' names user '{user}', which is not in the kubeconfig: correct it or log in again"
     ways = [
         way for way in ("exec", "auth-provider", "token", "tokenFile") if (found.get("user") or {}).get(way)
     ]
