@@ -12,11 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser, Page, expect
 
 from kubefoundry_local.control_plane import ControlPlane
 from kubefoundry_local.ports import free_port
 from support.waiting import SECONDS
+
+# Playwright's own five seconds are as long as the page waits between two attempts to reach its server.
+expect.set_options(timeout=SECONDS * 1000)
 
 
 @dataclass(slots=True)
