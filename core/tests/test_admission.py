@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import random
 from typing import Any
 
 import jsonpatch
@@ -117,6 +118,35 @@ def test_a_single_problem_stands_alone() -> None:
     assert answer["status"]["message"] == (
         'ModelDeployment "x-" is invalid: spec.engine.type: engine.type is required'
     )
+
+
+@pytest.mark.parametrize(
+    ("annotation", "old", "left", "allowed"),
+    [
+        pytest.param(100_000, None, 10_000, False, id="create"),
+        pytest.param(10, None, 10_000, True, id="a small one has room"),
+        pytest.param(10, None, 0, False, id="not even a small one has room"),
+        pytest.param(100_000, None, 2**30, True, id="there is room"),
+        pytest.param(100_000, 10, 10_000, False, id="grows"),
+        pytest.param(10, 100_000, 0, True, id="shrinks"),
+        pytest.param(100_000, 99_990, 0, True, id="grows a little: a finalizer"),
+    ],
+)
+def test_the_deployments_of_a_namespace_have_room_in_every_process(
+    annotation: int, old: int | None, left: int, allowed: bool
+) -> None:
+    asked = review(GOOD, old=None if old is None else GOOD)
+    text = random.Random(1).randbytes(100_000).hex()
+    for part, size in (("object", annotation), ("oldObject", old)):
+        if size is not None:
+            meta = asked["request"][part]["metadata"]
+            asked["request"][part]["metadata"] = {**meta, "namespace": "n", "annotations": {"x": text[:size]}}
+
+    answer = response(modeldeployments.validate(asked, {}, lambda namespace: left))
+
+    assert answer["allowed"] is allowed
+    if not allowed:
+        assert "delete some" in answer["status"]["message"]
 
 
 @pytest.mark.parametrize(

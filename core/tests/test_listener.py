@@ -34,7 +34,7 @@ def three_stages() -> tuple[Material, Material, Material]:
 @asynccontextmanager
 async def listening() -> AsyncIterator[tuple[Listener, int]]:
     bound = bind(0)
-    listener = Listener(application(dict), bound)
+    listener = Listener(application(dict, lambda namespace: 2**30), bound)
     closing = asyncio.create_task(listener.closed_at_end())
     try:
         yield listener, bound.getsockname()[1]

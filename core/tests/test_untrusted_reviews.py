@@ -180,7 +180,7 @@ async def listening(
 ) -> AsyncIterator[tuple[str, ssl.SSLContext, int]]:
     """URL, what a client has to trust, and port."""
     bound = bind(0)
-    listener = Listener(application(registered, patience=patience), bound, context)
+    listener = Listener(application(registered, lambda namespace: 2**30, patience=patience), bound, context)
     closing = asyncio.create_task(listener.closed_at_end())
     try:
         await listener.present(served)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import base64
+import lzma
+import random
+import string
 import tracemalloc
 import zlib
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from kubefoundry_sdk.api.extent import too_large
 from kubefoundry_sdk.api.foreign_json import LEVELS, nested
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider.contract import Deployment
@@ -117,6 +122,34 @@ def packed(raw: bytes) -> dict[str, Any]:
     return {"metadata": {"annotations": {"kubefoundry.ai/applied": text}}}
 
 
+def packed_as_xz(raw: bytes, preset: int = 1) -> dict[str, Any]:
+    text = base64.b64encode(lzma.compress(raw, preset=preset)).decode()
+    return {"metadata": {"annotations": {"kubefoundry.ai/applied": text}}}
+
+
+@pytest.mark.parametrize("letters", [string.ascii_letters + string.digits, "äöü€漢字", "🙂🚀🧠"], ids=ascii)
+def test_the_record_of_the_largest_spec_is_an_annotation(letters: str) -> None:
+    """What repeats nothing but is rendered as it is: annotations of pods."""
+    picked = random.Random(1)
+    values: dict[str, str] = {}
+    while too_large({"podTemplate": values}) is None:
+        values[f"x{len(values)}"] = "".join(picked.choices(letters, k=2_000))
+    del values[f"x{len(values) - 1}"]
+    spec = {"podTemplate": values}
+
+    dressed = manifest.dress(
+        {"metadata": {"name": "m"}, "spec": {"template": {"metadata": {"annotations": values}}}},
+        replace(deployment(), raw_spec=spec),
+        "example",
+    )
+
+    annotations = dressed["metadata"]["annotations"]
+    assert sum(len(key) + len(value) for key, value in annotations.items()) < 256 * 1024
+    record = manifest.applied(dressed)
+    assert record is not None
+    assert record.spec == spec
+
+
 RECORD = b'[{"metadata":{}},{"model":{}},"",null]'
 
 
@@ -130,6 +163,12 @@ def test_a_record_is_read() -> None:
         packed(b" " * (200 * 2**20)),
         packed(RECORD[:-1] + b" " * manifest.RECORD_BYTES + b"]"),
         packed(b"[" * 100_000),
+        packed_as_xz(b" " * (200 * 2**20)),
+        packed_as_xz(RECORD, preset=9),
+        packed_as_xz(b"[" * 100_000),
+        packed_as_xz(b"{}"),
+        {"metadata": {"annotations": {"kubefoundry.ai/applied": "/Td6WFoA"}}},
+        {"metadata": {"annotations": {"kubefoundry.ai/applied": "/Td6WFoAAAAAAAAA"}}},
         packed(RECORD.replace(b"null", b"7")),
         packed(RECORD.replace(b"null", b'["image"]')),
         packed(b"{}"),
@@ -141,7 +180,7 @@ def test_a_record_is_read() -> None:
         {"metadata": {"annotations": {"kubefoundry.ai/applied": "\u00e9"}}},
         {"metadata": {"annotations": {"kubefoundry.ai/applied": "a" * 200_000}}},
     ],
-    ids=range(13),
+    ids=range(19),
 )
 def test_a_record_that_is_none_takes_no_more_than_a_bounded_look(written: dict[str, Any]) -> None:
     tracemalloc.start()

@@ -65,6 +65,10 @@ class Controller:
         """The InferenceProviderConfigs by name."""
         return {obj["metadata"]["name"]: obj for obj in self._configs.objects()}
 
+    def left(self, namespace: str) -> int:
+        """The bytes by which the ModelDeployments of a namespace may grow."""
+        return self._deployments.room.left(namespace)
+
     def counted(self) -> Iterable[Object]:
         """The ModelDeployments that this replica counts: all on the leader, none elsewhere.
 

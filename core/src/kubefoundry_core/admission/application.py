@@ -35,9 +35,13 @@ PATIENCE: Final = 4.0
 
 
 def application(
-    registered: Callable[[], Mapping[str, Object]], *, patience: float = PATIENCE
+    registered: Callable[[], Mapping[str, Object]],
+    left: Callable[[str], int],
+    *,
+    patience: float = PATIENCE,
 ) -> web.Application:
-    """registered: returns the current InferenceProviderConfigs by name."""
+    """registered: returns the current InferenceProviderConfigs by name. left: the bytes by which a namespace's
+    ModelDeployments may grow."""
     large = asyncio.Semaphore(1)
     waiting = 0
 
@@ -80,7 +84,7 @@ def application(
         return handler
 
     def validating() -> Callable[[object], Review]:
-        return partial(modeldeployments.validate, registered=registered())
+        return partial(modeldeployments.validate, registered=registered(), left=left)
 
     made = web.Application(client_max_size=MAX_BODY)
     made.add_routes(

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from kubefoundry_core.admission.defaulting import patch
-from kubefoundry_core.admission.review import Review, allowed, patched, refused, request_of
+from kubefoundry_core.admission.review import Request, Review, allowed, patched, refused, request_of
 from kubefoundry_core.decision import not_registered
 from kubefoundry_sdk.api import conditions, extent, reasons, validation
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.validation import Problem
+from kubefoundry_sdk.runtime.store import size_of
+
+LARGEST: Final = 2 * 2**20
+"""Bytes, more than an object can have (etcd stores 1.5 MiB): with that much left, none has to be measured."""
+
+SMALL: Final = 4096
+"""Bytes by which an object may grow in a full namespace."""
+
+
+def _unlimited(namespace: str) -> int:
+    return LARGEST
 
 
 def mutate(review: Any) -> Review:
@@ -29,13 +41,18 @@ def mutate(review: Any) -> Review:
     return patched(request, base64.b64encode(json.dumps(operations).encode()))
 
 
-def validate(review: Any, registered: Mapping[str, Object]) -> Review:
+def validate(
+    review: Any, registered: Mapping[str, Object], left: Callable[[str], int] = _unlimited
+) -> Review:
     """Refuses a spec that breaks rules, naming every one. Raises Malformed.
 
     registered: the InferenceProviderConfigs by name. A problem with the provider only causes a warning, because
         things may be installed in any order.
+    left: the bytes by which the ModelDeployments of a namespace may grow (`Room`).
     """
     request = request_of(review)
+    if problem := _without_room(request, left):
+        return refused(request, [problem])
     if not request.decides_spec:
         return allowed(request)
     spec = request.object.get("spec", {})
@@ -43,6 +60,25 @@ def validate(review: Any, registered: Mapping[str, Object]) -> Review:
     if problems:
         return refused(request, problems)
     return allowed(request, [*validation.warnings(spec), *provider_warnings(spec, registered)])
+
+
+def _without_room(request: Request, left: Callable[[str], int]) -> Problem | None:
+    """Every process keeps all ModelDeployments: those of one namespace may not take all of its memory.
+
+    Small changes are admitted: providers add finalizers, and a deletion needs them to go.
+    """
+    namespace = request.object["metadata"].get("namespace") or ""
+    free = left(namespace)
+    if free >= LARGEST:
+        return None
+    growth = size_of(request.object) - (size_of(request.old) if request.old else 0)
+    if growth <= free or (request.old and growth <= SMALL):
+        return None
+    return Problem(
+        "metadata.namespace",
+        f"the ModelDeployments of {namespace} take too much memory together, and this one takes {growth} bytes "
+        f"more: delete some, or make labels, annotations and specs smaller",
+    )
 
 
 def provider_warnings(spec: Mapping[str, Any], registered: Mapping[str, Object]) -> list[str]:

@@ -11,7 +11,7 @@ import logging
 import random
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster.client import Client
@@ -41,12 +41,26 @@ SILENCE: Final = 100.0
 class Sink(Protocol):
     """The target of the objects."""
 
-    def replace(self, objects: Iterator[Object], resource_version: str, *, rewound: bool) -> None:
-        """A complete list. rewound: the API server's history went back (etcd was restored from a backup), so earlier
-        resource versions mean nothing any more."""
+    def replace(self, objects: Iterator[Any], resource_version: str, *, rewound: bool) -> None:
+        """A complete list: of objects, or of what `Bounded` has reduced them to.
+
+        rewound: the API server's history went back (etcd was restored from a backup), so earlier resource versions
+            mean nothing any more.
+        """
 
     def put(self, obj: Object) -> None: ...
     def remove(self, obj: Object) -> None: ...
+
+
+class Bounded(Protocol):
+    """What bounds the memory that the sink's objects take."""
+
+    def arriving(self) -> Callable[[Object], Any]:
+        """For one listing: reduces each object as its page arrives; None to leave it out."""
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether objects were left out: they are listed again once the watch ends."""
 
 
 def _nothing() -> None:
@@ -60,6 +74,7 @@ async def reflect(
     *,
     namespace: str | None = None,
     selector: Mapping[str, str] | None = None,
+    bounded: Bounded | None = None,
     alive: Callable[[], None] = _nothing,
     tried: Callable[[], None] = _nothing,
     refused: Callable[[], None] | None = None,
@@ -69,6 +84,7 @@ async def reflect(
     Deletions during a gap are reported through `replace`. A kind that is not served (404) is retried like a server
     that does not answer.
 
+    bounded: what keeps the sink's objects, if their number and size are up to tenants.
     refused: given for an optional kind; called once watching it is forbidden (403) and stays so. From then on the
         sink is out of date until the next `replace`.
     """
@@ -82,7 +98,8 @@ async def reflect(
                 version = ""
             lost = False
             if not version:
-                objects, version = await _listed(client, kind, namespace, selector)
+                reduced = bounded.arriving() if bounded is not None else None
+                objects, version = await _listed(client, kind, namespace, selector, reduced)
                 rewound = _older(version, seen)
                 if rewound:
                     log.warning(
@@ -108,6 +125,8 @@ async def reflect(
                     break
                 version = seen = came
             alive()
+            if bounded is not None and bounded.incomplete:
+                version = ""
             # A watch that ends immediately would otherwise be a hot loop.
             delay = BACKOFF[0]
         except ApiError as error:
@@ -139,17 +158,40 @@ async def reflect(
 
 
 async def _listed(
-    client: Client, kind: Kind, namespace: str | None, selector: Mapping[str, str] | None
-) -> tuple[Iterator[Object], str]:
-    """All objects, and the resource version to watch from; of several pages all but the last are kept deflated."""
+    client: Client,
+    kind: Kind,
+    namespace: str | None,
+    selector: Mapping[str, str] | None,
+    reduced: Callable[[Object], Any] | None,
+) -> tuple[Iterator[Any], str]:
+    """All objects, and the resource version to watch from.
+
+    reduced: what to keep of an object until the list is complete. Without it, all pages but the last are kept
+        deflated.
+    """
     deflated: list[bytes] = []
     last: list[Object] = []
+    arrived: list[Any] = []
     version = ""
     async for page, version in client.pages(kind, namespace, selector=selector):  # noqa: B007 (the last one)
+        if reduced:
+            arrived.extend(_reduced(page, reduced))
+            continue
         if last:
             deflated.append(zlib.compress(json.dumps(last, ensure_ascii=False).encode(), 1))
         last = page
-    return _inflated(deflated, last), version
+    return iter(arrived) if reduced else _inflated(deflated, last), version
+
+
+def _reduced(page: list[Object], reduced: Callable[[Object], Any]) -> Iterator[Any]:
+    for obj in page:
+        try:
+            kept = reduced(obj)
+        except Exception as error:
+            skipped(obj, error)
+            continue
+        if kept is not None:
+            yield kept
 
 
 def _inflated(deflated: list[bytes], last: list[Object]) -> Iterator[Object]:

@@ -66,7 +66,9 @@ class CrdWatch:
             self._tasks = [
                 self._process.background(
                     f"watch of {kind.plural}",
-                    lambda: self._process.follow(kind, self.objects, selector=selector, refused=refused),
+                    lambda: self._process.follow(
+                        kind, self.objects, store=self.objects, selector=selector, refused=refused
+                    ),
                 ),
                 self._process.background(f"first listing of {kind.plural}", self._tell_when_synced),
             ]

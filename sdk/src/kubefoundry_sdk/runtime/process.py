@@ -47,6 +47,11 @@ TLS_READ: Final = 16 * 1024
 """Bytes of the buffer that each TLS connection holds and each read allocates: the longest record. asyncio's 256 KiB
 cost 40 MB for the 60 connections that a busy API server opens to a webhook, and kept them afterwards."""
 
+LEFT_OUT: Final = (
+    "{} does not read this {}, and maybe more of its namespace: together they would take too much of its memory; "
+    "delete some, or make labels, annotations and content smaller"
+)
+
 
 class Process:
     """What a component's `set_up` builds on."""
@@ -95,7 +100,7 @@ class Process:
         self._stores[f"{kind.plural}{selector or ''}"] = store
         self.background(
             f"watch of {kind.plural}",
-            lambda: self.follow(kind, store, namespace=namespace, selector=selector),
+            lambda: self.follow(kind, store, store=store, namespace=namespace, selector=selector),
         )
         return store
 
@@ -104,14 +109,18 @@ class Process:
         kind: Kind,
         sink: Sink,
         *,
+        store: Store | None = None,
         namespace: str | None = None,
         selector: Mapping[str, str] | None = None,
         refused: Callable[[], None] | None = None,
     ) -> None:
         """Fills the sink until cancelled: what `watch` runs, for kinds that come and go.
 
+        store: what the sink keeps the objects in; required where tenants create them.
         refused: see `reflect`, for optional kinds.
         """
+        if store is not None:
+            store.left_out = lambda obj: self._left_out(kind, obj)
         name = f"{kind.plural}{selector or ''}"
         loop = asyncio.get_running_loop()
 
@@ -131,6 +140,7 @@ class Process:
                 sink,
                 namespace=namespace,
                 selector=selector,
+                bounded=store,
                 alive=alive,
                 tried=tried,
                 refused=refused,
@@ -138,6 +148,13 @@ class Process:
         finally:
             self._signs.pop(name, None)
             self.sight.ends(name)
+
+    def _left_out(self, kind: Kind, obj: Object) -> None:
+        if self.leading.is_set():
+            about = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": obj["metadata"]}
+            self.recorder.event(
+                about, "Warning", "TooMuchInNamespace", LEFT_OUT.format(self.component, kind.kind)
+            )
 
     def queue(self, label: str, reconcile: Reconcile, *, of: Store) -> WorkQueue:
         """A work queue whose workers run while this replica leads, once all watches of `set_up` are listed.

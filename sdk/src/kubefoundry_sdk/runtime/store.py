@@ -2,6 +2,9 @@
 
 Objects are kept as deflated JSON and parsed on every read. That takes a tenth of the memory of dicts, and each reader
 gets its own copy. The newest resource version wins, so a late answer never overwrites a newer event.
+
+What is kept of one namespace is bounded (`room`). An object for which there is no room stays as it was known before,
+or is left out.
 """
 
 from __future__ import annotations
@@ -11,11 +14,13 @@ import json
 import logging
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.managed_fields import compact
 from kubefoundry_sdk.cluster.skipped import skipped
+from kubefoundry_sdk.runtime.room import OVERHEAD, Room
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +50,15 @@ def version_of(obj: Object) -> int:
     return int(obj["metadata"]["resourceVersion"])
 
 
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """An object of a list that is not complete yet, as it will be stored."""
+
+    key: Key
+    version: int
+    raw: bytes
+
+
 class Store:
     """`managers`: whose owned fields are kept (`managed_fields.compact`). `trim`: drops what nobody reads. If it
     drops the resource version as well, changes that affect nothing else that is kept are not reported.
@@ -58,7 +72,12 @@ class Store:
         managers: frozenset[str] = frozenset(),
         trim: Callable[[Object], Object] | None = None,
         index: Callable[[Object], str | None] | None = None,
+        room: Room | None = None,
     ) -> None:
+        self.room = room or Room()
+        self.left_out: Callable[[Object], None] | None = None
+        """Called with the first object of a namespace for which there is no room."""
+        self._full: set[str] = set()
         self._managers = managers
         self._trim = trim
         self._index = index
@@ -112,23 +131,74 @@ class Store:
         self._keep(key, version, obj)
 
     def _keep(self, key: Key, version: int, obj: Object) -> None:
-        known = self._objects.get(key)
+        kept = self._kept(obj)
+        raw = _deflated(kept)
+        if self._fits(key, raw, self.room, obj):
+            self._set(key, version, raw, kept)
+
+    def _kept(self, obj: Object) -> Object:
         meta = obj["metadata"]
         if "managedFields" in meta:
             meta["managedFields"] = compact(meta["managedFields"], self._managers)
-        kept = self._trim(obj) if self._trim else obj
-        raw = _deflated(kept)
-        value = self._index(kept) if self._index else None
+        return self._trim(obj) if self._trim else obj
+
+    def _set(self, key: Key, version: int, raw: bytes, kept: Object) -> None:
+        known = self._objects.get(key)
         if known and known[1] == raw:
             # Nothing that is kept has changed; the kept part has no resource version.
             self._objects[key] = (version, raw)
             return
+        value = self._index(kept) if self._index else None
         if known:
             self._unindex(key)
         if value:
             self._indexed.setdefault(value, set()).add(key)
         self._objects[key] = (version, raw)
+        self.room.change(key[0], _size(raw) - _size(known and known[1]))
         self._notify(key, kept)
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether objects were left out since the last complete list. They are seen when they are listed again."""
+        return bool(self._full)
+
+    def arriving(self) -> Callable[[Object], Arrived | None]:
+        """For one listing: reduces each object as it arrives to what `replace` will store, within the namespace's
+        room, so that a list that takes many pages never takes more memory than the store. None for an object that is
+        left out."""
+        room = self.room.copy()
+        self._full.clear()
+
+        def reduced(obj: Object) -> Arrived | None:
+            key, version = key_of(obj), version_of(obj)
+            known = self._objects.get(key)
+            try:
+                raw = _deflated(self._kept(obj))
+                if self._fits(key, raw, room, obj):
+                    room.change(key[0], _size(raw) - _size(known and known[1]))
+                    return Arrived(key, version, raw)
+            except Exception as error:
+                skipped(obj, error)
+            return known and Arrived(key, *known)
+
+        return reduced
+
+    def _fits(self, key: Key, raw: bytes, room: Room, obj: Object) -> bool:
+        known = self._objects.get(key)
+        growth = _size(raw) - _size(known and known[1])
+        if growth <= 0 or growth <= room.left(key[0]):
+            return True
+        if key[0] not in self._full:
+            self._full.add(key[0])
+            log.error(
+                "%s/%s and maybe more of its kind are not read: there are too many or too large ones in that "
+                "namespace (%.0f MiB of memory); delete some",
+                *key,
+                room.taken(key[0]) / 2**20,
+            )
+            if self.left_out:
+                self.left_out(obj)
+        return False
 
     def remove(self, obj: Object) -> None:
         """Forgets an object that was deleted at its resource version."""
@@ -136,7 +206,9 @@ class Store:
         if self._objects.get(key, (-1,))[0] <= version:
             self._forget(key, version)
 
-    def replace(self, objects: Iterable[Object], resource_version: str, *, rewound: bool = False) -> None:
+    def replace(
+        self, objects: Iterable[Object | Arrived], resource_version: str, *, rewound: bool = False
+    ) -> None:
         """A complete list: stores what is new, and reports as deleted what is no longer in it.
 
         The list wins over anything known at a version up to its own, even over a newer version of the same object:
@@ -149,12 +221,18 @@ class Store:
             self._deleted.clear()
         for obj in objects:
             try:
-                key, version = key_of(obj), version_of(obj)
+                if isinstance(obj, Arrived):
+                    key, version = obj.key, obj.version
+                else:
+                    key, version = key_of(obj), version_of(obj)
                 listed.add(key)
                 known = max(self._objects.get(key, (-1,))[0], self._deleted.get(key, -1))
                 if known < version or rewound or version < known <= until:
                     self._deleted.pop(key, None)
-                    self._keep(key, version, obj)
+                    if isinstance(obj, Arrived):
+                        self._set(key, version, obj.raw, _inflated(obj.raw))
+                    else:
+                        self._keep(key, version, obj)
             except Exception as error:
                 skipped(obj, error)
         for key in [key for key in self._objects if key not in listed]:
@@ -179,6 +257,7 @@ class Store:
         if known:
             self._unindex(key)
             del self._objects[key]
+            self.room.change(key[0], -_size(known[1]))
             self._notify(key, None)
 
     def _unindex(self, key: Key) -> None:
@@ -194,6 +273,15 @@ class Store:
                 subscriber(key, obj)
             except Exception:
                 log.exception("internal error: a change of %s/%s was not processed", *key)
+
+
+def size_of(obj: Object) -> int:
+    """Bytes that an object takes in a store that keeps all of it."""
+    return _size(_deflated(obj))
+
+
+def _size(raw: bytes | None) -> int:
+    return 0 if raw is None else len(raw) + OVERHEAD
 
 
 def _deflated(obj: Object) -> bytes:

@@ -38,7 +38,11 @@ class PodWatch:
     async def run(self, process: Process) -> None:
         """Watches the pods until cancelled; waits for the permission if it is missing."""
         await process.follow(
-            PODS, self, selector={"labelSelector": selector(self._source)}, refused=self._refused
+            PODS,
+            self,
+            store=self._store,
+            selector={"labelSelector": selector(self._source)},
+            refused=self._refused,
         )
 
     async def first_look(self) -> None:

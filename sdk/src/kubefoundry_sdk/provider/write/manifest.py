@@ -6,6 +6,7 @@ import base64
 import binascii
 import copy
 import json
+import lzma
 import re
 import zlib
 from collections.abc import Mapping
@@ -23,6 +24,17 @@ PROVIDER_LABEL: Final = f"{names.PREFIX}provider"
 RECORD_BYTES: Final = 4 * 2**20
 """The longest record in bytes that is read. Users can write the annotation, and 20 kB of it may inflate to half a
 gigabyte; we write a spec of at most 128 KiB and what is rendered from it."""
+
+WINDOW: Final = 32 * 1024
+"""Bytes that deflate looks back. A longer record's spec repeats its manifest from further back, so it is packed as
+xz: else an admitted spec could need more than the 256 KiB that Kubernetes allows for all annotations."""
+
+XZ: Final = b"\xfd7zXZ\x00"
+"""What a record packed as xz begins with."""
+
+XZ_PRESET: Final = 1
+XZ_MEMORY: Final = 16 * 2**20
+"""Bytes that unpacking may take: preset 1 needs 2 MiB, and others may write what asks for 4 GiB."""
 
 _VERSIONED: Final = re.compile(r"([a-z0-9][a-z0-9.\-]*/)?v[0-9]+((alpha|beta)[0-9]+)?")
 """An apiVersion in Kubernetes' format."""
@@ -100,8 +112,9 @@ def body(recorded: Object) -> Object:
 def pack(record: Record) -> str:
     """The record, encoded for an annotation."""
     parts = [record.manifest, record.spec, record.refresh, record.image]
-    text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
-    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":")).encode()
+    packed = zlib.compress(text, 9) if len(text) <= WINDOW else lzma.compress(text, preset=XZ_PRESET)
+    return base64.b64encode(packed).decode()
 
 
 def applied(live: Object) -> Record | None:
@@ -110,12 +123,15 @@ def applied(live: Object) -> Record | None:
     if not packed:
         return None
     try:
-        inflate = zlib.decompressobj()
-        text = inflate.decompress(base64.b64decode(packed), RECORD_BYTES)
+        data = base64.b64decode(packed)
+        inflate: zlib._Decompress | lzma.LZMADecompressor = (
+            lzma.LZMADecompressor(lzma.FORMAT_XZ, XZ_MEMORY) if data.startswith(XZ) else zlib.decompressobj()
+        )
+        text = inflate.decompress(data, RECORD_BYTES)
         if not inflate.eof:
             return None
         manifest, spec, refresh, image = decode(text)
-    except (binascii.Error, zlib.error, ValueError, TypeError):
+    except (binascii.Error, zlib.error, lzma.LZMAError, ValueError, TypeError):
         return None
     if not (
         isinstance(manifest, dict)

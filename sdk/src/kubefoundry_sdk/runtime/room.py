@@ -1,0 +1,55 @@
+"""How much of a process's memory the objects of one namespace may take.
+
+A tenant may create as many objects as the API server stores: 300 ConfigMaps of a megabyte with our labels would end a
+process that keeps them, and with it everybody's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+TOTAL: Final = 48 * 2**20
+"""Bytes that the objects of all namespaces together may take in one store, deflated: 30,000 of the usual 1.5 KiB. A
+process has two to five stores, and 256 MiB in our manifests."""
+
+OVERHEAD: Final = 600
+"""Bytes that an object takes beside its content: its key, its version, its places in dicts."""
+
+
+class Room:
+    """The bytes that each namespace takes. Not for objects outside of namespaces: tenants cannot create those.
+
+    A namespace may take half of what is still free, so one alone gets a third of the total, and however many fill
+    theirs, something is left for the others (dynamic thresholds: Choudhury and Hahne, IEEE/ACM Transactions on
+    Networking 6(2), 1998).
+    """
+
+    def __init__(self, total: int = TOTAL) -> None:
+        self._total = total
+        self._free = total
+        self._taken: Counter[str] = Counter()
+
+    def left(self, namespace: str) -> int:
+        """The bytes by which the namespace's objects may grow."""
+        if not namespace:
+            return self._total
+        return max(0, (self._free - 2 * self._taken[namespace]) // 3)
+
+    def taken(self, namespace: str) -> int:
+        return self._taken[namespace]
+
+    def change(self, namespace: str, growth: int) -> None:
+        """Records that the namespace's objects take that many bytes more, or fewer."""
+        if not namespace:
+            return
+        self._free -= growth
+        self._taken[namespace] += growth
+        if not self._taken[namespace]:
+            del self._taken[namespace]
+
+    def copy(self) -> Room:
+        made = Room(self._total)
+        made._free = self._free
+        made._taken = self._taken.copy()
+        return made
