@@ -12,10 +12,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kubefoundry_cli.failure import Failure
+from kubefoundry_cli.install import bundle
 from kubefoundry_cli.model import from_text
+from kubefoundry_cli.providers import crds_in
 
 HEAD = "apiVersion: kubefoundry.ai/v1alpha1\nkind: ModelDeployment\n"
 SPEC = "spec: {model: {id: org/model}, engine: {type: vllm}}\n"
+BOMB = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
+    f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 8)}]\n" for level in range(1, 10)
+)
 
 
 @pytest.mark.parametrize(
@@ -31,6 +36,11 @@ SPEC = "spec: {model: {id: org/model}, engine: {type: vllm}}\n"
         ),
         (HEAD + "metadata: {name: 5}\n" + SPEC, "metadata.name is not text: quote it"),
         (HEAD + "metadata: {}\n" + SPEC, "metadata.name is missing"),
+        (HEAD + "metadata: {name: a, namespace: 7}\n" + SPEC, "metadata.namespace is not text: quote it"),
+        (HEAD + "metadata: {name: a, name: b}\n" + SPEC, "the key 'name' is there twice"),
+        (HEAD + "metadata: {name: a}\n" + SPEC + SPEC, "the key 'spec' is there twice"),
+        (HEAD + "metadata: {name: a}\nspec: &a {model: *a}\n", "its aliases expand to more than"),
+        (HEAD + "metadata: {name: a}\n" + BOMB, "its aliases expand to more than"),
     ],
 )
 def test_it_is_said_what_the_file_has_instead(text: str, said: str) -> None:
@@ -44,6 +54,61 @@ def test_a_date_is_text() -> None:
     obj = from_text(HEAD + "metadata: {name: a}\nspec: {model: {id: 2024-01-01}}\n", "m.yaml")
 
     assert obj["spec"]["model"]["id"] == "2024-01-01"
+
+
+def test_an_alias_and_a_merge_are_what_they_are_for_kubectl() -> None:
+    text = (
+        HEAD
+        + "metadata: &m {name: a}\nspec:\n  <<: {engine: {type: vllm}}\n  <<: {image: i}\n  model: {id: a/b}\n"
+    )
+
+    obj = from_text(text, "m.yaml")
+
+    assert obj["spec"]["engine"] == {"type": "vllm"}
+    assert obj["spec"]["image"] == "i"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("kind: CustomResourceDefinition\n", "has no metadata.name"),
+        ("kind: CustomResourceDefinition\nmetadata: [a]\n", "has no metadata.name"),
+        ("kind: CustomResourceDefinition\nmetadata: {name: a.b}\n", "has no spec.versions with names"),
+        (
+            "kind: CustomResourceDefinition\nmetadata: {name: a.b}\nspec: {versions: []}\n",
+            "has no spec.versions with names",
+        ),
+        (
+            "kind: CustomResourceDefinition\nmetadata: {name: a.b}\nspec: {versions: [7]}\n",
+            "has no spec.versions with names",
+        ),
+    ],
+)
+def test_a_crd_that_is_none_is_named(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "crd.yaml").write_text(text)
+
+    with pytest.raises(Failure) as failure:
+        crds_in([str(tmp_path / "crd.yaml")])
+
+    assert said in failure.value.message
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"kind": "ClusterRole", "rules": ["abc"]}, "rules is not a list of objects"),
+        ({"kind": "ClusterRole", "rules": [{"verbs": "get"}]}, "verbs of a rule is not a list of texts"),
+        ({"kind": "Role", "rules": [{"resources": [7]}]}, "resources of a rule is not a list of texts"),
+        ({"kind": "RoleBinding", "roleRef": "admin"}, "roleRef names no role"),
+    ],
+)
+def test_a_role_whose_rights_cannot_be_shown_is_not_installed(body: dict[str, object], said: str) -> None:
+    text = yaml.safe_dump({"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "r"}, **body})
+
+    with pytest.raises(Failure) as failure:
+        bundle.parsed(text, "m.yaml")
+
+    assert said in failure.value.message
 
 
 VALUES = st.recursive(

@@ -45,6 +45,32 @@ def test_a_broken_kubeconfig_is_reported_in_one_line(tmp_path: Path, text: str) 
     assert "\n" not in str(received.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: [b", "cannot be read"),
+        ("hello", "is not a kubeconfig"),
+        ("", "is empty"),
+        ("contexts: {a: b}", "contexts is not a list of objects with a name and a context"),
+        (
+            "clusters: [{name: c, cluster: text}]",
+            "clusters is not a list of objects with a name and a cluster",
+        ),
+        ("users: [7]", "users is not a list of objects with a name and a user"),
+        ("{}", ""),
+    ],
+)
+def test_the_file_that_is_broken_is_named(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "config"
+    file.write_text(text)
+
+    with pytest.raises(NoCredentials) as received:
+        from_kubeconfig(str(file))
+
+    assert str(file) in str(received.value)
+    assert said in str(received.value)
+
+
 def test_a_folder_or_a_broken_authority_is_reported(tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_text("no certificate")
     (tmp_path / "config").write_text(WITH_AUTHORITY % (tmp_path / "ca.crt"))

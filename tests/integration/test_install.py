@@ -11,7 +11,7 @@ import yaml
 from kubefoundry_local.control_plane import ROOT, ControlPlane, control_plane
 from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api import selectable_fields
-from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, MODEL_DEPLOYMENTS
+from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, MODEL_DEPLOYMENTS, Kind
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
 from support.command_line import CommandLine
@@ -21,6 +21,17 @@ from support.waiting import reason, until_deployment
 pytestmark = pytest.mark.integration
 
 SYSTEM = "kubefoundry-system"
+
+RBAC = "rbac.authorization.k8s.io"
+CLUSTER_ROLES = Kind(RBAC, "v1", "clusterroles", "ClusterRole", namespaced=False)
+CLUSTER_ROLE_BINDINGS = Kind(RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
+BINDING = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRoleBinding",
+    "metadata": {"name": "installer"},
+    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "installer"},
+    "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "installer"}],
+}
 
 
 @pytest.fixture
@@ -37,6 +48,9 @@ async def test_from_nothing_and_back(plane: ControlPlane, tmp_path: Path) -> Non
         assert shown.code == 0, shown.err
         assert f"created    Deployment {SYSTEM}/kubefoundry-core" in shown.out
         assert "rights:" in shown.out
+        early = await kubefoundry("provider install", "kaito", "--dry-run")
+        assert early.code == 1
+        assert f"there is no namespace {SYSTEM}; kubefoundry controller install" in early.err
         refused = await kubefoundry("controller install")
         assert (refused.code, "add --yes" in refused.err) == (2, True)
         assert (await api.list(DEPLOYMENTS))[0] == []
@@ -69,6 +83,32 @@ async def test_from_nothing_and_back(plane: ControlPlane, tmp_path: Path) -> Non
         )
         assert (forced.code, "2 objects written" in forced.err) == (0, True), forced
         assert "spec.replicas" in forced.out
+
+        # A question has the answer that the installation would have: nobody may give rights that they lack.
+        reader = {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": "installer"},
+            "rules": [
+                {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]},
+                {
+                    "apiGroups": ["rbac.authorization.k8s.io"],
+                    "resources": ["clusterroles", "clusterrolebindings", "roles", "rolebindings"],
+                    "verbs": ["create", "patch"],
+                },
+                {
+                    "apiGroups": ["", "apps", "networking.k8s.io", "policy"],
+                    "resources": ["*"],
+                    "verbs": ["create", "patch"],
+                },
+            ],
+        }
+        await api.create(CLUSTER_ROLES, reader, manager="test")
+        await api.create(CLUSTER_ROLE_BINDINGS, BINDING, manager="test")
+        may_not = await kubefoundry("provider install", "kaito", "--dry-run", "--as", "installer")
+        assert may_not.code == 5, may_not
+        assert "ClusterRole kubefoundry-provider-kaito" in may_not.err
+        assert "attempting to grant RBAC permissions not currently held" in may_not.err
 
         installed = await kubefoundry("provider install", "kaito", "--yes")
         assert installed.code == 0, installed.err

@@ -7,13 +7,14 @@ import functools
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
 
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.output import clean, say
+from kubefoundry_cli.suggestion import suggestion
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 MANAGER = "kubefoundry-cli"
 """The field manager of what the commands write."""
+
+KINDS: Final = ("modeldeployment", MODEL_DEPLOYMENTS.plural, "md")
+"""What kubectl calls ModelDeployments."""
 
 Result = TypeVar("Result")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -51,8 +55,7 @@ class Session:
 
     async def model(self, name: str) -> Object:
         """The ModelDeployment of that name. Raises Failure."""
-        if not name:
-            raise Failure("the name of the model is empty: name one", Exit.USAGE)
+        name = name_only(name)
         try:
             return await self.client.get(MODEL_DEPLOYMENTS, name, self.namespace)
         except (ApiError, Unreachable) as error:
@@ -60,9 +63,26 @@ class Session:
             if failure.exit_code == Exit.NO and isinstance(error, ApiError) and error.not_found:
                 raise Failure(
                     f"ModelDeployment '{name}' not found in namespace {self.namespace}; "
-                    f"{hint('status -A')} lists all"
+                    f"{hint('status -A')} lists all{await self._instead(name)}"
                 ) from error
             raise failure from error
+
+    async def _instead(self, name: str) -> str:
+        try:
+            found, _ = await self.client.list(MODEL_DEPLOYMENTS, self.namespace)
+        except (ApiError, Unreachable):
+            return ""
+        return clean(suggestion(name, [obj["metadata"]["name"] for obj in found]))
+
+
+def name_only(name: str) -> str:
+    """A model's name, also from `modeldeployment/NAME`. Raises Failure."""
+    kind, slash, rest = name.rpartition("/")
+    if slash and kind.split(".")[0].lower() not in KINDS:
+        raise Failure(f"'{name}' is not a model's name: write NAME or modeldeployment/NAME", Exit.USAGE)
+    if not rest:
+        raise Failure("the name of the model is empty: name one", Exit.USAGE)
+    return rest
 
 
 def options(command: Command) -> Command:

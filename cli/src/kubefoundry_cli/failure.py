@@ -9,6 +9,7 @@ import click
 
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.output import printable
+from kubefoundry_sdk.api.names import GROUP
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 
@@ -39,9 +40,14 @@ NOT_SERVED = ("could not find the requested resource", "page not found")
 """What the API server says of a kind that it does not serve."""
 
 
-def not_installed(error: ApiError) -> bool:
+def not_served(error: ApiError) -> bool:
     """Whether the answer is about the kind and not about one object of it."""
     return error.not_found and any(words in error.message for words in NOT_SERVED)
+
+
+def not_installed(error: ApiError) -> bool:
+    """Whether the API server serves none of our kinds."""
+    return not_served(error) and f"/apis/{GROUP}/" in str(error)
 
 
 def of(error: Exception, doing: str) -> Failure:
@@ -55,6 +61,8 @@ def of(error: Exception, doing: str) -> Failure:
             f"cannot {doing}: KubeFoundry is not installed on this cluster; {hint('controller install')}",
             Exit.NO_CLUSTER,
         )
+    if not_served(error):
+        return Failure(f"cannot {doing}: the API server does not serve that kind", Exit.NO_CLUSTER)
     if error.code == 401:
         return Failure(
             f"cannot {doing}: the API server does not accept the credentials; log in again", Exit.NO_CLUSTER

@@ -10,6 +10,8 @@ from typing import Final
 
 import click
 
+from kubefoundry_cli.suggestion import suggestion
+
 COMMANDS: Final[dict[str, str]] = {
     "deploy": "Create a ModelDeployment for a model.",
     "status": "Show models: phase, provider, endpoint, and why a model is not ready.",
@@ -61,6 +63,13 @@ class Commands(click.Group):
         module = import_module(f"kubefoundry_cli.commands.{name}")
         command: click.Command = getattr(module, cmd_name if cmd_name in TOGETHER else "command")
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            ctx.fail(f"No such command '{args[0]}'{suggestion(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
+from kubefoundry_cli import plain_yaml
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.output import clean
 from kubefoundry_cli.spec_path import ABSENT, NotAnObject, with_value
@@ -20,15 +19,6 @@ from kubefoundry_sdk.api.validation import default, schema, validate
 
 NO_UID: Final = "00000000-0000-0000-0000-000000000000"
 """The uid of an object that no cluster has."""
-
-
-class PlainYAML(yaml.SafeLoader):
-    """Without dates, which JSON does not have: `2024-01-01` is text, as it is for kubectl."""
-
-    yaml_implicit_resolvers = {  # noqa: RUF012 (as the base class declares it)
-        first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
 
 
 def from_file(name: str, namespace: str = "default") -> Object:
@@ -44,11 +34,7 @@ def from_file(name: str, namespace: str = "default") -> Object:
 
 def from_text(text: str, name: str, namespace: str = "default") -> Object:
     """The only ModelDeployment of some YAML documents. name: how errors call them. Raises Failure."""
-    try:
-        documents = [one for one in yaml.load_all(text, PlainYAML) if one]
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        reason = " ".join(str(error).split()) or "it is nested too deeply"
-        raise Failure(f"cannot read {name}: it is not YAML: {reason}", Exit.USAGE) from error
+    documents = plain_yaml.documents(text, name)
     found = [one for one in documents if isinstance(one, dict) and one.get("kind") == names.MODEL_DEPLOYMENT]
     if len(found) != 1:
         others = [str(one.get("kind")) for one in documents if isinstance(one, dict) and one not in found]
@@ -71,6 +57,8 @@ def completed(obj: Object, where: str, namespace: str = "default") -> Object:
             "is missing" if not isinstance(meta, dict) or "name" not in meta else "is not text: quote it"
         )
         raise Failure(f"{where}: metadata.name {missing}", Exit.USAGE)
+    if not isinstance(meta.get("namespace", namespace), str):
+        raise Failure(f"{where}: metadata.namespace is not text: quote it", Exit.USAGE)
     stored = {"namespace": namespace, "uid": NO_UID, "generation": 1}
     return {**obj, "metadata": {**stored, **meta}, "spec": obj.get("spec") or {}}
 
@@ -134,9 +122,9 @@ def _typed(steps: Sequence[str], text: str, edit: str) -> Any:
     if types == {"string"}:
         return text
     try:
-        return yaml.load(text, PlainYAML)  # a safe loader
-    except yaml.YAMLError as error:
-        raise Failure(f"--set {edit}: the value is not YAML", Exit.USAGE) from error
+        return plain_yaml.value(text)
+    except ValueError as error:
+        raise Failure(f"--set {edit}: the value is not YAML: {error}", Exit.USAGE) from error
 
 
 def _types(steps: Sequence[str], edit: str) -> set[str]:

@@ -13,9 +13,9 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import yaml
-
+from kubefoundry_cli import plain_yaml
 from kubefoundry_cli.failure import Exit, Failure
+from kubefoundry_cli.suggestion import suggestion
 from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, PROVIDER_CONFIGS
 from kubefoundry_sdk.api.names import PROVIDER_PACKAGES
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
@@ -49,7 +49,8 @@ def named(name: str) -> Provider:
     if name not in known:
         there = ", ".join(known) or "none"
         raise Failure(
-            f"the package of provider '{name}' is not installed with this command (there: {there})",
+            f"the package of provider '{name}' is not installed with this command (there: {there})"
+            f"{suggestion(name, known)}",
             Exit.USAGE,
         )
     return known[name]
@@ -117,13 +118,29 @@ def crds_in(files: Sequence[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for file in files:
         try:
-            documents = list(yaml.safe_load_all(Path(file).read_text(encoding="utf-8")))
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            text = Path(file).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
             raise Failure(f"cannot read {file}: {' '.join(str(error).split())}", Exit.USAGE) from error
-        for document in documents:
-            if isinstance(document, dict) and document.get("kind") == "CustomResourceDefinition":
-                found[document["metadata"]["name"]] = document
+        for document in plain_yaml.documents(text, file):
+            if isinstance(document, dict) and document.get("kind") == CRDS.kind:
+                found[_name_of_crd(document, file)] = document
     return found
+
+
+def _name_of_crd(document: Mapping[str, Any], file: str) -> str:
+    """Raises Failure for one that no API server has stored."""
+    meta, spec = document.get("metadata"), document.get("spec")
+    name = meta.get("name") if isinstance(meta, dict) else None
+    versions = spec.get("versions") if isinstance(spec, dict) else None
+    if not isinstance(name, str):
+        raise Failure(f"{file}: a {CRDS.kind} has no metadata.name", Exit.USAGE)
+    if (
+        not isinstance(versions, list)
+        or not versions
+        or not all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in versions)
+    ):
+        raise Failure(f"{file}: {CRDS.kind} {name} has no spec.versions with names", Exit.USAGE)
+    return name
 
 
 def crd_file(provider: str, release: str) -> str:

@@ -73,6 +73,14 @@ async def collected(session: Session, namespace: str | None, findings: list[Obje
     return content
 
 
+def writable(path: str) -> None:
+    """Raises Failure where no such file can be written: before everything that goes into it is read."""
+    folder = Path(path).absolute().parent
+    if Path(path).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        why = "it is a folder" if Path(path).is_dir() else f"{folder} is not a folder that can be written to"
+        raise Failure(f"cannot write {path}: {why}", Exit.USAGE)
+
+
 def write(path: str, content: dict[str, bytes]) -> None:
     """As a tar.gz that is there as a whole or not at all. Raises Failure."""
     packed = io.BytesIO()

@@ -13,8 +13,9 @@ from kubefoundry_cli.edit import YES, confirmed
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.install import bundle, run
-from kubefoundry_cli.install.options import EJECT, FORCE, REGISTRY, WAIT, dry_run, one_of
+from kubefoundry_cli.install.options import EJECT, FORCE, REGISTRY, WAIT, dry_run, in_its_namespace, one_of
 from kubefoundry_cli.output import say
+from kubefoundry_cli.seconds import seconds
 from kubefoundry_sdk.api import names, selectable_fields
 from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
@@ -42,6 +43,7 @@ def install(
     Shows every object that would be written and every right that is asked for, and asks before it writes. Then a
     provider is needed: kubefoundry provider install NAME.
     """
+    in_its_namespace(target)
 
     async def work() -> None:
         async with cluster.session(target) as session:
@@ -72,7 +74,7 @@ command.add_command(install, "upgrade")
 @EJECT
 @click.option("--delete-models", is_flag=True, help="Delete every ModelDeployment of the cluster first.")
 @click.option("--crds", is_flag=True, help="Delete the CRDs, too.")
-@click.option("--timeout", type=float, default=600.0, show_default=True, help="Seconds for models to go.")
+@click.option("--timeout", type=seconds, default=600.0, show_default=True, help="Seconds for models to go.")
 @YES
 @cluster.options
 def uninstall(
@@ -83,6 +85,7 @@ def uninstall(
     Refuses while there are ModelDeployments, unless --eject keeps what they run, or --delete-models deletes them;
     their providers go after they have cleaned up. The CRDs stay, unless --crds deletes them.
     """
+    in_its_namespace(target)
     one_of(eject, delete_models)
 
     async def work() -> None:
@@ -107,7 +110,12 @@ def uninstall(
             confirmed(f"delete {models}{len(there)} objects from {session.client.server}{kept}", yes)
             await (run.eject_models(session, found) if eject else run.delete_models(session, found, timeout))
             await run.delete(session, there)
-            say("KubeFoundry is removed")
+            left = await run.standing(session, [one.body for one in there])
+            if left:
+                shown = ", ".join(output.clean(one.named) for one in left)
+                say(f"KubeFoundry is removed; still terminating: {shown}")
+            else:
+                say("KubeFoundry is removed")
 
     cluster.run(work())
 
@@ -117,6 +125,7 @@ def uninstall(
 @cluster.options
 def status(form: str, target: Target) -> None:
     """Show whether core, selector and the providers' processes are up."""
+    in_its_namespace(target)
 
     async def work() -> bool:
         async with cluster.session(target) as session:

@@ -30,6 +30,8 @@ def command(name: str, path: str, data: str | None, target: Target) -> None:
     kubefoundry curl llama-8b /v1/models
     kubefoundry curl llama-8b /v1/completions -d '{"model": "llama-8b", "prompt": "Hello"}'
     """
+    if sys.stdout is None:
+        raise Failure("standard output is closed: there is nowhere to print the answer", Exit.USAGE)
     cluster.run(_curl(name, "/" + path.lstrip("/"), _body(data), target))
 
 

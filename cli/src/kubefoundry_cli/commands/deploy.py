@@ -22,6 +22,9 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 NAME: Final = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 """Of any object: a DNS subdomain (Kubernetes: object names)."""
 
+URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://([^/]+/)?", re.IGNORECASE)
+"""Of a model's page, up to its id: https://huggingface.co/."""
+
 NAME_LENGTH = 40
 """Characters of a name that is made from a model's: some upstream systems append up to 20."""
 
@@ -65,6 +68,11 @@ def command(
     kubefoundry deploy Qwen/Qwen3-0.6B --wait
     kubefoundry deploy meta-llama/Llama-3.1-8B-Instruct llama --hf-secret hf-token --set engine.contextLength=8192
     """
+    if url := URL.match(model):
+        raise Failure(
+            f"'{model}' is an address; give the model's id, {model[url.end() :].strip('/') or 'org/name'}",
+            Exit.USAGE,
+        )
     count = gpus if gpus is not None else (0 if engine == "llamacpp" else 1)
     spec: dict[str, Any] = {"model": {"id": model}, "engine": {"type": engine}}
     if count:

@@ -48,7 +48,8 @@ def command(name: str | None, everywhere: bool, file: str | None, form: str, tar
 
     With NAME, check one model: why it does not serve what is asked for, and what to do.
 
-    Exit code 1 when something is wrong. What you may not read is marked with a question mark.
+    Exit code 1 when something is wrong, 5 when you may read none of it. What you may not read is marked with a
+    question mark.
     """
     if name and (everywhere or file):
         raise Failure("a model's name goes with neither -A nor --bundle", Exit.USAGE)
@@ -58,11 +59,17 @@ def command(name: str | None, everywhere: bool, file: str | None, form: str, tar
             print(f"{SIGNS[finding.state]} {clean(finding.text)}")
     else:
         output.data([asdict(finding) for finding in found], form)
-    if any(finding.state == "wrong" for finding in found):
+    states = [finding.state for finding in found]
+    if "wrong" in states:
         raise SystemExit(Exit.NO)
+    # The first says that the API server answers.
+    if "unknown" in states and "good" not in states[1:]:
+        raise SystemExit(Exit.FORBIDDEN)
 
 
 async def _examined(everywhere: bool, file: str | None, target: Target) -> list[Finding]:
+    if file is not None:
+        support_bundle.writable(file)
     async with cluster.session(target) as session:
         namespace = None if everywhere else session.namespace
         found = await examine(session, namespace)

@@ -13,11 +13,12 @@ from kubefoundry_cli.edit import YES, confirmed
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.install import bundle, change, origin, run
-from kubefoundry_cli.install.options import EJECT, FORCE, REGISTRY, WAIT, dry_run, one_of
+from kubefoundry_cli.install.options import EJECT, FORCE, REGISTRY, WAIT, dry_run, in_its_namespace, one_of
 from kubefoundry_cli.install.rights import rights
 from kubefoundry_cli.model import provider_of
 from kubefoundry_cli.new.commands import manifest, new
 from kubefoundry_cli.output import age, say
+from kubefoundry_cli.seconds import seconds
 from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
@@ -96,6 +97,7 @@ def install(
 
     Shows every object and every right that is asked for, and asks before it writes.
     """
+    in_its_namespace(target)
 
     async def work() -> None:
         objects = await _objects(provider, sha256, registry, allow=allow or dry_run)
@@ -124,7 +126,7 @@ command.add_command(manifest)
 @click.option("--sha256", metavar="HASH", help="Of the manifest; needed for a URL.")
 @EJECT
 @click.option("--delete-models", is_flag=True, help="Delete the ModelDeployments that run on it first.")
-@click.option("--timeout", type=float, default=600.0, show_default=True, help="Seconds for models to go.")
+@click.option("--timeout", type=seconds, default=600.0, show_default=True, help="Seconds for models to go.")
 @YES
 @cluster.options
 def uninstall(

@@ -8,8 +8,7 @@ import click
 
 from kubefoundry_cli import cluster, output, server
 from kubefoundry_cli.cluster import Target
-from kubefoundry_cli.failure import of
-from kubefoundry_cli.output import say
+from kubefoundry_cli.failure import Failure, of
 from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
@@ -23,11 +22,13 @@ def command(client: bool, form: str, target: Target) -> None:
     found = {"kubefoundry": version("kubefoundry-cli")}
     if form == "table":
         _print(found)
-    rest = {} if client else cluster.run(_of_cluster(target))
+    rest, failure = ({}, None) if client else cluster.run(_of_cluster(target))
     if form == "table":
         _print(rest)
     else:
         output.data(found | rest, form)
+    if failure:
+        raise failure
 
 
 def _print(found: dict[str, str]) -> None:
@@ -35,15 +36,15 @@ def _print(found: dict[str, str]) -> None:
         print(f"{name}: {output.clean(value)}", flush=True)
 
 
-async def _of_cluster(target: Target) -> dict[str, str]:
+async def _of_cluster(target: Target) -> tuple[dict[str, str], Failure | None]:
+    """The versions, and why those of the providers are missing."""
     async with cluster.session(target) as session:
         found = {"kubernetes": await server.version(session)}
         try:
             configs, _ = await session.client.list(PROVIDER_CONFIGS)
         except (ApiError, Unreachable) as error:
-            say(of(error, "list providers").message)
-            return found
+            return found, of(error, "list providers")
         for config in configs:
             status = config.get("status") or {}
             found[f"provider {config['metadata']['name']}"] = str(status.get("version") or "never reported")
-        return found
+        return found, None

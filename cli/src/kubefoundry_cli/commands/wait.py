@@ -12,6 +12,7 @@ from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.model import endpoint, ready, summary
 from kubefoundry_cli.output import clean, say
+from kubefoundry_cli.seconds import seconds
 from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.api.reasons import PROVIDER_SELECTED
@@ -30,9 +31,7 @@ AGAIN: Final = 1.0
 @click.command()
 @click.argument("name")
 @click.option("--for", "state", type=click.Choice([*STATES]), default="ready", show_default=True)
-@click.option(
-    "--timeout", "seconds", default=600.0, show_default=True, metavar="SECONDS", type=click.FloatRange(min=0)
-)
+@click.option("--timeout", "seconds", default=600.0, show_default=True, metavar="SECONDS", type=seconds)
 @cluster.options
 def command(name: str, state: str, seconds: float, target: Target) -> None:
     """Wait until a model is ready, or deleted.

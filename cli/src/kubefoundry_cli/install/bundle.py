@@ -8,7 +8,9 @@ from typing import Final
 
 import yaml
 
+from kubefoundry_cli import plain_yaml
 from kubefoundry_cli.failure import Exit, Failure
+from kubefoundry_cli.suggestion import suggestion
 from kubefoundry_sdk.api import selectable_fields
 from kubefoundry_sdk.api.kinds import Object
 
@@ -45,7 +47,7 @@ def provider(name: str) -> list[Object]:
     if name not in providers():
         raise Failure(
             f"provider '{name}' does not come with this command line; it has {', '.join(providers())}. "
-            "Name a manifest's file or https URL for another one",
+            f"Name a manifest's file or https URL for another one{suggestion(name, providers())}",
             Exit.USAGE,
         )
     return list(_documents(_root() / "manifests" / "providers" / f"{name}.yaml"))
@@ -53,19 +55,37 @@ def provider(name: str) -> list[Object]:
 
 def parsed(text: str, origin: str) -> list[Object]:
     """The objects of a manifest. Raises Failure where it is none."""
-    try:
-        found = [one for one in yaml.safe_load_all(text) if one]
-    except (yaml.YAMLError, RecursionError) as error:
-        raise Failure(f"{origin} is not YAML: {' '.join(str(error).split())[:300]}", Exit.USAGE) from error
+    found = plain_yaml.documents(text, origin)
     for one in found:
         named = (
             isinstance(one, dict) and isinstance(one.get("metadata"), dict) and one["metadata"].get("name")
         )
         if not named or not isinstance(one.get("apiVersion"), str) or not isinstance(one.get("kind"), str):
             raise Failure(f"{origin} holds something that is not a Kubernetes object with a name", Exit.USAGE)
+        if wrong := _wrong_role(one):
+            raise Failure(f"{origin}: {one['kind']} {one['metadata']['name']}: {wrong}", Exit.USAGE)
     if not found:
         raise Failure(f"{origin} holds no object", Exit.USAGE)
     return found
+
+
+def _wrong_role(obj: Object) -> str:
+    """What keeps the rights that it gives from being read; empty if nothing does."""
+    if obj["kind"] in ("Role", "ClusterRole"):
+        rules = obj.get("rules") or []
+        lists = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
+        if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
+            return "rules is not a list of objects"
+        for rule in rules:
+            for key in lists:
+                found = rule.get(key) or []
+                if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+                    return f"{key} of a rule is not a list of texts"
+    if obj["kind"] in ("RoleBinding", "ClusterRoleBinding"):
+        given = obj.get("roleRef")
+        if not isinstance(given, dict) or not isinstance(given.get("name"), str):
+            return "roleRef names no role"
+    return ""
 
 
 def from_registry(objects: Iterable[Object], registry: str | None) -> list[Object]:

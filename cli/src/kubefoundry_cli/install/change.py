@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from kubefoundry_cli.cluster import MANAGER, Session
 from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.hint import hint
 from kubefoundry_sdk.api.conditions import find
-from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, NAMESPACES, Kind, Object
+from kubefoundry_sdk.api.names import SYSTEM_NAMESPACE
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.write.drift import differences
 
@@ -90,10 +92,11 @@ async def plan(session: Session, objects: Sequence[Object], *, force: bool) -> l
     ordered = sorted(
         objects, key=lambda obj: FIRST.index(obj["kind"]) if obj["kind"] in FIRST else len(FIRST)
     )
+    among = {(obj["kind"], obj["metadata"]["name"]) for obj in objects}
     found, refused = list[Change](), list[Failure]()
     for obj in ordered:
         try:
-            found.append(await _change(session, await kinds.of(obj), obj, force=force))
+            found.append(await _change(session, await kinds.of(obj), obj, among, force=force))
         except Failure as failure:
             # without an API server, the next question has the same answer
             if failure.exit_code == Exit.NO_CLUSTER:
@@ -115,18 +118,22 @@ def _all(refused: Sequence[Failure]) -> Failure:
     )
 
 
-async def _change(session: Session, kind: Kind, body: Object, *, force: bool) -> Change:
-    there = await standing(session, kind, body)
-    if there is None or there.live is None:
-        return Change(kind, body, None)
-    live = there.live
-    if kind == CRDS:
-        _keeps_what_is_stored(body, live)
+async def _change(
+    session: Session, kind: Kind, body: Object, among: Collection[tuple[str, str]], *, force: bool
+) -> Change:
+    """among: kind and name of all objects of the manifest. What needs one that is not there yet cannot be tried."""
+    one = await standing(session, kind, body) or Change(kind, body, None)
+    if kind == CRDS and one.live is not None:
+        _keeps_what_is_stored(body, one.live)
     try:
         wanted = await session.client.apply(kind, body, manager=MANAGER, force=force, dry_run=True)
     except (ApiError, Unreachable) as error:
-        raise _refused(error, there) from error
-    return Change(kind, body, live, tuple(differences(wanted, live)))
+        role = body.get("roleRef") or {}
+        needs = {(NAMESPACES.kind, one.namespace), (role.get("kind"), role.get("name"))}
+        if isinstance(error, ApiError) and error.not_found and one.live is None and needs & set(among):
+            return one
+        raise _refused(error, one) from error
+    return one if one.live is None else replace(one, paths=tuple(differences(wanted, one.live)))
 
 
 async def standing(session: Session, kind: Kind, body: Object) -> Change | None:
@@ -156,6 +163,15 @@ def _refused(error: Exception, change: Change) -> Failure:
         return Failure(
             f"{change.named} has values of another field manager: {error.message}; --force-conflicts takes them over",
             Exit.CHANGED,
+        )
+    if (
+        isinstance(error, ApiError)
+        and error.not_found
+        and f'namespaces "{change.namespace}"' in error.message
+    ):
+        return Failure(
+            f"cannot apply {change.named}: there is no namespace {change.namespace}; "
+            f"{hint('controller install') if change.namespace == SYSTEM_NAMESPACE else 'create it'} first"
         )
     return of(error, f"apply {change.named}")
 

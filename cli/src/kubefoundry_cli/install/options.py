@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import click
 
+from kubefoundry_cli.cluster import Target
 from kubefoundry_cli.failure import Exit, Failure
+from kubefoundry_cli.output import clean, say
+from kubefoundry_cli.seconds import seconds
+from kubefoundry_sdk.api.names import SYSTEM_NAMESPACE
 
 REGISTRY = click.option(
     "--registry", metavar="PREFIX", help="Where the images are, for example registry.example.com/kubefoundry."
 )
 WAIT = click.option(
-    "--wait", type=float, metavar="SECONDS", help="Wait until the processes are up, at most so long."
+    "--wait", type=seconds, metavar="SECONDS", help="Wait until the processes are up, at most so long."
 )
 FORCE = click.option(
     "--force-conflicts", "force", is_flag=True, help="Take over values that others have set."
@@ -19,6 +23,12 @@ EJECT = click.option(
     "--eject", is_flag=True, help="Keep the models running unmanaged: kubefoundry eject of each."
 )
 dry_run = click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
+
+
+def in_its_namespace(target: Target) -> None:
+    """Says that -n does not matter where it names another namespace than the one that the manifests name."""
+    if target.namespace not in (None, SYSTEM_NAMESPACE):
+        say(f"-n {clean(target.namespace)} is ignored: KubeFoundry runs in namespace {SYSTEM_NAMESPACE}")
 
 
 def one_of(eject: bool, delete_models: bool) -> None:

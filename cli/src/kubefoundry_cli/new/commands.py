@@ -9,6 +9,7 @@ import click
 import yaml
 
 from kubefoundry_cli import providers
+from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.new import template
 from kubefoundry_cli.output import say
 
@@ -37,6 +38,9 @@ def new(name: str, folder: Path | None, group: str) -> None:
 def manifest(name: str, image: str, namespace: str) -> None:
     """Print account, rights and Deployment of provider NAME, made from what its package describes."""
     from kubefoundry_sdk.provider.installation import manifest as made
+
+    if not image.strip():
+        raise Failure("--image is empty: name the image of the provider", Exit.USAGE)
 
     objects = made(providers.named(name), image, namespace=namespace)
     click.echo(yaml.safe_dump_all(_plain(objects), sort_keys=False), nl=False)

@@ -13,6 +13,12 @@ HERE: Final = Path(__file__).parent
 NAME: Final = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?")
 """What a provider's name can be: part of the name of a Python package, of a kind and of a ServiceAccount."""
 
+TAKEN: Final = ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
+"""Not text in YAML, where users write it into `spec.provider.name`."""
+
+GROUP: Final = re.compile(r"(?=.{1,100}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+")
+"""A domain of at least two parts."""
+
 KEPT: Final = (
     "pyproject.toml",
     "README.md",
@@ -30,13 +36,13 @@ def files(name: str, group: str) -> dict[str, str]:
 
     Raises Failure for a name or group that cannot be one.
     """
-    if not NAME.fullmatch(name):
+    if not NAME.fullmatch(name) or name in TAKEN:
         raise Failure(
             f"'{name}' cannot be a provider's name: use at most 40 lower-case letters, digits and inner dashes, "
-            "a letter first",
+            "a letter first, and no word that YAML reads as true, false or null",
             Exit.USAGE,
         )
-    if not re.fullmatch(r"[a-z0-9]([a-z0-9.-]{0,98}[a-z0-9])?", group) or "." not in group:
+    if not GROUP.fullmatch(group):
         raise Failure(
             f"'{group}' cannot be an API group: it is a domain, like serving.example.com", Exit.USAGE
         )

@@ -116,7 +116,7 @@ def from_kubeconfig(path: str | None, context: str | None = None) -> Credentials
         missing = _missing(path, context, settings, said)
     except Exception as error:
         # The package checks little: a broken file can raise almost anything.
-        why = _why(path, context) or " ".join(str(error).split())
+        why = _why(path, context) or f"{_named(path)}: {' '.join(str(error).split())}"
         raise NoCredentials(f"no usable kubeconfig: {why}; set --kubeconfig or KUBECONFIG") from error
 
     if missing:
@@ -181,16 +181,47 @@ def _why(path: str | None, context: str | None) -> str:
     """What is wrong with the file or context, if that is the reason."""
     from kubernetes import config
 
-    named = (path or os.environ.get("KUBECONFIG") or "~/.kube/config").split(os.pathsep)
+    named = _named(path).split(os.pathsep)
     files = [Path(name).expanduser() for name in named if name]
     if not any(file.exists() for file in files):
         return f"{', '.join(map(str, files))} does not exist"
+    if wrong := next(filter(None, map(_unreadable, filter(Path.exists, files))), ""):
+        return wrong
     try:
         known = [str(one["name"]) for one in config.list_kube_config_contexts(path)[0]]  # type: ignore[no-untyped-call]
     except Exception:
         return ""
     if context and context not in known:
         return f"there is no context '{context}'; there are: {', '.join(known)}"
+    return ""
+
+
+def _named(path: str | None) -> str:
+    """The files that are meant, as the user or kubectl names them."""
+    return path or os.environ.get("KUBECONFIG") or "~/.kube/config"
+
+
+def _unreadable(file: Path) -> str:
+    """Why a file is not a kubeconfig; empty if it looks like one."""
+    import yaml
+
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, ValueError, RecursionError) as error:
+        return f"{file} cannot be read: {' '.join(str(error).split())[:300]}"
+    if content is None:
+        return f"{file} is empty"
+    if not isinstance(content, dict):
+        return f"{file} is not a kubeconfig"
+    for field, inner in (("clusters", "cluster"), ("contexts", "context"), ("users", "user")):
+        items = content.get(field) or []
+        if not isinstance(items, list) or not all(
+            isinstance(one, dict)
+            and isinstance(one.get("name"), str)
+            and isinstance(one.get(inner, {}), dict | None)
+            for one in items
+        ):
+            return f"{file}: {field} is not a list of objects with a name and a {inner}"
     return ""
 
 

@@ -1,0 +1,71 @@
+"""YAML files that users give: what kubectl would read from them, and a line that says what is wrong otherwise."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import yaml
+
+from kubefoundry_cli.failure import Exit, Failure
+
+MOST: Final = 200_000
+"""Values of a file when its aliases are expanded. A few lines of aliases to aliases can be billions."""
+
+
+class PlainYAML(yaml.SafeLoader):
+    """Without dates, which JSON does not have: `2024-01-01` is text, as it is for kubectl. A key may not be there
+    twice: one of its values would be lost without a word."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 (as the base class declares it)
+        first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
+                if key.value in seen:
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"the key {key.value!r} is there twice", key.start_mark
+                    )
+                seen.add(key.value)
+        return super().construct_mapping(node, deep=deep)
+
+
+def value(text: str) -> Any:
+    """The value of one document. Raises ValueError with what is wrong."""
+    return _checked(text, lambda: yaml.load(text, PlainYAML))  # a safe loader
+
+
+def documents(text: str, name: str) -> list[Any]:
+    """Its documents without empty ones. name: what errors call it. Raises Failure."""
+    try:
+        found = _checked(text, lambda: list(yaml.load_all(text, PlainYAML)))
+    except ValueError as error:
+        raise Failure(f"cannot read {name}: it is not YAML: {error}", Exit.USAGE) from error
+    return [one for one in found if one]
+
+
+def _checked(text: str, load: Any) -> Any:
+    try:
+        found = load()
+        if "*" in text and _expanded(found, {}) > MOST:
+            raise ValueError(f"its aliases expand to more than {MOST} values")
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise ValueError(" ".join(str(error).split())) from error
+    return found
+
+
+def _expanded(found: Any, known: dict[int, int]) -> int:
+    """How many values it has, where a part that is there several times counts each time."""
+    if not isinstance(found, dict | list):
+        return 1
+    if id(found) not in known:
+        # If it contains itself, it has no end.
+        known[id(found)] = MOST + 1
+        parts = found.values() if isinstance(found, dict) else found
+        known[id(found)] = 1 + sum(_expanded(part, known) for part in parts)
+    return known[id(found)]

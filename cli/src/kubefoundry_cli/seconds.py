@@ -1,0 +1,18 @@
+"""How long a command waits, as an option's type."""
+
+from __future__ import annotations
+
+import math
+
+import click
+
+
+def seconds(value: str) -> float:
+    """A number of seconds, not negative and finite. Raises BadParameter."""
+    try:
+        found = float(value)
+    except ValueError:
+        found = math.nan
+    if not 0 <= found < math.inf:
+        raise click.BadParameter(f"{value!r} is not a number of seconds.")
+    return found

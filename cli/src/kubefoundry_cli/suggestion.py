@@ -1,0 +1,12 @@
+"""What a mistyped name may have meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """`; did you mean 'status'?`, empty where nothing is close."""
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.7)
+    return f"; did you mean '{close[0]}'?" if close else ""
