@@ -57,6 +57,8 @@ def absent(request: web.Request) -> Fault | None:
         return NOT_SERVED
     if request.path.endswith(("kubefoundry-system/deployments", "kubefoundry-system/leases")):
         return Fault(200, "", body={"kind": "List", "metadata": {"resourceVersion": "1"}, "items": []})
+    if request.query.get("dryRun"):
+        return Fault(201, "", body={"metadata": {"name": "accepted", "resourceVersion": "1"}})
     return NOTHING if "kubefoundry" in request.path or "ray.io" in request.path else None
 
 

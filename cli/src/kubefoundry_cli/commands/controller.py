@@ -17,7 +17,7 @@ from kubefoundry_cli.install.options import EJECT, FORCE, REGISTRY, WAIT, dry_ru
 from kubefoundry_cli.output import say
 from kubefoundry_cli.seconds import seconds
 from kubefoundry_sdk.api import names, selectable_fields
-from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, MODEL_DEPLOYMENTS, NAMESPACES, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 WHAT = "KubeFoundry (CRDs, core, selector)"
@@ -110,12 +110,9 @@ def uninstall(
             confirmed(f"delete {models}{len(there)} objects from {session.client.server}{kept}", yes)
             await (run.eject_models(session, found) if eject else run.delete_models(session, found, timeout))
             await run.delete(session, there)
-            left = await run.standing(session, [one.body for one in there])
-            if left:
-                shown = ", ".join(output.clean(one.named) for one in left)
-                say(f"KubeFoundry is removed; still terminating: {shown}")
-            else:
-                say("KubeFoundry is removed")
+            await run.until_gone(session, there, timeout)
+            left = await run.standing(session, [one.body for one in there if one.kind == NAMESPACES])
+            say(f"KubeFoundry is removed{''.join(f'; {one.named} is terminating' for one in left)}")
 
     cluster.run(work())
 

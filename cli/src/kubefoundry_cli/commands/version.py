@@ -8,7 +8,8 @@ import click
 
 from kubefoundry_cli import cluster, output, server
 from kubefoundry_cli.cluster import Target
-from kubefoundry_cli.failure import Failure, of
+from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.output import say
 from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
@@ -43,7 +44,12 @@ async def _of_cluster(target: Target) -> tuple[dict[str, str], Failure | None]:
         try:
             configs, _ = await session.client.list(PROVIDER_CONFIGS)
         except (ApiError, Unreachable) as error:
-            return found, of(error, "list providers")
+            failure = of(error, "list providers")
+            if failure.exit_code == Exit.FORBIDDEN:
+                # Users of a namespace need not see the providers.
+                say(failure.message)
+                return found, None
+            return found, failure
         for config in configs:
             status = config.get("status") or {}
             found[f"provider {config['metadata']['name']}"] = str(status.get("version") or "never reported")

@@ -13,7 +13,7 @@ from kubefoundry_cli.install.change import Change, Kinds
 from kubefoundry_cli.install.rights import rights
 from kubefoundry_cli.model import provider_of
 from kubefoundry_cli.output import clean, say
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.api.kinds import CRDS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 SHOWN = 8
@@ -132,3 +132,10 @@ async def delete(session: Session, found: Sequence[Change]) -> None:
         except (ApiError, Unreachable) as error:
             if not (isinstance(error, ApiError) and error.not_found):
                 raise of(error, f"delete {one.named}") from error
+
+
+async def until_gone(session: Session, deleted: Sequence[Change], seconds: float) -> None:
+    """Until these CRDs are gone, which takes the API server a moment. Raises Failure where that takes too long."""
+    for one in deleted:
+        if one.kind == CRDS:
+            await change.gone(session, one.kind, one.namespace, one.body["metadata"]["name"], seconds)
