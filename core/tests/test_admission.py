@@ -121,6 +121,31 @@ def test_a_single_problem_stands_alone() -> None:
 
 
 @pytest.mark.parametrize(
+    ("count", "before", "prefix", "allowed"),
+    [
+        pytest.param(65, None, "kubefoundry.ai", False, id="create"),
+        pytest.param(64, None, "kubefoundry.ai", True, id="as many as are copied"),
+        pytest.param(3000, None, "tenant.example", True, id="of somebody else"),
+        pytest.param(65, 65, "kubefoundry.ai", True, id="stored before the rule"),
+        pytest.param(65, 64, "kubefoundry.ai", False, id="one more"),
+        pytest.param(80, 90, "kubefoundry.ai", True, id="fewer"),
+    ],
+)
+def test_labels_that_are_copied_are_few(count: int, before: int | None, prefix: str, allowed: bool) -> None:
+    asked = review(GOOD, old=None if before is None else GOOD)
+    for part, number in (("object", count), ("oldObject", before)):
+        if number is not None:
+            labels = {f"{prefix}/l{one}": "x" for one in range(number)}
+            asked["request"][part]["metadata"] = {**asked["request"][part]["metadata"], "labels": labels}
+
+    answer = response(modeldeployments.validate(asked, {}))
+
+    assert answer["allowed"] is allowed
+    if not allowed:
+        assert "at most 64 are copied to upstream objects" in answer["status"]["message"]
+
+
+@pytest.mark.parametrize(
     ("annotation", "old", "left", "allowed"),
     [
         pytest.param(100_000, None, 10_000, False, id="create"),

@@ -29,11 +29,12 @@ from kubefoundry_core.admission.reading import MOST, Judge, answered
 from kubefoundry_core.certificates import Material, renewed
 from kubefoundry_sdk.api.extent import DEPTH
 from kubefoundry_sdk.runtime.listening import bind
+from kubefoundry_sdk.runtime.room import Room
 from support.waiting import SECONDS
 
 JUDGES: dict[str, Judge] = {
     "/mutate": modeldeployments.mutate,
-    "/validate": lambda review: modeldeployments.validate(review, {}),
+    "/validate": lambda review: modeldeployments.validate(review, {}, Room(10_000).left),
     "/validate-providerconfig": providerconfigs.validate,
 }
 GOOD = '{"model":{"id":"a/b"},"engine":{"type":"llamacpp"}}'

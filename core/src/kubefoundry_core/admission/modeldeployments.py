@@ -10,13 +10,16 @@ from typing import Any, Final
 from kubefoundry_core.admission.defaulting import patch
 from kubefoundry_core.admission.review import Request, Review, allowed, patched, refused, request_of
 from kubefoundry_core.decision import not_registered
-from kubefoundry_sdk.api import conditions, extent, reasons, validation
+from kubefoundry_sdk.api import conditions, extent, names, reasons, validation
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.validation import Problem
 from kubefoundry_sdk.runtime.store import size_of
 
 LARGEST: Final = 2 * 2**20
 """Bytes, more than an object can have (etcd stores 1.5 MiB): with that much left, none has to be measured."""
+
+LABELS: Final = 64
+"""Labels under our prefix that a ModelDeployment may have."""
 
 SMALL: Final = 4096
 """Bytes by which an object may grow in a full namespace."""
@@ -51,7 +54,7 @@ def validate(
     left: the bytes by which the ModelDeployments of a namespace may grow (`Room`).
     """
     request = request_of(review)
-    if problem := _without_room(request, left):
+    if problem := _without_room(request, left) or _too_many_labels(request):
         return refused(request, [problem])
     if not request.decides_spec:
         return allowed(request)
@@ -67,7 +70,7 @@ def _without_room(request: Request, left: Callable[[str], int]) -> Problem | Non
 
     Small changes are admitted: providers add finalizers, and a deletion needs them to go.
     """
-    namespace = request.object["metadata"].get("namespace") or ""
+    namespace = str(request.object["metadata"].get("namespace") or "")
     free = left(namespace)
     if free >= LARGEST:
         return None
@@ -78,6 +81,24 @@ def _without_room(request: Request, left: Callable[[str], int]) -> Problem | Non
         "metadata.namespace",
         f"the ModelDeployments of {namespace} take too much memory together, and this one takes {growth} bytes "
         f"more: delete some, or make labels, annotations and specs smaller",
+    )
+
+
+def _too_many_labels(request: Request) -> Problem | None:
+    """Those under our prefix are copied to every upstream object, and into the record of what was applied there."""
+
+    def own(obj: Object) -> dict[str, Any]:
+        labels = obj["metadata"].get("labels")
+        found = labels.items() if isinstance(labels, dict) else ()
+        return {key: value for key, value in found if key.startswith(names.PREFIX)}
+
+    found, before = own(request.object), own(request.old) if request.old else {}
+    if len(found) <= LABELS or all(key in before and before[key] == found[key] for key in found):
+        return None
+    return Problem(
+        "metadata.labels",
+        f"{len(found)} labels begin with {names.PREFIX}; at most {LABELS} are copied to upstream objects: "
+        "remove some",
     )
 
 
