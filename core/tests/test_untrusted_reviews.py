@@ -30,6 +30,7 @@ from kubefoundry_core.certificates import Material, renewed
 from kubefoundry_sdk.api.extent import DEPTH
 from kubefoundry_sdk.runtime.listening import bind
 from kubefoundry_sdk.runtime.room import Room
+from support.hostile_reviews import requests
 from support.waiting import SECONDS
 
 JUDGES: dict[str, Judge] = {
@@ -137,6 +138,23 @@ def test_any_json_gets_an_answer_or_is_no_review(value: Any) -> None:
         except ValueError:
             continue
         assert response["allowed"] in (True, False)
+
+
+@paths
+@pytest.mark.parametrize("left", [10_000, 48 * 2**20], ids=["a full namespace", "an empty one"])
+def test_whatever_is_odd_in_it_it_gets_an_answer_or_is_no_review(path: str, left: int) -> None:
+    judge = (
+        JUDGES[path]
+        if path != "/validate"
+        else (lambda review: modeldeployments.validate(review, {}, Room(left).left))
+    )
+    for kind, posted in requests().items():
+        for one in posted:
+            try:
+                response = answered(one.body, judge)["response"]
+            except ValueError:
+                continue
+            assert response["allowed"] in (True, False), kind
 
 
 @given(st.binary())

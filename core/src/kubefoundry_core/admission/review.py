@@ -19,7 +19,7 @@ class Malformed(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """object: the new state. old: the stored one, None on create."""
+    """object: the new state. old: the stored one, None on create. Both have metadata."""
 
     uid: str
     group: str
@@ -48,8 +48,9 @@ def request_of(review: Any) -> Request:
         request = review["request"]
         obj, old = request["object"], request.get("oldObject") or None
         meta = obj["metadata"]
-        if not all(isinstance(part, dict) for part in (obj, meta, {} if old is None else old)):
-            raise TypeError("an object is not a map")
+        before = meta if old is None else old["metadata"]
+        if not all(isinstance(part, dict) for part in (obj, meta, before)):
+            raise TypeError("an object or its metadata is not a map")
         return Request(
             uid=request["uid"],
             group=request["kind"]["group"],
