@@ -42,6 +42,25 @@ def test_a_prompt() -> None:
     assert code == 130
 
 
+IMPORTING = """
+import os, signal, sys
+from kubefoundry_cli import main
+
+def interrupted(name):
+    os.kill(os.getpid(), signal.SIGINT)
+
+main.import_module = interrupted
+sys.argv = ["kubefoundry", "status"]
+main.main()
+"""
+
+
+def test_while_a_command_is_being_imported() -> None:
+    done = subprocess.run([sys.executable, "-c", IMPORTING], capture_output=True, text=True, timeout=SECONDS)
+
+    assert (done.returncode, done.stderr.strip()) == (130, "")
+
+
 async def test_a_cluster_that_is_gone_is_what_the_bundle_says(tmp_path: Path) -> None:
     nowhere = Credentials("http://127.0.0.1:1", None, lambda: None)
     finding = {"state": "good", "text": "was there"}

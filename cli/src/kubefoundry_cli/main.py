@@ -91,10 +91,17 @@ def main() -> None:
     _usable_streams()
     try:
         try:
-            kubefoundry.main(prog_name=_called())
+            code = kubefoundry.main(prog_name=_called(), standalone_mode=False)
         finally:
             if sys.stdout is not None:
                 sys.stdout.flush()
+        sys.exit(code if isinstance(code, int) else 0)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.Abort:
+        # Ctrl-C before or beside a command's own handling of it, as in any program.
+        sys.exit(130)
     except BrokenPipeError:
         # The reader of a pipe has left: no error of ours, and nothing to say to anybody.
         sys.stderr.close()
