@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kubefoundry_sdk.cluster.credentials import NoCredentials, from_kubeconfig, token_file
+from kubefoundry_simulators.certificate import self_signed
 
 EXEC = {
     "apiVersion": "client.authentication.k8s.io/v1",
@@ -129,12 +132,26 @@ def test_credentials_that_are_there_are_used(tmp_path: Path, user: dict[str, Any
     assert from_kubeconfig(kubeconfig(tmp_path, [{"name": "u", "user": user}])).token() == token
 
 
-def kubeconfig(folder: Path, users: list[dict[str, Any]]) -> str:
+def test_no_key_stays_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    certificate, key = (base64.b64encode(part).decode() for part in self_signed("127.0.0.1"))
+    user = {"client-certificate-data": certificate, "client-key-data": key}
+    cluster = {"server": "https://127.0.0.1:1", "certificate-authority-data": certificate}
+    config = kubeconfig(tmp_path, [{"name": "u", "user": user}], cluster)
+    (left := tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(left))
+
+    for _ in range(2):
+        assert from_kubeconfig(config).tls
+
+        assert not [*left.iterdir()]
+
+
+def kubeconfig(folder: Path, users: list[dict[str, Any]], cluster: dict[str, str] | None = None) -> str:
     content = {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "c",
-        "clusters": [{"name": "k", "cluster": {"server": "http://127.0.0.1:1"}}],
+        "clusters": [{"name": "k", "cluster": cluster or {"server": "http://127.0.0.1:1"}}],
         "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
         "users": users,
     }

@@ -8,6 +8,7 @@ import logging
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal
 
 import aiohttp
@@ -136,10 +137,14 @@ async def connect(kubeconfig: Path) -> Cluster:
     from kubernetes import client, config
 
     loaded = client.Configuration()
-    await asyncio.to_thread(config.load_kube_config, str(kubeconfig), client_configuration=loaded)
-    context = ssl.create_default_context(cafile=loaded.ssl_ca_cert)
-    if loaded.cert_file:
-        context.load_cert_chain(loaded.cert_file, loaded.key_file)
+    # The package writes the client's key to a file, which would stay behind when this process is killed.
+    with TemporaryDirectory(prefix="kubeconfig-") as files:
+        await asyncio.to_thread(
+            config.load_kube_config, str(kubeconfig), client_configuration=loaded, temp_file_path=files
+        )
+        context = ssl.create_default_context(cafile=loaded.ssl_ca_cert)
+        if loaded.cert_file:
+            context.load_cert_chain(loaded.cert_file, loaded.key_file)
     token = loaded.get_api_key_with_prefix("BearerToken", "authorization")
     return Cluster(
         aiohttp.ClientSession(

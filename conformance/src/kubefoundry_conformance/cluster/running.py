@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from kubernetes import config
@@ -119,15 +120,17 @@ def _credentials(kubeconfig: Path) -> tuple[credentials.Credentials, bytes]:
     except NoCredentials as error:
         raise Unusable(str(error)) from error
     settings = Configuration()
-    config.load_kube_config(  # type: ignore[no-untyped-call]
-        config_file=str(kubeconfig), client_configuration=settings
-    )
-    if who.proxy or who.server.count("/") != 2 or not settings.ssl_ca_cert:
+    with TemporaryDirectory(prefix="kubeconfig-") as files:
+        config.load_kube_config(  # type: ignore[no-untyped-call]
+            config_file=str(kubeconfig), client_configuration=settings, temp_file_path=files
+        )
+        authority = Path(settings.ssl_ca_cert).read_bytes() if settings.ssl_ca_cert else b""
+    if who.proxy or who.server.count("/") != 2 or not authority:
         raise Unusable(
             f"{kubeconfig}: the subject reaches the API server as a pod does: give a kubeconfig with an https server "
             "without a path or proxy, and its certificate-authority"
         )
-    return who, Path(settings.ssl_ca_cert).read_bytes()
+    return who, authority
 
 
 async def _free(api: Client, provider: str, kind: Kind) -> None:

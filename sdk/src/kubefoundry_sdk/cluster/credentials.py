@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 SERVICE_ACCOUNT_DIR: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -108,11 +109,12 @@ def from_kubeconfig(path: str | None, context: str | None = None) -> Credentials
 
     settings = Configuration()
     try:
-        with _said() as said:
+        # The package writes the client's key to a file, which would stay behind when this process is killed.
+        with _said() as said, TemporaryDirectory(prefix="kubeconfig-") as files:
             config.load_kube_config(  # type: ignore[no-untyped-call]
-                config_file=path, context=context, client_configuration=settings
+                config_file=path, context=context, client_configuration=settings, temp_file_path=files
             )
-        tls = _tls(settings)
+            tls = _tls(settings)
         missing = _missing(path, context, settings, said)
     except Exception as error:
         # The package checks little: a broken file can raise almost anything.
