@@ -180,17 +180,25 @@ async def dry_run(rig: Rig) -> Finding | None:
 async def endpoint(rig: Rig) -> Finding | None:
     place = rig.place()
     await rig.create(place)
-    await rig.upstream(place)
-    waiting = await rig.deployment(place, phase)
-    if waiting["status"].get("endpoint"):
-        return Finding(f"endpoint {waiting['status']['endpoint']} while {phase(waiting)}", "none")
-    await rig.play(place, rig.case("Running"))
-    await rig.deployment(place, lambda obj: phase(obj) == "Running" and obj["status"].get("endpoint"))
-    await rig.play(place, rig.case("Failed"))
-    failed = await rig.deployment(place, lambda obj: phase(obj) == "Failed")
-    if failed["status"].get("endpoint"):
-        return Finding(f"endpoint {failed['status']['endpoint']} while Failed", "none")
+    # Each state counts: clients act on an endpoint at once, even if it goes in the next write.
+    async with waiting.states(rig.api, MODEL_DEPLOYMENTS, *place) as states:
+        await rig.upstream(place)
+        seen = await rig.deployment(place, phase)
+        if not _early(seen):
+            await rig.play(place, rig.case("Running"))
+            seen = await waiting.first(
+                states, lambda obj: _early(obj) or (phase(obj) == "Running" and obj["status"].get("endpoint"))
+            )
+        if not _early(seen):
+            await rig.play(place, rig.case("Failed"))
+            seen = await waiting.first(states, lambda obj: _early(obj) or phase(obj) == "Failed")
+    if _early(seen):
+        return Finding(f"endpoint {seen['status']['endpoint']} while {phase(seen)}", "none")
     return None
+
+
+def _early(obj: Object) -> bool:
+    return phase(obj) != "Running" and bool((obj.get("status") or {}).get("endpoint"))
 
 
 async def own_manager(rig: Rig) -> Finding | None:
