@@ -154,6 +154,8 @@ NOT_ITS_OWN: dict[str, str] = {
     "a list": "[]",
     "a word": '"ok"',
     "null": "null",
+    "an empty map": "{}",
+    "no name": '{"metadata": {"name": null, "uid": "u"}}',
     "half an object": '{"metadata": {"resourceVersion"',
     "metadata that is none": '{"metadata": [], "items": []}',
     "items that are none": '{"metadata": {"resourceVersion": "1"}, "items": {"a": 1}}',
@@ -165,7 +167,21 @@ NOT_ITS_OWN: dict[str, str] = {
 
 
 @pytest.mark.parametrize("text", NOT_ITS_OWN.values(), ids=NOT_ITS_OWN)
-@pytest.mark.parametrize("ask", [lambda it: it.list(MODELS), lambda it: watched(it)], ids=["list", "watch"])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda it: it.list(MODELS),
+        lambda it: watched(it),
+        lambda it: it.get(MODELS, "m", "n"),
+        lambda it: it.get_metadata(MODELS, "m", "n"),
+        lambda it: it.create(MODELS, MODEL, manager="t"),
+        lambda it: it.replace(MODELS, MODEL, manager="t"),
+        lambda it: it.apply(MODELS, MODEL, manager="t"),
+        lambda it: it.apply_status(MODELS, MODEL, manager="t"),
+        lambda it: it.json_patch(MODELS, "m", "n", [], manager="t"),
+    ],
+    ids=["list", "watch", "get", "get metadata", "create", "replace", "apply", "apply status", "patch"],
+)
 async def test_an_answer_that_no_api_server_gives_is_none(
     text: str, ask: Callable[[Client], Awaitable[Any]]
 ) -> None:
@@ -188,6 +204,13 @@ async def test_credentials_that_fail_are_no_answer() -> None:
             await made.get(MODELS, "m", "n")
         with pytest.raises(Unreachable, match="no token"):
             await watched(made)
+
+
+@pytest.mark.parametrize("token", ["a\nb", "a\r\nHost: b", "a\0", "a\x1b[31m"])
+async def test_a_token_that_is_no_header_is_no_answer(token: str) -> None:
+    async with Client(Credentials("http://nobody.invalid", None, lambda: token), user_agent="t") as made:
+        with pytest.raises(Unreachable, match="no token"):
+            await made.get(MODELS, "m", "n")
 
 
 async def test_a_page_of_large_objects_has_few_of_them(monkeypatch: pytest.MonkeyPatch) -> None:

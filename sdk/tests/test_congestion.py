@@ -265,7 +265,7 @@ async def test_what_gives_way_goes_once_nobody_waits() -> None:
 )
 async def test_it_shrinks_where_the_server_says_that_it_has_too_much_to_do(code: int, shrinks: bool) -> None:
     def answer(asked: Asked) -> web.Response:
-        return ok() if code == 200 else refusal(code, "Word")
+        return ok(OBJECT) if code == 200 else refusal(code, "Word")
 
     learns = Congestion(Window(8.0))
     async with wire(answer) as made:

@@ -107,6 +107,8 @@ def options(command: Command) -> Command:
     ) -> Any:
         if groups and not user:
             raise Failure("--as-group needs --as", Exit.USAGE)
+        if not all(name.isprintable() for name in (user or "", *groups)):
+            raise Failure("--as and --as-group take names without line breaks", Exit.USAGE)
         return command(*arguments, target=Target(kubeconfig, context, namespace, user, groups), **rest)
 
     return cast(Command, with_target)

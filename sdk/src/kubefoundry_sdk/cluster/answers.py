@@ -18,6 +18,15 @@ def object_of(raw: bytes | bytearray, request: str) -> Object:
     return answer
 
 
+def resource_of(raw: bytes | bytearray, request: str) -> Object:
+    """An object of a kind, which has a name. Raises Unreachable: a proxy's page may be JSON, too."""
+    answer = object_of(raw, request)
+    meta = answer.get("metadata")
+    if not isinstance(meta, dict) or not isinstance(meta.get("name"), str):
+        raise Unreachable(f"{request}: the response is not an object with a name")
+    return answer
+
+
 def items_of(page: Object) -> list[Object]:
     """The objects of a page. Raises Unreachable if it is not one."""
     items, meta = page.get("items"), page.get("metadata")

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Final, Literal
 
 from kubefoundry_sdk.api.kinds import Kind, Object
-from kubefoundry_sdk.cluster.answers import event_of, items_of, lines_of, object_of
+from kubefoundry_sdk.cluster.answers import event_of, items_of, lines_of, object_of, resource_of
 from kubefoundry_sdk.cluster.congestion import Congestion
 from kubefoundry_sdk.cluster.credentials import Credentials
 from kubefoundry_sdk.cluster.errors import TooLong, Unreachable
@@ -90,7 +90,7 @@ class Client:
 
     async def read(self, url: str, *, most: int = ANSWER) -> Object:
         """GETs a path that is not a resource, for example `/version`. most: bytes that are read."""
-        return await self._call("GET", url, most=most)
+        return await self._call("GET", url, most=most, form=object_of)
 
     async def pages(
         self,
@@ -129,7 +129,7 @@ class Client:
     async def send(self, url: str, body: Mapping[str, Any], *, most: int = ANSWER) -> Object:
         """POSTs to a path that is not a resource, such as a Service through the API server's proxy. most: bytes that
         are read."""
-        return await self._call("POST", url, None, body, most=most)
+        return await self._call("POST", url, None, body, most=most, form=object_of)
 
     async def lines(self, url: str, body: Mapping[str, Any] | None = None) -> AsyncIterator[bytes]:
         """Lines of a response as they arrive, for as long as it takes: of a log, or of a model that streams.
@@ -208,7 +208,7 @@ class Client:
 
     async def ask(self, kind: Kind, body: Object) -> Object:
         """POSTs an object that is answered and not stored, such as a review: not a write."""
-        return await self._call("POST", path(kind), None, body, writes=False)
+        return await self._call("POST", path(kind), None, body, writes=False, form=object_of)
 
     async def replace(self, kind: Kind, body: Object, *, manager: str) -> Object:
         """PUT: fails with a conflict unless `body` carries the current resource version."""
@@ -250,7 +250,7 @@ class Client:
         }
         if version:
             body["preconditions"]["resourceVersion"] = version
-        await self._call("DELETE", path(kind, namespace, name), None, body)
+        await self._call("DELETE", path(kind, namespace, name), None, body, form=object_of)
 
     async def _apply(
         self, kind: Kind, body: Object, subresource: str, manager: str, force: bool, dry_run: bool
@@ -273,9 +273,10 @@ class Client:
         accept: str = JSON,
         most: int = ANSWER,
         writes: bool = True,
+        form: Callable[[bytearray, str], Object] = resource_of,
     ) -> Object:
         raw = await self._exchange(method, url, parameters, body, content_type, accept, most, writes)
-        return object_of(raw, f"{method} {url}")
+        return form(raw, f"{method} {url}")
 
     async def _exchange(
         self,

@@ -153,6 +153,10 @@ class Transport:
             token = self._credentials.token()
         except Exception as error:
             raise Unreachable(f"no token for the API server: {error}") from error
+        if token and not token.isprintable():
+            raise Unreachable(
+                "no token for the API server: what was found holds a line break or a control character"
+            )
         return {"Authorization": f"Bearer {token}"} if token else {}
 
     def _opened(self) -> aiohttp.ClientSession:
