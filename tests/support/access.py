@@ -43,5 +43,5 @@ async def allowed(api: Client, account: str, verb: str, resource: str, *, namesp
             "resourceAttributes": {key: value for key, value in asked.items() if value},
         },
     }
-    answer = await api.create(REVIEWS, review, manager="test")
+    answer = await api.ask(REVIEWS, review)
     return bool(answer["status"]["allowed"])
