@@ -153,6 +153,10 @@ def test_the_record_of_the_largest_spec_is_an_annotation(letters: str) -> None:
 RECORD = b'[{"metadata":{}},{"model":{}},"",null]'
 
 
+def holding(items: bytes) -> bytes:
+    return RECORD.replace(b'{"model":{}}', b'{"model":[' + items + b"1]}")
+
+
 def test_a_record_is_read() -> None:
     assert manifest.applied(packed(RECORD)) == manifest.Record({"metadata": {}}, {"model": {}}, "", None)
 
@@ -166,6 +170,8 @@ def test_a_record_is_read() -> None:
         packed_as_xz(b" " * (200 * 2**20)),
         packed_as_xz(RECORD, preset=9),
         packed_as_xz(b"[" * 100_000),
+        packed(holding(b"{}," * manifest.RECORD_BRACKETS)),
+        packed_as_xz(holding((b"[" * 300 + b"]" * 300 + b",") * 400)),
         packed_as_xz(b"{}"),
         {"metadata": {"annotations": {"kubefoundry.ai/applied": "/Td6WFoA"}}},
         {"metadata": {"annotations": {"kubefoundry.ai/applied": "/Td6WFoAAAAAAAAA"}}},
@@ -180,7 +186,7 @@ def test_a_record_is_read() -> None:
         {"metadata": {"annotations": {"kubefoundry.ai/applied": "\u00e9"}}},
         {"metadata": {"annotations": {"kubefoundry.ai/applied": "a" * 200_000}}},
     ],
-    ids=range(19),
+    ids=range(21),
 )
 def test_a_record_that_is_none_takes_no_more_than_a_bounded_look(written: dict[str, Any]) -> None:
     tracemalloc.start()
