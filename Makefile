@@ -43,7 +43,7 @@ test: setup ## everything: static checks, Go, unit, integration and upstream run
 check: setup ## static checks and unit tests, in a minute: before each commit
 	@PYTHONPATH=tests $(BIN)/python -m rungs check
 
-test-unit: setup ## pure functions only: no Go, under 30 s
+test-unit: setup ## what needs no Go, under 30 s
 	@PYTHONPATH=tests $(BIN)/python -m rungs unit
 
 test-integration: setup ## real processes against a real kube-apiserver

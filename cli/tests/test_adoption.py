@@ -49,6 +49,7 @@ def left_behind(
     return found[0], found[1:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*PROVIDERS, "direct"])
 @settings(max_examples=40)
 @given(data=st.data())

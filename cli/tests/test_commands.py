@@ -103,6 +103,7 @@ def test_replicas_in_the_list(status: dict[str, object], cells: str) -> None:
     assert row[head.index("REPLICAS")] == cells
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "said"),
     [

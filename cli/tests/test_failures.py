@@ -25,6 +25,7 @@ def test_an_error_shows_no_control_characters(capsys: pytest.CaptureFixture[str]
     assert shown.count("\n") == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("redirected", "code", "said"),
     [
@@ -43,6 +44,7 @@ def test_odd_streams_are_at_most_one_line(redirected: str, code: int, said: str)
     assert done.stderr.count("\n") <= 1
 
 
+@pytest.mark.slow
 def test_an_encoding_without_arrows_gets_escapes(file: Callable[..., str]) -> None:
     program = Path(sys.executable).with_name("kubefoundry")
 

@@ -72,6 +72,7 @@ STATUSES = st.tuples(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
 @given(found=STATUSES)
 @pytest.mark.parametrize("command", [*COMMANDS, *OF_A_MODEL])

@@ -89,6 +89,7 @@ def test_our_own_manifests_ask_for_nothing_of_the_kind_but_the_certificate_of_co
     assert found == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     ["", "just text", "[1, 2]", "kind: X", "{", "apiVersion: v1\nkind: Pod\nmetadata: {}", "[" * 5000],

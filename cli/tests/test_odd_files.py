@@ -120,6 +120,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     metadata=st.dictionaries(st.sampled_from(["namespace", "labels", "annotations", "uid"]), VALUES),

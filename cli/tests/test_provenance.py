@@ -29,6 +29,7 @@ SCHEMAS: Final = {
 PACKAGES: Final = installed()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_every_change_names_its_field(name: str) -> None:
     provider, schema = PACKAGES[name], SCHEMAS[name]

@@ -22,6 +22,7 @@ PACKAGES = installed()
 REGISTERED = [provider({**registration(one), "status": {"ready": True}}) for one in PACKAGES.values()]
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(specs())
 def test_the_edits_have_that_provider_chosen(spec: dict[str, Any]) -> None:

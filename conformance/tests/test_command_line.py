@@ -24,6 +24,7 @@ OURS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OURS)
 def test_ours_pass(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     functions, crd, cases = OURS[name]

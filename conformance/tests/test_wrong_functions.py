@@ -241,6 +241,7 @@ WRONG: Mapping[str, tuple[Callable[[], Functions], Change]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", WRONG)
 def test_a_wrong_subject_fails_its_rule_and_no_other(rule: str) -> None:
     make, change = WRONG[rule]
@@ -258,6 +259,7 @@ def test_a_wrong_subject_fails_its_rule_and_no_other(rule: str) -> None:
     assert failed[rule].seen and failed[rule].expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [subjects.of_a_crd, subjects.of_kubernetes])
 def test_a_sound_subject_fails_no_rule(make: Callable[[], Functions]) -> None:
     assert [result for result in check_functions(make()) if result.outcome == "failed"] == []

@@ -70,6 +70,7 @@ def large(spec: str = "{}") -> bytes:
 # What cannot be read
 
 
+@pytest.mark.slow
 @paths
 @pytest.mark.parametrize("depth", [*range(100, 1100, 100), 9_000, 90_000])
 @pytest.mark.parametrize("signs", ['{"a": }', "[ ]", '[{"b": }]'])
@@ -113,6 +114,7 @@ fields = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(
     st.fixed_dictionaries(
         {
@@ -140,6 +142,7 @@ def test_any_json_gets_an_answer_or_is_no_review(value: Any) -> None:
         assert response["allowed"] in (True, False)
 
 
+@pytest.mark.slow
 @paths
 @pytest.mark.parametrize("left", [10_000, 48 * 2**20], ids=["a full namespace", "an empty one"])
 def test_whatever_is_odd_in_it_it_gets_an_answer_or_is_no_review(path: str, left: int) -> None:

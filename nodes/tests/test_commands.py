@@ -15,6 +15,7 @@ STEP = 0.0005
 TRIES = 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [

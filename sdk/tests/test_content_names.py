@@ -146,6 +146,7 @@ def test_helpers_of_refused_tries_do_not_count() -> None:
     assert (todo.changed, todo.recreate, name(todo)) == ([], None, name(before))
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.tuples(st.integers(1, 3), st.integers(0, 2), st.booleans(), st.integers(0, 2)),

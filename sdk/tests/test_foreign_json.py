@@ -44,6 +44,7 @@ def test_a_shallow_document_is_read_as_json_is(value: Any) -> None:
     assert same(decode(raw), clean)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("levels", [1, LEVELS - 1, LEVELS, LEVELS + 1, 960, 1000, 10_000, 300_000])
 @pytest.mark.parametrize(
     ("opener", "closer"),

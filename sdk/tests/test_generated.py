@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +12,7 @@ from kubefoundry_conformance.fields import FIELDS
 from kubefoundry_sdk.testing.generated import NEEDS_GPU, deployment, specs
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(specs())
 def test_a_spec_breaks_no_rule(spec: dict[str, Any]) -> None:
@@ -26,6 +28,7 @@ def test_a_spec_breaks_no_rule(spec: dict[str, Any]) -> None:
         assert typed.gpu_count > 0
 
 
+@pytest.mark.slow
 def test_every_field_is_reached() -> None:
     reached: set[str] = set()
 

@@ -43,6 +43,7 @@ async def ended(reader: asyncio.StreamReader) -> None:
         await reader.read()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("secure", "said"),
     [

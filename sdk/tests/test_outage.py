@@ -54,6 +54,7 @@ class Server:
         return ok(MODEL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("minutes", "away"), [(1, 502), (10, 502), (10, 503), (10, 403), (40, 502)])
 def test_it_goes_on_at_once_however_long_it_lasted(
     minutes: int, away: int, monkeypatch: pytest.MonkeyPatch

@@ -110,6 +110,7 @@ def test_an_object_that_cannot_be_read_stays_as_it_was_in_a_list() -> None:
     assert store.get(("loud", "a")) is not None
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.tuples(st.sampled_from("abc"), st.integers(0, 3), st.sampled_from((-1, 0, 2_000, 30_000, 90_000)))

@@ -24,6 +24,7 @@ def _by_python(spec: dict[str, Any]) -> list[str]:
     return sorted(problem.message for problem in validation.validate(spec) if problem.message in MESSAGES)
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(values(SCHEMA))
 def test_python_and_cel_break_the_same_rules(spec: dict[str, Any]) -> None:
@@ -35,6 +36,7 @@ def test_cel_refuses_what_the_table_says(refused: Refused) -> None:
     assert refused.message in list(broken(validation.default(refused.spec), SCHEMA))
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(values(SCHEMA, odd=True))
 def test_our_reading_of_the_schema_is_that_of_json_schema(spec: Any) -> None:

@@ -185,6 +185,7 @@ def with_overrides(overrides: Any) -> dict[str, Any]:
     return {**AGGREGATED, "provider": {"name": "acme", "overrides": overrides}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["maps", "lists"])
 @pytest.mark.parametrize("levels", [61, 62, 200, 500, 960, 1000, 100_000])
 def test_a_spec_that_is_nested_too_deep_says_so_and_nothing_else(levels: int, kind: str) -> None:

@@ -19,6 +19,7 @@ LONGEST = 10.0
 """Seconds: what waits for it gives it 30."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("webhooks", [True, False])
 async def test_it_ends_without_its_server(tmp_path: Path, webhooks: bool) -> None:
     crd = standin("kaito").document

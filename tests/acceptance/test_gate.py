@@ -73,6 +73,7 @@ def test_what_a_stand_in_cannot_show(test: str, holds: bool) -> None:
     assert ("NOT SHOWN on a real server: SC-008" in found.lines) is not holds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "code", "line"),
     [
@@ -114,6 +115,7 @@ def test_a_run(tmp_path: Path, capfd: pytest.CaptureFixture[str], source: str, c
     assert line in capfd.readouterr().out
 
 
+@pytest.mark.slow
 def test_several_runs_are_one_verdict(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = accept\n")
     first, _, second = GOOD.partition("\n\n")

@@ -52,6 +52,7 @@ def texts(fragments: Sequence[str]) -> Iterator[str]:
         yield part * (LENGTH // len(part))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("reader", READERS)
 def test_a_long_text_is_read_in_one_pass(reader: str) -> None:

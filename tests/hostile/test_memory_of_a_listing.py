@@ -8,6 +8,7 @@ import json
 import random
 import sys
 
+import pytest
 from aiohttp import web
 
 from support.wire import Asked, wire
@@ -50,6 +51,7 @@ def large(number: int) -> str:
     return json.dumps({"metadata": meta, "spec": {"provider": {"overrides": {"x": text}}}})
 
 
+@pytest.mark.slow
 async def test_large_deployments_are_listed_within_the_limit() -> None:
     objects = [large(number) for number in range(COUNT)]
 

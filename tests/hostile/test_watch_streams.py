@@ -161,10 +161,11 @@ def there(sink: Any) -> list[Object]:
     if isinstance(found, Upstream):
         return [{"metadata": {"name": "after"}}] if found.listed and found.kind else []
     if isinstance(found, CreationWatch):
-        return list(found._events.values())
+        return found.events()
     return found.seen if isinstance(found, Evidence) else list(found.objects())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SINKS)
 async def test_it_is_taken_in_or_left_out_and_the_next_one_is_taken_in(
     name: str, caplog: pytest.LogCaptureFixture

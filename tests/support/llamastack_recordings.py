@@ -18,6 +18,9 @@ from support.upstream import SHARED
 FOLDER = SHARED / "upstream-crds" / "llamastack"
 CHILDREN = FOLDER / "children"
 
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The pure Python one takes a second whenever the tests are collected."""
+
 Object = dict[str, Any]
 
 needed = pytest.mark.skipif(
@@ -51,7 +54,7 @@ def cases() -> list[Case]:
     for path in sorted(CHILDREN.glob("[0-9][0-9]-*.yaml")):
         if path.stem in (REFUSED, CHILDLESS):
             continue
-        cr, *children = yaml.safe_load_all(path.read_text())
+        cr, *children = yaml.load_all(path.read_bytes(), Loader=LOADER)
         found.append(Case(path.stem, cr, children))
     return found
 
@@ -63,7 +66,7 @@ def names() -> list[str]:
 
 def inputs() -> Iterator[Object]:
     """What the CRs name: ConfigMaps, the ClusterRole, the operator's ConfigMap."""
-    yield from yaml.safe_load_all((CHILDREN / "inputs.yaml").read_text())
+    yield from yaml.load_all((CHILDREN / "inputs.yaml").read_bytes(), Loader=LOADER)
 
 
 def wish(case: Case) -> Object:

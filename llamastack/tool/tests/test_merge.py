@@ -194,6 +194,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.accept("FR-022")
 @given(VALUES)
 def test_a_configuration_keeps_values_and_types(value: Any) -> None:

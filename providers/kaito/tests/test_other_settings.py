@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -29,6 +30,7 @@ MODELS = st.sampled_from(["microsoft/phi-4", "Qwen/Qwen2.5-Coder-7B-Instruct"]).
 IMAGES = st.sampled_from([None, "registry.example/mine:1"])
 
 
+@pytest.mark.slow
 @given(
     specs(engines=["vllm"], modes=["aggregated"], model=MODELS, image=IMAGES),
     st.lists(st.sampled_from(SETTINGS), min_size=2, max_size=4),
