@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,7 @@ from kubefoundry_llamastack.render import ca_bundle
 from kubefoundry_llamastack.render.request import Distribution, Found, Settings, UserConfig
 from kubefoundry_llamastack.server_poll import provider
 from kubefoundry_sdk.api import names
+from support.hostile_json import places, spoilt
 
 Make = Callable[..., Distribution]
 Object = dict[str, Any]
@@ -163,6 +165,32 @@ def test_a_record_that_is_not_what_stands_is_not_believed(make: Make) -> None:
             assert decided.record == first.record
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("adopted", [True, False])
+def test_a_record_of_anything_decides_nothing(make: Make, adopted: bool) -> None:
+    """Any part of it missing or something else, whoever wrote it."""
+    cr = make(externalProviders={"inference": [ECHO]})
+    first = workload.decide(cr, FOUND, Settings(), "inputs", None, None)
+    live = applied(first.body)
+    odd: tuple[Any, ...] = (
+        *(None, 0, True, "", "x", [], {}, [1], [[]], [{}], [None], {"name": ["x"]}, [{"name": ["x"]}]),
+        *([{"name": {}}], [{"mountPath": []}], [{"name": "a"}, {"name": "a"}], 10**30),
+    )
+    tried = 0
+    for path in places(first.record.template):
+        for value in odd:
+            template = json.loads(spoilt(first.record.template, path, json.dumps(value)))
+            data = {"template": json.dumps(template), "inputs": "inputs", "adopted": str(adopted).lower()}
+            record = workload.recorded({"data": data})
+
+            decided = workload.decide(cr, FOUND, Settings(), "inputs", live, record)
+
+            assert workload.tool_of(decided.body["spec"]["template"]) in ("", FOUND.tool)
+            assert not decided.write or image(decided) == FOUND.image
+            tried += 1
+    assert tried > 1000
+
+
 def test_a_take_over_adds_no_probes_and_the_next_change_does(make: Make) -> None:
     """Another pod template would be another generation, and replace the pods."""
     cr = make()
@@ -181,7 +209,7 @@ def test_a_take_over_adds_no_probes_and_the_next_change_does(make: Make) -> None
 
 
 def test_a_record_is_read_as_it_was_written(make: Make) -> None:
-    record = workload.Record({"spec": {"a": 2**53 + 1}}, "inputs", adopted=True)
+    record = workload.Record({"spec": {"containers": [], "a": 2**53 + 1}}, "inputs", adopted=True)
 
     assert workload.recorded(workload.record_map(make(), record)) == record
     assert workload.recorded({"data": {"template": "no JSON"}}) is None

@@ -42,6 +42,19 @@ def test_the_newest_replica_set_by_revision() -> None:
     assert pods.newest([], "d") is None
 
 
+@pytest.mark.parametrize("revision", ["²", "٣", "9" * 5000, "-1", " 2", "1_0", "x", ""])
+def test_a_revision_that_is_no_number_is_the_oldest(revision: str) -> None:
+    sets = [
+        owned(name, name, "d", annotations={pods.REVISION: text})
+        for name, text in (("a", "1"), ("b", revision))
+    ]
+
+    found = pods.newest(sets, "d")
+
+    assert found is not None
+    assert found["metadata"]["name"] == "a"
+
+
 def test_pods_on_their_way_out_do_not_count() -> None:
     found = pods.live_pods(
         [

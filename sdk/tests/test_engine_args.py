@@ -103,8 +103,8 @@ def test_the_parallel_sizes_of_four_gpus(
     [
         ({"tensor-parallel-size": "8"}, "parallel sizes need 8 GPUs a replica"),
         ({"tensor-parallel-size": "4", "pipeline-parallel-size": "2"}, "but resources.gpu.count is 4"),
-        ({"tensor_parallel_size": "0"}, 'must be an integer of at least 1, not "0"'),
-        ({"pipeline-parallel-size": "true"}, 'must be an integer of at least 1, not "true"'),
+        ({"tensor_parallel_size": "0"}, 'must be an integer from 1 to 999999, not "0"'),
+        ({"pipeline-parallel-size": "true"}, 'must be an integer from 1 to 999999, not "true"'),
         ({"tensor-parallel-size": "2", "tensor_parallel_size": "2"}, "is the same flag as"),
     ],
 )
@@ -112,6 +112,25 @@ def test_sizes_that_cannot_be_are_refused(engine: str, args: dict[str, str], wor
     (problem,) = validation.validate(_spec(engine, args, **GPUS))
 
     assert words in problem.message
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        '{"a":"\\ud800"}',
+        '["\\uDFFF"]',
+        '{"\\ud83d":1}',
+        '{"a":' + "9" * 400 + "}",
+        "1e999",
+        "NaN",
+        "[" * 40 + "]" * 40,
+    ],
+)
+def test_json_that_cannot_be_written_again_stays_text(value: str) -> None:
+    with pytest.raises(ValueError):
+        engine_args.json_value(value)
+
+    assert engine_args.typed(value) == value
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from kubefoundry_sdk.provider.upstream_pods import Pods
-from kubefoundry_sdk.provider.watch.pod_creation import CreationWatch
+from kubefoundry_sdk.provider.watch.pod_creation import TOTAL, CreationWatch
+from kubefoundry_sdk.runtime.room import OVERHEAD
 from kubefoundry_sdk.runtime.store import Key
 
 SOURCE = Pods(
@@ -26,7 +27,12 @@ def upstream(*makers: str, name: str = "m", created: str = "2026-11-22T08:00:00Z
 def event(
     kind: str, maker: str, *, name: str = "e", reason: str = "FailedCreate", namespace: str = "n"
 ) -> dict[str, Any]:
-    meta = {"name": name, "namespace": namespace, "creationTimestamp": "2026-11-22T08:00:05Z"}
+    meta = {
+        "name": name,
+        "namespace": namespace,
+        "resourceVersion": "5",
+        "creationTimestamp": "2026-11-22T08:00:05Z",
+    }
     regarding = {"kind": kind, "name": maker}
     return {
         "metadata": meta,
@@ -118,7 +124,7 @@ def test_an_event_that_is_gone_is_forgotten() -> None:
 
     assert seen.cause(live, []) is None
     assert len(changed) == 4
-    assert (seen._events, seen._informed) == ({}, {})
+    assert (seen.events(), seen._informed, seen._told) == ([], {}, {})
 
 
 def test_events_of_an_earlier_object_of_that_name_do_not_count() -> None:
@@ -128,3 +134,38 @@ def test_events_of_an_earlier_object_of_that_name_do_not_count() -> None:
     seen.put(event("StatefulSet", "m"))
 
     assert seen.cause(live, []) is None
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        event("StatefulSet", "m" * 254),
+        event("StatefulSet" * 20, "m"),
+        event("StatefulSet", "m", reason="FailedCreate" * 20),
+        event("StatefulSet", "m", reason="Scheduled"),
+    ],
+    ids=["a long name", "a long kind", "a long reason", "something else"],
+)
+def test_what_no_controller_writes_is_not_kept(foreign: dict[str, Any]) -> None:
+    """A user who may write Events may write them a megabyte long."""
+    seen, changed = watch()
+    seen.upstream_changed(("n", "m"), upstream("m"))
+    seen.put(event("StatefulSet", "m"))
+
+    seen.put({**foreign, "metadata": {**foreign["metadata"], "resourceVersion": "6"}})
+
+    assert (seen.events(), seen._informed) == ([], {})
+    assert len(changed) == 2
+
+
+def test_events_of_one_namespace_take_bounded_memory() -> None:
+    """And leave room for those of another."""
+    seen, _ = watch()
+    for number in range(20_000):
+        seen.put(event("StatefulSet", f"m{number}", name=f"e{number}"))
+    seen.put(event("StatefulSet", "m", namespace="other"))
+
+    kept = seen.events()
+
+    assert len(kept) * OVERHEAD < TOTAL / 2
+    assert kept[-1]["metadata"]["namespace"] == "other"

@@ -247,6 +247,7 @@ def _raising(failure: Exception) -> Callable[[Key], Awaitable[None]]:
         pytest.param(ApiError(503, "ServiceUnavailable", "later"), 0, id="may pass"),
         pytest.param(ApiError(409, "Conflict", "again"), 0, id="a conflict"),
         pytest.param(Unreachable("nobody"), 0, id="no answer"),
+        pytest.param(KeyError("spec"), 3, id="an internal error, from the first on"),
     ],
 )
 async def test_a_refusal_is_reported_from_the_second_in_a_row_on(
@@ -264,7 +265,7 @@ async def test_a_refusal_is_reported_from_the_second_in_a_row_on(
             return
         raise failure
 
-    queue = WorkQueue("t", reconcile, refused=lambda key, error: heard.append((key, error)))
+    queue = WorkQueue("t", reconcile, failed=lambda key, error: heard.append((key, error)))
     queue.add(A)
     await working(queue, done.wait())
 

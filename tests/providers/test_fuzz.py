@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import tracemalloc
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -23,6 +24,7 @@ from kubefoundry_kuberay.settings import Settings as KubeRaySettings
 from kubefoundry_sdk.api import structure
 from kubefoundry_sdk.api.schema import structural
 from kubefoundry_sdk.api.status import ModelDeploymentStatus
+from kubefoundry_sdk.provider import answers
 from kubefoundry_sdk.provider.contract import Observation, Provider
 from kubefoundry_sdk.provider.reconcile import compatibility
 from kubefoundry_sdk.provider.reconcile.report import Report
@@ -145,6 +147,7 @@ OVERRIDES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROVIDERS)
 @settings(max_examples=400)
 @given(seed=SEEDS)
@@ -166,6 +169,7 @@ def test_every_status_is_observed(name: str, seed: int) -> None:
     assert all(isinstance(value, str) for value in (*provider.pods.values(live), *provider.pods.makers(live)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm", "llamacpp"])
 @pytest.mark.parametrize("name", PROVIDERS)
 @settings(max_examples=200)
@@ -195,6 +199,64 @@ def test_every_spec_is_rendered_or_refused(name: str, engine: str, seed: int) ->
     if not found.problems:
         rendered = provider.render(asked, SCHEMAS[name])
         json.dumps([rendered.main, *rendered.helpers], allow_nan=False)
+
+
+MOST = 2**31 - 1
+SIZES = ("tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size")
+NUMBERS: Mapping[str, Mapping[str, Any]] = {
+    "replicas": {"scaling": {"replicas": MOST}},
+    "GPUs": {"resources": {"gpu": {"count": MOST}}},
+    "context length": {"engine": {"contextLength": MOST}},
+    **{
+        f"{size} {value}": {"engine": {"args": {size: value}}}
+        for size in SIZES
+        for value in ("999999", "1" * 9)
+    },
+    **{
+        f"{count} GPUs of each role": {
+            "scaling": {role: {"gpu": {"count": count}} for role in ("prefill", "decode")}
+        }
+        for count in (1024, 10_000, MOST)
+    },
+    "replicas of each role": {
+        "scaling": {role: {"replicas": MOST, "gpu": {"count": 1}} for role in ("prefill", "decode")}
+    },
+    "all of each role": {
+        "scaling": {role: {"replicas": MOST, "gpu": {"count": MOST}} for role in ("prefill", "decode")}
+    },
+}
+"""The largest numbers that the CRD takes, or that pass for a size."""
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm", "llamacpp"])
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_the_largest_numbers_take_little_memory(name: str, number: str, engine: str) -> None:
+    """A few bytes of a spec must not become a list of as many items, in the process that serves all tenants."""
+    change = NUMBERS[number]
+    roles = "role" in number
+    spec = {
+        "model": {"id": "org/m"},
+        "provider": {"name": name},
+        "serving": {"mode": "disaggregated" if roles else "aggregated"},
+        **({} if roles else {"resources": {"gpu": {"count": 1}}}),
+        **change,
+        "engine": {"type": engine, "trustRemoteCode": True, **change.get("engine", {})},
+    }
+    asked = deployment(spec)
+    provider = PROVIDERS[name]
+    tracemalloc.start()
+
+    found = compatibility.check(provider, asked, SCHEMAS[name])
+    if not found.problems:
+        rendered = answers.render(provider, asked, SCHEMAS[name])
+        answers.observe(
+            provider, asked, {**rendered.main, "metadata": {**rendered.main["metadata"], **GENERATION}}
+        )
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert peak < 4 * 2**20
 
 
 def _refused(provider: Provider, seen: Observation, live: dict[str, Any]) -> list[str]:

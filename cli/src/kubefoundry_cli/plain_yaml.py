@@ -7,6 +7,7 @@ from typing import Any, Final
 import yaml
 
 from kubefoundry_cli.failure import Exit, Failure
+from kubefoundry_sdk.api.foreign_yaml import CONVERSIONS
 
 MOST: Final = 200_000
 """Values of a file when its aliases are expanded. A few lines of aliases to aliases can be billions."""
@@ -54,7 +55,7 @@ def _checked(text: str, load: Any) -> Any:
             raise ValueError(f"its aliases expand to more than {MOST} values")
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
-    except (yaml.YAMLError, ValueError) as error:
+    except (yaml.YAMLError, *CONVERSIONS) as error:
         raise ValueError(" ".join(str(error).split())) from error
     return found
 

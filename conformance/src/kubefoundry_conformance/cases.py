@@ -10,6 +10,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kubefoundry_sdk.api import validation
+from kubefoundry_sdk.api.foreign_yaml import CONVERSIONS
 from kubefoundry_sdk.provider.contract import ObservedPhase, ReadyReason
 
 
@@ -104,7 +105,7 @@ def document_of(file: Path) -> Any:
     """The one YAML document of a file. Raises Unusable."""
     try:
         return yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, yaml.YAMLError, *CONVERSIONS) as error:
         raise Unusable(f"cannot read {file}: {' '.join(str(error).split())}") from error
 
 
@@ -112,7 +113,7 @@ def documents_of(file: Path) -> list[dict[str, Any]]:
     """The YAML documents of a file. Raises Unusable."""
     try:
         documents = list(yaml.safe_load_all(file.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, yaml.YAMLError, *CONVERSIONS) as error:
         raise Unusable(f"cannot read {file}: {' '.join(str(error).split())}") from error
     return [document for document in documents if isinstance(document, dict)]
 

@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import yaml
-
 from kubefoundry_llamastack.api.spec import Distribution
-from kubefoundry_sdk.api import foreign_text, formats
+from kubefoundry_sdk.api import foreign_text, foreign_yaml, formats
 from kubefoundry_sdk.api.kinds import Object
 
 IMAGES: Final[dict[str, str]] = {
@@ -18,6 +16,9 @@ IMAGES: Final[dict[str, str]] = {
     for name in ("starter", "remote-vllm", "meta-reference-gpu", "postgres-demo")
 }
 """The image that the existing operator runs for a name (sources §5.1)."""
+
+LONGEST: Final = 2**20
+"""Characters of a key of the operator's ConfigMap: all that a ConfigMap can have."""
 
 CUSTOM: Final = "custom"
 """activeDistribution of a CR that names an image."""
@@ -93,10 +94,9 @@ def refusal(distribution: Distribution, config: OperatorConfig) -> str:
 
 def _mapping(data: Mapping[str, str], key: str, problems: list[str]) -> dict[Any, Any]:
     try:
-        value = yaml.safe_load(data.get(key, ""))
-    except (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError) as error:
-        # PyYAML's conversions of `!!bool x` and `!!timestamp x` raise the latter
-        problems.append(f"{key} is not YAML and is ignored: {' '.join(str(error).split())}")
+        value = foreign_yaml.decode(data.get(key, ""), limit=LONGEST)
+    except foreign_yaml.Unreadable as error:
+        problems.append(f"{key} is ignored, it {error}")
         return {}
     if value is None or isinstance(value, dict):
         return value or {}

@@ -100,8 +100,14 @@ class _Items:
         names = tuple(mark)
         if names not in self._by:
             maps = [item for item in self._items if isinstance(item, dict)]
-            self._by[names] = {tuple(item.get(name) for name in names): item for item in maps}
+            keyed = ((tuple(item.get(name) for name in names), item) for item in maps)
+            # a record may hold anything; the API server knows no maps or lists as keys
+            self._by[names] = {key: item for key, item in keyed if all(map(_plain, key))}
         return self._by[names].get(tuple(mark.values()))
+
+
+def _plain(value: Any) -> bool:
+    return value is None or isinstance(value, str | int | float)
 
 
 def _stands(wanted: Any, live: Any, name: str) -> bool:
@@ -141,13 +147,15 @@ def _within(wanted: Any, live: Any, name: str) -> bool:
     if isinstance(wanted, list) and isinstance(live, list):
         mark = next((mark for mark in ("mountPath", "name") if _distinct(wanted, mark)), None)
         if mark is not None:
-            known = {item.get(mark): item for item in live if isinstance(item, dict)}
+            known = {
+                item.get(mark): item for item in live if isinstance(item, dict) and _plain(item.get(mark))
+            }
             return all(_within(item, known.get(item[mark]), name) for item in wanted)
     return _stands(wanted, live, name)
 
 
 def _distinct(items: list[Any], mark: str) -> bool:
-    return bool(items) and all(isinstance(item, dict) and mark in item for item in items)
+    return bool(items) and all(isinstance(item, dict) and isinstance(item.get(mark), str) for item in items)
 
 
 ROLLING: Final[Fields] = {

@@ -22,6 +22,7 @@ REASONS: Final[dict[str, frozenset[str]]] = {
             "DeploymentReady",
             "DeploymentPending",
             "InvalidSpec",
+            "InternalError",
             "DistributionUnknown",
             "ConfigMapNotFound",
             "ConfigMapInvalid",

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ValidationError
 
@@ -33,10 +33,16 @@ from kubefoundry_sdk.api import names as shared
 from kubefoundry_sdk.api.conditions import rfc3339
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.runtime import status
+from kubefoundry_sdk.runtime.logs import described
 from kubefoundry_sdk.runtime.recorder import Recorder
 from kubefoundry_sdk.runtime.store import Key
+
+INTERNAL: Final = (
+    "The operator failed with an internal error: {}; what runs is left as it is; retrying with back-off, the "
+    "operator's log has more"
+)
 
 
 @dataclass(slots=True)
@@ -80,18 +86,25 @@ class Operator:
             )
             return None
         if beyond := extent.too_deep(live.get("spec")):
-            await self._refuse(key, live, f"{' '.join(beyond)} and apply the LlamaStackDistribution again")
+            text = f"{' '.join(beyond)} and apply the LlamaStackDistribution again"
+            await self._stop(key, live, "InvalidSpec", text)
             return None
         try:
             cr = read(live)
         except ValidationError as error:
-            await self._refuse(key, live, invalid(error))
+            await self._stop(key, live, "InvalidSpec", invalid(error))
             return None
         definition = self.known.definition.definition
         if stopped := coexistence.stops(cr, self._deployment(cr), definition, self.memories[key]):
             await self._hands_off(live, stopped)
             return None
-        return await self._turn(cr, live)
+        try:
+            return await self._turn(cr, live)
+        except (ApiError, Unreachable):
+            raise
+        except Exception as error:
+            await self._stop(key, live, "InternalError", INTERNAL.format(described(error)))
+            raise
 
     async def _turn(self, cr: Distribution, live: Object) -> float | None:
         retry: float | None = None
@@ -142,10 +155,11 @@ class Operator:
         found = self.known.children[DEPLOYMENTS].get((cr.namespace, cr.name))
         return found if found and ownership(found, cr.uid) == "ours" else None
 
-    async def _refuse(self, key: Key, live: Object, text: str) -> None:
-        """A CR that cannot be read, stored before the CRD had today's rules. Whatever serves keeps serving."""
+    async def _stop(self, key: Key, live: Object, reason: str, text: str) -> None:
+        """Reports a CR that cannot be read (stored before the CRD had today's rules) or reconciled. Whatever serves
+        keeps serving."""
         generation = live["metadata"]["generation"]
-        decided = condition(reasons.DEPLOYMENT_READY, False, "InvalidSpec", text, generation=generation)
+        decided = condition(reasons.DEPLOYMENT_READY, False, reason, text, generation=generation)
         serves = counts(self.known.deployments.get(key)).enough
         await self._keep(live, {} if serves else {"phase": "Failed"}, decided)
 

@@ -116,10 +116,11 @@ def recorded(config_map: Object | None) -> Record | None:
     """What was applied last; None if there is no readable record."""
     data = (config_map or {}).get("data") or {}
     try:
-        template = decode(data.get("template", "").encode())
+        template = decode(data.get("template", "").encode(errors="replace"))
     except Unreadable:
         return None
-    if not isinstance(template, dict):
+    spec = template.get("spec") if isinstance(template, dict) else None
+    if not isinstance(spec, dict) or not isinstance(spec.get("containers"), list):
         return None
     return Record(template, str(data.get("inputs")), data.get("adopted") == "true")
 

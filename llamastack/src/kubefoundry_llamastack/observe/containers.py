@@ -35,8 +35,12 @@ class Said:
 
 def status_of(pod: Mapping[str, Any], container: str) -> Mapping[str, Any] | None:
     """The container's status, init containers included; None if the pod has none yet."""
-    found = pod_status.containers(pod.get("status") or {})
-    return next((item for item in found if item.get("name") == container), None)
+    return statuses(pod).get(container)
+
+
+def statuses(pod: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """All of them by container: a pod has an init container for each provider."""
+    return {str(item.get("name")): item for item in pod_status.containers(pod.get("status") or {})}
 
 
 @dataclass(frozen=True, slots=True)

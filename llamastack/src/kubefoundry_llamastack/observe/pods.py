@@ -6,6 +6,7 @@ latest change (FR-028).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -19,6 +20,7 @@ from kubefoundry_sdk.api import pod_status
 from kubefoundry_sdk.api.kinds import Object
 
 REVISION: Final = "deployment.kubernetes.io/revision"
+_NUMBER: Final = re.compile("[0-9]{1,18}")
 ORDER: Final = ("Failed", "Pending", "Installing", "Ready")
 """From worst to best."""
 
@@ -62,15 +64,16 @@ def _owned(obj: Object, uid: str) -> bool:
 
 def _revision(replica_set: Object) -> int:
     text = (replica_set["metadata"].get("annotations") or {}).get(REVISION, "0")
-    return int(text) if text.isdigit() else 0
+    return int(text) if _NUMBER.fullmatch(text) else 0
 
 
 def rows(cr: Distribution, pods: list[Object]) -> list[Object]:
     """One row for each external provider, in the order of installation, without transition times."""
     made = []
+    seen = [(pod.get("status") or {}, containers.statuses(pod)) for pod in pods]
     for _, item in cr.spec.providers():
         container = f"{INSTALL}{item.provider_id}"
-        found = worst(_install(pod, container, item.image) for pod in pods)
+        found = worst(_install(status, known.get(container), item.image) for status, known in seen)
         message = found.message
         if found.phase == "Failed":
             facts = (("Provider", item.provider_id), ("Image", item.image), ("Init Container", container))
@@ -91,11 +94,10 @@ def rows(cr: Distribution, pods: list[Object]) -> list[Object]:
     return made
 
 
-def _install(pod: Object, container: str, image: str) -> Said:
-    status = pod.get("status") or {}
+def _install(status: Mapping[str, Any], container: Mapping[str, Any] | None, image: str) -> Said:
     if status.get("phase") == "Failed":
         return Said("Failed", "Evicted", gone(status))
-    found = containers.read(containers.status_of(pod, container), Place(image, "provider image"))
+    found = containers.read(container, Place(image, "provider image"))
     if found.phase == "Pending" and (why := unschedulable(status)):
         return Said("Pending", message=why)
     words = {
@@ -117,8 +119,9 @@ def provider_types(cr: Distribution, pods: Iterable[Object]) -> dict[str, str]:
     """The type in each image's metadata by provider id, once one of the pods has installed it."""
     stated: dict[str, str] = {}
     for pod in pods:
+        known = containers.statuses(pod)
         for _, item in cr.spec.providers():
-            container = containers.status_of(pod, f"{INSTALL}{item.provider_id}")
+            container = known.get(f"{INSTALL}{item.provider_id}")
             if found := containers.read(container, Place(item.image, "provider image")).provider_type:
                 stated.setdefault(item.provider_id, found)
     return stated
@@ -168,8 +171,9 @@ def _problem(cr: Distribution, pod: Object) -> Problem | None:
         ("merge", MERGE, distribution),
         ("preflight", server, serving),
     ]
+    known = containers.statuses(pod)
     for part, container, place in parts:
-        found = containers.read(containers.status_of(pod, container), place)
+        found = containers.read(known.get(container), place)
         if found.phase == "Failed":
             # The tool did not write it, so it is the server's own error and not preflight's.
             is_server = part == "preflight" and not found.said

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from kubefoundry_dynamo.graph import FRONTEND, Pool, pools
 from kubefoundry_sdk import Deployment, Endpoint, Object, Observation, ObservedPhase, ReadyReason, Replicas
+from kubefoundry_sdk.api.fields import MAX_INT32
 from kubefoundry_sdk.api.parts import mapping
 from kubefoundry_sdk.provider.upstream_status import UpstreamCondition, count, upstream_conditions
 
@@ -121,7 +122,9 @@ def _replicas(status: Status, workers: Sequence[Pool], *, serving: bool) -> Repl
         elif serving:
             ready += pool.replicas
             available += pool.replicas
-    return Replicas(sum(pool.replicas for pool in workers), ready, available)
+    desired = sum(pool.replicas for pool in workers)
+    # each fits the status, their sum may not
+    return Replicas(*(min(number, MAX_INT32) for number in (desired, ready, available)))
 
 
 def _running_message(status: Status, workers: Sequence[Pool]) -> str:

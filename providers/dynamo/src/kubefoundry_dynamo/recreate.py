@@ -7,18 +7,24 @@ such a change, but do not document what happens to the pods, so they are treated
 from __future__ import annotations
 
 from kubefoundry_sdk import Object, Rendered
+from kubefoundry_sdk.api.parts import mapping, mappings
+from kubefoundry_sdk.provider.upstream_status import text
 
 
 def recreate(old: Rendered, new: Rendered) -> str | None:
     before, after = _components(old.main), _components(new.main)
     if before != after:
         return f"Dynamo adds and removes no components: {', '.join(sorted(before ^ after))}"
-    if old.main["spec"]["backendFramework"] != new.main["spec"]["backendFramework"]:
+    was, is_ = (mapping(graph.get("spec")).get("backendFramework") for graph in (old.main, new.main))
+    if was != is_:
         return "Dynamo does not change backendFramework"
     return None
 
 
 def _components(graph: Object) -> set[str]:
-    """Names, in either version of the CRD."""
-    spec = graph["spec"]
-    return set(spec.get("services") or [component["name"] for component in spec["components"]])
+    """Names, in either version of the CRD. The record of what was applied may lack any part."""
+    spec = mapping(graph.get("spec"))
+    return {
+        *mapping(spec.get("services")),
+        *(text(item.get("name")) for item in mappings(spec.get("components"))),
+    }

@@ -16,6 +16,6 @@ SECTIONS: Final = ("resource", "inference")
 def recreate(old: Rendered, new: Rendered) -> str | None:
     """A running Workspace takes only changes of labels and annotations."""
     changed = [section for section in SECTIONS if old.main.get(section) != new.main.get(section)]
-    if [helper["data"] for helper in old.helpers] != [helper["data"] for helper in new.helpers]:
+    if [helper.get("data") for helper in old.helpers] != [helper.get("data") for helper in new.helpers]:
         changed.append("the inference config")
     return f"KAITO does not roll out a change of {', '.join(changed)}" if changed else None

@@ -20,6 +20,10 @@ from kubefoundry_sdk import ModelDeploymentSpec
 APPLICATION: Final = "llm"
 """Name of the Serve application."""
 
+MAX_BUNDLES: Final = 1024
+"""Most GPUs of an engine with a placement group: `serveConfigV2` lists a bundle for each, some 30 bytes. An engine
+runs in one worker pod here, and no node has that many."""
+
 _PLAIN: Final = re.compile(r"[a-z][a-z_]+[a-z]")
 
 

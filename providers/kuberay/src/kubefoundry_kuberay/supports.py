@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from typing import Final
@@ -11,6 +12,7 @@ from kubefoundry_kuberay.cluster import MAX_WORKERS
 from kubefoundry_kuberay.overrides import overrides_of
 from kubefoundry_kuberay.probe import SUSPEND
 from kubefoundry_kuberay.roles import roles, scaled_to_zero
+from kubefoundry_kuberay.serve_config import MAX_BUNDLES
 from kubefoundry_kuberay.settings import OLDEST_RAY, Settings, as_version
 from kubefoundry_sdk import Deployment, ModelDeploymentSpec, Schema
 from kubefoundry_sdk.api import quantity
@@ -64,6 +66,11 @@ def _gpus(spec: ModelDeploymentSpec) -> Iterator[str]:
     for role in roles(spec):
         if role.exclusive and role.gpus == 0:
             yield f"KubeRay requires GPU (set scaling.{role.name}.gpu.count > 0)"
+        elif role.exclusive and math.prod(engine_kwargs.parallel_sizes(spec, role)) > MAX_BUNDLES:
+            yield (
+                f"KubeRay supports at most {MAX_BUNDLES} GPUs for each replica here, "
+                f"scaling.{role.name}.gpu.count is {role.gpus}: lower it"
+            )
 
 
 def _replicas(spec: ModelDeploymentSpec, schema: Schema | None) -> Iterator[str]:

@@ -70,6 +70,9 @@ common/arg.cpp)."""
 DEPTH: Final = 32
 """Levels of nesting in a JSON value."""
 
+LONGEST_NUMBER: Final = 308
+"""Characters of an integer in a JSON value: the largest double has 309 digits."""
+
 _ON_OFF: Final = {"": "on", "true": "on", "false": "off"}
 
 _FLAG: Final = re.compile(FLAG)
@@ -119,8 +122,8 @@ def parallel(engine: str | None, args: Mapping[str, str], gpus: int) -> Parallel
 
 
 def json_value(text: str) -> Any:
-    """An arg's value parsed as JSON. Raises ValueError if it is not JSON, has numbers that JSON lacks, or is nested
-    more than `DEPTH` deep: the result has to be serialized again."""
+    """An arg's value parsed as JSON. Raises ValueError if it is not JSON, has numbers that JSON lacks or half a
+    surrogate pair, or is nested more than `DEPTH` deep: the result has to be serialized again."""
     level = deepest = 0
     for character in text:
         # brackets inside strings count, too: no sensible value has that many
@@ -128,7 +131,9 @@ def json_value(text: str) -> Any:
         deepest = max(deepest, level)
     if deepest > DEPTH:
         raise ValueError(f"is nested more than {DEPTH} deep")
-    return json.loads(text, parse_constant=_finite, parse_float=_finite)
+    value = json.loads(text, parse_constant=_finite, parse_float=_finite, parse_int=_integer)
+    json.dumps(value, ensure_ascii=False).encode()
+    return value
 
 
 def typed(text: str) -> Any:
@@ -139,6 +144,12 @@ def typed(text: str) -> Any:
         return json_value(text)
     except ValueError:
         return text
+
+
+def _integer(number: str) -> int:
+    if len(number) > LONGEST_NUMBER:
+        raise ValueError(f"has a number of more than {LONGEST_NUMBER} digits")
+    return int(number)
 
 
 def _finite(number: str) -> float:
@@ -201,7 +212,7 @@ def _too_many_gpus(spec: dict[str, Any], args: Mapping[str, str]) -> Iterator[Pr
         if _effective(engine, name, value)[0].replace("_", "-") in SIZES and not _SIZE.fullmatch(value)
     ]
     for name in wrong:
-        yield Problem(f"spec.engine.args[{name}]", f'must be an integer of at least 1, not "{args[name]}"')
+        yield Problem(f"spec.engine.args[{name}]", f'must be an integer from 1 to 999999, not "{args[name]}"')
     if wrong:
         return
     for field, gpus in _gpus(spec):

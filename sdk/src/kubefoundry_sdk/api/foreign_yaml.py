@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 LIMIT: Final = 64 * 1024
@@ -9,6 +10,15 @@ LIMIT: Final = 64 * 1024
 seconds to parse, in which nobody else's objects are reconciled."""
 DEPTH: Final = 32
 """Levels of nesting that are decoded."""
+
+CONVERSIONS: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What PyYAML raises beside its own YAMLError: its conversions of values like `!!bool x`, `!!int ""` and `!!timestamp
+x` check nothing (PyYAML 6.0, constructor.py)."""
+
+DIGITS: Final = 300
+"""The longest number in characters: the largest double has 309 digits, and Python writes no integer of more than
+4,300. Base 60 (`1:1:1`) takes the square of its length to read."""
+_NUMBER: Final = re.compile(r"[-+.:_0-9a-fA-FoxX]+")
 
 
 class Unreadable(ValueError):
@@ -18,8 +28,8 @@ class Unreadable(ValueError):
 def decode(text: str, *, depth: int = DEPTH, limit: int = LIMIT) -> Any:
     """The content.
 
-    Raises Unreadable if it is not YAML, has more than `limit` characters, is nested more than `depth` levels deep, or
-    contains aliases, with which a short text can expand to any size.
+    Raises Unreadable if it is not YAML, has more than `limit` characters, is nested more than `depth` levels deep,
+    has a number of more than DIGITS characters, or contains aliases, with which a short text can expand to any size.
     """
     import yaml  # most providers have no documents
 
@@ -32,10 +42,18 @@ def decode(text: str, *, depth: int = DEPTH, limit: int = LIMIT) -> Any:
             level += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if isinstance(event, yaml.AliasEvent):
                 raise Unreadable("contains aliases, which are not accepted")
+            if isinstance(event, yaml.ScalarEvent) and _endless(event):
+                raise Unreadable(f"has a number of more than {DIGITS} characters")
             if level > depth:
                 raise Unreadable(f"is nested more than {depth} levels deep")
         return yaml.load(text, Loader=loader)  # a safe loader
     except Unreadable:
         raise
-    except (yaml.YAMLError, TypeError, OverflowError, ValueError) as error:
+    except (yaml.YAMLError, *CONVERSIONS) as error:
         raise Unreadable(f"is not YAML: {' '.join(str(error).split())}") from error
+
+
+def _endless(scalar: Any) -> bool:
+    """Whether a scalar that is not quoted, or has a tag, may be read as a number and is too long for one."""
+    typed = scalar.tag is not None or scalar.implicit[0]
+    return typed and len(scalar.value) > DIGITS and _NUMBER.fullmatch(scalar.value) is not None

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from kubefoundry_sdk.api.kinds import Object
 
 Fields = Mapping[str, Any]
+
+_IN_BRACKETS: Final = re.compile(r"\[[^]]*\]")
 
 
 def compact(managed: list[dict[str, Any]], own: frozenset[str]) -> list[dict[str, Any]]:
@@ -93,8 +96,7 @@ def writer(obj: Object, paths: Sequence[str], own: str) -> str | None:
 
 def pattern(path: str) -> str:
     """The path with every index or name in brackets replaced by `[*]`."""
-    parts = path.split("[")
-    return parts[0] + "".join("[*" + part[part.index("]") :] for part in parts[1:])
+    return _IN_BRACKETS.sub("[*]", path)
 
 
 def _leaves(fields: Fields, prefix: str = "") -> Iterator[str]:

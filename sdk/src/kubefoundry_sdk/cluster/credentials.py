@@ -12,6 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+from kubefoundry_sdk.api.foreign_yaml import CONVERSIONS
+
 SERVICE_ACCOUNT_DIR: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 """Where the kubelet mounts the projected token, CA and namespace by default."""
 
@@ -209,7 +211,7 @@ def _unreadable(file: Path) -> str:
 
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, ValueError, RecursionError) as error:
+    except (OSError, yaml.YAMLError, *CONVERSIONS) as error:
         return f"{file} cannot be read: {' '.join(str(error).split())[:300]}"
     if content is None:
         return f"{file} is empty"

@@ -29,9 +29,8 @@ from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.congestion import Congestion
-from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.cluster.reflector import SILENCE, Sink, reflect
-from kubefoundry_sdk.runtime import health, logs
+from kubefoundry_sdk.runtime import health, logs, notices
 from kubefoundry_sdk.runtime.leadership import Leadership
 from kubefoundry_sdk.runtime.recorder import Recorder
 from kubefoundry_sdk.runtime.resync import resync
@@ -46,11 +45,6 @@ log = logging.getLogger(__name__)
 TLS_READ: Final = 16 * 1024
 """Bytes of the buffer that each TLS connection holds and each read allocates: the longest record. asyncio's 256 KiB
 cost 40 MB for the 60 connections that a busy API server opens to a webhook, and kept them afterwards."""
-
-LEFT_OUT: Final = (
-    "{} does not read this {}, and maybe more of its namespace: together they would take too much of its memory; "
-    "delete some, or make labels, annotations and content smaller"
-)
 
 
 class Process:
@@ -151,10 +145,7 @@ class Process:
 
     def _left_out(self, kind: Kind, obj: Object) -> None:
         if self.leading.is_set():
-            about = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": obj["metadata"]}
-            self.recorder.event(
-                about, "Warning", "TooMuchInNamespace", LEFT_OUT.format(self.component, kind.kind)
-            )
+            notices.left_out(self.recorder, self.component, kind, obj)
 
     def queue(self, label: str, reconcile: Reconcile, *, of: Store) -> WorkQueue:
         """A work queue whose workers run while this replica leads, once all watches of `set_up` are listed.
@@ -162,14 +153,12 @@ class Process:
         of: the store whose objects are all reconciled from time to time, even without events (`resync`).
         """
 
-        def refused(key: Key, error: ApiError) -> None:
-            """A refused status cannot report its own refusal, so an Event does."""
+        def failed(key: Key, error: Exception) -> None:
             live = of.get(key)
-            if live and "kind" in live:
-                note = f"A write of {self.component} was rejected: {error}; retrying with back-off"
-                self.recorder.event(live, "Warning", "WriteRejected", note)
+            if live is not None and "kind" in live:
+                notices.failed(self.recorder, self.component, live, error)
 
-        queue = WorkQueue(label, reconcile, room=self._congestion.room, refused=refused)
+        queue = WorkQueue(label, reconcile, room=self._congestion.room, failed=failed)
 
         async def work() -> None:
             for store in list(self._stores.values()):

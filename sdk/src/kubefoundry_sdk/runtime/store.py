@@ -60,8 +60,9 @@ class Arrived:
 
 
 class Store:
-    """`managers`: whose owned fields are kept (`managed_fields.compact`). `trim`: drops what nobody reads. If it
-    drops the resource version as well, changes that affect nothing else that is kept are not reported.
+    """`managers`: whose owned fields are kept (`managed_fields.compact`). `trim`: drops what nobody reads, None if
+    that is everything. If it drops the resource version, changes that affect nothing else that is kept are not
+    reported.
 
     `index`: the value under which `indexed` finds an object, None to leave it out.
     """
@@ -70,7 +71,7 @@ class Store:
         self,
         *,
         managers: frozenset[str] = frozenset(),
-        trim: Callable[[Object], Object] | None = None,
+        trim: Callable[[Object], Object | None] | None = None,
         index: Callable[[Object], str | None] | None = None,
         room: Room | None = None,
     ) -> None:
@@ -132,11 +133,15 @@ class Store:
 
     def _keep(self, key: Key, version: int, obj: Object) -> None:
         kept = self._kept(obj)
+        if kept is None:
+            if key in self._objects:
+                self._forget(key, version)
+            return
         raw = _deflated(kept)
         if self._fits(key, raw, self.room, obj):
             self._set(key, version, raw, kept)
 
-    def _kept(self, obj: Object) -> Object:
+    def _kept(self, obj: Object) -> Object | None:
         meta = obj["metadata"]
         if "managedFields" in meta:
             meta["managedFields"] = compact(meta["managedFields"], self._managers)
@@ -173,7 +178,10 @@ class Store:
             key, version = key_of(obj), version_of(obj)
             known = self._objects.get(key)
             try:
-                raw = _deflated(self._kept(obj))
+                kept = self._kept(obj)
+                if kept is None:
+                    return None
+                raw = _deflated(kept)
                 if self._fits(key, raw, room, obj):
                     room.change(key[0], _size(raw) - _size(known and known[1]))
                     return Arrived(key, version, raw)

@@ -33,12 +33,13 @@ CONFLICTS: Final = 3
 Reconcile = Callable[[Key], Awaitable[float | None]]
 """Brings one key up to date. Returns the seconds after which to reconcile again, or None."""
 
-Refused = Callable[[Key, ApiError], None]
-"""Called when the API server's refusal ended a reconcile, from the second in a row on: a server that has just started
-refuses what it accepts a moment later."""
+Failed = Callable[[Key, Exception], None]
+"""Called when a reconcile ended in a way that nobody may see in a status: with the API server's refusal, from the
+second in a row on (a server that has just started refuses what it accepts a moment later), or with an internal error,
+any exception that is not about the API server."""
 
 
-def _nobody(key: Key, error: ApiError) -> None:
+def _nobody(key: Key, error: Exception) -> None:
     pass
 
 
@@ -46,7 +47,7 @@ class WorkQueue:
     """`label`: the queue's name in metrics (a provider's or component's name).
 
     room: what each reconcile waits for and holds, however many workers there are.
-    refused: see Refused.
+    failed: see Failed.
     """
 
     def __init__(
@@ -55,10 +56,10 @@ class WorkQueue:
         reconcile: Reconcile,
         *,
         room: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
-        refused: Refused = _nobody,
+        failed: Failed = _nobody,
     ) -> None:
         self._label = label
-        self._refused = refused
+        self._failed = failed
         self._room = room
         self._reconcile = reconcile
         self._ready: FairQueue[Key] = FairQueue()
@@ -152,7 +153,7 @@ class WorkQueue:
             # A conflict may mean that the object has changed, and its watch event is on the way; but not always.
             self._retry(key, error, error.retry_after, "conflict" if error.conflict else "api")
             if error.rejected and self._failures[key] > 1:
-                self._refused(key, error)
+                self._failed(key, error)
         except Fenced:
             # The caller that runs this queue is about to get the error.
             self.add_after(key, FIRST_DELAY)
@@ -161,6 +162,7 @@ class WorkQueue:
         except Exception as error:
             log.exception("internal error while reconciling %s/%s", *key)
             self._retry(key, error, None, "internal")
+            self._failed(key, error)
         else:
             self._failures.pop(key, None)
             self._held.pop(key, None)

@@ -11,15 +11,25 @@ from typing import Any, Final
 
 from kubefoundry_sdk.api.kinds import CORE_EVENTS, Object
 from kubefoundry_sdk.api.pod_status import last_line
-from kubefoundry_sdk.cluster.skipped import skipped
 from kubefoundry_sdk.provider.health.pod_causes import Cause
 from kubefoundry_sdk.provider.makers import maker_names
 from kubefoundry_sdk.provider.upstream_pods import Pods
 from kubefoundry_sdk.runtime.process import Process
-from kubefoundry_sdk.runtime.store import Key, key_of
+from kubefoundry_sdk.runtime.room import Room
+from kubefoundry_sdk.runtime.store import Key, Store, key_of
 
 FAILED: Final = "Failed"
 """Prefixes of the reasons: `FailedCreate` of Kubernetes' controllers, `FailedToCreateWorkerPod` of KubeRay."""
+
+LONGEST_NAME: Final = 253
+"""Characters of an object's name (Kubernetes, DNS subdomains)."""
+
+LONGEST_WORD: Final = 128
+"""Characters of a reason (Kubernetes' limit for Events of `events.k8s.io`) and of a kind (63)."""
+
+TOTAL: Final = 12 * 2**20
+"""Bytes that Events may take, deflated, of which one namespace gets a third (`room`): some 5,000, twice as much with
+the index over them. Anybody with the right to write Events can write any number."""
 
 
 class CreationWatch:
@@ -28,16 +38,21 @@ class CreationWatch:
     def __init__(self, source: Pods, changed: Callable[[Key], None]) -> None:
         self._source = source
         self._changed = changed
-        self._events: dict[Key, Object] = {}
+        self._events = Store(trim=trim, room=Room(TOTAL))
+        self._events.subscribe(self._event_changed)
+        self._told: dict[Key, list[str]] = {}
+        """What an upstream object may call the maker that an Event is about (`_names`)."""
         self._informed: dict[str, set[Key]] = {}
-        """Events by what an upstream object may call the maker that they tell of (`_names`)."""
+        """The Events by those names."""
         self._upstream: dict[str, Key] = {}
         self._makers: dict[Key, list[str]] = {}
 
     async def run(self, process: Process) -> None:
         """Watches the Events until cancelled; waits for the permission if it is missing."""
         selector = {"fieldSelector": self._source.creation_events or ""}
-        await process.follow(CORE_EVENTS, self, selector=selector, refused=lambda: None)
+        await process.follow(
+            CORE_EVENTS, self._events, store=self._events, selector=selector, refused=lambda: None
+        )
 
     def cause(self, upstream: Object, pods: Iterable[Object]) -> Cause | None:
         """Why pods of the upstream object are not created; None once every refused pod exists.
@@ -48,8 +63,12 @@ class CreationWatch:
         created = upstream["metadata"]["creationTimestamp"]
         for name in self._makers.get(key_of(upstream), ()):
             for key in sorted(self._informed.get(name, ())):
-                event = self._events[key]
-                if event["metadata"]["creationTimestamp"] >= created and not _answered(event, names):
+                event = self._events.get(key)
+                if (
+                    event
+                    and event["metadata"]["creationTimestamp"] >= created
+                    and not _answered(event, names)
+                ):
                     maker = f"{event['involvedObject']['kind']} {event['involvedObject']['name']}"
                     return Cause(
                         f"{maker} cannot create its pods: {event['message']}; request less, or have the quota, "
@@ -68,53 +87,52 @@ class CreationWatch:
             self._upstream.update(dict.fromkeys(self._makers[key], key))
 
     def replace(self, objects: Iterable[Object], resource_version: str, *, rewound: bool = False) -> None:
-        there = set()
-        for obj in objects:
-            try:
-                self.put(obj)
-                there.add(key_of(obj))
-            except Exception as error:
-                skipped(obj, error)
-        for key in [key for key in self._events if key not in there]:
-            self._forget(key)
+        self._events.replace(objects, resource_version, rewound=rewound)
 
     def put(self, obj: Object) -> None:
-        event = trim(obj)
-        key = key_of(event)
-        self._forget(key)
-        if event["reason"].startswith(FAILED):
-            self._events[key] = event
-            for name in _names(event):
-                self._informed.setdefault(name, set()).add(key)
-            self._notify(event)
+        self._events.put(obj)
 
     def remove(self, obj: Object) -> None:
-        self._forget(key_of(obj))
+        self._events.remove(obj)
 
-    def _forget(self, key: Key) -> None:
-        event = self._events.pop(key, None)
-        for name in _names(event) if event else ():
-            keys = self._informed.get(name, set())
+    def events(self) -> list[Object]:
+        """The kept parts of the Events that tell of pods that cannot be created."""
+        return list(self._events.objects())
+
+    def _event_changed(self, key: Key, event: Object | None) -> None:
+        before = self._told.pop(key, [])
+        for name in before:
+            keys = self._informed[name]
             keys.discard(key)
             if not keys:
-                self._informed.pop(name, None)
-        if event is not None:
-            self._notify(event)
+                del self._informed[name]
+        now = self._told[key] = _names(event) if event else []
+        if not now:
+            del self._told[key]
+        for name in now:
+            self._informed.setdefault(name, set()).add(key)
+        for concerned in {self._upstream[name] for name in (*before, *now) if name in self._upstream}:
+            self._changed(concerned)
 
-    def _notify(self, event: Object) -> None:
-        for key in {self._upstream[name] for name in _names(event) if name in self._upstream}:
-            self._changed(key)
 
-
-def trim(event: Object) -> Object:
-    """The parts of an Event that are reported."""
+def trim(event: Object) -> Object | None:
+    """The parts of an Event that are reported; None for an Event about anything else, or about what can be no
+    controller. The API server checks neither names nor lengths (Kubernetes 1.36,
+    pkg/apis/core/validation/events.go)."""
     meta: Mapping[str, Any] = event["metadata"]
-    kept = ("name", "namespace", "resourceVersion", "creationTimestamp")
+    kept = ("name", "namespace", "creationTimestamp")
     regarding = event.get("involvedObject") or {}
+    kind, name, reason = str(regarding.get("kind")), str(regarding.get("name")), str(event.get("reason"))
+    if (
+        not reason.startswith(FAILED)
+        or len(name) > LONGEST_NAME
+        or max(len(kind), len(reason)) > LONGEST_WORD
+    ):
+        return None
     return {
         "metadata": {name: meta[name] for name in kept if name in meta},
-        "involvedObject": {name: str(regarding.get(name)) for name in ("kind", "name")},
-        "reason": str(event.get("reason")),
+        "involvedObject": {"kind": kind, "name": name},
+        "reason": reason,
         "message": last_line(str(event.get("message") or "")),
     }
 

@@ -55,7 +55,8 @@ def settled(
     untouched: the same for helpers whose content the user has not changed. They keep their name, whatever others did
         to them.
     """
-    named = {documents.at(wanted.main, path.split(".")) for path in paths}
+    found = (documents.at(wanted.main, path.split(".")) for path in paths)
+    named = {name for name in found if isinstance(name, str)}
     real = {}
     helpers = []
     for helper in wanted.helpers:

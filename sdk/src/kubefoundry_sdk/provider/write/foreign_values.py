@@ -37,8 +37,9 @@ def _copy(live: object, main: object, path: list[str]) -> None:
     if name not in live or name not in main:
         return
     if items:
-        for theirs, ours in zip(live[name], main[name], strict=False):
-            _copy(theirs, ours, path[1:])
+        if isinstance(live[name], list) and isinstance(main[name], list):
+            for theirs, ours in zip(live[name], main[name], strict=False):
+                _copy(theirs, ours, path[1:])
     elif len(path) == 1:
         main[name] = live[name]
     else:

@@ -1,0 +1,31 @@
+"""What a process reports in Events, because no status can: an object that it does not read, a failed reconcile."""
+
+from __future__ import annotations
+
+from kubefoundry_sdk.api.kinds import Kind, Object
+from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.runtime.logs import described
+from kubefoundry_sdk.runtime.recorder import Recorder
+
+
+def left_out(recorder: Recorder, component: str, kind: Kind, obj: Object) -> None:
+    """An object for which its namespace has no room left (`room`)."""
+    about = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": obj["metadata"]}
+    note = (
+        f"{component} does not read this {kind.kind}, and maybe more of its namespace: together they would take too "
+        "much of its memory; delete some, or make labels, annotations and content smaller"
+    )
+    recorder.event(about, "Warning", "TooMuchInNamespace", note)
+
+
+def failed(recorder: Recorder, component: str, live: Object, error: Exception) -> None:
+    """A refused status cannot report its own refusal, nor one that nobody wrote the error that prevented it."""
+    if isinstance(error, ApiError):
+        note = f"A write of {component} was rejected: {error}; retrying with back-off"
+        recorder.event(live, "Warning", "WriteRejected", note)
+    else:
+        note = (
+            f"{component} failed with an internal error at this {live['kind']}: {described(error)}; retrying with "
+            "back-off, its log has more"
+        )
+        recorder.event(live, "Warning", "InternalError", note)
