@@ -6,6 +6,9 @@ import gc
 
 from hypothesis import HealthCheck, settings
 
+from kubefoundry_local.child_processes import launch_with
+from support.preloaded import client
+
 pytest_plugins = ["support.worker_groups"]
 
 # The same examples in every run, and none is too slow: how long one takes says more of the machine than of the code.
@@ -17,6 +20,10 @@ settings.load_profile("same")
 # Half a million objects are created while the tests are collected, and they all stay: a sixth of that time went into
 # looking for garbage among them, and more of the tests' own time later.
 gc.disable()
+
+
+# Half of a start is the loading of libraries; tests/integration/test_starts.py starts the programs without this.
+launch_with(client.launch)
 
 
 def pytest_collection_finish() -> None:

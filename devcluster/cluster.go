@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"sync"
 	"time"
@@ -159,13 +160,39 @@ func (c *cluster) startControllers(ctx context.Context) error {
 	if c.programs[managerName] == "" {
 		return nil
 	}
+	if err := c.forgetControllers(ctx); err != nil {
+		return err
+	}
 	if err := c.launch(managerName, 0, managerFlags(c.layout, controllerList(c.options.allControllers))); err != nil {
 		return err
 	}
 	// They work when what they make in every namespace is there.
-	for _, path := range []string{"/serviceaccounts/default", "/configmaps/kube-root-ca.crt"} {
-		if err := c.waitFor(ctx, "/api/v1/namespaces/default"+path); err != nil {
+	for _, path := range madeInEachNamespace {
+		if err := c.waitFor(ctx, path); err != nil {
 			return c.explain(managerName, err)
+		}
+	}
+	return nil
+}
+
+var madeInEachNamespace = []string{
+	"/api/v1/namespaces/default/serviceaccounts/default",
+	"/api/v1/namespaces/default/configmaps/kube-root-ca.crt",
+}
+
+// forgetControllers deletes what the controllers of the copied data have made:
+// it would look as if ours worked already.
+func (c *cluster) forgetControllers(ctx context.Context) error {
+	if c.options.data == "" {
+		return nil
+	}
+	admin, err := newProber(c.layout, "ca", "admin")
+	if err != nil {
+		return err
+	}
+	for _, path := range madeInEachNamespace {
+		if err := admin.ask(ctx, http.MethodDelete, apiServerURL(c.state)+path); err != nil {
+			return fmt.Errorf("the data of %s: %w", c.options.data, err)
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	_ "time/tzdata" // time zones of CronJobs, where the machine has none
 
 	"go.etcd.io/etcd/server/v3/etcdmain"
+	"go.etcd.io/etcd/server/v3/storage/wal"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // exec credentials in kubectl
 	"k8s.io/component-base/cli"
 	"k8s.io/component-base/logs"
@@ -22,6 +23,10 @@ import (
 
 // embedded tells the supervisor that this binary can be every component.
 const embedded = true
+
+// etcd allocates its log in steps of this many bytes, 64 MB by itself: every
+// start would write them, and every copy of the data read them.
+func init() { wal.SegmentSizeBytes = 4 << 20 }
 
 // Each entry does what the main function of the upstream program does; those
 // are in package main and cannot be imported.

@@ -62,7 +62,12 @@ func (p *prober) wait(ctx context.Context, url string) error {
 }
 
 func (p *prober) once(ctx context.Context, url string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	return p.ask(ctx, http.MethodGet, url)
+}
+
+// ask fails unless the answer is 200.
+func (p *prober) ask(ctx context.Context, method, url string) error {
+	request, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ type options struct {
 	scheduler      bool
 	keepData       bool
 	auditLevel     string
+	data           string
 	crds           []string
 	timeout        time.Duration
 }
@@ -34,6 +35,7 @@ func parseUp(args []string, stderr io.Writer) (options, error) {
 	set.BoolVar(&o.allControllers, "all-controllers", false, "run all controllers that kube-controller-manager runs by default, not only "+controllerList(false))
 	set.BoolVar(&o.scheduler, "scheduler", false, "run kube-scheduler")
 	set.BoolVar(&o.keepData, "keep-data", false, "go on with the data, certificates and ports of an earlier run over the same directory")
+	set.StringVar(&o.data, "data", "", "start with a copy of etcd's data in this directory, which an earlier cluster left")
 	set.StringVar(&o.auditLevel, "audit-level", "Metadata", "level of the audit log: "+strings.Join(auditLevels, ", "))
 	set.Func("crds", "file or directory of CustomResourceDefinitions to apply before the controllers start; may be given several times", func(path string) error {
 		files, err := definitionFiles(path)
@@ -186,6 +188,12 @@ func (c *cluster) prepareDirectory() error {
 	}
 	if err := l.prepare(c.options.keepData, c.state); err != nil {
 		return err
+	}
+	if c.options.data != "" && !found {
+		// Whole files: a cluster that was stopped wrote them.
+		if err := os.CopyFS(l.etcdData(), os.DirFS(c.options.data)); err != nil {
+			return fmt.Errorf("--data: %w", err)
+		}
 	}
 	if err := ensurePKI(l); err != nil {
 		return err

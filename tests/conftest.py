@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kubefoundry_local.control_plane import ControlPlane, control_plane
+from kubefoundry_local.control_plane import ControlPlane
 from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
+from support.ground import prepared_plane
 from support.namespaces import new_namespace
 from support.suites import running_suite
 
@@ -21,8 +22,7 @@ PROVIDERS = ("kaito", "dynamo", "kuberay")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A control plane with our CRDs and nothing that runs."""
     folder = tmp_path_factory.mktemp("cluster")
-    with control_plane(folder / "plane") as plane:
-        Suite(plane, folder / "suite").install_ground()
+    with prepared_plane(folder / "plane", ()) as plane:
         yield plane
 
 

@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from kubefoundry_local.child_processes import execute, launch_with
 from kubefoundry_local.ports import free_port
 from kubefoundry_local.suite import COMPONENTS, Component, Suite
+from support.preloaded import client
 from support.suites import running_suite
 from support.waiting import SECONDS
 
@@ -27,10 +29,15 @@ STOP = 5.0
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
     """All components installed, none started; no upstream CRD is there."""
-    with running_suite(tmp_path_factory.mktemp("starts")) as made:
-        for name in COMPONENTS:
-            made.install(name)
-        yield made
+    # here the programs themselves are started, as a kubelet does it
+    launch_with(execute)
+    try:
+        with running_suite(tmp_path_factory.mktemp("starts")) as made:
+            for name in COMPONENTS:
+                made.install(name)
+            yield made
+    finally:
+        launch_with(client.launch)
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from kubefoundry_local.control_plane import own_control_plane
 from kubefoundry_local.suite import Suite
 from kubefoundry_nodes.kubelet import addresses
 from kubefoundry_nodes.kubelet.runner import Node
@@ -30,7 +29,7 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
             probe.bind((addresses.NODE, 0))
         except OSError:
             pytest.skip("there is no network for pods here: start these tests by tests/pods/run")
-    with plane_with_crds(tmp_path_factory.mktemp("pods"), own_control_plane) as made:
+    with plane_with_crds(tmp_path_factory.mktemp("pods"), own=True) as made:
         yield made
 
 

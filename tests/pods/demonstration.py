@@ -21,7 +21,7 @@ from typing import Final
 import yaml
 
 from kubefoundry_llamastack.names import LLSD, SERVICE_ACCOUNTS
-from kubefoundry_local.control_plane import CannotRun, own_control_plane
+from kubefoundry_local.control_plane import CannotRun
 from kubefoundry_local.suite import Suite
 from kubefoundry_nodes.kubelet.runner import Node
 from kubefoundry_sdk.api.kinds import Object
@@ -78,7 +78,7 @@ def main() -> int:
 
 
 def demonstrate(work: Path, say: Say, *, keep: bool) -> int:
-    with plane_with_crds(work, own_control_plane) as suite:
+    with plane_with_crds(work, own=True) as suite:
         say("control plane and CRDs")
         (work / "node").mkdir()
         with running_node(suite, work / "node") as node:

@@ -17,7 +17,7 @@ from typing import Final
 
 from kubefoundry_llamastack.names import LLSD, MERGE, PODS, SERVICE_ACCOUNTS
 from kubefoundry_llamastack.reasons import HEALTH_CHECK
-from kubefoundry_local.control_plane import ROOT, CannotRun, own_control_plane
+from kubefoundry_local.control_plane import ROOT, CannotRun
 from kubefoundry_local.suite import Suite
 from kubefoundry_nodes.kubelet.runner import Node
 from kubefoundry_sdk.api.conditions import find
@@ -93,7 +93,7 @@ def run(work: Path) -> Sequence[Seen]:
     (work / "node").mkdir()
     tool = zipapp.build(work / "tool.pyz")
     tool.chmod(0o644)
-    with plane_with_crds(work, own_control_plane) as suite, running_node(suite, work / "node") as node:
+    with plane_with_crds(work, own=True) as suite, running_node(suite, work / "node") as node:
         node.add(releases.portable(work / "portable"))
         return list(_each(work, suite, node, tool))
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from support.preloaded.client import fork
 from support.waiting import SECONDS
 
 
@@ -19,43 +22,63 @@ class Done:
     err: str
 
 
+class Running:
+    """The command while it runs, with what it prints."""
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.stdout, self.stderr = asyncio.StreamReader(), asyncio.StreamReader()
+        self._pipes = [os.pipe(), os.pipe()]
+        written = [write for _, write in self._pipes]
+        try:
+            with Path(os.devnull).open("rb") as nothing:
+                command = [str(Path(sys.executable).with_name("kubefoundry")), *arguments]
+                self.process = fork(command, os.environ, [nothing.fileno(), *written])
+        finally:
+            for write in written:
+                os.close(write)
+
+    async def connect(self) -> None:
+        for (read, _), reader in zip(self._pipes, (self.stdout, self.stderr), strict=True):
+            protocol = functools.partial(asyncio.StreamReaderProtocol, reader)
+            await self._loop.connect_read_pipe(protocol, os.fdopen(read, "rb"))
+
+    async def communicate(self) -> tuple[bytes, bytes]:
+        """All that it prints until it ends."""
+        out, err = await asyncio.gather(self.stdout.read(), self.stderr.read())
+        await asyncio.to_thread(self.process.wait)
+        return out, err
+
+
 class CommandLine:
-    """The installed program, in a process of its own as users run it."""
+    """The installed program, in a process of its own as users run it, its libraries preloaded."""
 
     def __init__(self, kubeconfig: Path, namespace: str) -> None:
         self._where = ["--kubeconfig", str(kubeconfig), "-n", namespace]
 
     async def __call__(self, command: str, *arguments: str) -> Done:
         """command: its name, of a group with that of the one in it: `provider list`."""
-        process = await self._start(command, *arguments)
-        out, err = await process.communicate()
-        return Done(process.returncode or 0, out.decode(), err.decode())
+        running = await self._start(command, *arguments)
+        out, err = await running.communicate()
+        return Done(running.process.returncode or 0, out.decode(), err.decode())
 
     @asynccontextmanager
     async def lines(self, command: str, *arguments: str) -> AsyncIterator[AsyncIterator[str]]:
         """Lines that it prints while it runs; it is stopped at the end of the block."""
-        process = await self._start(command, *arguments)
-        assert process.stdout is not None
-        stdout = process.stdout
+        running = await self._start(command, *arguments)
 
         async def read() -> AsyncIterator[str]:
-            while line := await asyncio.wait_for(stdout.readline(), SECONDS):
+            while line := await asyncio.wait_for(running.stdout.readline(), SECONDS):
                 yield line.decode()
 
         try:
             yield read()
         finally:
             # not SIGINT, which whoever runs the tests in the background has had ignored
-            process.terminate()
-            await process.communicate()
+            running.process.terminate()
+            await running.communicate()
 
-    async def _start(self, command: str, *arguments: str) -> asyncio.subprocess.Process:
-        return await asyncio.create_subprocess_exec(
-            Path(sys.executable).with_name("kubefoundry"),
-            *command.split(),
-            *self._where,
-            *arguments,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
+    async def _start(self, command: str, *arguments: str) -> Running:
+        running = Running([*command.split(), *self._where, *arguments])
+        await running.connect()
+        return running

@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
-from kubefoundry_local.control_plane import control_plane
 from kubefoundry_local.suite import Suite
-from support.upstream import STANDINS, standin
+from support.ground import prepared_plane
+from support.upstream import STANDINS
 
 
 @contextmanager
@@ -19,13 +19,9 @@ def running_suite(
     folder: Path, *providers: str, simulator_flags: Sequence[str] = (), plane_flags: Sequence[str] = ()
 ) -> Iterator[Suite]:
     """A suite on a control plane of its own; `providers`: whose upstream CRD and simulated operator are there."""
-    # The garbage collector looks for new kinds every 30 s: what is there before it starts, it knows at once.
-    early = [f"--crds={STANDINS / provider}.yaml" for provider in providers]
-    with control_plane(folder / "plane", [*early, *plane_flags]) as plane:
+    crds = [STANDINS / f"{provider}.yaml" for provider in providers]
+    with prepared_plane(folder / "plane", crds, plane_flags) as plane:
         made = Suite(plane, folder / "suite")
-        made.install_ground()
-        for provider in providers:
-            install_crd(made, standin(provider).document)
         if providers:
             made.simulate(*providers, flags=simulator_flags)
         try:

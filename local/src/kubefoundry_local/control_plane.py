@@ -6,12 +6,15 @@ building ours (devcluster reads it).
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
 import signal
+import ssl
 import subprocess
 import time
+import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,8 +24,12 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).parents[3]
 """The checkout with manifests, CRDs and devcluster."""
 
+GIVEN: Final = "KUBEFOUNDRY_TEST_KUBECONFIG"
+
 SERVED: Final = 30.0
 """Seconds until a CRD has to be served."""
+
+DAY: Final = 86_400
 
 BUILD: Final = ROOT / "devcluster" / "build"
 
@@ -58,6 +65,33 @@ class ControlPlane:
                 f"kubectl {' '.join(arguments[:4])}: {done.stderr.strip() or done.stdout.strip()}"
             )
         return done
+
+    def token(self, namespace: str, account: str) -> str:
+        """A token of that ServiceAccount, valid for a day. Raises CannotRun."""
+        if self.binary is None:
+            made = self.kubectl("create", "token", account, "-n", namespace, "--duration", "24h")
+            return made.stdout.strip()
+        # kubectl takes a tenth of a second of CPU time, for each component of each suite.
+        pki = self.kubeconfig.parent / "pki"
+        context = ssl.create_default_context(cafile=pki / "ca.crt")
+        context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
+        request = urllib.request.Request(
+            f"{self.server}/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token",
+            data=json.dumps({"spec": {"expirationSeconds": DAY}}).encode(),
+            headers={"Content-Type": "application/json"},
+        )
+        try:
+            with urllib.request.urlopen(request, context=context, timeout=SERVED) as answer:
+                return str(json.load(answer)["status"]["token"])
+        except OSError as error:
+            raise CannotRun(f"no token for ServiceAccount {namespace}/{account}: {error}") from error
+
+    def authority(self) -> bytes:
+        """The certificate that signed the API server's, as PEM."""
+        if self.binary is not None:
+            return (self.kubeconfig.parent / "pki" / "ca.crt").read_bytes()
+        config = json.loads(self.kubectl("config", "view", "--raw", "--minify", "-o", "json").stdout)
+        return base64.b64decode(config["clusters"][0]["cluster"]["certificate-authority-data"])
 
     def wait_served(self, *crds: str) -> None:
         """Waits until the CRDs of these names are served. Raises CannotRun if that takes too long."""
@@ -114,22 +148,30 @@ def build() -> Path:
 
 
 @contextmanager
-def control_plane(folder: Path, flags: Sequence[str] = ()) -> Iterator[ControlPlane]:
+def control_plane(
+    folder: Path, flags: Sequence[str] = (), data: Path | None = None
+) -> Iterator[ControlPlane]:
     """The control plane that the environment names, which is left running, else one of our own."""
-    if given := os.environ.get("KUBEFOUNDRY_TEST_KUBECONFIG"):
+    if given := os.environ.get(GIVEN):
         yield existing(Path(given))
     else:
-        with own_control_plane(folder, flags) as plane:
+        with own_control_plane(folder, flags, data) as plane:
             yield plane
 
 
 @contextmanager
-def own_control_plane(folder: Path, flags: Sequence[str] = ()) -> Iterator[ControlPlane]:
-    """A control plane with its data in `folder`; it stops with the block."""
+def own_control_plane(
+    folder: Path, flags: Sequence[str] = (), data: Path | None = None
+) -> Iterator[ControlPlane]:
+    """A control plane with its data in `folder`; it stops with the block.
+
+    data: etcd's, of an earlier control plane; this one starts with a copy. Without it, with our CRDs only.
+    """
     binary, log = build(), _log(folder)
     # The garbage collector handles CRDs that exist before the controllers start from the first second on; it looks
     # for new kinds only every 30 s.
-    process = _launch(binary, folder, log, ["--crds", str(ROOT / "crds"), *flags])
+    first = ["--data", str(data)] if data else ["--crds", str(ROOT / "crds")]
+    process = _launch(binary, folder, log, [*first, *flags])
     plane = None
     try:
         report = _until_reported(process, "ready", log)

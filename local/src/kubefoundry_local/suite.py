@@ -7,8 +7,6 @@ free ones) and the webhooks' Service (no kube-proxy, so their configurations nam
 
 from __future__ import annotations
 
-import base64
-import json
 import os
 import signal
 import subprocess
@@ -24,7 +22,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from kubefoundry_local.child_processes import ends_with_us
+from kubefoundry_local.child_processes import Process, launch
 from kubefoundry_local.control_plane import ROOT, CannotRun, ControlPlane, last_line
 from kubefoundry_local.ports import free_port
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS
@@ -58,18 +56,10 @@ class Component:
     log: Path
     health_port: int
     metrics_port: int
-    process: subprocess.Popen[bytes] | None = None
+    process: Process | None = None
 
     def start(self) -> None:
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                self.command,
-                env=self.environment,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                preexec_fn=ends_with_us(),
-            )
+        self.process = launch(self.command, self.environment, self.log)
 
     def wait_ready(self) -> None:
         """Polls /readyz, as a kubelet would, until it succeeds.
@@ -114,9 +104,7 @@ class Suite:
     plane: ControlPlane
     folder: Path
     components: dict[str, Component] = field(default_factory=dict)
-    simulators: list[subprocess.Popen[bytes]] = field(default_factory=list)
-    _authority: bytes = b""
-    """The API server's, fetched once."""
+    simulators: list[Process] = field(default_factory=list)
 
     def install_ground(self) -> None:
         """Namespace, CRDs and user roles; waits until both kinds are served."""
@@ -138,10 +126,19 @@ class Suite:
         """
         documents = documents or manifest(name)
         web = free_port() if name == "core" else 0
+        self._apply(documents, web)
+        return self._prepare(name, documents, web, environment or {})
+
+    def _apply(self, documents: Sequence[dict[str, Any]], web: int) -> None:
         applied = [
             local_webhooks(document, web) for document in documents if document["kind"] != "Deployment"
         ]
         self.plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(applied))
+
+    def _prepare(
+        self, name: str, documents: Sequence[dict[str, Any]], web: int, environment: Mapping[str, str]
+    ) -> Component:
+        """The process of the component whose manifest has been applied. web: its port for webhooks, or 0."""
         [deployment] = [document for document in documents if document["kind"] == "Deployment"]
         folder = self.folder / name
         folder.mkdir(parents=True, exist_ok=True)
@@ -149,7 +146,7 @@ class Suite:
         webhooks = (
             {"KUBEFOUNDRY_WEBHOOK_PORT": str(web), "KUBEFOUNDRY_WEBHOOK_HOST": "127.0.0.1"} if web else {}
         )
-        variables = {**self._in_cluster(account, folder), **webhooks, **(environment or {})}
+        variables = {**self._in_cluster(account, folder), **webhooks, **environment}
         component = process_of(name, deployment, folder, variables)
         self.components[name] = component
         return component
@@ -165,27 +162,25 @@ class Suite:
 
     def start(self, *names: str) -> None:
         """Installs and starts these components, or all if none is named, and waits until they are ready."""
-        for name in names or COMPONENTS:
-            if name not in self.components:
-                self.install(name)
+        missing = {name: manifest(name) for name in names or COMPONENTS if name not in self.components}
+        if missing:
+            web = free_port()
+            # one call for all of them
+            self._apply([document for documents in missing.values() for document in documents], web)
+            for name, documents in missing.items():
+                self._prepare(name, documents, web if name == "core" else 0, {})
         for name in names or COMPONENTS:
             if not self.components[name].running:
                 self.components[name].start()
         for name in names or COMPONENTS:
             self.components[name].wait_ready()
 
-    def simulate(self, *providers: str, flags: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+    def simulate(self, *providers: str, flags: Sequence[str] = ()) -> Process:
         """Starts simulated upstream operators for these providers, as administrator; they stop with the suite."""
         command = [sys.executable, "-m", "kubefoundry_simulators", "--kubeconfig", str(self.plane.kubeconfig)]
         self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / "simulators.log").open("ab") as log:
-            process = subprocess.Popen(
-                [*command, "--only", ",".join(providers), *flags],
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                preexec_fn=ends_with_us(),
-            )
+        command += ["--only", ",".join(providers), *flags]
+        process = launch(command, os.environ, self.folder / "simulators.log")
         self.simulators.append(process)
         return process
 
@@ -207,15 +202,8 @@ class Suite:
 
     def _in_cluster(self, account: str, folder: Path) -> dict[str, str]:
         """Files and variables that a kubelet would give a pod of that ServiceAccount."""
-        token = self.plane.kubectl(
-            "create", "token", account, "-n", NAMESPACE, "--duration", "24h"
-        ).stdout.strip()
-        if not self._authority:
-            config = json.loads(
-                self.plane.kubectl("config", "view", "--raw", "--minify", "-o", "json").stdout
-            )
-            self._authority = base64.b64decode(config["clusters"][0]["cluster"]["certificate-authority-data"])
-        return account_files(folder, token, self._authority, self.plane.server)
+        token, authority = self.plane.token(NAMESPACE, account), self.plane.authority()
+        return account_files(folder, token, authority, self.plane.server)
 
 
 def process_of(
@@ -249,7 +237,7 @@ def account_files(folder: Path, token: str, authority: bytes, server: str) -> di
     }
 
 
-def end(process: subprocess.Popen[bytes]) -> int:
+def end(process: Process) -> int:
     """Sends SIGTERM; returns the exit code. Raises TimeoutExpired if the process does not exit in time (it is then
     killed)."""
     process.terminate()

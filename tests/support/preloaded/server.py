@@ -1,0 +1,155 @@
+"""Runs Python programs in processes that are forked from this one, which has their libraries loaded.
+
+Started with the number of a socket; each message on it is a request (`client.py`). Most of the CPU time of a start is
+the loading of libraries, and a run of all tests starts hundreds of processes. Each of them is in the state of one
+that the console script starts: arguments, environment, session, working directory, files and signals are its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import io
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from pkgutil import walk_packages
+from typing import Any, Final
+
+LIBRARIES: Final = (
+    *("aiohttp.web", "celpy", "click", "cryptography.x509", "prometheus_client", "pydantic", "yaml"),
+    *("cryptography.hazmat.primitives.asymmetric.ec", "kubernetes.config", "http.server", "urllib.request"),
+)
+OURS: Final = "kubefoundry_sdk"
+"""The library that all our programs share; nothing of the programs themselves is loaded."""
+
+NOT_LOADED: Final = ("kubefoundry_sdk.kopf", "kubefoundry_sdk.testing")
+REQUEST: Final = 1 << 20
+"""Bytes of the longest request."""
+
+PR_SET_PDEATHSIG: Final = 1
+
+
+@dataclass(frozen=True)
+class Request:
+    """files: stdin, stdout, stderr. status: a socket for the process id and, at its end, the wait status."""
+
+    argv: list[str]
+    environment: dict[str, str]
+    folder: str
+    files: list[int]
+    status: socket.socket
+
+
+def load() -> None:
+    for name in LIBRARIES:
+        import_module(name)
+    package = import_module(OURS)
+    for module in walk_packages(package.__path__, f"{OURS}."):
+        if not module.name.startswith(NOT_LOADED):
+            import_module(module.name)
+
+
+def serve(requests: socket.socket) -> Request | None:
+    """Answers requests until the other end closes; in each forked child it returns what is to run there."""
+    children: dict[int, socket.socket] = {}
+    woken, wake = socket.socketpair()
+    for end in (woken, wake):
+        end.setblocking(False)
+    signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while True:
+        ready, _, _ = select.select([requests, woken], [], [])
+        if woken in ready:
+            woken.recv(4096)
+            _report(children)
+        if requests in ready:
+            raw, files, _, _ = socket.recv_fds(requests, REQUEST, 4)
+            if not raw:
+                return None
+            asked: dict[str, Any] = json.loads(raw)
+            *standard, status = files
+            request = Request(**asked, files=standard, status=socket.socket(fileno=status))
+            if (pid := os.fork()) == 0:
+                signal.set_wakeup_fd(-1)
+                return request
+            for file in standard:
+                os.close(file)
+            children[pid] = request.status
+            request.status.send(f"{pid}\n".encode())
+
+
+def _report(children: dict[int, socket.socket]) -> None:
+    """Tells who asked for them how those ended that have."""
+    while children:
+        pid, code = os.waitpid(-1, os.WNOHANG)
+        if not pid:
+            return
+        # OSError: nobody waits for it any more
+        with children.pop(pid) as status, contextlib.suppress(OSError):
+            status.send(f"{os.waitstatus_to_exitcode(code)}\n".encode())
+
+
+def become(request: Request, server: int) -> None:
+    """The state in which a new process of the program would be."""
+    # before anything else, as with a process of its own: nothing outlives the tests
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != server:
+        sys.exit(1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.setsid()
+    os.chdir(request.folder)
+    for number, file in enumerate(request.files):
+        os.dup2(file, number)
+    request.status.detach()
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    os.environ.clear()
+    os.environ.update(request.environment)
+    if not {"LC_ALL", "LC_CTYPE", "LANG"} & {*request.environment}:
+        os.environ["LC_CTYPE"] = "C.UTF-8"  # as Python itself does it (PEP 538)
+    sys.argv[:] = request.argv
+    sys.stdin = _text(0, "surrogateescape")
+    sys.stdout = _text(1, "surrogateescape")
+    sys.stderr = _text(2, "backslashreplace")
+
+
+def _text(file: int, errors: str) -> io.TextIOWrapper:
+    """As Python itself opens its three files in the locale C.UTF-8."""
+    how = "r" if file == 0 else "w"
+    raw = io.FileIO(file, how, closefd=False)
+    buffer = io.BufferedReader(raw) if file == 0 else io.BufferedWriter(raw)
+    return io.TextIOWrapper(buffer, encoding="utf-8", errors=errors, line_buffering=file == 2 or raw.isatty())
+
+
+def main() -> None:
+    load()
+    # What is loaded stays: no collection looks at it again, and the children share its memory.
+    gc.collect()
+    gc.freeze()
+    server = os.getpid()
+    request = serve(socket.socket(fileno=int(sys.argv[1])))
+    if request is None:
+        return
+    become(request, server)
+    first, *rest = request.argv
+    if first == "-m":
+        sys.argv[:] = rest
+        sys.path[0] = request.folder
+        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+    else:
+        sys.path[0] = str(Path(first).parent)
+        runpy.run_path(first, run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()
