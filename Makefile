@@ -72,7 +72,8 @@ test-operators: setup ## the real KubeRay operator on simulated nodes; root; not
 chaos: setup ## a long run of random faults and edits, each time another (KUBEFOUNDRY_CHAOS_SEED repeats one)
 	@devcluster/build > /dev/null
 	KUBEFOUNDRY_CHAOS_ROUNDS=$${KUBEFOUNDRY_CHAOS_ROUNDS:-60} KUBEFOUNDRY_CHAOS_SEED=$${KUBEFOUNDRY_CHAOS_SEED:-$$(date +%s)} \
-	  $(BIN)/python -m pytest -q tests/integration/test_chaos.py
+	  KUBEFOUNDRY_NAME_EDITS=4 $(BIN)/python -m pytest -q tests/integration/test_chaos.py \
+	    tests/integration/test_provider_name_sequences.py
 
 test-go: ## vet and tests of what is written in Go
 	devcluster/build test

@@ -143,3 +143,13 @@ func writeAuditPolicy(l layout, level string) error {
 	}
 	return os.WriteFile(l.auditPolicy(), append(raw, '\n'), 0o600)
 }
+
+// makeAuditLog makes the empty file: kube-apiserver appends to one that is
+// there, and others may then empty it while it runs.
+func makeAuditLog(l layout) error {
+	file, err := os.OpenFile(l.auditLog(), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}

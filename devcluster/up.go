@@ -204,6 +204,7 @@ func (c *cluster) prepareDirectory() error {
 		writeKubeconfig(l, l.ownKubeconfig(managerName), server, managerName),
 		writeKubeconfig(l, l.ownKubeconfig(schedulerName), server, schedulerName),
 		writeAuditPolicy(l, c.options.auditLevel),
+		makeAuditLog(l),
 		writePID(l),
 	)
 }

@@ -11,7 +11,7 @@ import pytest
 from kubefoundry_conformance.main import main
 from support.widgets import EXAMPLES, ROOT
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.apart]
 
 KOPF = f"{Path(sys.executable).parent / 'kopf'} run --standalone --all-namespaces"
 WIDGETS = [

@@ -30,7 +30,7 @@ from support.kinds import NAMESPACES
 from support.suites import running_suite
 from support.waiting import phase, until_deployment
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.apart]
 
 SEED = int(os.environ.get("KUBEFOUNDRY_CHAOS_SEED", "7"))
 ROUNDS = int(os.environ.get("KUBEFOUNDRY_CHAOS_ROUNDS", "10"))

@@ -9,7 +9,7 @@ import pytest
 
 from kubefoundry_conformance.main import main
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.apart]
 
 ROOT = Path(__file__).resolve().parents[2]
 SELECTOR = ["selector", "--manifest", str(ROOT / "manifests/selector.yaml")]

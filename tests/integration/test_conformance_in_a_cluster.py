@@ -20,7 +20,7 @@ from support.kinds import UPSTREAM
 from support.waiting import phase, until, until_deployment
 from support.widgets import SPEC
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.apart]
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 WIDGETS: Final = {

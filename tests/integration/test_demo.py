@@ -23,7 +23,7 @@ from kubefoundry_demo.main import stay
 from kubefoundry_local.control_plane import ControlPlane
 from kubefoundry_sdk.cluster import credentials
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.apart]
 
 PROGRAM = Path(sys.executable).parent / "kubefoundry-demo"
 BOUND = 300.0

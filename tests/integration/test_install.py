@@ -18,7 +18,7 @@ from support.command_line import CommandLine
 from support.deployments import GPU, model_deployment
 from support.waiting import reason, until_deployment
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.apart]
 
 SYSTEM = "kubefoundry-system"
 

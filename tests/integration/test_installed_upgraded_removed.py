@@ -27,7 +27,7 @@ from support.played_pods import node
 from support.suites import running_suite
 from support.waiting import phase, until_deployment
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.apart]
 
 MANY = 20
 KINDS: dict[str, Kind] = {**UPSTREAM, "direct": DEPLOYMENTS}

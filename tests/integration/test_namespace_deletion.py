@@ -19,7 +19,7 @@ from support.waiting import phase, reason, until, until_deployment
 
 pytestmark = pytest.mark.integration
 
-MANY = 200
+MANY = 60
 SECONDS = 300.0
 """Bound on each wait for that many: what takes time is the API server's own work."""
 

@@ -19,6 +19,7 @@ from typing import Final
 
 from kubefoundry_local.control_plane import GIVEN, ROOT, ControlPlane, build, control_plane, own_control_plane
 from kubefoundry_local.suite import Suite
+from support.reused_planes import borrowed
 
 OURS: Final = (ROOT / "crds", ROOT / "manifests" / "namespace.yaml", ROOT / "manifests" / "users.yaml")
 
@@ -28,13 +29,13 @@ def prepared_plane(
     folder: Path, crds: Sequence[Path], flags: Sequence[str] = (), *, own: bool = False
 ) -> Iterator[ControlPlane]:
     """A control plane with our CRDs, namespace and roles, and these CRDs; `own`, or unless the environment names one,
-    one that is started for it."""
+    one that nobody else uses meanwhile."""
     if os.environ.get(GIVEN) and not own:
         with control_plane(folder) as plane:
             _prepare(plane, crds, folder)
             yield plane
     else:
-        with own_control_plane(folder, flags, _kept(tuple(crds))) as plane:
+        with borrowed(_kept(tuple(crds)), flags) as plane:
             yield plane
 
 

@@ -15,7 +15,7 @@ import pytest
 from support.provider_images import image, wheel
 from support.provider_pod import Pod
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.apart]
 
 CALLS_AND_DIES = """
 import os, signal, sys

@@ -18,6 +18,7 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -135,8 +136,12 @@ class ControlPlane:
         _until_reported(self.process, event, _log(self.kubeconfig.parent))
 
 
+@cache
 def build() -> Path:
-    """The devcluster binary, built if its sources changed (minutes when cold; progress goes to stderr)."""
+    """The devcluster binary, built if its sources changed; looked up once a process.
+
+    A build takes minutes when nothing is cached; its progress goes to stderr.
+    """
     if not BUILD.is_file():
         raise CannotRun(
             "a control plane of our own is built from a checkout of KubeFoundry: run it from there"
