@@ -82,11 +82,12 @@ def fork(
 
 
 def runs(command: Sequence[str]) -> bool:
-    """Whether it is a Python program of this environment: a console script, or the interpreter with a module."""
+    """Whether it is a Python program of ours: a console script of this environment, or the interpreter with a module.
+    What others wrote may not go well with our libraries."""
     program = Path(command[0])
     if str(program) == sys.executable:
-        return command[1] == "-m"
-    if program.parent != Path(sys.executable).parent:
+        return command[1] == "-m" and command[2].startswith("kubefoundry_")
+    if program.parent != Path(sys.executable).parent or not program.name.startswith("kubefoundry"):
         return False
     with program.open("rb") as file:
         return file.readline().strip() == f"#!{sys.executable}".encode()
