@@ -18,7 +18,7 @@ from support.waiting import phase, until_deployment
 
 pytestmark = pytest.mark.integration
 
-MANY = 100
+MANY = 40
 OLD = {"KUBEFOUNDRY_DEFAULT_IMAGE": "vllm=example.com/engine:2.54.0"}
 NEW = {"KUBEFOUNDRY_DEFAULT_IMAGE": "vllm=example.com/engine:2.55.0"}
 

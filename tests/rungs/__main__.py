@@ -27,8 +27,8 @@ TELL: Final = 15.0
 
 CORES: Final = len(os.sched_getaffinity(0))
 WORKERS: Final = os.environ.get("KUBEFOUNDRY_TEST_WORKERS") or str(CORES + 1)
-"""One more than there are cores, beside the pods: a test of real processes waits for a third of its time, and with two
-more each of them takes a fifth more CPU time than alone."""
+"""One more than there are cores, and the pods beside them: a test of real processes waits for a third of its time.
+With more of them at once, each takes more CPU time than alone."""
 
 GO: Final = {"GOGC": "400", "GOMEMLIMIT": "1GiB"}
 """For the many API servers that live for seconds: a start takes a quarter less CPU time if garbage is collected less
