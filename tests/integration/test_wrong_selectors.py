@@ -17,7 +17,7 @@ from kubefoundry_conformance.cluster.rig import Rig
 from kubefoundry_conformance.cluster.selecting import CHECKS
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 
-pytestmark = [pytest.mark.integration, pytest.mark.apart]
+pytestmark = pytest.mark.integration
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PROGRAM: Final = ROOT / "tests/support/wrong_selector.py"
