@@ -136,6 +136,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m rungs", description=__doc__)
     parser.add_argument("rungs", choices=RUNGS)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if hasattr(os, "SCHED_BATCH"):
+        # For all that is started: a process that wakes up interrupts no other. With a dozen of them on two cores that
+        # saves an eighth of the CPU time.
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     return run(RUNGS[parser.parse_args().rungs])
 
 
