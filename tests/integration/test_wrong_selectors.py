@@ -15,6 +15,7 @@ from kubefoundry_conformance.check import run
 from kubefoundry_conformance.cluster.local import local
 from kubefoundry_conformance.cluster.rig import Rig
 from kubefoundry_conformance.cluster.selecting import CHECKS
+from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 
 pytestmark = pytest.mark.integration
@@ -70,6 +71,11 @@ def test_a_fault_is_seen_by_its_check(rig: Rig, fault: str) -> None:
         results = [run(check, rig, "selector") for check in CHECKS if check.rule in {rule, *CONTROL}]
     finally:
         rig.subject.stop()
+        # "SEL-1 renewed" leaves one that another replica seems to hold for two hours
+        assert rig.suite is not None
+        rig.suite.plane.kubectl(
+            "delete", "lease", names.SELECTOR_LEASE, "-n", names.SYSTEM_NAMESPACE, "--ignore-not-found"
+        )
 
     assert {result.rule: result.seen for result in results if result.outcome == "failed"}.keys() == {rule}
     assert {result.rule for result in results if result.outcome == "passed"} >= CONTROL - {rule}

@@ -1,0 +1,94 @@
+"""Whatever a test leaves on a control plane, the next one finds none of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubefoundry_local.control_plane import ControlPlane
+from support.deployments import CPU, model_deployment
+from support.ground import prepared_plane
+from support.upstream import STANDINS, standin
+
+pytestmark = pytest.mark.integration
+
+KINDS = "namespaces,crd,clusterroles,configmaps,md,leases,mutatingwebhookconfigurations"
+
+
+@pytest.fixture
+def ours(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Also where the environment names a cluster, which nobody puts back."""
+    monkeypatch.delenv("KUBEFOUNDRY_TEST_KUBECONFIG", raising=False)
+    yield
+
+
+def seen(plane: ControlPlane) -> dict[str, Any]:
+    """Objects by kind and name, without their versions and what the API server renews."""
+    listed = json.loads(plane.kubectl("get", KINDS, "-A", "-o", "json").stdout)["items"]
+    found = {}
+    for obj in listed:
+        meta = obj["metadata"]
+        if not meta["name"].startswith("apiserver-"):
+            spec = {key: value for key, value in obj.items() if key not in ("metadata", "status")}
+            found[f"{obj['kind']} {meta.get('namespace')}/{meta['name']}"] = (
+                meta["uid"],
+                meta.get("labels"),
+                spec,
+            )
+    return found
+
+
+def disturb(plane: ControlPlane) -> None:
+    """Something new, something changed and something gone, of kinds that others act on."""
+    held = model_deployment("held", "left", CPU)
+    held["metadata"]["finalizers"] = ["example.com/never-removed"]
+    hook = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": "left"},
+        "webhooks": [],
+    }
+    plane.kubectl("create", "namespace", "left")
+    plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all([held, hook, standin("kaito").document]))
+    plane.kubectl("delete", "md", "held", "-n", "left", "--wait=false")
+    plane.kubectl("label", "crd", "modeldeployments.kubefoundry.ai", "left=here")
+    plane.kubectl("delete", "clusterrole", "-l", "rbac.authorization.k8s.io/aggregate-to-view=true")
+
+
+def test_what_a_test_leaves_is_gone_for_the_next(ours: None, tmp_path: Path) -> None:
+    with prepared_plane(tmp_path, ()) as first:
+        before = seen(first)
+        disturb(first)
+        assert seen(first) != before
+
+    with prepared_plane(tmp_path, ()) as second:
+        assert second is first
+        assert seen(second) == before
+        # and it takes what the last one had, as if for the first time
+        second.kubectl("create", "namespace", "left")
+        assert second.audit_log is not None
+        assert "never-removed" not in second.audit_log.read_text()
+
+
+def test_one_that_was_broken_is_not_used_again(ours: None, tmp_path: Path) -> None:
+    with prepared_plane(tmp_path, ()) as first:
+        first.stop_api_server()
+
+    with prepared_plane(tmp_path, ()) as second:
+        assert second is not first
+        assert "Namespace None/default" in seen(second)
+
+
+def test_another_ground_is_another_control_plane(ours: None, tmp_path: Path) -> None:
+    with (
+        prepared_plane(tmp_path, ()) as bare,
+        prepared_plane(tmp_path, [STANDINS / "kaito.yaml"]) as more,
+    ):
+        name = standin("kaito").document["metadata"]["name"]
+        assert f"CustomResourceDefinition None/{name}" not in seen(bare)
+        assert f"CustomResourceDefinition None/{name}" in seen(more)
