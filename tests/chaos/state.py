@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
+from kubefoundry_kuberay.provider import IGNORED_DIFFERENCES
 from kubefoundry_sdk.api import names, reasons
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
@@ -50,11 +52,7 @@ async def seen(api: Client, namespace: str) -> dict[str, Any]:
         for obj in objects:
             if _is_left_to_the_collector(obj, living):
                 continue
-            found[f"{kind.kind} {obj['metadata']['name']}"] = (
-                _made(obj)
-                | {"spec": _without_empty(obj.get("spec"))}
-                | {key: _without_empty(obj[key]) for key in ("resource", "inference") if key in obj}
-            )
+            found[f"{kind.kind} {obj['metadata']['name']}"] = upstream(obj)
     helpers, _ = await api.list(
         CONFIG_MAPS, namespace, selector={"labelSelector": f"{names.MANAGED_BY_LABEL}=kubefoundry"}
     )
@@ -63,6 +61,15 @@ async def seen(api: Client, namespace: str) -> dict[str, Any]:
             continue
         found[f"ConfigMap {obj['metadata']['name']}"] = _made(obj) | {"data": obj.get("data")}
     return found
+
+
+def upstream(obj: Object) -> dict[str, Any]:
+    """What a provider decides on: not what it sets once and then leaves to others, which tells how many workers the
+    object began with."""
+    parts = {key: _without_empty(obj[key]) for key in ("spec", "resource", "inference") if key in obj}
+    for path in IGNORED_DIFFERENCES:
+        parts = _without(parts, path.split("."))
+    return _made(obj) | parts
 
 
 def _is_left_to_the_collector(obj: Object, living: set[str]) -> bool:
@@ -79,6 +86,18 @@ def _without_empty(value: Any) -> Any:
         kept = {key: _without_empty(child) for key, child in value.items()}
         return {key: child for key, child in kept.items() if child != {}}
     return [_without_empty(child) for child in value] if isinstance(value, list) else value
+
+
+def _without(value: Any, path: Sequence[str]) -> Any:
+    """Without the path; `[*]` means every item."""
+    name, items = path[0].removesuffix("[*]"), path[0].endswith("[*]")
+    if not isinstance(value, dict) or name not in value:
+        return value
+    if len(path) == 1:
+        return {key: child for key, child in value.items() if key != name}
+    rest = path[1:]
+    child = [_without(one, rest) for one in value[name]] if items else _without(value[name], rest)
+    return {**value, name: child}
 
 
 def _status(status: Object) -> Object:

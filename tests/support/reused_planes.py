@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import atexit
 import http.client
+import json
 import os
 import ssl
 import tempfile
+import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -28,6 +31,11 @@ IDLE: Final = 2
 
 ROUNDS: Final = 20
 """How often it is looked again whether the API server has written something meanwhile."""
+
+SEEN: Final = 10.0
+"""Seconds within which the API server has seen a change in etcd."""
+
+NAMESPACES: Final = b"/registry/namespaces/"
 
 ITS_OWN: Final = (
     b"/registry/leases/kube-system/apiserver-",
@@ -50,7 +58,7 @@ class _Kept:
     def put_back(self) -> bool:
         """Whether it is as it was at first."""
         process = self.plane.process
-        if process is None or process.poll() is not None or not self._answers():
+        if process is None or process.poll() is not None or self._ask("/readyz") != 200:
             return False
         for _ in range(ROUNDS):
             now = self.etcd.revisions()
@@ -67,16 +75,37 @@ class _Kept:
             if not (more or less or other):
                 self._forget_requests()
                 return True
-            # namespaces first: their controllers would fill them again
-            self.etcd.write(
-                less | other, sorted(more, key=lambda key: not key.startswith(b"/registry/namespaces/"))
-            )
+            # Controllers fill a namespace again as long as the API server lets them.
+            namespaces = [key for key in more if key.startswith(NAMESPACES)]
+            self.etcd.write({}, namespaces)
+            for key in namespaces[-1:]:  # it learns of them in this order
+                self._wait_refused(key.removeprefix(NAMESPACES).decode())
+            self.etcd.write(less | other, [key for key in more if key not in namespaces])
         return False
 
-    def _answers(self) -> bool:
-        context = ssl.create_default_context(cafile=self.plane.kubeconfig.parent / "pki" / "ca.crt")
-        with urllib.request.urlopen(f"{self.plane.server}/readyz", context=context, timeout=10) as answer:
-            return bool(answer.status == 200)
+    def _wait_refused(self, namespace: str) -> None:
+        """Until the API server has seen that there is no such namespace. Raises OSError if that takes too long."""
+        ends = time.monotonic() + SEEN
+        body = {"metadata": {"name": "test"}}
+        while self._ask(f"/api/v1/namespaces/{namespace}/configmaps?dryRun=All", body) != 404:
+            if time.monotonic() > ends:
+                raise OSError(f"{namespace} is still accepted after {SEEN:.0f} s")
+
+    def _ask(self, path: str, body: object = None) -> int:
+        """The status code of the answer to the administrator."""
+        pki = self.plane.kubeconfig.parent / "pki"
+        context = ssl.create_default_context(cafile=pki / "ca.crt")
+        context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
+        request = urllib.request.Request(
+            f"{self.plane.server}{path}",
+            data=json.dumps(body).encode() if body else None,
+            headers={"Content-Type": "application/json"},
+        )
+        try:
+            with urllib.request.urlopen(request, context=context, timeout=SEEN) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            return error.code
 
     def _forget_requests(self) -> None:
         """The next test counts its own."""
