@@ -15,7 +15,7 @@ from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
 from support.admission import BY_WEBHOOK
 from support.deployments import CPU, model_deployment
-from support.server_metrics import total
+from support.server_metrics import samples, total
 from support.waiting import SECONDS, until
 
 pytestmark = pytest.mark.integration
@@ -30,8 +30,9 @@ def spec(context_length: int, **engine: Any) -> Object:
 
 def asked(suite: Suite) -> dict[str, float]:
     """How often the API server has asked each webhook about an update."""
+    found = samples(suite.plane, "apiserver_admission_webhook_request_total")
     return {
-        name: total(suite.plane, "apiserver_admission_webhook_request_total", name=name, operation="UPDATE")
+        name: total(found, name=name, operation="UPDATE")
         for name in ("mutate.modeldeployments.kubefoundry.ai", "validate.modeldeployments.kubefoundry.ai")
     }
 

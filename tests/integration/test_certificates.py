@@ -25,7 +25,7 @@ from kubefoundry_sdk.cluster.client import Client
 from support.admission import BY_WEBHOOK, refusal, until_refused_by_webhook
 from support.deployments import CPU
 from support.refused_specs import changed
-from support.server_metrics import total
+from support.server_metrics import samples, total
 from support.waiting import SECONDS, until
 
 pytestmark = pytest.mark.integration
@@ -100,7 +100,7 @@ async def load(suite: Suite, namespace: str) -> AsyncIterator[Load]:
 
 def failed_open(suite: Suite) -> float:
     """How often the API server let an object pass because a webhook did not answer."""
-    return total(suite.plane, "apiserver_admission_webhook_fail_open_count")
+    return total(samples(suite.plane, "apiserver_admission_webhook_fail_open_count"))
 
 
 async def stored(api: Client, holds: Callable[[Material], bool]) -> Material:

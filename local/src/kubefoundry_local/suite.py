@@ -34,6 +34,7 @@ COMPONENTS: Final = {
 }
 """Component -> its manifest under `manifests/`; a provider has the name of its file."""
 
+LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 OPT_IN: Final = {"llamastack": "llamastack/llamastack.yaml"}
 """Components that are installed only on request; if named, they are started like all others."""
 
@@ -252,7 +253,7 @@ def end(process: Process) -> int:
 def manifest(name: str) -> list[dict[str, Any]]:
     """The documents of a component's manifest."""
     text = (ROOT / "manifests" / {**COMPONENTS, **OPT_IN}[name]).read_text()
-    return [document for document in yaml.safe_load_all(text) if document]
+    return [document for document in yaml.load_all(text, LOADER) if document]
 
 
 def pod_environment(container: Mapping[str, Any]) -> dict[str, str]:

@@ -127,7 +127,7 @@ async def until_answers(server: Server, path: str) -> None:
 
 
 WATCHED: Final = 60
-"""Seconds in which a container that fails is started several times (back-off of this node: 2 s to 60 s)."""
+"""Seconds in which a container that fails is started several times (back-off of this node: 5 s to 60 s)."""
 
 
 async def transitions(api: Client, namespace: str) -> dict[str, list[tuple[str, str, str]]]:

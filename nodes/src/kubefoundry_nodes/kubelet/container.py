@@ -34,7 +34,7 @@ AGAIN: Final = 1.0
 """Seconds between attempts to get an image or a configuration; a kubelet waits 10 s and more, which tests would
 wait for, too."""
 
-BACK_OFF: Final = (2.0, 60.0)
+BACK_OFF: Final = (5.0, 60.0)
 """Seconds before the second restart, doubling, and at most; a kubelet's are 10 and 300. The first restart is
 immediate, as a kubelet's."""
 
