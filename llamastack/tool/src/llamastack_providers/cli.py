@@ -1,4 +1,8 @@
-"""Commands, exit codes, and the final message. Exit codes: 0 success, 1 something is wrong, 2 a wrong call."""
+"""Commands, exit codes, and the final message. Exit codes: 0 success, 1 something is wrong, 2 a wrong call.
+
+Each command imports what it needs: Python compiles a module of a zipapp again at every start, which took most of the
+time of `extract-config`.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from llamastack_providers import extract, install, lint, merge_config, preflight, request, scaffold, summary
+from llamastack_providers import request, scaffold, summary
 from llamastack_providers.errors import Code, Failure
 from llamastack_providers.layout import TERMINATION_LOG, Layout
 from llamastack_providers.summary import Origin
@@ -32,6 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # as standard error does by default: text from an image may contain anything
         sys.stdout.reconfigure(errors="backslashreplace")
     if options.command == "lint":
+        from llamastack_providers import lint
+
         return lint.main(options.folder)
     if options.command == "init":
         return scaffold.main(options.folder, options.api, options.name)
@@ -71,22 +77,30 @@ def _end(failure: Failure, about: Origin, log: Path) -> int:
 
 
 def _install(value: request.Json, places: Layout) -> str:
+    from llamastack_providers import install
+
     facts, warnings = install.run(request.provider(value), places)
     print(f"Installed {facts['package']} {facts['version']}")
     return _output(facts, warnings)
 
 
 def _extract(_: request.Json, places: Layout) -> str:
+    from llamastack_providers import extract
+
     print(f"Found {extract.run(places)}")
     return ""
 
 
 def _merge(value: request.Json, places: Layout) -> str:
+    from llamastack_providers import merge_config
+
     return _output({}, merge_config.run(request.merge(value), places))
 
 
 def _preflight(value: request.Json, places: Layout) -> str:
     started = time.monotonic()
+    from llamastack_providers import preflight
+
     about, log = request.origin(value, init=False), places.at(TERMINATION_LOG)
     # if the process is killed, there is no time left to say what it was doing
     passed = preflight.run(
