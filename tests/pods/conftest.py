@@ -22,6 +22,7 @@ from support.waiting import until
 ACCOUNTS = Kind("", "v1", "serviceaccounts", "ServiceAccount")
 
 RUN_PODS: Final = "llamastackdistributions,modeldeployments,deployments,pods"
+"""Whatever a test creates with pods; what belongs to these goes with them."""
 
 
 @pytest.fixture(scope="session")
