@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import atexit
 import http.client
-import json
 import os
-import ssl
 import tempfile
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
+from urllib.error import HTTPError
 
 from kubefoundry_local.control_plane import ControlPlane, own_control_plane
 from support.etcd import Etcd
@@ -56,10 +53,11 @@ class _Kept:
     values: dict[bytes, tuple[int, bytes]]
 
     def put_back(self) -> bool:
-        """Whether it is as it was at first."""
+        """Whether it is as it was at first. Raises OSError or HTTPException if it does not answer."""
         process = self.plane.process
-        if process is None or process.poll() is not None or self._ask("/readyz") != 200:
+        if process is None or process.poll() is not None:
             return False
+        self.plane.answer("/readyz", seconds=SEEN)
         for _ in range(ROUNDS):
             now = self.etcd.revisions()
             more = [key for key in now if key not in self.values and not key.startswith(ITS_OWN)]
@@ -86,26 +84,14 @@ class _Kept:
     def _wait_refused(self, namespace: str) -> None:
         """Until the API server has seen that there is no such namespace. Raises OSError if that takes too long."""
         ends = time.monotonic() + SEEN
-        body = {"metadata": {"name": "test"}}
-        while self._ask(f"/api/v1/namespaces/{namespace}/configmaps?dryRun=All", body) != 404:
-            if time.monotonic() > ends:
-                raise OSError(f"{namespace} is still accepted after {SEEN:.0f} s")
-
-    def _ask(self, path: str, body: object = None) -> int:
-        """The status code of the answer to the administrator."""
-        pki = self.plane.kubeconfig.parent / "pki"
-        context = ssl.create_default_context(cafile=pki / "ca.crt")
-        context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
-        request = urllib.request.Request(
-            f"{self.plane.server}{path}",
-            data=json.dumps(body).encode() if body else None,
-            headers={"Content-Type": "application/json"},
-        )
-        try:
-            with urllib.request.urlopen(request, context=context, timeout=SEEN) as answer:
-                return int(answer.status)
-        except urllib.error.HTTPError as error:
-            return error.code
+        path = f"/api/v1/namespaces/{namespace}/configmaps?dryRun=All"
+        while time.monotonic() < ends:
+            try:
+                self.plane.answer(path, {"metadata": {"name": "test"}}, SEEN)
+            except HTTPError as error:
+                if error.code == 404:
+                    return
+        raise OSError(f"{namespace} is still accepted after {SEEN:.0f} s")
 
     def _forget_requests(self) -> None:
         """The next test counts its own."""

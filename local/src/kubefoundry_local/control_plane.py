@@ -73,19 +73,28 @@ class ControlPlane:
             made = self.kubectl("create", "token", account, "-n", namespace, "--duration", "24h")
             return made.stdout.strip()
         # kubectl takes a tenth of a second of CPU time, for each component of each suite.
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
+        try:
+            made = json.loads(self.answer(path, {"spec": {"expirationSeconds": DAY}}))
+        except OSError as error:
+            raise CannotRun(f"no token for ServiceAccount {namespace}/{account}: {error}") from error
+        return str(made["status"]["token"])
+
+    def answer(self, path: str, body: object = None, seconds: float = SERVED) -> bytes:
+        """What the API server answers the administrator, to a POST if there is a body; ours only.
+
+        Raises OSError, which HTTPError is, too.
+        """
         pki = self.kubeconfig.parent / "pki"
         context = ssl.create_default_context(cafile=pki / "ca.crt")
         context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
         request = urllib.request.Request(
-            f"{self.server}/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token",
-            data=json.dumps({"spec": {"expirationSeconds": DAY}}).encode(),
+            f"{self.server}{path}",
+            data=None if body is None else json.dumps(body).encode(),
             headers={"Content-Type": "application/json"},
         )
-        try:
-            with urllib.request.urlopen(request, context=context, timeout=SERVED) as answer:
-                return str(json.load(answer)["status"]["token"])
-        except OSError as error:
-            raise CannotRun(f"no token for ServiceAccount {namespace}/{account}: {error}") from error
+        with urllib.request.urlopen(request, context=context, timeout=seconds) as answer:
+            return bytes(answer.read())
 
     def authority(self) -> bytes:
         """The certificate that signed the API server's, as PEM."""
