@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import uuid
 from collections.abc import AsyncIterator, Iterator
-from typing import Final
 
 import pytest
 
@@ -15,14 +14,11 @@ from kubefoundry_nodes.kubelet.runner import Node
 from kubefoundry_sdk.api.kinds import Kind
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
-from pods.rig import running_node
+from pods.rig import end_pods, running_node
 from support.llamastack_plane import plane_with_crds
 from support.waiting import until
 
 ACCOUNTS = Kind("", "v1", "serviceaccounts", "ServiceAccount")
-
-RUN_PODS: Final = "llamastackdistributions,modeldeployments,deployments,pods"
-"""Whatever a test creates with pods; what belongs to these goes with them."""
 
 
 @pytest.fixture(scope="session")
@@ -66,5 +62,4 @@ async def namespace(suite: Suite, api: Client) -> AsyncIterator[str]:
     suite.plane.kubectl("create", "namespace", name)
     await until(api, ACCOUNTS, "default", name, lambda found: found is not None)
     yield name
-    # For a namespace that is deleted, the API server is asked twice for each of the fifty kinds that it has.
-    suite.plane.kubectl("delete", RUN_PODS, "--all", "-n", name, "--wait=false")
+    end_pods(suite, name)

@@ -1,4 +1,4 @@
-"""A node that really runs pods, and our operator at work."""
+"""A node that really runs pods, our operator at work, and the end of what was created for it."""
 
 from __future__ import annotations
 
@@ -23,3 +23,13 @@ def running_node(suite: Suite, folder: Path) -> Iterator[Node]:
         yield made
     finally:
         made.stop()
+
+
+def end_pods(suite: Suite, namespace: str) -> None:
+    """Deletes what runs pods there, and all that belongs to it. The namespace stays: to delete one, the controllers
+    ask the API server twice about each kind that it has.
+
+    Pods of a Deployment, which have that label, go with it: deleted before it, they would be replaced.
+    """
+    kinds = "llamastackdistributions,modeldeployments,deployments,pods"
+    suite.plane.kubectl("delete", kinds, "-l", "!pod-template-hash", "-n", namespace, "--wait=false")

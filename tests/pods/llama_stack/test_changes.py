@@ -25,6 +25,7 @@ from pods.llama_stack.distributions import (
     until_ready,
     until_rolled_out,
 )
+from pods.rig import end_pods
 from support.llamastack import condition_of, deployment, edit, reason, until_status
 
 pytestmark = pytest.mark.integration
@@ -51,7 +52,7 @@ def chat(suite: Suite, examples: None) -> Iterator[Corrected]:
     namespace = f"changes-{uuid.uuid4().hex[:8]}"
     suite.plane.kubectl("create", "namespace", namespace)
     yield asyncio.run(corrected(suite, namespace))
-    suite.plane.kubectl("delete", "namespace", namespace, "--wait=false")
+    end_pods(suite, namespace)
 
 
 async def corrected(suite: Suite, namespace: str) -> Corrected:

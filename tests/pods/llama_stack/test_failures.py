@@ -19,6 +19,7 @@ from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.client import Client
 from pods.images import distribution, provider
 from pods.llama_stack.distributions import STARTED, entry, stack, transitions
+from pods.rig import end_pods
 from support.llamastack import condition_of, reason, until_status
 from support.provider_images import shared_object, wheel
 
@@ -143,7 +144,7 @@ def failing(
     crs = [case.cr(name, namespace) for name, case in CASES.items()]
     suite.plane.kubectl("create", "-f", "-", input=yaml.safe_dump_all(crs))
     yield namespace
-    suite.plane.kubectl("delete", "namespace", namespace, "--wait=false")
+    end_pods(suite, namespace)
 
 
 async def until_event(api: Client, name: str, namespace: str, case: Case) -> Object:

@@ -21,6 +21,7 @@ from llamastack_providers import layout
 from pods.images import provider
 from pods.llama_stack.chain import Chain
 from pods.llama_stack.distributions import STARTED, entry, stack, transitions
+from pods.rig import end_pods
 from support.llamastack import condition_of, reason, until_status
 
 pytestmark = pytest.mark.integration
@@ -108,7 +109,7 @@ def hostile(
         crs.append(cr)
     kubectl("create", "-f", "-", input=yaml.safe_dump_all(crs))
     yield namespace
-    kubectl("delete", "namespace", namespace, "--wait=false")
+    end_pods(suite, namespace)
 
 
 async def until_refused(api: Client, name: str, namespace: str) -> Object:

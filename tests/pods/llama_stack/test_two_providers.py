@@ -22,6 +22,7 @@ from pods.llama_stack.distributions import (
     stack,
     until_ready,
 )
+from pods.rig import end_pods
 
 pytestmark = pytest.mark.integration
 
@@ -60,7 +61,7 @@ def chat(suite: Suite, examples: None) -> Iterator[Chat]:
     reached = ("--for=condition=HealthCheck", f"--timeout={STARTED:.0f}s")
     kubectl("wait", "llsd/chat", "-n", made.namespace, *reached)
     yield made
-    kubectl("delete", "namespace", made.namespace, "--wait=false")
+    end_pods(suite, made.namespace)
 
 
 @pytest.mark.accept("US1-1", "SC-001", "SC-004", "FR-022")
