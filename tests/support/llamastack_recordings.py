@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 import yaml
 
+from kubefoundry_sdk.api.foreign_yaml import quick_loader
 from support.upstream import SHARED
 
 FOLDER = SHARED / "upstream-crds" / "llamastack"
 CHILDREN = FOLDER / "children"
 
-LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+LOADER: Any = quick_loader()
 """The pure Python one takes a second whenever the tests are collected."""
 
 Object = dict[str, Any]

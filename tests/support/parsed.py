@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import yaml
 
+from kubefoundry_sdk.api.foreign_yaml import quick_loader
+
 KEPT: Final = Path(__file__).resolve().parents[2] / "build" / "parsed"
 
 
@@ -20,7 +22,7 @@ def parsed(path: Path) -> Any:
     if kept.exists():
         return json.loads(kept.read_bytes())
     # the pure Python loader takes half a minute for one
-    document = yaml.load(content, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    document = yaml.load(content, Loader=quick_loader())
     KEPT.mkdir(parents=True, exist_ok=True)
     # whole or not at all: several processes collect tests at once
     unfinished = kept.with_name(f"{kept.name}.{os.getpid()}")

@@ -25,6 +25,7 @@ import yaml
 from kubefoundry_local.child_processes import Process, launch
 from kubefoundry_local.control_plane import ROOT, CannotRun, ControlPlane, last_line
 from kubefoundry_local.ports import free_port
+from kubefoundry_sdk.api.foreign_yaml import quick_loader
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS
 
 COMPONENTS: Final = {
@@ -34,7 +35,6 @@ COMPONENTS: Final = {
 }
 """Component -> its manifest under `manifests/`; a provider has the name of its file."""
 
-LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 OPT_IN: Final = {"llamastack": "llamastack/llamastack.yaml"}
 """Components that are installed only on request; if named, they are started like all others."""
 
@@ -253,7 +253,7 @@ def end(process: Process) -> int:
 def manifest(name: str) -> list[dict[str, Any]]:
     """The documents of a component's manifest."""
     text = (ROOT / "manifests" / {**COMPONENTS, **OPT_IN}[name]).read_text()
-    return [document for document in yaml.load_all(text, LOADER) if document]
+    return [document for document in yaml.load_all(text, quick_loader()) if document]
 
 
 def pod_environment(container: Mapping[str, Any]) -> dict[str, str]:
