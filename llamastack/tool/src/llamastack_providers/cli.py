@@ -98,9 +98,9 @@ def _merge(value: request.Json, places: Layout) -> str:
 
 
 def _preflight(value: request.Json, places: Layout) -> str:
-    started = time.monotonic()
     from llamastack_providers import preflight
 
+    started = time.monotonic()
     about, log = request.origin(value, init=False), places.at(TERMINATION_LOG)
     # if the process is killed, there is no time left to say what it was doing
     passed = preflight.run(

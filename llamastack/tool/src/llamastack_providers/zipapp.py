@@ -25,7 +25,7 @@ def filename(self, name):
 
 zipimporter.get_filename = filename
 
-from llamastack_providers.cli import main  # noqa: E402
+from llamastack_providers.cli import main
 
 sys.exit(main())
 """
