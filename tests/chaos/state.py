@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from kubefoundry_kuberay.provider import IGNORED_DIFFERENCES
+from kubefoundry_cli import providers
 from kubefoundry_sdk.api import names, reasons
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
@@ -47,12 +47,13 @@ async def seen(api: Client, namespace: str) -> dict[str, Any]:
     for obj in deployments:
         found[f"ModelDeployment {obj['metadata']['name']}"] = _status(obj.get("status") or {})
     living = {obj["metadata"]["uid"] for obj in deployments}
-    for kind in UPSTREAM.values():
+    for provider, kind in UPSTREAM.items():
+        others = providers.named(provider).ignored_differences
         objects, _ = await api.list(kind, namespace)
         for obj in objects:
             if _is_left_to_the_collector(obj, living):
                 continue
-            found[f"{kind.kind} {obj['metadata']['name']}"] = upstream(obj)
+            found[f"{kind.kind} {obj['metadata']['name']}"] = upstream(obj, others)
     helpers, _ = await api.list(
         CONFIG_MAPS, namespace, selector={"labelSelector": f"{names.MANAGED_BY_LABEL}=kubefoundry"}
     )
@@ -63,11 +64,13 @@ async def seen(api: Client, namespace: str) -> dict[str, Any]:
     return found
 
 
-def upstream(obj: Object) -> dict[str, Any]:
-    """What a provider decides on: not what it sets once and then leaves to others, which tells how many workers the
-    object began with."""
+def upstream(obj: Object, others: Sequence[str]) -> dict[str, Any]:
+    """What a provider decides on.
+
+    others: paths that it sets once and then leaves to others, as how many workers the object began with.
+    """
     parts = {key: _without_empty(obj[key]) for key in ("spec", "resource", "inference") if key in obj}
-    for path in IGNORED_DIFFERENCES:
+    for path in others:
         parts = _without(parts, path.split("."))
     return _made(obj) | parts
 

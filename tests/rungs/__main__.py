@@ -27,8 +27,8 @@ TELL: Final = 15.0
 
 CORES: Final = len(os.sched_getaffinity(0))
 WORKERS: Final = os.environ.get("KUBEFOUNDRY_TEST_WORKERS") or str(2 * CORES)
-"""A test of real processes waits for much of its time, and the rungs end together with the slowest. On two cores,
-four leave 5 % of them idle, and three 12 %."""
+"""A test of real processes waits for much of its time: beside the pods, three leave 12 % of two cores idle, and
+four 5 %. The more there are, the more CPU time each takes."""
 
 GO: Final = {"GOGC": "400", "GOMEMLIMIT": "1GiB"}
 """For the many API servers that live for seconds: a start takes a quarter less CPU time if garbage is collected less
