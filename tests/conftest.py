@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
@@ -16,6 +17,26 @@ from support.namespaces import new_namespace
 from support.suites import running_suite
 
 PROVIDERS = ("kaito", "dynamo", "kuberay")
+
+LAST: Final = 40
+"""Lines of a process's log that a failed test shows."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failed test shows what the processes of its suite logged last: a race may not come again."""
+    report = yield
+    if report.failed:
+        arguments: dict[str, Any] = getattr(item, "funcargs", {})
+        for suite in (value for value in arguments.values() if isinstance(value, Suite)):
+            logs = {name: component.log for name, component in suite.components.items()}
+            for name, log in {**logs, "simulators": suite.folder / "simulators.log"}.items():
+                if log.is_file():
+                    lines = log.read_text(errors="replace").splitlines()
+                    report.sections.append((f"log of {name}", "\n".join(lines[-LAST:])))
+    return report
 
 
 @pytest.fixture(scope="session")

@@ -46,9 +46,13 @@ class Sink:
 
 
 async def reflected(
-    answers: Sequence[web.Response], monkeypatch: pytest.MonkeyPatch
+    answers: Sequence[web.Response], monkeypatch: pytest.MonkeyPatch, *, lasts: int = 0
 ) -> tuple[list[str], Sink, Wire]:
-    """Runs until every answer is used: what was asked (`list`, or the version that was watched from)."""
+    """Runs until every answer is used: what was asked (`list`, or the version that was watched from).
+
+    lasts: the seconds for which a watch is asked to last; each ends at once.
+    """
+    monkeypatch.setattr(reflector, "WATCH_SECONDS", (lasts, lasts))
     monkeypatch.setattr(reflector, "BACKOFF", (0.001,))
     monkeypatch.setattr(reflector, "BLIND", 0.001)
     left, used, sink = list(answers), asyncio.Event(), Sink()
@@ -79,7 +83,7 @@ async def reflected(
             [listing(model("3"), version="5"), events(("MODIFIED", model("7")), ("DELETED", model("8")))],
             ["list", "5", "8"],
             [("all", "3"), ("put", "7"), ("remove", "8")],
-            id="a watch that ends is taken up where it ended",
+            id="a watch whose time is over is resumed where it ended",
         ),
         pytest.param(
             [listing(version="5"), events(("BOOKMARK", model("9")))],
@@ -112,27 +116,32 @@ async def reflected(
             id="a fault that passes costs no listing",
         ),
         pytest.param(
+            [listing(version="5"), refusal(503, "ServiceUnavailable"), listing(model("3"), version="6")],
+            ["list", "5", "list", "6"],
+            [("all",), ("all", "3")],
+            id="one that a proxy reports costs one: the server behind it may have lost its history",
+        ),
+        pytest.param(
             [listing(version="5"), HTML, listing(model("3"), version="6"), events(("ADDED", model("7")))],
-            ["list", "5", "list", "5", "7"],
-            [("all",), ("put", "7")],
-            id="a lost watch is taken up where it was",
+            ["list", "5", "list", "6", "7"],
+            [("all",), ("all", "3"), ("put", "7")],
+            id="so does a lost connection, however long the history is by now",
         ),
         pytest.param(
             [
                 listing(model("8"), version="9"),
                 HTML,
                 listing(model("3"), version="5"),
-                listing(model("3"), version="5"),
             ],
-            ["list", "9", "list", "list", "5"],
+            ["list", "9", "list", "5"],
             [("all", "8"), ("all again", "3")],
-            id="an API server whose history went back is listed again",
+            id="a history that is shorter than before",
         ),
         pytest.param(
             [listing(model("8"), version="9"), events(("BOOKMARK", model("6"))), listing(version="6")],
             ["list", "9", "list", "6"],
             [("all", "8"), ("all again",)],
-            id="so is one that tells it by a bookmark",
+            id="and one of which a bookmark tells",
         ),
         pytest.param(
             [
@@ -168,3 +177,16 @@ async def test_what_is_asked_and_reported(
 
     assert found == asked
     assert sink.seen == seen
+
+
+@pytest.mark.parametrize("lasts", [60, 600])
+async def test_a_watch_that_ends_before_its_time_is_not_resumed(
+    lasts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = [listing(version="5"), events(("ADDED", model("6"))), listing(model("4"), version="7")]
+
+    found, sink, _ = await reflected(answers, monkeypatch, lasts=lasts)
+
+    # The server that ended it has stopped, and what has come back may have another history.
+    assert found == ["list", "5", "list", "7"]
+    assert sink.seen == [("all",), ("put", "6"), ("all", "4")]

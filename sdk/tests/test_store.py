@@ -147,6 +147,20 @@ def test_a_listing_says_what_is_there_were_it_older_than_what_was_seen(store: St
     assert store.get(("n", "back")) == obj("back", 3, spec="restored")
 
 
+def test_another_content_at_the_same_version_is_taken_from_a_list(received: list[Any]) -> None:
+    store = Store()
+    store.replace([obj("a", 5, spec="lost"), obj("b", 6)], "7")
+    store.subscribe(lambda key, item: received.append(key))
+
+    # From a history that went back and is longer now than the lost one.
+    reduced = store.arriving()
+    listed = [reduced(item) for item in (obj("a", 5, spec="restored"), obj("b", 6))]
+    store.replace([item for item in listed if item], "9")
+
+    assert store.get(("n", "a")) == obj("a", 5, spec="restored")
+    assert received == [("n", "a")]
+
+
 def test_a_history_that_went_back_is_taken_as_it_is(store: Store, received: list[Any]) -> None:
     store.replace([obj("a", 50, spec="lost"), obj("b", 60), obj("c", 20)], "70")
     store.put(obj("b", 75))

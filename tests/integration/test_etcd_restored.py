@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kubefoundry_local.suite import Suite, end
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment
 from support.kinds import GRAPHS, RAY_SERVICES
@@ -48,10 +50,25 @@ async def served(api: Client, namespace: str, name: str, replicas: int) -> Objec
     )
 
 
-async def scaled(api: Client, namespace: str, name: str, replicas: int) -> Object:
+async def scale(api: Client, namespace: str, name: str, replicas: int) -> None:
     change: list[dict[str, Any]] = [{"op": "add", "path": "/spec/scaling/replicas", "value": replicas}]
     await api.json_patch(MODEL_DEPLOYMENTS, name, namespace, change, manager="test")
+
+
+async def scaled(api: Client, namespace: str, name: str, replicas: int) -> Object:
+    await scale(api, namespace, name, replicas)
     return await served(api, namespace, name, replicas)
+
+
+async def write_until(api: Client, namespace: str, version: int) -> None:
+    """Writes until the API server's history has gone beyond that version."""
+    meta = {"name": "history", "namespace": namespace}
+    body: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
+    for number in count():
+        body["data"] = {"number": str(number)}
+        stored = await api.apply(CONFIG_MAPS, body, manager="test")
+        if int(stored["metadata"]["resourceVersion"]) > version:
+            return
 
 
 async def test_everything_goes_on_from_what_the_backup_holds(
@@ -72,11 +89,19 @@ async def test_everything_goes_on_from_what_the_backup_holds(
     await created(api, namespace, "forgotten", "dynamo")
     # The upstream operators are others' business: these are started again.
     end(fresh.simulators.pop())
+    _, version = await api.list(MODEL_DEPLOYMENTS, namespace)
+    # One of them reconnects only once the new history is as long as the lost one: no version looks old to it.
+    late = processes["dynamo"]
+    assert late is not None
+    late.send_signal(signal.SIGSTOP)
     await asyncio.to_thread(fresh.plane.restore_etcd, tmp_path / "backup")
     fresh.simulate("dynamo", "kuberay")
+    await scale(api, namespace, "scaled", 2)
+    await write_until(api, namespace, int(version))
+    late.send_signal(signal.SIGCONT)
 
     # Whatever a process knew, it does what is asked for now: at versions that it has seen once already.
-    await scaled(api, namespace, "scaled", 2)
+    await served(api, namespace, "scaled", 2)
     await scaled(api, namespace, "deleted", 2)
     await scaled(api, namespace, "moved", 2)
     await created(api, namespace, "forgotten", "kuberay")

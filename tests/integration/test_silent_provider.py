@@ -19,6 +19,7 @@ from support.audit import WRITES, AuditLog, until_logged
 from support.deployments import GPU, model_deployment
 from support.events import until_event
 from support.kinds import GRAPHS, WORKSPACES
+from support.namespaces import new_namespace
 from support.restarts import uninstalled
 from support.suites import running_suite
 from support.waiting import message, phase, reason, until, until_deployment
@@ -98,6 +99,7 @@ async def test_it_is_reported_once_and_nothing_moves(suite: Suite, api: Client, 
         # A core that has just started knows nothing of the provider yet, and so takes nothing back.
         suite.components["core"].stop()
         suite.start("core")
+        await until_the_selector_agrees(api)
         await api.create(MODEL_DEPLOYMENTS, model_deployment("late", namespace, SGLANG), manager="test")
         late = await until_deployment(
             api, "late", namespace, lambda it: reason(it, "ProviderSelected") is not None
@@ -245,6 +247,23 @@ def owners(obj: Object) -> set[str]:
     return {
         entry["manager"] for entry in obj["metadata"]["managedFields"] if entry.get("subresource") == "status"
     }
+
+
+async def until_the_selector_agrees(api: Client) -> None:
+    """Until it counts Dynamo as silent, too: by its own clock, from when it saw the last heartbeat itself.
+
+    It shows that only by what it selects, for models in a namespace that nobody looks at.
+    """
+    namespace = await new_namespace(api)
+    for number in count():
+        name = f"asks-{number}"
+        await api.create(MODEL_DEPLOYMENTS, model_deployment(name, namespace, SGLANG), manager="test")
+        asked = await until_deployment(
+            api, name, namespace, lambda it: reason(it, "ProviderSelected") is not None
+        )
+        if reason(asked, "ProviderSelected") == "NoMatchingProvider":
+            await api.delete(MODEL_DEPLOYMENTS, name, namespace, uid=asked["metadata"]["uid"])
+            return
 
 
 async def until_reported(api: Client, namespace: str, reason: str, times: int) -> None:

@@ -27,6 +27,9 @@ BACKOFF: Final = (0.1, 0.2, 0.5, 1.0, 1.0, 2.0)
 WATCH_SECONDS: Final = (480, 600)
 """How long the server is asked to keep a watch, with jitter so that they do not all end together."""
 
+ON_TIME: Final = 5.0
+"""Seconds before and after that within which a watch ends because its time is over."""
+
 REFUSED: Final = (1.0, 5.0, 60.0)
 """Seconds between attempts if `refused` is given and watching is forbidden: a server that has just started has not
 loaded its roles yet, and a missing permission may be granted later."""
@@ -81,6 +84,10 @@ async def reflect(
 ) -> None:
     """Runs until cancelled. `alive` is called at every sign of life of the watch, `tried` if there was none.
 
+    A watch that ends when its time is over is resumed where it ended. After any other end everything is listed: the
+    server may have come back with etcd's data from a backup, and how far its new history goes says nothing about what
+    it has in common with the one that we saw. (A server that has restarted could resume hardly any watch anyway.)
+
     Deletions during a gap are reported through `replace`. A kind that is not served (404) is retried like a server
     that does not answer.
 
@@ -91,12 +98,9 @@ async def reflect(
     version = seen = ""
     failures = 0
     forbidden = 0
-    lost = False
+    clock = asyncio.get_running_loop().time
     while True:
         try:
-            if version and lost and await _went_back(client, kind, namespace, selector, version):
-                version = ""
-            lost = False
             if not version:
                 reduced = bounded.arriving() if bounded is not None else None
                 objects, version = await _listed(client, kind, namespace, selector, reduced)
@@ -108,12 +112,14 @@ async def reflect(
                 seen = version
                 sink.replace(objects, version, rewound=rewound)
                 alive()
-                failures = forbidden = 0
+                forbidden = 0
+            lasts = random.randint(*WATCH_SECONDS)
+            started = clock()
             async for event in client.watch(
                 kind,
                 namespace,
                 resource_version=version,
-                seconds=random.randint(*WATCH_SECONDS),
+                seconds=lasts,
                 silence=SILENCE,
                 selector=selector,
             ):
@@ -125,10 +131,12 @@ async def reflect(
                     break
                 version = seen = came
             alive()
-            if bounded is not None and bounded.incomplete:
+            on_time = abs(clock() - started - lasts) <= ON_TIME
+            if not on_time or (bounded is not None and bounded.incomplete):
                 version = ""
+            failures = 0 if on_time else failures + 1
             # A watch that ends immediately would otherwise be a hot loop.
-            delay = BACKOFF[0]
+            delay = BACKOFF[min(max(failures - 1, 0), len(BACKOFF) - 1)]
         except ApiError as error:
             tried()
             if refused and error.code == 403:
@@ -140,17 +148,16 @@ async def reflect(
                 forbidden += 1
                 await asyncio.sleep(delay * random.uniform(0.8, 1.2))
                 continue
-            if error.gone:
+            # What is in the way of a server (502 to 504) hides whether it is still the same.
+            if error.gone or error.not_found or error.code > 500:
                 version = ""
             delay = min(error.retry_after or BACKOFF[min(failures, len(BACKOFF) - 1)], BLIND)
-            if error.not_found:
-                version = ""
             if not error.gone:
                 _complain(kind, error, failures)
             failures += 1
         except Unreachable as error:
             tried()
-            lost = True
+            version = ""
             delay = BACKOFF[min(failures, len(BACKOFF) - 1)]
             _complain(kind, error, failures)
             failures += 1
@@ -201,18 +208,6 @@ def _inflated(deflated: list[bytes], last: list[Object]) -> Iterator[Object]:
         yield from json.loads(zlib.decompress(deflated.pop()))
     while last:
         yield last.pop(0)
-
-
-async def _went_back(
-    client: Client, kind: Kind, namespace: str | None, selector: Mapping[str, str] | None, version: str
-) -> bool:
-    """Whether the server's newest version is older than ours; it would then send us no events for a long time.
-
-    Restoring etcd ends a server's watches, so it is enough to check after a lost connection.
-    """
-    async for _, newest in client.pages(kind, namespace, selector=selector, limit=1):
-        return _older(newest, version)
-    return False
 
 
 def _older(one: str, other: str) -> bool:

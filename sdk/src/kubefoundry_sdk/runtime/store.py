@@ -219,9 +219,9 @@ class Store:
     ) -> None:
         """A complete list: stores what is new, and reports as deleted what is no longer in it.
 
-        The list wins over anything known at a version up to its own, even over a newer version of the same object:
-        then the API server has lost what we have seen. Only answers to our own writes are newer than a list. rewound:
-        not even they are.
+        The list wins over anything known at a version up to its own, even over a newer version of the same object, or
+        another content at the same one: then the API server has lost what we have seen. Only answers to our own
+        writes are newer than a list. rewound: not even they are.
         """
         until = int(resource_version)
         listed = set()
@@ -235,12 +235,12 @@ class Store:
                     key, version = key_of(obj), version_of(obj)
                 listed.add(key)
                 known = max(self._objects.get(key, (-1,))[0], self._deleted.get(key, -1))
-                if known < version or rewound or version < known <= until:
+                if known < version or rewound or version <= known <= until:
                     self._deleted.pop(key, None)
-                    if isinstance(obj, Arrived):
-                        self._set(key, version, obj.raw, _inflated(obj.raw))
-                    else:
+                    if not isinstance(obj, Arrived):
                         self._keep(key, version, obj)
+                    elif self._objects.get(key) != (version, obj.raw):
+                        self._set(key, version, obj.raw, _inflated(obj.raw))
             except Exception as error:
                 skipped(obj, error)
         for key in [key for key in self._objects if key not in listed]:
