@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import io
+import py_compile
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -49,3 +52,27 @@ def test_the_zipapp_is_pure_python_with_its_licences() -> None:
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
 def test_the_oldest_python_can_read_it(path: Path) -> None:
     ast.parse(path.read_text(), feature_version=(3, 10))
+
+
+def test_the_zipapp_changes_nothing_for_other_archives(tmp_path: Path) -> None:
+    app, other = zipapp.build(tmp_path / "app.pyz"), tmp_path / "other.zip"
+    source, compiled = tmp_path / "compiled.py", tmp_path / "compiled.pyc"
+    source.write_text("")
+    py_compile.compile(str(source), str(compiled), doraise=True)
+    with zipfile.ZipFile(other, "w") as archive:
+        archive.write(compiled, "compiled.pyc")
+    script = (
+        "import runpy, sys\n"
+        "app, other = sys.argv[1:]\n"
+        "sys.argv[1:] = ['--help']\n"
+        "try:\n    runpy.run_path(app, run_name='__main__')\n"
+        "except SystemExit:\n    sys.path.insert(0, other)\n"
+        "import compiled\n"
+        "print(compiled.__loader__.get_filename('compiled'))\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(app), str(other)], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.splitlines()[-1] == f"{other}/compiled.pyc"

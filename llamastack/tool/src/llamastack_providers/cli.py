@@ -1,8 +1,4 @@
-"""Commands, exit codes, and the final message. Exit codes: 0 success, 1 something is wrong, 2 a wrong call.
-
-Each command imports what it needs: Python compiles a module of a zipapp again at every start, which took most of the
-time of `extract-config`.
-"""
+"""Commands, exit codes, and the final message. Exit codes: 0 success, 1 something is wrong, 2 a wrong call."""
 
 from __future__ import annotations
 
@@ -20,6 +16,9 @@ from llamastack_providers import request, scaffold, summary
 from llamastack_providers.errors import Code, Failure
 from llamastack_providers.layout import TERMINATION_LOG, Layout
 from llamastack_providers.summary import Origin
+
+# Each command imports what it needs: Python compiles a module of a zipapp again at every start, which took most of
+# the time of `extract-config`.
 
 _WHAT: Final = {
     "install": "install the provider of this image for the pod",

@@ -14,11 +14,16 @@ from pathlib import Path
 from typing import Final
 
 MAIN: Final = """\
+import os
 import sys
 from zipimport import zipimporter
 
+own, plain = os.path.dirname(__file__), zipimporter.get_filename
+
 
 def filename(self, name):
+    if self.archive != own:
+        return plain(self, name)
     path = f"{self.archive}/{self.prefix}{name.rpartition('.')[2]}"
     return f"{path}/__init__.py" if self.is_package(name) else f"{path}.py"
 
@@ -30,7 +35,7 @@ from llamastack_providers.cli import main
 sys.exit(main())
 """
 """Python's own `get_filename` compiles the module, which is compiled again to be run (zipimport.py, CPython 3.10 to
-3.13): a third of a start."""
+3.13): a third of a start. What others pack may have compiled modules only, whose names differ."""
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 _UNUSED: Final = frozenset(
     {
