@@ -132,6 +132,19 @@ def test_what_pip_refuses_is_reported_in_its_words(begun: Pod, tmp_path: Path) -
     assert "no-function" in ended.message
 
 
+def test_what_crashes_pip_is_reported_by_its_last_words(begun: Pod, tmp_path: Path) -> None:
+    scripts = {"bad-1.0.0.dist-info/entry_points.txt": "[console_scripts]\nx = bad:one:two\n"}
+    source = image(tmp_path / "echo")
+    wheel(source / "packages", "bad", files=scripts)
+
+    ended = begun.copied(tmp_path / "pod").install(source, "echo")
+
+    assert "Code: PipFailed" in ended.message
+    [reason] = [line for line in ended.message.splitlines() if line.startswith("Reason: ")]
+    assert reason.startswith("Reason: pip crashed: ")
+    assert reason.endswith("DistlibException: Invalid specification 'x = bad:one:two'")
+
+
 @pytest.mark.accept("FR-024")
 def test_every_conflict_is_in_the_detail(pod: Pod, tmp_path: Path) -> None:
     for name, version in (("a", "1.0"), ("b", "2.0")):

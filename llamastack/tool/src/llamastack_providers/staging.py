@@ -91,5 +91,9 @@ def _environment(staging: Path) -> dict[str, str]:
 
 
 def _last_error(output: str) -> str:
-    errors = [line.removeprefix("ERROR: ") for line in output.splitlines() if line.startswith("ERROR: ")]
+    lines = [line for line in output.splitlines() if line.strip()]
+    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+    if errors and errors[-1].strip() == "Exception:":
+        # the heading of a traceback
+        return f"pip crashed: {lines[-1]}"
     return errors[-1] if errors else ""
