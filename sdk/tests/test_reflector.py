@@ -116,6 +116,17 @@ async def reflected(
             id="a fault that passes costs no listing",
         ),
         pytest.param(
+            [
+                listing(version="5"),
+                refusal(500, "InternalError"),
+                refusal(500, "InternalError"),
+                listing(model("4"), version="6"),
+            ],
+            ["list", "5", "5", "list", "6"],
+            [("all",), ("all", "4")],
+            id="one that lasts does: the server may have been restored meanwhile",
+        ),
+        pytest.param(
             [listing(version="5"), refusal(503, "ServiceUnavailable"), listing(model("3"), version="6")],
             ["list", "5", "list", "6"],
             [("all",), ("all", "3")],

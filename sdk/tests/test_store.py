@@ -176,6 +176,39 @@ def test_a_history_that_went_back_is_taken_as_it_is(store: Store, received: list
     assert named(store) == ["a", "b", "c"]
 
 
+@pytest.mark.parametrize(
+    ("listed", "after"),
+    [
+        pytest.param("110", ["a 105"], id="a list older than our own write has lost it"),
+        pytest.param("130", ["a 105"], id="a newer one that lacks it, too"),
+    ],
+)
+def test_an_answer_to_a_write_that_the_server_has_lost(listed: str, after: list[str]) -> None:
+    store = Store()
+    store.replace([obj("a", 100)], "100")
+    store.put(obj("a", 120, spec="answered, and lost"))
+    store.put(obj("ghost", 119))
+
+    reduced = store.arriving()
+    arrived = [reduced(obj("a", 105))]
+    store.replace([item for item in arrived if item], listed)
+
+    assert [
+        f"{item['metadata']['name']} {item['metadata']['resourceVersion']}" for item in store.objects()
+    ] == after
+
+
+def test_an_answer_to_a_write_during_a_listing_is_newer_than_the_list(store: Store) -> None:
+    store.replace([obj("a", 100)], "100")
+    reduced = store.arriving()
+    arrived = [reduced(obj("a", 100))]
+    store.put(obj("a", 120, spec="answered"))
+
+    store.replace([item for item in arrived if item], "110")
+
+    assert store.get(("n", "a")) == obj("a", 120, spec="answered")
+
+
 BAD: tuple[Any, ...] = (
     None,
     [],

@@ -19,12 +19,17 @@ from kubefoundry_dashboard.page import opened
 from kubefoundry_dashboard.rendering import environment
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError, Silent, Unreachable
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 routes = web.RouteTableDef()
 
 BEAT: Final = 10.0
 """Seconds without an event after which a line is sent, so that both ends see a connection that is dead."""
+
+LASTS: Final = 300
+ON_TIME: Final = 5.0
+"""Seconds for which the server is asked to keep a watch, and before and after that within which it ends because its
+time is over."""
 
 AGAIN: Final = 1.0
 """Seconds between two looks at an API server that does not answer."""
@@ -82,22 +87,24 @@ async def _watched(
 ) -> AsyncIterator[tuple[str, Any]]:
     """Events of the watch, and `trouble` and `stale`; ends with `stale`."""
     try:
-        while True:
-            try:
-                async for event in client.watch(
-                    MODEL_DEPLOYMENTS,
-                    namespace,
-                    resource_version=since,
-                    seconds=300,
-                    silence=330,
-                    selector=selector,
-                ):
-                    if event["type"] == "ERROR":
-                        raise ApiError.from_status(500, event["object"], request="WATCH")
-                    since = event["object"]["metadata"]["resourceVersion"]
-                    yield event["type"], event["object"]
-            except Silent:
-                continue
+        clock, on_time = asyncio.get_running_loop().time, True
+        while on_time:
+            started = clock()
+            async for event in client.watch(
+                MODEL_DEPLOYMENTS,
+                namespace,
+                resource_version=since,
+                seconds=LASTS,
+                silence=LASTS + 30,
+                selector=selector,
+            ):
+                if event["type"] == "ERROR":
+                    raise ApiError.from_status(500, event["object"], request="WATCH")
+                since = event["object"]["metadata"]["resourceVersion"]
+                yield event["type"], event["object"]
+            # What has ended it early may have come back with other data.
+            on_time = abs(clock() - started - LASTS) <= ON_TIME
+        await asyncio.sleep(AGAIN)
     except Unreachable as error:
         yield "trouble", of(error, "watch ModelDeployments").message
         await _answer(client)

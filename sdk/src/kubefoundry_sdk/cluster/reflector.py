@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.cluster.errors import ApiError, Silent, Unreachable
 from kubefoundry_sdk.cluster.skipped import skipped
 
 log = logging.getLogger(__name__)
@@ -30,6 +30,9 @@ WATCH_SECONDS: Final = (480, 600)
 ON_TIME: Final = 5.0
 """Seconds before and after that within which a watch ends because its time is over."""
 
+PASSING: Final = (429, 500)
+"""Refusals by a server that is there, just busy: the first of them costs no list, which would make it busier."""
+
 REFUSED: Final = (1.0, 5.0, 60.0)
 """Seconds between attempts if `refused` is given and watching is forbidden: a server that has just started has not
 loaded its roles yet, and a missing permission may be granted later."""
@@ -38,7 +41,8 @@ BLIND: Final = 60.0
 """The longest wait between attempts in seconds, whatever the server asks for: nothing is seen meanwhile."""
 
 SILENCE: Final = 100.0
-"""Seconds without a byte after which a watch counts as dead: the API server sends a bookmark every minute."""
+"""Seconds without a byte after which a watch counts as dead. The API server sends a bookmark every minute if it knows
+of a newer version, which not every etcd tells it, and none for Events (seen with Kubernetes 1.36)."""
 
 
 class Sink(Protocol):
@@ -84,9 +88,10 @@ async def reflect(
 ) -> None:
     """Runs until cancelled. `alive` is called at every sign of life of the watch, `tried` if there was none.
 
-    A watch that ends when its time is over is resumed where it ended. After any other end everything is listed: the
-    server may have come back with etcd's data from a backup, and how far its new history goes says nothing about what
-    it has in common with the one that we saw. (A server that has restarted could resume hardly any watch anyway.)
+    A watch is resumed where it ended if its time is over, if nothing came for so long that the connection may be dead
+    (`_went_back` is asked first), and if a busy server asks for a moment. After any other end everything is listed:
+    the server may have come back with etcd's data from a backup, and how far its new history goes says nothing about
+    what it has in common with the one that we saw. (A server that has restarted could resume hardly any watch.)
 
     Deletions during a gap are reported through `replace`. A kind that is not served (404) is retried like a server
     that does not answer.
@@ -98,9 +103,14 @@ async def reflect(
     version = seen = ""
     failures = 0
     forbidden = 0
+    silent = False
     clock = asyncio.get_running_loop().time
+    heard = clock()
     while True:
         try:
+            if version and silent and await _went_back(client, kind, namespace, selector, version):
+                version = ""
+            silent = False
             if not version:
                 reduced = bounded.arriving() if bounded is not None else None
                 objects, version = await _listed(client, kind, namespace, selector, reduced)
@@ -114,7 +124,7 @@ async def reflect(
                 alive()
                 forbidden = 0
             lasts = random.randint(*WATCH_SECONDS)
-            started = clock()
+            started = heard = clock()
             async for event in client.watch(
                 kind,
                 namespace,
@@ -125,18 +135,21 @@ async def reflect(
             ):
                 came = _deliver(event, sink) or version
                 alive()
-                failures = forbidden = 0
+                heard = clock()
+                forbidden = 0
+                if heard - started > ON_TIME:
+                    failures = 0
                 if _older(came, version):
                     version = ""
                     break
                 version = seen = came
+            if abs(clock() - started - lasts) > ON_TIME:
+                raise Unreachable(f"WATCH {kind.plural}: it was ended before its time")
             alive()
-            on_time = abs(clock() - started - lasts) <= ON_TIME
-            if not on_time or (bounded is not None and bounded.incomplete):
+            if bounded is not None and bounded.incomplete:
                 version = ""
-            failures = 0 if on_time else failures + 1
-            # A watch that ends immediately would otherwise be a hot loop.
-            delay = BACKOFF[min(max(failures - 1, 0), len(BACKOFF) - 1)]
+            failures = 0
+            delay = BACKOFF[0]
         except ApiError as error:
             tried()
             if refused and error.code == 403:
@@ -148,16 +161,17 @@ async def reflect(
                 forbidden += 1
                 await asyncio.sleep(delay * random.uniform(0.8, 1.2))
                 continue
-            # What is in the way of a server (502 to 504) hides whether it is still the same.
-            if error.gone or error.not_found or error.code > 500:
+            if error.code not in PASSING or failures:
                 version = ""
-            delay = min(error.retry_after or BACKOFF[min(failures, len(BACKOFF) - 1)], BLIND)
-            if not error.gone:
-                _complain(kind, error, failures)
+            delay = max(min(error.retry_after or 0, BLIND), BACKOFF[min(failures, len(BACKOFF) - 1)])
+            _complain(kind, error, failures)
             failures += 1
         except Unreachable as error:
             tried()
-            version = ""
+            # A silence that was longer than we waited: this process stood still itself, and anything has happened.
+            silent = isinstance(error, Silent) and clock() - heard <= SILENCE + ON_TIME
+            if not silent:
+                version = ""
             delay = BACKOFF[min(failures, len(BACKOFF) - 1)]
             _complain(kind, error, failures)
             failures += 1
@@ -208,6 +222,15 @@ def _inflated(deflated: list[bytes], last: list[Object]) -> Iterator[Object]:
         yield from json.loads(zlib.decompress(deflated.pop()))
     while last:
         yield last.pop(0)
+
+
+async def _went_back(
+    client: Client, kind: Kind, namespace: str | None, selector: Mapping[str, str] | None, version: str
+) -> bool:
+    """Whether the server's newest version is older than ours; it would then send us no events for a long time."""
+    async for _, newest in client.pages(kind, namespace, selector=selector, limit=1):
+        return _older(newest, version)
+    return False
 
 
 def _older(one: str, other: str) -> bool:

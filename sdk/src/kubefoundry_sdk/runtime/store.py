@@ -85,6 +85,8 @@ class Store:
         self._indexed: dict[str, set[Key]] = {}
         self._objects: dict[Key, tuple[int, bytes]] = {}
         self._deleted: dict[Key, int] = {}
+        self._before = -1
+        """The newest version that was known when the listing began."""
         self._subscribers: list[Subscriber] = []
         self.synced = asyncio.Event()
         """Set once a whole listing has been stored; cleared when the kind is no longer served."""
@@ -173,6 +175,9 @@ class Store:
         left out."""
         room = self.room.copy()
         self._full.clear()
+        self._before = max(
+            (*(known for known, _ in self._objects.values()), *self._deleted.values()), default=-1
+        )
 
         def reduced(obj: Object) -> Arrived | None:
             key, version = key_of(obj), version_of(obj)
@@ -221,9 +226,11 @@ class Store:
 
         The list wins over anything known at a version up to its own, even over a newer version of the same object, or
         another content at the same one: then the API server has lost what we have seen. Only answers to our own
-        writes are newer than a list. rewound: not even they are.
+        writes since the listing began are newer than a list. rewound: not even they are.
         """
         until = int(resource_version)
+        rewound = rewound or until < self._before
+        self._before = -1
         listed = set()
         if rewound:
             self._deleted.clear()

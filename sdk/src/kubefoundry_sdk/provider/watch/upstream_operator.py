@@ -73,7 +73,7 @@ class Evidence:
         for obj in objects:
             try:
                 known = before.get(key_of(obj))
-                if known and known[0]["metadata"]["resourceVersion"] == obj["metadata"]["resourceVersion"]:
+                if known and known[0] == obj:
                     self._objects[key_of(obj)] = known
                 else:
                     self.put(obj)
