@@ -132,7 +132,9 @@ def test_a_model_answers_while_it_changes_and_from_another_terminal(tmp_path: Pa
 
     assert len(page["chat"].split()) > 5
     assert "tiny-random" in page["logs"]
-    assert (chat.returncode, chat.stderr, len(chat.stdout.split())) == (0, "", 5)
+    assert (chat.returncode, chat.stderr) == (0, "")
+    # A random model: five tokens make up to five words.
+    assert 0 < len(chat.stdout.split()) <= 5
     assert "no other provider takes it → direct" in shown
     assert "n_ctx was 512, is 1024" in shown
     [sent] = re.findall(r"  (\d+) requests sent, 0 failed", shown)

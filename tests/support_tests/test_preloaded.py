@@ -67,6 +67,15 @@ def test_its_state_is_that_of_a_program(tmp_path: Path) -> None:
     assert state(client.launch) == state(execute)
 
 
+INTERRUPTED = """\
+import os, signal
+# which a background job, pytest perhaps, ignores
+signal.signal(signal.SIGINT, signal.default_int_handler)
+os.kill(os.getpid(), signal.SIGINT)
+signal.pause()
+"""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "code"),
@@ -78,7 +87,7 @@ def test_its_state_is_that_of_a_program(tmp_path: Path) -> None:
         ("import os; os._exit(7)", 7),
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL),
         ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGINT); signal.pause()", -signal.SIGINT),
+        (INTERRUPTED, -signal.SIGINT),
     ],
 )
 def test_it_ends_as_a_program_does(text: str, code: int, tmp_path: Path) -> None:

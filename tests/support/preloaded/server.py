@@ -37,6 +37,9 @@ REQUEST: Final = 1 << 20
 
 PR_SET_PDEATHSIG: Final = 1
 
+INTERRUPT: Final = signal.getsignal(signal.SIGINT)
+"""What a program does with Ctrl-C: a shell has its background jobs ignore it."""
+
 
 @dataclass(frozen=True)
 class Request:
@@ -106,7 +109,7 @@ def become(request: Request, server: int) -> None:
     if os.getppid() != server:
         sys.exit(1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGINT, INTERRUPT)
     os.setsid()
     os.chdir(request.folder)
     for number, file in enumerate(request.files):
