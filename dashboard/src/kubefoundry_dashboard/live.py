@@ -82,7 +82,7 @@ def _encoded(event: str, data: str, mark: str) -> bytes:
     return f"event: {event}\n{f'id: {mark}' if mark else ':'}\n{lines}\n".encode()
 
 
-async def _watched(
+async def watched(
     client: Client, namespace: str | None, since: str, selector: Mapping[str, str] | None
 ) -> AsyncIterator[tuple[str, Any]]:
     """Events of the watch, and `trouble` and `stale`; ends with `stale`."""
@@ -137,7 +137,7 @@ async def models(request: web.Request) -> web.StreamResponse:
     line = environment().get_template("parts.html").module.line  # type: ignore[attr-defined]
 
     async def messages(client: Client) -> AsyncIterator[Message]:
-        async for kind, found in _watched(client, wanted.namespace or None, since, None):
+        async for kind, found in watched(client, wanted.namespace or None, since, None):
             if isinstance(found, str):
                 yield kind, found, ""
                 continue
@@ -161,7 +161,7 @@ async def model(request: web.Request) -> web.StreamResponse:
 
     async def messages(client: Client) -> AsyncIterator[Message]:
         selector = {"fieldSelector": f"metadata.name={name}"}
-        async for kind, found in _watched(client, request.match_info["namespace"], since, selector):
+        async for kind, found in watched(client, request.match_info["namespace"], since, selector):
             if isinstance(found, str):
                 yield kind, found, ""
             elif kind in ("ADDED", "MODIFIED", "DELETED"):
