@@ -20,6 +20,7 @@ from kubefoundry_dashboard.rendering import environment
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.cluster.reflector import ON_TIME
 
 routes = web.RouteTableDef()
 
@@ -27,9 +28,7 @@ BEAT: Final = 10.0
 """Seconds without an event after which a line is sent, so that both ends see a connection that is dead."""
 
 LASTS: Final = 300
-ON_TIME: Final = 5.0
-"""Seconds for which the server is asked to keep a watch, and before and after that within which it ends because its
-time is over."""
+"""Seconds for which the server is asked to keep a watch."""
 
 AGAIN: Final = 1.0
 """Seconds between two looks at an API server that does not answer."""
