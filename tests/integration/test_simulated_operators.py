@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kubefoundry_local.apply import apply
 from kubefoundry_local.control_plane import ControlPlane
 from kubefoundry_local.suite import PROBE, Suite, end
 from kubefoundry_sdk.api.kinds import Kind, Object
@@ -92,7 +93,7 @@ def operators(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -
     suite = Suite(cluster, tmp_path_factory.mktemp("operators"))
     documents = [standin(provider).document for provider in PROVIDERS]
     crds = [document["metadata"]["name"] for document in documents]
-    cluster.kubectl("apply", "--server-side", "-f", "-", input=yaml.safe_dump_all(documents))
+    apply(cluster, documents)
     cluster.wait_served(*crds)
     process = suite.simulate(*PROVIDERS, flags=["--webhooks"])
     yield

@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from kubefoundry_local.apply import apply
 from kubefoundry_local.control_plane import ROOT, ControlPlane
 from kubefoundry_local.suite import PROBE
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
@@ -74,22 +75,18 @@ def dry_runs(plane: ControlPlane, namespace: str, specs: list[Any]) -> list[str 
 
 async def install_crd_without(plane: ControlPlane, api: Client, *keywords: str) -> None:
     """Puts the CRD of ModelDeployments in place without these keywords of its schema, rules among them."""
-    _apply(plane, _without(_crd(), {"x-kubernetes-validations", *keywords}))
+    apply(plane, [_without(_crd(), {"x-kubernetes-validations", *keywords})])
     await _until_rules(api, there=False)
 
 
 async def install_crd(plane: ControlPlane, api: Client) -> None:
     """Puts the CRD of ModelDeployments in place as it is."""
-    _apply(plane, _crd())
+    apply(plane, [_crd()])
     await _until_rules(api, there=True)
 
 
 def _crd() -> Any:
     return yaml.safe_load((ROOT / "crds" / "modeldeployments.yaml").read_text())
-
-
-def _apply(plane: ControlPlane, crd: Any) -> None:
-    plane.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", input=yaml.safe_dump(crd))
 
 
 def _without(schema: Any, keywords: set[str]) -> Any:

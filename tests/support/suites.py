@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from kubefoundry_local.apply import apply
 from kubefoundry_local.suite import Suite
 from support.ground import prepared_plane
 from support.upstream import STANDINS
@@ -32,7 +31,5 @@ def running_suite(
 
 def install_crd(suite: Suite, document: dict[str, Any]) -> None:
     """Applies an upstream CRD and waits until it is served."""
-    suite.plane.kubectl(
-        "apply", "--server-side", "--force-conflicts", "-f", "-", input=yaml.safe_dump(document)
-    )
+    apply(suite.plane, [document])
     suite.plane.wait_served(document["metadata"]["name"])

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlencode
 
 ROOT: Final = Path(__file__).parents[3]
 """The checkout with manifests, CRDs and devcluster."""
@@ -85,16 +86,20 @@ class ControlPlane:
 
         Raises OSError, which HTTPError is, too.
         """
-        pki = self.kubeconfig.parent / "pki"
-        context = ssl.create_default_context(cafile=pki / "ca.crt")
-        context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
         request = urllib.request.Request(
             f"{self.server}{path}",
             data=None if body is None else json.dumps(body).encode(),
             headers={"Content-Type": "application/json"},
         )
-        with urllib.request.urlopen(request, context=context, timeout=seconds) as answer:
+        with urllib.request.urlopen(request, context=self.administrator(), timeout=seconds) as answer:
             return bytes(answer.read())
+
+    def administrator(self) -> ssl.SSLContext:
+        """For connections to the API server as administrator; ours only."""
+        pki = self.kubeconfig.parent / "pki"
+        context = ssl.create_default_context(cafile=pki / "ca.crt")
+        context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
+        return context
 
     def authority(self) -> bytes:
         """The certificate that signed the API server's, as PEM."""
@@ -105,12 +110,30 @@ class ControlPlane:
 
     def wait_served(self, *crds: str) -> None:
         """Waits until the CRDs of these names are served. Raises CannotRun if that takes too long."""
-        names = [f"crd/{name}" for name in crds]
         until = time.monotonic() + SERVED
+        if self.binary is not None:
+            for name in crds:
+                self._wait_established(name)
+            return
+        names = [f"crd/{name}" for name in crds]
         # kubectl fails immediately on a CRD that has no conditions at all yet.
         while self.kubectl("wait", "--for=condition=Established", *names, check=False).returncode:
             if time.monotonic() > until:
                 raise CannotRun(f"not served after {SERVED:.0f} s: {', '.join(crds)}")
+
+    def _wait_established(self, name: str) -> None:
+        """Watches the CRD. Raises CannotRun."""
+        asked = {"watch": 1, "fieldSelector": f"metadata.name={name}", "timeoutSeconds": f"{SERVED:.0f}"}
+        url = f"{self.server}/apis/apiextensions.k8s.io/v1/customresourcedefinitions?{urlencode(asked)}"
+        try:
+            with urllib.request.urlopen(url, context=self.administrator(), timeout=2 * SERVED) as events:
+                for line in events:
+                    conditions = json.loads(line)["object"].get("status", {}).get("conditions") or ()
+                    if ("Established", "True") in ((one["type"], one["status"]) for one in conditions):
+                        return
+        except OSError as error:
+            raise CannotRun(f"CRD {name} cannot be watched: {error}") from error
+        raise CannotRun(f"not served after {SERVED:.0f} s: {name}")
 
     def restart_api_server(self) -> None:
         """Stops kube-apiserver and waits until a new one answers at the same address; ours only."""

@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from kubefoundry_local.apply import apply
 from kubefoundry_local.child_processes import Process, launch
 from kubefoundry_local.control_plane import ROOT, CannotRun, ControlPlane, last_line
 from kubefoundry_local.ports import free_port
@@ -37,6 +38,8 @@ COMPONENTS: Final = {
 
 OPT_IN: Final = {"llamastack": "llamastack/llamastack.yaml"}
 """Components that are installed only on request; if named, they are started like all others."""
+
+CRDS: Final = (ROOT / "crds" / "modeldeployments.yaml", ROOT / "crds" / "inferenceproviderconfigs.yaml")
 
 NAMESPACE: Final = "kubefoundry-system"
 START: Final = 60.0
@@ -109,9 +112,8 @@ class Suite:
 
     def install_ground(self) -> None:
         """Namespace, CRDs and user roles; waits until both kinds are served."""
-        self.plane.kubectl("apply", "-f", str(ROOT / "manifests" / "namespace.yaml"))
-        self.plane.kubectl("apply", "-k", str(ROOT / "crds"))
-        self.plane.kubectl("apply", "-f", str(ROOT / "manifests" / "users.yaml"))
+        ground = (ROOT / "manifests" / "namespace.yaml", *CRDS, ROOT / "manifests" / "users.yaml")
+        apply(self.plane, [document for path in ground for document in documents_of(path)])
         self.plane.wait_served(MODEL_DEPLOYMENTS.crd, PROVIDER_CONFIGS.crd)
 
     def install(
@@ -134,7 +136,7 @@ class Suite:
         applied = [
             local_webhooks(document, web) for document in documents if document["kind"] != "Deployment"
         ]
-        self.plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(applied))
+        apply(self.plane, applied)
 
     def _prepare(
         self, name: str, documents: Sequence[dict[str, Any]], web: int, environment: Mapping[str, str]
@@ -252,8 +254,12 @@ def end(process: Process) -> int:
 
 def manifest(name: str) -> list[dict[str, Any]]:
     """The documents of a component's manifest."""
-    text = (ROOT / "manifests" / {**COMPONENTS, **OPT_IN}[name]).read_text()
-    return [document for document in yaml.load_all(text, quick_loader()) if document]
+    return documents_of(ROOT / "manifests" / {**COMPONENTS, **OPT_IN}[name])
+
+
+def documents_of(path: Path) -> list[dict[str, Any]]:
+    """All documents of a YAML file."""
+    return [document for document in yaml.load_all(path.read_text(), quick_loader()) if document]
 
 
 def pod_environment(container: Mapping[str, Any]) -> dict[str, str]:
