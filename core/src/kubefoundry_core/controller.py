@@ -77,14 +77,20 @@ class Controller:
         return self._deployments.objects() if self._process.leading.is_set() else ()
 
     async def _reconcile(self, key: Key) -> float | None:
-        if not self._deployments.get(key):
+        live = self._deployments.get(key)
+        if live is None:
             self._deletions.pop(key, None)
             return None
         try:
-            waits = [await self._remove_orphaned_finalizers(key)]
+            waits = []
+            if live["metadata"].get("deletionTimestamp"):
+                waits.append(await self._remove_orphaned_finalizers(key, live))
+                live = self._deployments.get(key)
             # First, because a dead manager cannot be released because of a condition that core co-owns.
-            await self._write_status(key)
-            waits.append(await self._release_dead_managers(key))
+            if live and await self._write_status(key, live):
+                live = self._deployments.get(key)
+            if live:
+                waits.append(await self._release_dead_managers(live))
         except ApiError as error:
             if not error.not_found:
                 raise
@@ -92,27 +98,22 @@ class Controller:
             return None
         return min((wait for wait in waits if wait is not None), default=None)
 
-    async def _write_status(self, key: Key) -> None:
-        live = self._deployments.get(key)
-        if live is None:
-            return
+    async def _write_status(self, key: Key, live: Object) -> bool:
+        """Whether something had to be written."""
         # A deployment that still waits for its paced report keeps what was last reported.
         health = {} if key in self._news else self._healths
         decided = decide(live, Surroundings(self._providers.registered(), self._selector, health))
         client, store = self._process.client, self._deployments
-        if await status.write(
+        written = await status.write(
             client, store, MODEL_DEPLOYMENTS, live, decided, manager=CORE_MANAGER, shared=shared(live)
-        ):
+        )
+        if written:
             for event in announcements(live.get("status") or {}, decided):
                 self._process.recorder.event(live, event.type, event.reason, event.note)
+        return written
 
-    async def _remove_orphaned_finalizers(self, key: Key) -> float | None:
+    async def _remove_orphaned_finalizers(self, key: Key, live: Object) -> float | None:
         """The last step of a deletion whose provider is gone; returns the seconds until it may be due."""
-        live = self._deployments.get(key)
-        if live is None:
-            return None
-        if not live["metadata"].get("deletionTimestamp"):
-            return None
         wait = self._deletions.setdefault(key, Wait())
         left = wait.left([live["metadata"]["uid"]], self._timeout, self._clock())
         orphaned = orphaned_finalizers(live, self._providers.lost_in(), left)
@@ -150,11 +151,8 @@ class Controller:
             self._deployments.put(stored)
         return orphaned.again
 
-    async def _release_dead_managers(self, key: Key) -> float | None:
+    async def _release_dead_managers(self, live: Object) -> float | None:
         """Empty applies under the names of providers that are gone; returns the seconds until more may be due."""
-        live = self._deployments.get(key)
-        if live is None:
-            return None
         dead = dead_managers(live, self._providers.lost_in())
         for manager in dead.names:
             meta = live["metadata"]

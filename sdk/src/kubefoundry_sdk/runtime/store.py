@@ -82,7 +82,10 @@ class Store:
         self._managers = managers
         self._trim = trim
         self._index = index
-        self._indexed: dict[str, set[Key]] = {}
+        self._indexed: dict[str, tuple[str, set[Key]]] = {}
+        self._entries: dict[Key, tuple[str, set[Key]]] = {}
+        """Where each object is indexed, so that nobody has to parse the old one to find out. The values are those of
+        `_indexed`: each is there once, however many objects have it."""
         self._objects: dict[Key, tuple[int, bytes]] = {}
         self._deleted: dict[Key, int] = {}
         self._before = -1
@@ -122,7 +125,7 @@ class Store:
 
     def indexed_keys(self, value: str, *, namespace: str | None) -> list[Key]:
         """As `indexed`, in no order."""
-        keys = self._indexed.get(value, ())
+        _, keys = self._indexed.get(value, ("", ()))
         return [key for key in keys if namespace is None or key[0] == namespace]
 
     def put(self, obj: Object) -> None:
@@ -156,10 +159,10 @@ class Store:
             self._objects[key] = (version, raw)
             return
         value = self._index(kept) if self._index else None
-        if known:
-            self._unindex(key)
+        self._unindex(key)
         if value:
-            self._indexed.setdefault(value, set()).add(key)
+            entry = self._entries[key] = self._indexed.setdefault(value, (value, set()))
+            entry[1].add(key)
         self._objects[key] = (version, raw)
         self.room.change(key[0], _size(raw) - _size(known and known[1]))
         self._notify(key, kept)
@@ -276,11 +279,11 @@ class Store:
             self._notify(key, None)
 
     def _unindex(self, key: Key) -> None:
-        if self._index and (value := self._index(_inflated(self._objects[key][1]))):
-            keys = self._indexed.get(value, set())
+        if entry := self._entries.pop(key, None):
+            value, keys = entry
             keys.discard(key)
             if not keys:
-                self._indexed.pop(value, None)
+                del self._indexed[value]
 
     def _notify(self, key: Key, obj: Object | None) -> None:
         for subscriber in self._subscribers:
