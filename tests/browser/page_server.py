@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from playwright.async_api import Browser, Page, expect
 
+from kubefoundry_local.child_processes import Process
 from kubefoundry_local.control_plane import ControlPlane
 from kubefoundry_local.ports import free_port
+from support.preloaded.client import fork
 from support.waiting import SECONDS
 
 # Playwright's own five seconds are as long as the page waits between two attempts to reach its server.
 expect.set_options(timeout=SECONDS * 1000)
 
 
+ERRORS: Final = 2
+"""The file of this process's own errors, which take those of the servers."""
+
+
 @dataclass(slots=True)
 class PageServer:
     """link: lets one browser in."""
 
-    process: asyncio.subprocess.Process
+    process: Process
     link: str
 
     @property
@@ -44,8 +49,8 @@ class PageServer:
 
     async def kill(self) -> None:
         """SIGKILL: a crash."""
-        self.process.send_signal(signal.SIGKILL)
-        await self.process.wait()
+        self.process.kill()
+        await asyncio.to_thread(self.process.wait)
 
 
 @asynccontextmanager
@@ -53,39 +58,20 @@ async def page_server(
     plane: ControlPlane, namespace: str, *flags: str, port: int = 0
 ) -> AsyncIterator[PageServer]:
     """`kubefoundry start` as administrator."""
-    process = await _started(
-        [
-            "kubefoundry",
-            "start",
-            "--kubeconfig",
-            str(plane.kubeconfig),
-            "-n",
-            namespace,
-            "--port",
-            str(port),
-            *flags,
-        ]
-    )
-    assert process.stdout is not None
-    try:
-        line = await asyncio.wait_for(process.stdout.readline(), SECONDS)
+    where = ["--kubeconfig", str(plane.kubeconfig), "-n", namespace, "--port", str(port)]
+    async with _started(["kubefoundry", "start", *where, *flags], os.environ) as (process, said):
+        line = await asyncio.wait_for(said.readline(), SECONDS)
         yield PageServer(process, line.decode().strip())
-    finally:
-        if process.returncode is None:
-            process.terminate()
-            await process.wait()
 
 
 @asynccontextmanager
 async def page_in_cluster(environment: Mapping[str, str], *flags: str) -> AsyncIterator[str]:
     """The program of the Deployment; its address."""
     port = free_port()
-    process = await _started(
-        ["kubefoundry-dashboard", "--address", "127.0.0.1", "--port", str(port), *flags], environment
-    )
-    try:
+    command = ["kubefoundry-dashboard", "--address", "127.0.0.1", "--port", str(port), *flags]
+    async with _started(command, environment) as (process, _):
         async with asyncio.timeout(SECONDS):
-            while process.returncode is None:
+            while process.poll() is None:
                 try:
                     _, writer = await asyncio.open_connection("127.0.0.1", port)
                     writer.close()
@@ -93,22 +79,30 @@ async def page_in_cluster(environment: Mapping[str, str], *flags: str) -> AsyncI
                 except OSError:
                     await asyncio.sleep(0.05)
         yield f"http://localhost:{port}"
-    finally:
-        if process.returncode is None:
-            process.terminate()
-            await process.wait()
 
 
+@asynccontextmanager
 async def _started(
-    command: Sequence[str], environment: Mapping[str, str] | None = None
-) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        Path(sys.executable).with_name(command[0]),
-        *command[1:],
-        env=environment,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
+    command: Sequence[str], environment: Mapping[str, str]
+) -> AsyncIterator[tuple[Process, asyncio.StreamReader]]:
+    """The program with its libraries preloaded, and what it prints; it ends with the block."""
+    said = asyncio.StreamReader()
+    read, write = os.pipe()
+    try:
+        with Path(os.devnull).open("rb") as nothing:
+            program = str(Path(sys.executable).with_name(command[0]))
+            files = [nothing.fileno(), write, ERRORS]
+            process = fork([program, *command[1:]], environment, files)
+    finally:
+        os.close(write)
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(said), os.fdopen(read, "rb")
     )
+    try:
+        yield process, said
+    finally:
+        process.terminate()
+        await asyncio.to_thread(process.wait)
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import itertools
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
@@ -40,6 +41,11 @@ ODD: Final[tuple[Any, ...]] = (
     *([{"name": [1]}], [{"name": {}}], [{"name": None}], [{"name": "a"}, {"name": "a"}], {"name": ["x"]}),
     *("vllm: {x: !!bool x}", "vllm: {x: 0x" + "f" * 5000 + "}", "vllm: !!set {a}", "[" * 40),
 )
+STRIDE: Final = 13
+"""Coprime with the number of ways in which one part is spoilt, so that each way comes to some of the parts: a number
+that divides it would spoil all parts in the same few ways."""
+assert math.gcd(STRIDE, 2 * len(ODD)) == 1
+
 SUBJECTS: Final[dict[str, tuple[Provider, Schema, dict[str, Any]]]] = {
     "kaito": (
         kaito(KaitoSettings()),
@@ -122,8 +128,8 @@ def test_an_edit_is_planned_or_refused(name: str, edit: str) -> None:
         found = manifest.applied(obj)
         assert found is not None
         everything = itertools.product(parts(found.manifest), ODD, (True, False))
-        # one in seven, a different one in each of the four edits' runs
-        for path, odd, agree in itertools.islice(everything, len(edit) % 7, None, 7):
+        # one in STRIDE, a different one in each of the four edits' runs
+        for path, odd, agree in itertools.islice(everything, len(edit) % STRIDE, None, STRIDE):
             live = tampered(obj, path, odd, agree=agree)
             others = [live if index == number else helper for index, helper in enumerate(helpers, start=1)]
             kept = live if number == 0 else main

@@ -1,4 +1,4 @@
-"""Twenty models that serve, over the commit before, this one, a removal by kubectl and one by the command line."""
+"""Models that serve, over the commit before, this one, a removal by kubectl and one by the command line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ from support.waiting import phase, until_deployment
 
 pytestmark = [pytest.mark.integration, pytest.mark.apart]
 
-MANY = 20
+MANY = 8
+"""Two of each provider: of what is written to a model, or lost, nothing depends on how many others there are."""
 KINDS: dict[str, Kind] = {**UPSTREAM, "direct": DEPLOYMENTS}
 SIMULATORS = "Python/"
 """How the user agent of the simulated operators begins."""

@@ -19,7 +19,9 @@ from support.waiting import phase, reason, until, until_deployment
 
 pytestmark = pytest.mark.integration
 
-MANY = 60
+MANY = 24
+"""Eight of each provider: the namespace controller deletes kind after kind, so with a few of each some are gone before
+their ModelDeployment, and some after it."""
 SECONDS = 300.0
 """Bound on each wait for that many: what takes time is the API server's own work."""
 
