@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kubefoundry_conformance.main import main
+from support.kit_planes import kept_planes
 from support.widgets import EXAMPLES, ROOT
 
 pytestmark = [pytest.mark.integration, pytest.mark.apart]
@@ -19,6 +21,13 @@ WIDGETS = [
     *("--cases", str(EXAMPLES / "provider" / "cases.yaml")),
 ]
 OURS = ROOT / "manifests" / "selector.yaml"
+
+
+@pytest.fixture(autouse=True)
+def _kept_planes() -> Iterator[None]:
+    """tests/integration/test_conformance.py has the kit start one of its own."""
+    with kept_planes():
+        yield
 
 
 def check(arguments: list[str], report: Path) -> tuple[int, list[str], int]:

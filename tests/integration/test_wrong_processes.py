@@ -14,6 +14,7 @@ from kubefoundry_conformance.check import run
 from kubefoundry_conformance.cluster.checks import PROVIDER
 from kubefoundry_conformance.cluster.local import local
 from kubefoundry_conformance.cluster.rig import Rig
+from support.kit_planes import kept_planes
 from support.widgets import EXAMPLES, WIDGETS
 
 pytestmark = pytest.mark.integration
@@ -43,14 +44,17 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     # The subject with the fault PRO-4 watches an operator of another name.
     operator = {"apiGroups": ["apps"], "resources": ["deployments"], "resourceNames": ["renamed-operator"]}
     role["rules"].append({**operator, "verbs": ["list", "watch"]})
-    with local(
-        manifest,
-        cases.crd_in(folder / "widgets.crd.yaml", WIDGETS.crd),
-        WIDGETS,
-        cases.read(folder / "cases.yaml"),
-        [sys.executable, str(PROGRAM)],
-        tmp_path_factory.mktemp("wrong"),
-    ) as made:
+    with (
+        kept_planes(),
+        local(
+            manifest,
+            cases.crd_in(folder / "widgets.crd.yaml", WIDGETS.crd),
+            WIDGETS,
+            cases.read(folder / "cases.yaml"),
+            [sys.executable, str(PROGRAM)],
+            tmp_path_factory.mktemp("wrong"),
+        ) as made,
+    ):
         yield made
 
 

@@ -17,6 +17,7 @@ from kubefoundry_conformance.cluster.rig import Rig
 from kubefoundry_conformance.cluster.selecting import CHECKS
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
+from support.kit_planes import kept_planes
 
 pytestmark = pytest.mark.integration
 
@@ -29,15 +30,18 @@ CONTROL: Final = {"SEL-4", "SEL-5", "SEL-7", "SEL-8", "SEL-9"}
 @pytest.fixture(scope="module")
 def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     """One control plane for all subjects, one after another."""
-    with local(
-        cases.documents_of(ROOT / "manifests/selector.yaml"),
-        None,
-        MODEL_DEPLOYMENTS,
-        Cases(specs={"none": {}}),
-        [sys.executable, str(PROGRAM)],
-        tmp_path_factory.mktemp("wrong"),
-        ["alpha", "beta"],
-    ) as made:
+    with (
+        kept_planes(),
+        local(
+            cases.documents_of(ROOT / "manifests/selector.yaml"),
+            None,
+            MODEL_DEPLOYMENTS,
+            Cases(specs={"none": {}}),
+            [sys.executable, str(PROGRAM)],
+            tmp_path_factory.mktemp("wrong"),
+            ["alpha", "beta"],
+        ) as made,
+    ):
         yield made
 
 

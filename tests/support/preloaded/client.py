@@ -18,6 +18,8 @@ from typing import Final
 from kubefoundry_local.child_processes import Process, ends_with_us, execute
 
 SERVER: Final = Path(__file__).with_name("server.py")
+FAULTY: Final = Path(__file__).parents[1]
+"""The folder of the tests' own programs: ours with a fault."""
 
 
 class Forked:
@@ -82,11 +84,12 @@ def fork(
 
 
 def runs(command: Sequence[str]) -> bool:
-    """Whether it is a Python program of ours: a console script of this environment, or the interpreter with a module.
-    What others wrote may not go well with our libraries."""
+    """Whether it is a Python program of ours: a console script of this environment, or the interpreter with a module
+    or with a program of the tests. What others wrote may not go well with our libraries."""
     program = Path(command[0])
     if str(program) == sys.executable:
-        return command[1] == "-m" and command[2].startswith("kubefoundry_")
+        module = command[1] == "-m" and command[2].startswith("kubefoundry_")
+        return module or Path(command[1]).parent == FAULTY
     if program.parent != Path(sys.executable).parent or not program.name.startswith("kubefoundry"):
         return False
     with program.open("rb") as file:

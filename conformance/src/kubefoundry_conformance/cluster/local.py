@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final
 
 from kubefoundry_conformance.cases import Cases, Unusable
 from kubefoundry_conformance.cluster import manifest as manifests
 from kubefoundry_conformance.cluster.rig import MANAGER, SHORT, Rig
-from kubefoundry_local.control_plane import BUILD, own_control_plane
+from kubefoundry_local.control_plane import BUILD, ControlPlane, own_control_plane
 from kubefoundry_local.suite import NAMESPACE, Suite
 from kubefoundry_sdk.api.kinds import NAMESPACES, Kind, Object
 from kubefoundry_sdk.cluster import credentials
@@ -19,6 +19,25 @@ from kubefoundry_sdk.cluster.client import Client
 
 PLACES: Final = "conformance"
 """The namespace of the checks."""
+
+Planes = Callable[[Path], AbstractContextManager[ControlPlane]]
+
+
+@contextmanager
+def own_plane(folder: Path) -> Iterator[ControlPlane]:
+    """A new control plane with our namespace, CRDs and user roles, its data in the folder."""
+    with own_control_plane(folder / "plane") as plane:
+        Suite(plane, folder / "suite").install_ground()
+        yield plane
+
+
+_planes: Planes = own_plane
+
+
+def planes_from(other: Planes) -> None:
+    """Has `local` take its control planes from there from now on: tests keep them from one run to the next."""
+    global _planes
+    _planes = other
 
 
 @contextmanager
@@ -39,9 +58,8 @@ def local(
         )
     account = manifests.account_of(manifests.checked(manifest, command))
     provider = account.removeprefix("kubefoundry-provider-")
-    with own_control_plane(folder / "plane") as plane, asyncio.Runner() as runner:
+    with _planes(folder) as plane, asyncio.Runner() as runner:
         suite = Suite(plane, folder / "suite")
-        suite.install_ground()
         suite.start("core")
         subject = suite.install(provider, environment=SHORT, documents=manifest)
         if command:
