@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from kubefoundry_local.audit_log import requests_by_user
+from kubefoundry_local.audit_log import FinishedRequests, requests_by_user
 
 LOG = b'{"n": 0}\n{"n": 1}\n{"n": 2}\n{"n": 3'
 LINE = len(b'{"n": 0}\n')
@@ -57,3 +58,19 @@ def test_what_is_written_meanwhile_breaks_no_line(written: int, start: int) -> N
 
     first = -(-start // LINE)
     assert numbers == list(range(first, first + len(numbers)))
+
+
+def test_who_looks_again_gets_all_finished_requests_once(tmp_path: Path) -> None:
+    def line(number: int, stage: str = "ResponseComplete", user: str = "me") -> bytes:
+        return json.dumps({"n": number, "stage": stage, "user": {"username": user}}).encode() + b"\n"
+
+    log = tmp_path / "audit.log"
+    log.write_bytes(line(0) + line(1, stage="ResponseStarted") + line(2, user="another") + line(3)[:-5])
+    requests = FinishedRequests(log, "me")
+
+    first = [entry["n"] for entry in requests.until_now()]
+    with log.open("ab") as more:
+        more.write(line(3)[-5:] + line(4))
+    second = [entry["n"] for entry in requests.until_now()]
+
+    assert (first, second) == ([0], [0, 3, 4])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,3 +23,24 @@ def requests_by_user(audit_log: Path, start: int = 0) -> Iterator[dict[str, Any]
         # A line without its end is the last. Read on, its rest would be a line of its own, once it is written.
         while (line := log.readline()).endswith(b"\n"):
             yield json.loads(line)
+
+
+@dataclass(slots=True)
+class FinishedRequests:
+    """Those of one user, for a reader that looks again and again: a log of minutes is parsed once, not each time."""
+
+    audit_log: Path
+    user: str
+    _position: int = field(default=0, init=False)
+    _found: list[dict[str, Any]] = field(default_factory=list, init=False)
+
+    def until_now(self) -> list[dict[str, Any]]:
+        """All that the log has by now, oldest first."""
+        with self.audit_log.open("rb") as log:
+            log.seek(self._position)
+            while (line := log.readline()).endswith(b"\n"):
+                self._position += len(line)
+                entry = json.loads(line)
+                if entry["stage"] == "ResponseComplete" and entry["user"]["username"] == self.user:
+                    self._found.append(entry)
+        return list(self._found)

@@ -15,7 +15,7 @@ from kubefoundry_conformance.check import Check, Finding, Skipped
 from kubefoundry_conformance.cluster import waiting
 from kubefoundry_conformance.cluster.manifest import Rule
 from kubefoundry_conformance.cluster.waiting import SECONDS, Holds, NotSeen, Present, condition, phase
-from kubefoundry_local.audit_log import requests_by_user
+from kubefoundry_local.audit_log import FinishedRequests
 from kubefoundry_local.suite import Component, Suite
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import CRDS, EVENTS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
@@ -74,6 +74,7 @@ class Rig:
     """Of a selector: those that the checks register."""
     made: list[tuple[Kind, Object]] = field(default_factory=list)
     """What the checks made outside of the namespace, oldest first."""
+    _requests: FinishedRequests | None = field(default=None, init=False)
 
     def check(
         self, look: Callable[[Rig], Coroutine[Any, Any, Finding | None]], expected: str
@@ -260,12 +261,9 @@ class Rig:
         """All finished requests of the subject. Raises Skipped where the audit log is out of reach."""
         log = self.own("the audit log of a cluster that others use cannot be read").plane.audit_log
         assert log is not None
-        user = f"system:serviceaccount:{self.system}:{self.account}"
-        return [
-            entry
-            for entry in requests_by_user(log)
-            if entry["stage"] == "ResponseComplete" and entry["user"]["username"] == user
-        ]
+        if self._requests is None:
+            self._requests = FinishedRequests(log, f"system:serviceaccount:{self.system}:{self.account}")
+        return self._requests.until_now()
 
     def own(self, why: str) -> Suite:
         """The suite of a control plane that is ours. Raises Skipped with the reason in any other cluster."""
