@@ -1,17 +1,24 @@
 # One recipe for every component:  docker build --build-arg COMPONENT=provider-kaito --build-arg FOLDER=providers/kaito .
 # glibc, not musl: the regular expressions of CEL come as manylinux wheels only.
 FROM python:3.11-slim-bookworm AS build
-ARG COMPONENT
-ARG FOLDER=${COMPONENT}
 WORKDIR /src
 COPY requirements/ requirements/
+# What builds is beside the environment: the image has no pip and no build tool.
+RUN python -m venv --without-pip /opt/build \
+ && pip --python /opt/build/bin/python install --no-cache-dir --require-hashes -r requirements/image.txt
+ARG COMPONENT
+ARG FOLDER=${COMPONENT}
+# Before the sources: a change of ours installs nothing of others again.
+RUN python -m venv --without-pip /opt/kubefoundry \
+ && /opt/build/bin/uv pip install --quiet --python /opt/kubefoundry --compile-bytecode --require-hashes \
+      -r requirements/${COMPONENT}.txt
 COPY sdk/ sdk/
 COPY ${FOLDER}/ component/
 # A component may have a package of its own below it.
-RUN python -m venv /opt/kubefoundry \
- && /opt/kubefoundry/bin/pip install --no-cache-dir --require-hashes -r requirements/build.txt -r requirements/${COMPONENT}.txt \
- && /opt/kubefoundry/bin/pip install --no-cache-dir --no-deps --no-build-isolation ./sdk \
-      $(find ./component -maxdepth 2 -name pyproject.toml -printf '%h ')
+RUN for package in ./sdk $(find ./component -maxdepth 2 -name pyproject.toml -printf '%h '); do \
+      /opt/build/bin/uv build --quiet --wheel --no-build-isolation --python /opt/build --out-dir dist $package || exit 1; \
+    done \
+ && /opt/build/bin/uv pip install --quiet --python /opt/kubefoundry --compile-bytecode --no-deps dist/*.whl
 
 FROM python:3.11-slim-bookworm
 ARG COMPONENT

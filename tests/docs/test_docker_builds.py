@@ -75,7 +75,7 @@ def test_the_documents_build_every_component() -> None:
 
 @pytest.mark.parametrize("arguments", BUILDS, ids=lambda arguments: arguments["COMPONENT"])
 def test_a_build_finds_all_that_it_copies(arguments: dict[str, str]) -> None:
-    needed = [*copied(arguments), f"requirements/{arguments['COMPONENT']}.txt", "requirements/build.txt"]
+    needed = [*copied(arguments), f"requirements/{arguments['COMPONENT']}.txt", "requirements/image.txt"]
 
     for path in needed:
         assert (ROOT / path).exists(), f"{path} is missing"

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import source_from_cache
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,9 @@ import pytest
 pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).resolve().parents[2]
-INSTALLED = "/opt/kubefoundry"
-"""Where the Dockerfile installs to: the one path that is substituted."""
+INSTALLED = "/opt/"
+"""Below it is where the Dockerfile installs to: the one path that is substituted."""
+LISTED = "import importlib.metadata as m; print(*(one.name for one in m.distributions()))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ def in_context(path: str) -> bool:
 
 def build(folder: Path, arguments: dict[str, str]) -> Image:
     """Performs the instructions; a stage's ARG takes its value from `arguments`. Raises CalledProcessError."""
-    environment, source = folder / "environment", folder / "src"
+    installed, source = f"{folder / 'opt'}/", folder / "src"
     source.mkdir()
     # the interpreter that runs the tests stands for the one of the base image
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
@@ -71,20 +73,20 @@ def build(folder: Path, arguments: dict[str, str]) -> Image:
                 shutil.copytree(ROOT / origin, source / target)
             case "RUN":
                 subprocess.run(
-                    ["sh", "-ec", rest.replace(INSTALLED, str(environment))],
+                    ["sh", "-c", rest.replace(INSTALLED, installed)],
                     cwd=source,
                     env={**os.environ, **variables},
                     check=True,
                 )
             case "ENV":
-                for pair in rest.replace(INSTALLED, str(environment)).split():
+                for pair in rest.replace(INSTALLED, installed).split():
                     key, _, value = pair.partition("=")
                     variables[key] = expand(value, variables)
             case "CMD":
                 command = json.loads(rest)
             case _:
                 assert name in {"WORKDIR", "USER", "COPY"}, f"the test does not know {name}"
-    return Image(environment, variables, command)
+    return Image(folder / "opt" / "kubefoundry", variables, command)
 
 
 @pytest.fixture(
@@ -114,12 +116,20 @@ def test_the_components_program_is_there(image: Image) -> None:
 
 
 def test_only_what_a_pod_needs_is_there(image: Image) -> None:
-    listed = run(image, "python", "-m", "pip", "list", "--format=json")
-    packages = {package["name"] for package in json.loads(listed.stdout)}
+    packages = set(run(image, "python", "-c", LISTED).stdout.split())
 
-    # of our own packages the SDK and the component; nothing that reads kubeconfigs
+    # of our own packages the SDK and the component; nothing that reads kubeconfigs, installs or builds
     assert len([name for name in packages if name.startswith("kubefoundry-")]) == 2
-    assert "kubernetes" not in packages
+    assert "aiohttp" in packages
+    assert not packages & {"kubernetes", "pip", "uv", "hatchling"}
+
+
+def test_all_is_compiled(image: Image) -> None:
+    sources = set((image.environment / "lib").rglob("*.py"))
+    compiled = {Path(source_from_cache(str(path))) for path in (image.environment / "lib").rglob("*.pyc")}
+
+    assert sources
+    assert not sources - compiled
 
 
 def test_the_default_command_starts_it(image: Image) -> None:
