@@ -7,6 +7,8 @@ STAMP := $(VENV)/.installed
 DIST ?= dist
 # A package is a folder with a pyproject.toml: nothing lists them a second time.
 PACKAGES := $(patsubst %/pyproject.toml,%,$(sort $(wildcard */pyproject.toml providers/*/pyproject.toml examples/*/pyproject.toml llamastack/*/pyproject.toml)))
+# Wheels of others, each with a hash of the lock.
+THEIRS := $(BIN)/python -m pip download --quiet --disable-pip-version-check --only-binary :all: --require-hashes --no-deps -r requirements/wheels.txt
 SOURCES := $(wildcard $(PACKAGES:%=%/src)) benchmarks examples/selector examples/selectors examples/kopf-provider examples/kopf-plain examples/kopf-selector lint
 TESTS := tests $(wildcard $(PACKAGES:%=%/tests))
 empty :=
@@ -121,8 +123,13 @@ bench: setup ## measures, and writes docs/benchmarks.md
 
 wheels: setup ## dist/: our packages and all that they need, for `pip install --no-index --find-links`; DIST=another folder
 	rm -f "$(DIST)"/*.whl
-	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir "$(DIST)" $(PACKAGES:%=./%)
-	$(BIN)/python -m pip download --quiet --disable-pip-version-check --only-binary :all: --require-hashes --dest "$(DIST)" -r requirements/wheels.txt
+	@for package in $(PACKAGES:%=./%); do \
+	  $(BIN)/uv build --quiet --no-config --wheel --no-build-isolation --python $(BIN)/python --no-create-gitignore \
+	    --out-dir "$(DIST)" $$package || exit 1; \
+	done
+	@# Without an index where those of an earlier run have the hashes: to read what it lists is most of the work.
+	@$(THEIRS) --no-index --find-links build/wheels --dest "$(DIST)" > /dev/null 2>&1 || { \
+	  $(THEIRS) --dest build/wheels && $(THEIRS) --no-index --find-links build/wheels --dest "$(DIST)"; }
 
 crds: setup ## writes crds/ from the typed models
 	$(BIN)/python -m kubefoundry_sdk.api.crd crds

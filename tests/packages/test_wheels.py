@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,7 @@ import pytest
 import yaml
 
 from kubefoundry_local.suite import Suite
+from support.suites import running_suite
 
 pytestmark = pytest.mark.integration
 
@@ -184,24 +186,33 @@ def test_its_image_is_built_from_the_wheels_alone(vendor: Path, wheels: Path, tm
     for path in ("/dist", "/src", "/opt/provider"):
         command = re.sub(rf"(?<=\s){path}\b", str(context) + path, command)
 
-    subprocess.run(["sh", "-ec", command], check=True, cwd=tmp_path)
+    # the interpreter that runs the tests stands for the one of the base image, and so does its pip
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    subprocess.run(["sh", "-ec", command], check=True, cwd=tmp_path, env={**os.environ, "PATH": path})
 
     assert (context / "opt" / "provider" / "bin" / PACKAGE).exists()
 
 
-def test_the_kit_passes_it_without_a_checkout(vendor: Path, fresh: Suite) -> None:
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Suite]:
+    """Core on a control plane; not `fresh`, which would have a worker of its own build the wheels once more."""
+    with running_suite(tmp_path) as made:
+        made.start("core")
+        yield made
+
+
+def test_the_kit_passes_it_without_a_checkout(vendor: Path, running: Suite) -> None:
     """Functions, then its process in a cluster with KubeFoundry."""
     python = vendor / "venv" / "bin" / "python"
     package = vendor / PACKAGE
     files = ["--crd", str(package / "acme-llm.crd.yaml"), "--cases", str(package / "cases.yaml")]
     kit = [str(python.with_name("kubefoundry-conformance")), "provider", *files]
-    fresh.start("core")
 
     functions = run(python, *kit, "--functions", "acme-llm")
     process = run(
         python,
         *kit,
-        *("--manifest", str(package / "manifest.yaml"), "--kubeconfig", str(fresh.plane.kubeconfig)),
+        *("--manifest", str(package / "manifest.yaml"), "--kubeconfig", str(running.plane.kubeconfig)),
     )
 
     assert re.search(r"^\d\d passed, 0 failed", functions, re.M), functions
