@@ -2,16 +2,46 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from kubefoundry_nodes.kubelet import chroot
 from kubefoundry_nodes.kubelet.image import Image
 from kubefoundry_nodes.kubelet.runner import Node
 from llamastack_providers import zipapp
 from pods.images import distribution, provider
 from pods.llama_stack.chain import Chain
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What the distribution's llama-stack is. modules: those at the top that its server loads from the image's
+    packages. apis: for which it has providers."""
+
+    modules: set[str]
+    apis: set[str]
+
+
+PROGRAM = """
+import json, sys
+import llama_stack.core.server.server, llama_stack.core.stack
+from llama_stack.core.distribution import providable_apis
+tops = {name.partition(".")[0] for name in sys.modules}
+found = [name for name in tops if "site-packages" in str(getattr(sys.modules.get(name), "__file__", None))]
+print(json.dumps([found, [one.value for one in providable_apis()]]))
+"""
+
+
+@pytest.fixture(scope="session")
+def release(base: Image) -> Release:
+    done = chroot.run(base, ["python3", "-c", PROGRAM])
+    assert done.returncode == 0, done.stderr
+    modules, apis = json.loads(done.stdout)
+    return Release(set(modules), set(apis))
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from kubefoundry_llamastack.observe.deployments import counts
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.client import Client
 from pods.images import distribution
-from support.llamastack import llsd, reason
+from support.llamastack import llsd
 from support.waiting import until
 
 STARTED: Final = 240.0
@@ -124,37 +124,6 @@ async def until_answers(server: Server, path: str) -> None:
             except (aiohttp.ClientError, TimeoutError):
                 # Nobody listens yet; the probe of a kubelet asks again, too.
                 await asyncio.sleep(0.05)
-
-
-WATCHED: Final = 60
-"""Seconds in which a container that fails is started several times (back-off of this node: 5 s to 60 s)."""
-
-
-async def transitions(api: Client, namespace: str) -> dict[str, list[tuple[str, str, str]]]:
-    """What a user sees of each CR of the namespace from now on, for WATCHED seconds: phase, and the reasons of
-    ExternalProvidersReady and DeploymentReady, each change of them once. Every status counts that a watch shows."""
-    items, version = await api.list(LLSD, namespace)
-    seen = {item["metadata"]["name"]: [shown(item)] for item in items}
-    async for event in api.watch(
-        LLSD, namespace, resource_version=version, seconds=WATCHED, silence=2 * WATCHED
-    ):
-        if event["type"] == "BOOKMARK":
-            continue
-        of_one = seen[event["object"]["metadata"]["name"]]
-        if shown(event["object"]) != of_one[-1]:
-            of_one.append(shown(event["object"]))
-    print({name: len(one) - 1 for name, one in seen.items()}, f"transitions in {WATCHED} s")
-    return seen
-
-
-def shown(obj: Object) -> tuple[str, str, str]:
-    """What a user sees of a CR's state."""
-    status = obj.get("status") or {}
-    return (
-        str(status.get("phase")),
-        reason(status, "ExternalProvidersReady"),
-        reason(status, "DeploymentReady"),
-    )
 
 
 async def until_rolled_out(api: Client, name: str, namespace: str, *, generation: int) -> None:

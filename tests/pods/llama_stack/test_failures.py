@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import platform
 import uuid
 from collections.abc import Iterator
@@ -16,11 +17,11 @@ from kubefoundry_local.suite import Suite
 from kubefoundry_nodes.kubelet.image import Image
 from kubefoundry_nodes.kubelet.runner import Node
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.cluster.client import Client
 from pods.images import distribution, provider
-from pods.llama_stack.distributions import STARTED, entry, stack, transitions
+from pods.llama_stack.distributions import entry, stack
+from pods.llama_stack.failing import AT_ONCE, Followed
 from pods.rig import end_pods
-from support.llamastack import condition_of, reason, until_status
+from support.llamastack import condition_of
 from support.provider_images import shared_object, wheel
 
 pytestmark = pytest.mark.integration
@@ -42,7 +43,8 @@ class Case:
 
     def cr(self, name: str, namespace: str) -> Object:
         entries = [entry(image, reference(image)) for image in self.images]
-        return stack(name, namespace, externalProviders={self.section: entries}, **self.server)
+        providers = {self.section: entries}
+        return stack(name, namespace, externalProviders=providers, podOverrides=AT_ONCE, **self.server)
 
 
 Sources = dict[str, tuple[provider.Files, list[Path]]]
@@ -105,7 +107,13 @@ CASES = {
     "import-error": Case(
         ("late",),
         "PreflightFailed",
-        ("Code: ImportFailed", "Provider: late", "Image: example.com/late:1", "No module named 'not_there'"),
+        (
+            "Code: ImportFailed",
+            "Provider: late",
+            "Image: example.com/late:1",
+            "No module named 'not_there'",
+            "Traceback",
+        ),
     ),
     "no-configuration": Case(
         ("echo",),
@@ -123,7 +131,7 @@ MARKS = {
     "conflict": ("FR-024", "FR-031", "SC-006", "US1-3", "US3-2"),
     "other-platform": ("SC-005",),
     "other-processor": ("SC-005", "PF-07"),
-    "import-error": ("FR-005", "FR-027", "PF-04"),
+    "import-error": ("FR-005", "FR-027", "PF-03", "PF-04"),
     "no-configuration": ("US3-7",),
 }
 
@@ -135,37 +143,28 @@ def failing(
     examples: None,
     opponents: Sources,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[str]:
-    """The namespace in which all of them have been created."""
+) -> Iterator[Followed]:
+    """All of them, until each has failed in the way that is expected, and then twice more."""
     for image in broken(tmp_path_factory.mktemp("broken"), opponents):
         node.add(image)
     namespace = f"failing-{uuid.uuid4().hex[:8]}"
     suite.plane.kubectl("create", "namespace", namespace)
     crs = [case.cr(name, namespace) for name, case in CASES.items()]
     suite.plane.kubectl("create", "-f", "-", input=yaml.safe_dump_all(crs))
-    yield namespace
-    end_pods(suite, namespace)
-
-
-async def until_event(api: Client, name: str, namespace: str, case: Case) -> Object:
-    """The CR's status as soon as it has the reason that is expected."""
-    return await until_status(
-        api,
-        name,
-        namespace,
-        lambda status: reason(status, "ExternalProvidersReady") == case.reason,
-        seconds=STARTED,
-    )
+    followed = Followed(suite, namespace, {name: case.reason for name, case in CASES.items()}, CASES)
+    try:
+        asyncio.run(followed.run())
+        yield followed
+    finally:
+        end_pods(suite, namespace)
 
 
 @pytest.mark.accept("FR-015", "FR-029", "FR-030", "SC-002", "SC-009", "NFR-003")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.accept(*ids)) for name, ids in MARKS.items()]
 )
-async def test_the_status_tells_what_failed_and_what_to_do(api: Client, failing: str, name: str) -> None:
-    case = CASES[name]
-
-    status = await until_event(api, name, failing, case)
+def test_the_status_tells_what_failed_and_what_to_do(failing: Followed, name: str) -> None:
+    case, status = CASES[name], failing.refusal(name).status
 
     message = condition_of(status, "ExternalProvidersReady")["message"]
     for word in (*case.words, "Container: ", "Resolution: "):
@@ -178,14 +177,8 @@ async def test_the_status_tells_what_failed_and_what_to_do(api: Client, failing:
 
 
 @pytest.mark.accept("HP-5")
-async def test_a_minute_of_it_shows_no_change(api: Client, failing: str) -> None:
-    for name, case in CASES.items():
-        await until_event(api, name, failing, case)
-
-    seen = await transitions(api, failing)
-
-    assert set(seen) == set(CASES)
-    assert {name: one for name, one in seen.items() if len(one) > 1} == {}
+def test_what_fails_again_and_again_shows_no_change(failing: Followed) -> None:
+    assert failing.unsteady() == {}
 
 
 def broken(work: Path, opponents: Sources) -> Iterator[Image]:

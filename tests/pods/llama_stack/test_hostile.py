@@ -3,6 +3,7 @@ of a Secret gets out."""
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import uuid
 from collections.abc import Callable, Iterator
@@ -15,14 +16,13 @@ from kubefoundry_local.suite import Suite
 from kubefoundry_nodes.kubelet import chroot
 from kubefoundry_nodes.kubelet.image import Image
 from kubefoundry_nodes.kubelet.runner import Node
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.cluster.client import Client
 from llamastack_providers import layout
 from pods.images import provider
 from pods.llama_stack.chain import Chain
-from pods.llama_stack.distributions import STARTED, entry, stack, transitions
+from pods.llama_stack.distributions import entry, stack
+from pods.llama_stack.failing import AT_ONCE, Followed
 from pods.rig import end_pods
-from support.llamastack import condition_of, reason, until_status
+from support.llamastack import condition_of
 
 pytestmark = pytest.mark.integration
 
@@ -78,15 +78,20 @@ def sources(name: str) -> dict[str, str]:
     return files
 
 
-WATCHED = {"sleeps", "dies", "pries", "raises"}
-"""One of each way to fail: a time-out, a dead probe, an import and a start of the server."""
+WATCHED = {"sleeps", "dies", "raises"}
+"""One of each way to fail: a time-out, a dead probe and a start of the server; test_failures.py watches an import.
+The others fail in the same steps as one of these."""
+
+SECRETIVE = ("pries", "pries-late")
+KINDS = "llsd,deployments,replicasets,pods,services,configmaps,events,endpointslices"
 
 
 @pytest.fixture(scope="module")
 def hostile(
     suite: Suite, node: Node, examples: None, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[str]:
-    """The namespace in which all of them have been created, each beside a provider with nothing wrong."""
+) -> Iterator[Followed]:
+    """All of them, each beside a provider with nothing wrong, until preflight has refused them and those that are
+    watched have failed again."""
     work = tmp_path_factory.mktemp("hostile")
     made = {name: sources(name) for name in CASES}
     built = provider.wheels(list(made.values()), work)
@@ -104,28 +109,23 @@ def hostile(
     crs = []
     for name in CASES:
         providers = {"inference": [entry("good", provider.ECHO), entry(name, f"example.com/{name}:1")]}
-        cr = stack(name, namespace, env=[variable], externalProviders=providers)
+        cr = stack(name, namespace, env=[variable], externalProviders=providers, podOverrides=AT_ONCE)
         cr["metadata"]["annotations"] = {"kubefoundry.ai/provider-seconds": "8"}
         crs.append(cr)
     kubectl("create", "-f", "-", input=yaml.safe_dump_all(crs))
-    yield namespace
-    end_pods(suite, namespace)
-
-
-async def until_refused(api: Client, name: str, namespace: str) -> Object:
-    """The CR's status as soon as preflight has refused a provider."""
-
-    def refused(status: Object) -> bool:
-        return reason(status, "ExternalProvidersReady") == "PreflightFailed"
-
-    return await until_status(api, name, namespace, refused, seconds=STARTED)
+    followed = Followed(suite, namespace, dict.fromkeys(CASES, "PreflightFailed"), WATCHED, SECRETIVE, KINDS)
+    try:
+        asyncio.run(followed.run())
+        yield followed
+    finally:
+        end_pods(suite, namespace)
 
 
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.accept(*ids)) for name, ids in MARKS.items()]
 )
-async def test_the_provider_is_named(api: Client, hostile: str, name: str) -> None:
-    status = await until_refused(api, name, hostile)
+def test_the_provider_is_named(hostile: Followed, name: str) -> None:
+    status = hostile.refusal(name).status
 
     message = condition_of(status, "ExternalProvidersReady")["message"]
     case = CASES[name]
@@ -135,12 +135,9 @@ async def test_the_provider_is_named(api: Client, hostile: str, name: str) -> No
 
 
 @pytest.mark.accept("HP-6")
-async def test_the_secret_is_in_no_object(api: Client, suite: Suite, hostile: str) -> None:
-    for name in ("pries", "pries-late"):
-        await until_refused(api, name, hostile)
-
-    kinds = "llsd,deployments,replicasets,pods,services,configmaps,events,endpointslices"
-    objects = suite.plane.kubectl("get", kinds, "-n", hostile, "-o", "json").stdout.lower()
+@pytest.mark.parametrize("name", SECRETIVE)
+def test_the_secret_is_in_no_object(hostile: Followed, name: str) -> None:
+    objects = hostile.refusal(name).objects.lower()
 
     assert "${env.key}" in objects
     for shown in (SECRET, base64.b64encode(SECRET.encode()).decode(), SECRET[:12]):
@@ -148,18 +145,8 @@ async def test_the_secret_is_in_no_object(api: Client, suite: Suite, hostile: st
 
 
 @pytest.mark.accept("HP-5")
-async def test_the_status_of_those_that_fail_again_and_again_holds_still(
-    api: Client, suite: Suite, hostile: str
-) -> None:
-    # The others fail in the same steps as one of these; each start of a server takes seconds of both cores.
-    suite.plane.kubectl("delete", "llsd", *(CASES.keys() - WATCHED), "-n", hostile)
-    for name in WATCHED:
-        await until_refused(api, name, hostile)
-
-    seen = await transitions(api, hostile)
-
-    assert seen.keys() == WATCHED
-    assert {name: one for name, one in seen.items() if len(one) > 1} == {}
+def test_the_status_of_those_that_fail_again_and_again_holds_still(hostile: Followed) -> None:
+    assert hostile.unsteady() == {}
 
 
 @pytest.mark.accept("HP-7")
