@@ -90,8 +90,9 @@ class KubeletClient(Client):
         )
         return str(answer["status"]["token"])
 
-    async def put_status(self, kind: Kind, seen: Object, status: Object) -> bool:
-        """Replaces the status of an object in the very state that was seen; False where it has changed or is gone."""
+    async def put_status(self, kind: Kind, seen: Object, status: Object) -> Object | None:
+        """Replaces the status of an object in the very state that was seen; the object, or None where it has changed
+        or is gone."""
         meta = seen["metadata"]
         operations = [
             {"op": "test", "path": "/metadata/uid", "value": meta["uid"]},
@@ -100,14 +101,13 @@ class KubeletClient(Client):
             {"op": "add", "path": "/status", "value": status},
         ]
         try:
-            await self.json_patch(
+            return await self.json_patch(
                 kind, f"{meta['name']}/status", meta.get("namespace"), operations, manager=MANAGER
             )
         except ApiError as error:
             if error.not_found or error.code in CHANGED:
-                return False
+                return None
             raise
-        return True
 
     async def remove(self, pod: Object) -> None:
         """The end of a pod whose containers have ended: the object goes at once."""

@@ -46,6 +46,7 @@ class PodLife:
     main: list[status.Container] = field(default_factory=list)
     lives: list[Life] = field(default_factory=list)
     around: Surroundings | None = None
+    _object: Object = field(init=False)
     _since: str = field(default_factory=status.now)
     _connected: bool = False
     _changes: int = 0
@@ -56,6 +57,7 @@ class PodLife:
     _grace: float = GRACE
 
     def __post_init__(self) -> None:
+        self._object = self.pod
         spec = self.pod["spec"]
         first = "PodInitializing" if spec.get("initContainers") else "ContainerCreating"
         for made, listed in ((self.init, spec.get("initContainers") or ()), (self.main, spec["containers"])):
@@ -170,15 +172,19 @@ class PodLife:
             self._wrote.set()
 
     async def _put(self) -> bool:
-        """Whether the pod still exists."""
+        """Whether the pod still exists. It is read only where it is not as it was written last."""
         meta = self.pod["metadata"]
         while True:
+            wanted = self._status(self._object["status"])
+            if wanted == self._object["status"]:
+                return True
+            if made := await self.ground.client.put_status(PODS, self._object, wanted):
+                self._object = made
+                return True
             live = await self.ground.client.find(PODS, meta["name"], meta["namespace"])
             if live is None or live["metadata"]["uid"] != meta["uid"]:
                 return False
-            wanted = self._status(live["status"])
-            if wanted == live["status"] or await self.ground.client.put_status(PODS, live, wanted):
-                return True
+            self._object = live
 
     def _status(self, live: Object) -> Object:
         """live: the current status; fields that are not a kubelet's stay."""
