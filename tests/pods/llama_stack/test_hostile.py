@@ -51,20 +51,17 @@ CASES = {
     "massacre": Hostile("ProbeDied", before="import os\nos.kill(-1, 9)\n", words=("was ended while",)),
     "pries": Hostile("ImportFailed", before=PRIES, words=("${env.KEY}",)),
     "raises": Hostile(
-        "StartFailed", body="raise RuntimeError('no backend at all')", words=("no backend at all",)
+        "StartFailed",
+        body="import os\n    raise RuntimeError('no backend at all', os.environ['KEY'].upper())",
+        words=("no backend at all", "${env.KEY}"),
     ),
     "leaves": Hostile("StartFailed", body="import os\n    os._exit(0)", words=("exit code 0",)),
-    "pries-late": Hostile(
-        "StartFailed",
-        body="import os\n    raise RuntimeError(os.environ['KEY'].upper())",
-        words=("${env.KEY}",),
-    ),
 }
 MARKS = {
     **dict.fromkeys(("sleeps", "dies", "patricide", "massacre"), ("HP-2",)),
-    **dict.fromkeys(("raises", "leaves"), ("HP-3",)),
+    "raises": ("HP-3", "HP-6"),
+    "leaves": ("HP-3",),
     "pries": ("HP-6",),
-    "pries-late": ("HP-3", "HP-6"),
 }
 
 
@@ -78,11 +75,11 @@ def sources(name: str) -> dict[str, str]:
     return files
 
 
-WATCHED = {"sleeps", "dies", "raises"}
-"""One of each way to fail: a time-out, a dead probe and a start of the server; test_failures.py watches an import.
+WATCHED = {"sleeps", "raises"}
+"""One whose container runs for long, and one whose server has run; test_failures.py watches one that fails at once.
 The others fail in the same steps as one of these."""
 
-SECRETIVE = ("pries", "pries-late")
+SECRETIVE = ("pries", "raises")
 KINDS = "llsd,deployments,replicasets,pods,services,configmaps,events,endpointslices"
 
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import uuid
+from collections.abc import Iterator
+from typing import Final
+
 import pytest
 import yaml
 
 from kubefoundry_llamastack.names import LLSD
+from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Object
+from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
 from pods.images.provider import ECHO
 from pods.llama_stack.distributions import entry, server, stack, until_ready
+from pods.rig import end_pods
 
 pytestmark = pytest.mark.integration
 
@@ -31,35 +39,45 @@ CONFIG = {
 USE: Object = {"userConfig": {"configMapName": "own"}}
 
 
-async def configure(api: Client, namespace: str) -> None:
+CASES: Final[dict[str, Object]] = {
+    "alone": {},
+    "replaced": {"workers": 2, "externalProviders": {"inference": [entry("local", ECHO, prefix="hi ")]}},
+}
+"""With nothing but the configuration; with an external provider and two workers, each of which loads it."""
+
+
+@pytest.fixture(scope="module")
+def configured(suite: Suite, examples: None) -> Iterator[str]:
+    """The namespace in which both serve: they start together."""
+    namespace = f"configured-{uuid.uuid4().hex[:8]}"
+    suite.plane.kubectl("create", "namespace", namespace)
+    asyncio.run(started(suite, namespace))
+    yield namespace
+    end_pods(suite, namespace)
+
+
+async def started(suite: Suite, namespace: str) -> None:
     data = {"config.yaml": yaml.safe_dump(CONFIG)}
     meta = {"name": "own", "namespace": namespace}
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
-    await api.create(CONFIG_MAPS, body, manager="user")
+    admin = credentials.from_kubeconfig(str(suite.plane.kubeconfig))
+    async with Client(admin, user_agent="test") as api:
+        await api.create(CONFIG_MAPS, body, manager="user")
+        for name, more in CASES.items():
+            await api.create(LLSD, stack(name, namespace, **more, **USE), manager="user")
+        for name in CASES:
+            await until_ready(api, name, namespace)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-async def test_the_server_starts_from_it(api: Client, examples: None, namespace: str, workers: int) -> None:
-    await configure(api, namespace)
-    await api.create(LLSD, stack("chat", namespace, workers=workers, **USE), manager="user")
-    await until_ready(api, "chat", namespace)
-
-    listed = await (await server(api, "chat", namespace)).providers()
+async def test_the_server_starts_from_it(api: Client, configured: str) -> None:
+    listed = await (await server(api, "alone", configured)).providers()
 
     assert {name: item["provider_type"] for name, item in listed.items()} == {"local": "remote::vllm"}
 
 
 @pytest.mark.accept("FR-017", "FR-018", "US2-2")
-async def test_an_external_provider_takes_the_place_of_one_of_its(
-    api: Client, examples: None, namespace: str
-) -> None:
-    await configure(api, namespace)
-    providers = {"inference": [entry("local", ECHO, prefix="hi ")]}
-    cr = stack("chat", namespace, workers=2, externalProviders=providers, **USE)
-    await api.create(LLSD, cr, manager="user")
-    await until_ready(api, "chat", namespace)
-
-    live = await server(api, "chat", namespace)
+async def test_an_external_provider_takes_the_place_of_one_of_its(api: Client, configured: str) -> None:
+    live = await server(api, "replaced", configured)
     listed, answer = await live.providers(), await live.chat("local/echo-1", "ping")
 
     assert {name: item["provider_type"] for name, item in listed.items()} == {"local": "remote::acme-echo"}
