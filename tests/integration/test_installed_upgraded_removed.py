@@ -1,4 +1,4 @@
-"""Models that serve, over the commit before, this one, a removal by kubectl and one by the command line."""
+"""Twenty models that serve, over the commit before, this one, a removal by kubectl and one by the command line."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ from support.waiting import phase, until_deployment
 
 pytestmark = [pytest.mark.integration, pytest.mark.apart]
 
-MANY = 8
-"""Two of each provider: of what is written to a model, or lost, nothing depends on how many others there are."""
+MANY = 20
 KINDS: dict[str, Kind] = {**UPSTREAM, "direct": DEPLOYMENTS}
 SIMULATORS = "Python/"
 """How the user agent of the simulated operators begins."""

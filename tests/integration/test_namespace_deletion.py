@@ -19,9 +19,7 @@ from support.waiting import phase, reason, until, until_deployment
 
 pytestmark = pytest.mark.integration
 
-MANY = 24
-"""Eight of each provider: the namespace controller deletes kind after kind, so with a few of each some are gone before
-their ModelDeployment, and some after it."""
+MANY = 60
 SECONDS = 300.0
 """Bound on each wait for that many: what takes time is the API server's own work."""
 

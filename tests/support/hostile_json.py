@@ -9,9 +9,6 @@ from typing import Any
 
 from kubefoundry_sdk.api.kinds import Object
 
-DEEP = 450
-"""Levels that Python could still parse, and neither copy nor compare: three frames a level are more than it has."""
-
 HOSTILE: dict[str, str] = {
     "null": "null",
     "a map": "{}",
@@ -27,8 +24,8 @@ HOSTILE: dict[str, str] = {
     "a text": '"text"',
     "half a surrogate pair": '"\\ud83d"',
     "a long text": json.dumps("x" * 5_000),
-    "450 maps": '{"a":' * DEEP + "1" + "}" * DEEP,
-    "450 lists": "[" * DEEP + "]" * DEEP,
+    "1,000 maps": '{"a":' * 1000 + "1" + "}" * 1000,
+    "1,100 lists": "[" * 1100 + "]" * 1100,
 }
 
 

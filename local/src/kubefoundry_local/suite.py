@@ -163,8 +163,8 @@ class Suite:
             "delete", "--ignore-not-found", "-f", str(ROOT / "manifests" / {**COMPONENTS, **OPT_IN}[name])
         )
 
-    def start(self, *names: str) -> None:
-        """Installs and starts these components, or all if none is named, and waits until they are ready."""
+    def install_missing(self, *names: str) -> None:
+        """Installs those of these components, or of all if none is named, that are not there yet."""
         missing = {name: manifest(name) for name in names or COMPONENTS if name not in self.components}
         if missing:
             web = free_port()
@@ -172,6 +172,10 @@ class Suite:
             self._apply([document for documents in missing.values() for document in documents], web)
             for name, documents in missing.items():
                 self._prepare(name, documents, web if name == "core" else 0, {})
+
+    def start(self, *names: str) -> None:
+        """Installs and starts these components, or all if none is named, and waits until they are ready."""
+        self.install_missing(*names)
         for name in names or COMPONENTS:
             if not self.components[name].running:
                 self.components[name].start()
