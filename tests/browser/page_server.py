@@ -87,14 +87,7 @@ async def _started(
 ) -> AsyncIterator[tuple[Process, asyncio.StreamReader]]:
     """The program with its libraries preloaded, and what it prints; it ends with the block."""
     said = asyncio.StreamReader()
-    read, write = os.pipe()
-    try:
-        with Path(os.devnull).open("rb") as nothing:
-            program = str(Path(sys.executable).with_name(command[0]))
-            files = [nothing.fileno(), write, ERRORS]
-            process = fork([program, *command[1:]], environment, files)
-    finally:
-        os.close(write)
+    process, read = _forked(command, environment)
     await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(said), os.fdopen(read, "rb")
     )
@@ -103,6 +96,17 @@ async def _started(
     finally:
         process.terminate()
         await asyncio.to_thread(process.wait)
+
+
+def _forked(command: Sequence[str], environment: Mapping[str, str]) -> tuple[Process, int]:
+    """The process, and the end of a pipe that has what it prints."""
+    program = str(Path(sys.executable).with_name(command[0]))
+    read, write = os.pipe()
+    try:
+        with Path(os.devnull).open("rb") as nothing:
+            return fork([program, *command[1:]], environment, [nothing.fileno(), write, ERRORS]), read
+    finally:
+        os.close(write)
 
 
 @dataclass(slots=True)
