@@ -7,12 +7,26 @@ import os
 import shutil
 import subprocess
 import sys
+import venv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pip
+
 from llamastack_providers import layout, request
+
+
+def python_with_pip(folder: Path) -> str:
+    """Makes a Python with pip and no other package, as an image has it; returns its path."""
+    venv.create(folder, symlinks=True)
+    [theirs] = folder.glob("lib/python*/site-packages")
+    assert pip.__file__ is not None
+    own = Path(pip.__file__).parent
+    for part in (own, *own.parent.glob("pip-*.dist-info")):
+        (theirs / part.name).symlink_to(part)
+    return str(folder / "bin" / "python")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +40,13 @@ class Ended:
 
 @dataclass(slots=True)
 class Pod:
-    """root: where all paths begin. tool: the zipapp. images: what is at /lls-provider, by provider id."""
+    """root: where all paths begin. tool: the zipapp. images: what is at /lls-provider, by provider id. python: the
+    image's."""
 
     root: Path
     tool: Path
     images: dict[str, str] = field(default_factory=dict)
+    python: str = sys.executable
 
     @property
     def places(self) -> layout.Layout:
@@ -43,13 +59,13 @@ class Pod:
     def copied(self, root: Path) -> Pod:
         """A pod with the same on its volumes."""
         shutil.copytree(self.root, root, symlinks=True)
-        return Pod(root, self.tool, dict(self.images))
+        return Pod(root, self.tool, dict(self.images), self.python)
 
     def call(
         self,
         *arguments: str,
         env: Mapping[str, str] | None = None,
-        python: str = sys.executable,
+        python: str = "",
         within: Sequence[str] = (),
     ) -> Ended:
         """Runs the zipapp as a container does. within: a command that starts it in other surroundings."""
@@ -57,7 +73,7 @@ class Pod:
         message.parent.mkdir(parents=True, exist_ok=True)
         message.write_text("")
         done = subprocess.run(
-            [*within, python, str(self.tool), *arguments],
+            [*within, python or self.python, str(self.tool), *arguments],
             env={**os.environ, **(env or {})},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

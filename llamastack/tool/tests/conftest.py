@@ -11,7 +11,7 @@ import pytest
 
 from llamastack_providers import zipapp
 from support.provider_images import image
-from support.provider_pod import Pod
+from support.provider_pod import Pod, python_with_pip
 from support.provider_server import GOOD, Server
 
 
@@ -25,12 +25,19 @@ def tool(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def python(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The Python of the images. Not that of these tests: pip and the tool read the metadata of all its packages, and
+    pip the code of some."""
+    return python_with_pip(tmp_path_factory.mktemp("python"))
+
+
 @pytest.fixture
-def pods(tmp_path: Path, tool: Path) -> Callable[[str], Pod]:
+def pods(tmp_path: Path, tool: Path, python: str) -> Callable[[str], Pod]:
     """Makes pods, each with a volume of its own."""
 
     def make(name: str) -> Pod:
-        pod = Pod(tmp_path / name, tool)
+        pod = Pod(tmp_path / name, tool, python=python)
         pod.shared.mkdir(parents=True)
         return pod
 
@@ -43,18 +50,18 @@ def pod(pods: Callable[[str], Pod]) -> Pod:
 
 
 @pytest.fixture(scope="session")
-def begun(tmp_path_factory: pytest.TempPathFactory, tool: Path) -> Pod:
+def begun(tmp_path_factory: pytest.TempPathFactory, tool: Path, python: str) -> Pod:
     """A pod whose first provider is installed: to be copied."""
     folder = tmp_path_factory.mktemp("begun")
-    pod = Pod(folder / "pod", tool)
+    pod = Pod(folder / "pod", tool, python=python)
     assert pod.install(image(folder / "first", "acme-first"), "first").code == 0
     return pod
 
 
 @pytest.fixture
-def server(tmp_path: Path, tool: Path) -> Server:
+def server(tmp_path: Path, tool: Path, python: str) -> Server:
     """A pod with one good provider, about to start the server."""
-    server = Server(tmp_path / "pod", tool)
+    server = Server(tmp_path / "pod", tool, python=python)
     server.distribution()
     server.provide(GOOD)
     server.configure(config={"url": "http://x"})

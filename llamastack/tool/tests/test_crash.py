@@ -1,13 +1,16 @@
-"""Killed at any step, a rerun ends in the same tree: real processes, SIGKILL, before and after every file move."""
+"""Killed at any step, a rerun ends in the same tree: before and after every file move, and in a chain of containers.
+
+A SIGKILL leaves what the file system holds at that moment, so one run that copies its volume at each step shows what
+a kill at any of them leaves. Real kills prove that, and a state that several steps share is rerun once.
+"""
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,142 +18,186 @@ import pytest
 from support.provider_images import image, wheel
 from support.provider_pod import Pod
 
-pytestmark = [pytest.mark.integration, pytest.mark.apart]
+pytestmark = pytest.mark.integration
 
-CALLS_AND_DIES = """
-import os, signal, sys
-_, system_call, step, when, *arguments = sys.argv
-called, number = getattr(os, system_call), 0
+AT_EACH_CALL = """
+import itertools, os, shutil, signal, sys
+_, system_call, killed_at, root, copies, *arguments = sys.argv
+called, numbers = getattr(os, system_call), itertools.count(1)
 
-def counting(*places, **options):
-    global number
-    number += 1
-    if (str(number), when) == (step, "before"):
+def at(moment):
+    if moment == killed_at:
         os.kill(os.getpid(), signal.SIGKILL)
+    if copies:
+        shutil.copytree(root, f"{copies}/{moment}", symlinks=True)
+
+def watched(*places, **options):
+    number = next(numbers)
+    at(f"before-{number}")
     called(*places, **options)
-    if (str(number), when) == (step, "after"):
-        os.kill(os.getpid(), signal.SIGKILL)
+    at(f"after-{number}")
 
-setattr(os, system_call, counting)
+setattr(os, system_call, watched)
 from llamastack_providers.cli import main
-code = main(arguments)
-print(number, file=sys.stderr)
-sys.exit(code)
+sys.exit(main(arguments))
 """
-"""Runs the tool; kills the process at the given call of the given system call, or prints how many there were."""
+"""Runs the tool. At the given moment of the given system call it is killed; at each, its pod is copied."""
 
 
-def run(arguments: list[str], system_call: str, step: int, when: str) -> tuple[int, str]:
-    command = [sys.executable, "-c", CALLS_AND_DIES, system_call, str(step), when, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.returncode, done.stderr
+def run(pod: Pod, script: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Runs Python code that starts the tool."""
+    return subprocess.run(
+        [pod.python, "-c", script, *words],
+        env={**os.environ, "PYTHONPATH": str(pod.tool)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
-@pytest.fixture
-def images(tmp_path: Path) -> tuple[Path, Path]:
-    """Two providers that share a dependency; the second of two versions of its own."""
+def killed(pod: Pod, source: Path, provider_id: str, system_call: str, moment: str) -> None:
+    """Kills the installation at the moment, for instance `after-3`."""
+    arguments = pod.install_arguments(source, provider_id)
+    done = run(pod, AT_EACH_CALL, system_call, moment, str(pod.root), "", *arguments)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+def copied_at_each(
+    pod: Pod, source: Path, provider_id: str, system_call: str, folder: Path
+) -> dict[str, Pod]:
+    """Installs the provider; returns the pod as it was at each moment."""
+    arguments = pod.install_arguments(source, provider_id)
+    folder.mkdir()
+    done = run(pod, AT_EACH_CALL, system_call, "", str(pod.root), str(folder), *arguments)
+    assert done.returncode == 0, done.stderr
+    return {path.name: Pod(path, pod.tool, dict(pod.images), pod.python) for path in folder.iterdir()}
+
+
+def left(pod: Pod) -> str:
+    """What is on the volume; the name of the staging directory is random."""
+    [staging] = pod.shared.glob(".staging-*")
+    staging.rename(pod.shared / ".staging-")
+    return pod.tree()
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Two providers that share a dependency."""
+    folder = tmp_path_factory.mktemp("images")
     sources = []
     for name in ("a", "b"):
-        source = image(tmp_path / "images" / name, f"acme-{name}", requires=["acme-common==1.0"])
+        source = image(folder / name, f"acme-{name}", requires=["acme-common==1.0"])
         wheel(source / "packages", "acme-common", "1.0")
         sources.append(source)
     return sources[0], sources[1]
 
 
-@pytest.fixture
-def begun(pods: Callable[[str], Pod], images: tuple[Path, Path]) -> Pod:
-    """A pod whose first provider is installed."""
-    pod = pods("begun")
+@pytest.fixture(scope="module")
+def begun(
+    tmp_path_factory: pytest.TempPathFactory, tool: Path, python: str, images: tuple[Path, Path]
+) -> Pod:
+    """A pod whose first provider is installed: to be copied."""
+    pod = Pod(tmp_path_factory.mktemp("begun") / "pod", tool, python=python)
     assert pod.install(images[0], "a").code == 0
     return pod
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory, begun: Pod, images: tuple[Path, Path]) -> Pod:
+    """A pod whose providers are both installed, undisturbed: to be copied, and compared with."""
+    pod = begun.copied(tmp_path_factory.mktemp("whole") / "pod")
+    assert pod.install(images[1], "b").code == 0
+    return pod
+
+
 @pytest.mark.accept("NFR-002")
-def test_killed_at_every_move(begun: Pod, images: tuple[Path, Path], tmp_path: Path) -> None:
-    undisturbed = begun.copied(tmp_path / "undisturbed")
-    code, said = run(undisturbed.install_arguments(images[1], "b"), "replace", 0, "")
-    moves, whole = int(said.split()[-1]), undisturbed.tree()
-    assert code == 0
+def test_killed_at_every_move(begun: Pod, whole: Pod, images: tuple[Path, Path], tmp_path: Path) -> None:
+    states = copied_at_each(
+        begun.copied(tmp_path / "undisturbed"), images[1], "b", "replace", tmp_path / "states"
+    )
+    moves = len(states) // 2
     # the package and its metadata, then record, two YAML files and the manifest
     assert moves >= 8
+    distinct: dict[str, list[str]] = {}
+    for moment, pod in states.items():
+        distinct.setdefault(pod.tree(), []).append(moment)
+    # each move changes the tree
+    assert len(distinct) > moves
 
-    def killed(step: int, when: str) -> str:
-        pod = begun.copied(tmp_path / f"{when}-{step}")
-        arguments = pod.install_arguments(images[1], "b")
-        code, _ = run(arguments, "replace", step, when)
-        assert code == -signal.SIGKILL
-        code, said = run(arguments, "replace", 0, "")
-        assert code == 0, said
-        return pod.tree()
+    ends = {}
+    for moments in distinct.values():
+        again = states[moments[0]].copied(tmp_path / "again" / moments[0])
+        ended = again.install(images[1], "b")
+        assert ended.code == 0, (moments, ended.log)
+        ends.update(dict.fromkeys(moments, again.tree()))
 
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        steps = [(step, when) for step in range(1, moves + 1) for when in ("before", "after")]
-        trees = list(pool.map(lambda one: killed(*one), steps))
-
-    assert [step for step, tree in zip(steps, trees, strict=True) if tree != whole] == []
+    assert [moment for moment, tree in ends.items() if tree != whole.tree()] == []
+    # a kill leaves what the copies hold
+    for moment in ("before-2", f"after-{moves - 2}"):
+        pod = begun.copied(tmp_path / f"killed-{moment}")
+        killed(pod, images[1], "b", "replace", moment)
+        assert left(pod) == left(states[moment])
 
 
 def test_killed_while_an_earlier_installation_is_taken_back(
-    begun: Pod, images: tuple[Path, Path], tmp_path: Path
+    whole: Pod, images: tuple[Path, Path], tmp_path: Path
 ) -> None:
     newer = image(tmp_path / "images" / "newer", "acme-b", version="2.0.0")
-    assert begun.install(images[1], "b").code == 0
-    undisturbed = begun.copied(tmp_path / "undisturbed")
-    assert run(undisturbed.install_arguments(newer, "b"), "unlink", 0, "")[0] == 0
+    undisturbed = whole.copied(tmp_path / "undisturbed")
+    states = copied_at_each(undisturbed, newer, "b", "unlink", tmp_path / "states")
 
     # two modules of the older version and its metadata
-    for step in (1, 3, 5):
-        pod = begun.copied(tmp_path / f"step-{step}")
-        arguments = pod.install_arguments(newer, "b")
-        assert run(arguments, "unlink", step, "after")[0] == -signal.SIGKILL
-        assert run(arguments, "unlink", 0, "")[0] == 0
+    for moment in ("after-1", "after-3", "after-5"):
+        pod = states[moment]
+        assert pod.tree() not in (whole.tree(), undisturbed.tree())
+        assert pod.install(newer, "b").code == 0
         assert pod.tree() == undisturbed.tree()
 
 
-def test_killed_and_then_run_again_with_another_image(
-    begun: Pod, images: tuple[Path, Path], tmp_path: Path
-) -> None:
+def test_killed_and_then_run_again_with_another_image(begun: Pod, tmp_path: Path) -> None:
     """The image of a pod's container can be changed in place; what the old one had moved is known by its record."""
     newer = image(tmp_path / "images" / "newer", "acme-b", version="2.0.0")
-    killed = begun.copied(tmp_path / "killed")
     older = image(
         tmp_path / "images" / "older", "acme-b", extra={"acme_b/a_part.py": "", "acme_b/b_part.py": ""}
     )
-    assert run(killed.install_arguments(older, "b"), "replace", 10, "after")[0] == -signal.SIGKILL
-    assert (killed.places.packages / "acme_b" / "a_part.py").exists()
+    pod, undisturbed = begun.copied(tmp_path / "killed"), begun.copied(tmp_path / "undisturbed")
+    killed(pod, older, "b", "replace", "after-10")
+    assert (pod.places.packages / "acme_b" / "a_part.py").exists()
 
-    assert killed.install(newer, "b").code == 0
+    assert pod.install(newer, "b").code == 0
 
-    assert begun.install(newer, "b").code == 0
-    assert killed.tree() == begun.tree()
+    assert undisturbed.install(newer, "b").code == 0
+    assert pod.tree() == undisturbed.tree()
 
 
 def test_a_kill_of_any_container_and_then_the_whole_chain_again(
-    begun: Pod, images: tuple[Path, Path], tmp_path: Path
+    begun: Pod, whole: Pod, images: tuple[Path, Path], tmp_path: Path
 ) -> None:
     """A new sandbox of the pod runs every init container again on the volume as it is."""
-    killed = begun.copied(tmp_path / "killed")
-    assert run(killed.install_arguments(images[1], "b"), "replace", 5, "after")[0] == -signal.SIGKILL
-    assert begun.install(images[1], "b").code == 0
+    pod = begun.copied(tmp_path / "killed")
+    killed(pod, images[1], "b", "replace", "after-5")
 
-    assert killed.install(images[0], "a").code == 0
-    assert killed.install(images[1], "b").code == 0
+    assert pod.install(images[0], "a").code == 0
+    assert pod.install(images[1], "b").code == 0
 
-    assert killed.tree() == begun.tree()
+    assert pod.tree() == whole.tree()
 
 
 @pytest.mark.accept("NFR-002")
-def test_the_umask_changes_nothing(pods: Callable[[str], Pod], images: tuple[Path, Path]) -> None:
-    trees = set()
-    for name, mask in (("strict", 0o077), ("loose", 0o000)):
-        pod = pods(name)
-        for source, provider_id in zip(images, ("a", "b"), strict=True):
-            arguments = pod.install_arguments(source, provider_id)
-            command = [sys.executable, str(pod.tool), *arguments]
-            assert subprocess.run(command, umask=mask, check=False, stdout=subprocess.DEVNULL).returncode == 0
-        trees.add(pod.tree())
+def test_the_umask_changes_nothing(
+    pods: Callable[[str], Pod], begun: Pod, whole: Pod, images: tuple[Path, Path], tmp_path: Path
+) -> None:
+    strict, loose = pods("strict"), begun.copied(tmp_path / "loose")
+    for pod, source, provider_id, mask in (
+        (strict, images[0], "a", 0o077),
+        (strict, images[1], "b", 0o077),
+        (loose, images[1], "b", 0o000),
+    ):
+        command = [pod.python, str(pod.tool), *pod.install_arguments(source, provider_id)]
+        assert subprocess.run(command, umask=mask, check=False, stdout=subprocess.DEVNULL).returncode == 0
 
-    assert len(trees) == 1
+    assert strict.tree() == whole.tree()
+    assert loose.tree() == whole.tree()
 
 
 SHUFFLES = """
@@ -177,20 +224,11 @@ sys.exit(main(sys.argv[2:]))
 
 @pytest.mark.accept("NFR-002")
 def test_clock_and_directory_order_change_nothing(
-    pods: Callable[[str], Pod], images: tuple[Path, Path]
+    pods: Callable[[str], Pod], whole: Pod, images: tuple[Path, Path]
 ) -> None:
-    trees = set()
-    for clock in (0.0, time.time() + 10**8):
-        pod = pods(f"at-{clock:.0f}")
-        for source, provider_id in zip(images, ("a", "b"), strict=True):
-            command = [
-                sys.executable,
-                "-c",
-                SHUFFLES,
-                str(clock),
-                *pod.install_arguments(source, provider_id),
-            ]
-            assert subprocess.run(command, check=False, stdout=subprocess.DEVNULL).returncode == 0
-        trees.add(pod.tree())
+    pod = pods("pod")
+    for source, provider_id, clock in ((images[0], "a", 0.0), (images[1], "b", time.time() + 10**8)):
+        done = run(pod, SHUFFLES, str(clock), *pod.install_arguments(source, provider_id))
+        assert done.returncode == 0, done.stderr
 
-    assert len(trees) == 1
+    assert pod.tree() == whole.tree()

@@ -25,9 +25,11 @@ pytestmark = pytest.mark.integration
         *PROVIDER_VARIANTS,
     ],
 )
-def test_a_provider_that(tmp_path: Path, tool: Path, name: str) -> None:
+def test_a_provider_that(tmp_path: Path, tool: Path, python: str, name: str) -> None:
     case = {**HOSTILE, **PROVIDER_VARIANTS}[name]
-    server = Server(tmp_path / "pod", tool)
+    server = Server(tmp_path / "pod", tool, python=python)
+    server.distributed("pydantic", "2.0", files={"pydantic/__init__.py": ""})
+    server.distributed("PyYAML", "6.0", files={"yaml/__init__.py": ""})
 
     ended = checked(server, case)
 

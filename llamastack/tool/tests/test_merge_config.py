@@ -38,10 +38,10 @@ CONFIG = {
 
 
 @pytest.fixture(scope="module")
-def once(tmp_path_factory: pytest.TempPathFactory, tool: Path) -> Pod:
+def once(tmp_path_factory: pytest.TempPathFactory, tool: Path, python: str) -> Pod:
     """A pod with two providers on its volume."""
     folder = tmp_path_factory.mktemp("once")
-    pod = Pod(folder / "pod", tool)
+    pod = Pod(folder / "pod", tool, python=python)
     assert pod.install(image(folder / "echo", "acme-echo"), "echo", config=CONFIG).code == 0
     guard = image(folder / "guard", "acme-guard", api="safety", kind="inline::acme-guard")
     assert pod.install(guard, "guard", api="safety").code == 0

@@ -100,9 +100,9 @@ REFUSED: dict[str, tuple[Mapping[str, str | bytes], str, tuple[str, ...]]] = {
 
 @pytest.mark.accept("FR-005", "FR-027", "PF-01", "PF-03", "PF-04", "PF-05", "PF-06", "NFR-003", "SC-009")
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_loaded_is_reported(tmp_path: Path, tool: Path, name: str) -> None:
+def test_what_cannot_be_loaded_is_reported(tmp_path: Path, tool: Path, python: str, name: str) -> None:
     files, code, words = REFUSED[name]
-    server = Server(tmp_path / "pod", tool)
+    server = Server(tmp_path / "pod", tool, python=python)
     server.distribution()
     server.provide(files)
     server.configure()
@@ -244,8 +244,8 @@ def test_variables(server: Server, changes: dict[str, Any], code: str) -> None:
     assert f"Code: {code}" in ended.message or not code
 
 
-def test_a_distribution_without_llama_stack(tmp_path: Path, tool: Path) -> None:
-    server = Server(tmp_path / "pod", tool)
+def test_a_distribution_without_llama_stack(tmp_path: Path, tool: Path, python: str) -> None:
+    server = Server(tmp_path / "pod", tool, python=python)
     server.provide(GOOD)
     server.configure()
 
@@ -272,7 +272,10 @@ def test_a_release_that_loads_no_providers_is_refused_by_name(server: Server) ->
 
 
 def test_the_tools_own_packages_are_not_what_providers_see(server: Server) -> None:
-    where = "import yaml\nassert 'pyz' not in yaml.__file__, yaml.__file__\n"
+    """The distribution of this test has neither."""
+    where = "from importlib.util import find_spec\n" + "".join(
+        f"assert find_spec('{name}') is None\n" for name in ("yaml", "packaging", "llamastack_providers")
+    )
     server.provide(changed(provider=where + str(GOOD["acme_echo/provider.py"])))
 
     assert server.preflight().code == 0
