@@ -56,7 +56,7 @@ def _plurals(connection: http.client.HTTPSConnection, version: str) -> dict[str,
 
 def _ask(connection: http.client.HTTPSConnection, method: str, path: str, body: Object | None = None) -> Any:
     """The JSON of the answer. Raises CannotRun if it is a refusal, or none comes."""
-    headers = {"Accept": "application/json"}
+    headers = {"Accept": "application/json", "User-Agent": "kubefoundry-local"}
     if body is not None:
         # JSON is YAML, too
         headers["Content-Type"] = "application/apply-patch+yaml"
