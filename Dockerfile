@@ -3,7 +3,7 @@
 FROM python:3.11-slim-bookworm AS build
 WORKDIR /src
 COPY requirements/ requirements/
-# What builds is beside the environment: the image has no pip and no build tool.
+# What builds is beside the environment, which has no pip and no build tool.
 RUN python -m venv --without-pip /opt/build \
  && pip --python /opt/build/bin/python install --no-cache-dir --require-hashes -r requirements/image.txt
 ARG COMPONENT
