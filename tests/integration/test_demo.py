@@ -52,9 +52,10 @@ def started(tmp_path: Path, *before: str) -> subprocess.Popen[str]:
 
 
 def starting(demo: subprocess.Popen[str], folder: Path) -> list[str]:
-    """Command lines of its processes, once it has started the last of its components, none of which is ready yet.
+    """Command lines of its processes, once it has started the last of its components.
 
-    Then the most is under way at once. To wait until all are ready would take half as much CPU time again.
+    Most of them are under way then, none or few are ready. To wait until all are ready would take half as much CPU time
+    again.
     """
     assert demo.stdout
     for line in demo.stdout:
@@ -167,9 +168,9 @@ def test_ctrl_c_ends_all_of_it(tmp_path: Path) -> None:
     assert len(starting(demo, tmp_path)) > len(COMPONENTS)
 
     demo.send_signal(signal.SIGINT)
-    shown, _ = demo.communicate(timeout=BOUND)
+    demo.communicate(timeout=BOUND)
 
-    assert (demo.returncode, "processes: " in shown) == (130, False)
+    assert demo.returncode == 130
     assert list(tmp_path.iterdir()) == []
     assert processes_of(tmp_path) == []
 
