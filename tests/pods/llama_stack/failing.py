@@ -45,7 +45,8 @@ class Refusal:
 @dataclass(slots=True)
 class Followed:
     """reasons: of ExternalProvidersReady, in which each CR ends, by name. watched: the names of those that fail AGAIN
-    times more. looked: kinds to list when one of `secretive` is refused."""
+    times more. looked: kinds to list when one of `secretive` is refused, and at the end. left: what there was then;
+    Events outlive what they are about, and may be written a moment after the status."""
 
     suite: Suite
     namespace: str
@@ -55,6 +56,7 @@ class Followed:
     looked: str = ""
     refusals: dict[str, Refusal] = field(default_factory=dict)
     last: dict[str, Object] = field(default_factory=dict)
+    left: str = ""
     _failed: dict[str, set[tuple[str, int]]] = field(default_factory=dict)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -83,6 +85,8 @@ class Followed:
                 await self._until(self.watched, AGAIN)
             for one in following:
                 one.cancel()
+            if self.looked:
+                self.left = await asyncio.to_thread(self._objects)
 
     async def _until(self, names: Collection[str], failures: int) -> None:
         """Raises TimeoutError."""

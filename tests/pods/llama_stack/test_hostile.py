@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -134,11 +135,17 @@ def test_the_provider_is_named(hostile: Followed, name: str) -> None:
 @pytest.mark.accept("HP-6")
 @pytest.mark.parametrize("name", SECRETIVE)
 def test_the_secret_is_in_no_object(hostile: Followed, name: str) -> None:
-    objects = hostile.refusal(name).objects.lower()
+    objects, left = hostile.refusal(name).objects.lower(), hostile.left.lower()
+    told = {
+        one["reason"]
+        for one in json.loads(hostile.left)["items"]
+        if one["kind"] == "Event" and one["involvedObject"]["name"] == name
+    }
 
     assert "${env.key}" in objects
+    assert "PreflightFailed" in told
     for shown in (SECRET, base64.b64encode(SECRET.encode()).decode(), SECRET[:12]):
-        assert shown.lower() not in objects
+        assert shown.lower() not in objects + left
 
 
 @pytest.mark.accept("HP-5")

@@ -40,10 +40,13 @@ USE: Object = {"userConfig": {"configMapName": "own"}}
 
 
 CASES: Final[dict[str, Object]] = {
-    "alone": {},
+    "alone": {"workers": 2},
     "replaced": {"workers": 2, "externalProviders": {"inference": [entry("local", ECHO, prefix="hi ")]}},
 }
-"""With nothing but the configuration; with an external provider and two workers, each of which loads it."""
+"""With nothing but the configuration, and with an external provider.
+
+Two workers: nothing in the start depends on their number, and with several each finds what it needs by itself.
+"""
 
 
 @pytest.fixture(scope="module")
