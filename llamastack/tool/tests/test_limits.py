@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from llamastack_providers import staging
+from llamastack_providers.errors import Code, Failure
 from support.provider_images import image, wheel
 from support.provider_pod import Ended, Pod
 
@@ -54,3 +57,17 @@ def test_no_memory(pod: Pod, source: Path) -> None:
         assert word in ended.message, ended.log
     assert pod.installed() == set()
     assert pod.install(source, "my-echo").code == 0
+
+
+def test_no_memory_for_a_system_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where memory ends decides whether Python raises MemoryError or the system call fails."""
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\necho \"OSError: [Errno 12] Cannot allocate memory: '/pip'\"\nexit 1\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    stage = staging.fresh(tmp_path / "staging")
+
+    with pytest.raises(Failure) as raised:
+        staging.unpack([wheel(tmp_path, "acme-echo")], stage)
+
+    assert raised.value.code is Code.NoMemory

@@ -73,7 +73,8 @@ def _refused(code: int, output: str, wheels: Sequence[Path], staging: Path) -> F
     text = _last_error(output) or f"pip ended with {code}"
     if "[Errno 28]" in output or "No space left" in output or "[Errno 122]" in output:
         return Failure(Code.NoSpace, f"pip found no space left in {staging.parent}", detail=output)
-    if code in (-signal.SIGKILL, 128 + signal.SIGKILL) or "MemoryError" in output:
+    memory = "MemoryError" in output or "[Errno 12]" in output
+    if code in (-signal.SIGKILL, 128 + signal.SIGKILL) or memory:
         return Failure(
             Code.NoMemory, f"pip ended with {code}: there was not enough memory for it", detail=output
         )
