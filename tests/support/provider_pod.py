@@ -11,11 +11,15 @@ import venv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pip
 
 from llamastack_providers import layout, request
+from support.preloaded.client import run_folder
+
+LONG: Final = 50_000
+"""Letters of arguments that fit into a message to the process that is forked."""
 
 
 def python_with_pip(folder: Path) -> str:
@@ -68,13 +72,21 @@ class Pod:
         python: str = "",
         within: Sequence[str] = (),
     ) -> Ended:
-        """Runs the zipapp as a container does. within: a command that starts it in other surroundings."""
+        """Runs the zipapp as a container does. within: a command that starts it in other surroundings.
+
+        With nothing unusual about the start itself, the process is forked from one that has loaded the libraries.
+        """
         message = self.places.at(layout.TERMINATION_LOG)
         message.parent.mkdir(parents=True, exist_ok=True)
         message.write_text("")
+        changed = dict(env or {})
+        started_with = {name for name in changed if name.startswith("PYTHON")} - {"PYTHONPATH"}
+        if not (within or python or started_with or sum(map(len, arguments)) > LONG or self.tool.is_file()):
+            code, said = run_folder(self.python, self.tool, arguments, {**os.environ, **changed})
+            return Ended(code, said, message.read_text())
         done = subprocess.run(
             [*within, python or self.python, str(self.tool), *arguments],
-            env={**os.environ, **(env or {})},
+            env={**os.environ, **changed},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

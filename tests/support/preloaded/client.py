@@ -20,6 +20,12 @@ from kubefoundry_local.child_processes import Process, ends_with_us, execute
 SERVER: Final = Path(__file__).with_name("server.py")
 FAULTY: Final = Path(__file__).parents[1]
 """The folder of the tests' own programs: ours with a fault."""
+BROUGHT: Final = (
+    *("argparse", "csv", "dataclasses", "email.parser", "filecmp", "importlib.metadata", "json", "platform"),
+    *("packaging.requirements", "packaging.tags", "packaging.utils", "selectors", "shutil", "subprocess"),
+    *("tempfile", "traceback", "urllib.parse", "yaml", "zipfile"),
+)
+"""What the LlamaStack tool imports besides its own modules."""
 
 
 class Forked:
@@ -76,10 +82,36 @@ def fork(
 ) -> Forked:
     """Runs a command of which `runs` is true. files: its stdin, stdout and stderr."""
     argv = list(command[1:] if command[0] == sys.executable else command)
-    asked = {"argv": argv, "environment": dict(environment), "folder": str(folder or Path.cwd())}
+    return _fork(_server(sys.executable), argv, environment, files, folder)
+
+
+def run_folder(
+    python: str, folder: Path, arguments: Sequence[str], environment: Mapping[str, str]
+) -> tuple[int, str]:
+    """Runs an application that brings its libraries, as `python FOLDER`; returns its exit code and all its output."""
+    read, write = os.pipe()
+    try:
+        with Path(os.devnull).open("rb") as nothing:
+            server = _server(python, folder, *BROUGHT)
+            forked = _fork(server, [str(folder), *arguments], environment, [nothing.fileno(), write, write])
+    finally:
+        os.close(write)
+    with open(read, encoding="utf-8", errors="replace") as said:  # noqa: PTH123 - of a pipe
+        text = said.read()
+    return forked.wait(), text
+
+
+def _fork(
+    server: socket.socket,
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    files: Sequence[int],
+    folder: Path | None = None,
+) -> Forked:
+    asked = {"argv": list(argv), "environment": dict(environment), "folder": str(folder or Path.cwd())}
     ours, theirs = socket.socketpair()
     with theirs:
-        socket.send_fds(_server(), [json.dumps(asked).encode()], [*files, theirs.fileno()])
+        socket.send_fds(server, [json.dumps(asked).encode()], [*files, theirs.fileno()])
     return Forked(ours)
 
 
@@ -105,14 +137,14 @@ def launch(command: Sequence[str], environment: Mapping[str, str], log: Path) ->
 
 
 @cache
-def _server() -> socket.socket:
-    """A connection to one that ends with this process."""
+def _server(python: str, application: Path | None = None, *libraries: str) -> socket.socket:
+    """A connection to one that ends with this process. application: where it finds the libraries."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         subprocess.Popen(
-            [sys.executable, str(SERVER), str(theirs.fileno())],
+            [python, str(SERVER), str(theirs.fileno()), *libraries],
             # what a container has, and no more: children get their variables with each request
-            env={"PATH": os.environ["PATH"]},
+            env={"PATH": os.environ["PATH"], **({"PYTHONPATH": str(application)} if application else {})},
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             start_new_session=True,

@@ -1,8 +1,9 @@
 """Runs Python programs in processes that are forked from this one, which has their libraries loaded.
 
-Started with the number of a socket; each message on it is a request (`client.py`). Most of the CPU time of a start is
-the loading of libraries, and a run of all tests starts hundreds of processes. Each of them is in the state of one
-that the console script starts: arguments, environment, session, working directory, files and signals are its own.
+Started with the number of a socket, and libraries to load instead of our own; each message on the socket is a request
+(`client.py`). Most of the CPU time of a start is the loading of libraries, and a run of all tests starts hundreds of
+processes. Each of them is in the state of one that the console script starts: arguments, environment, session,
+working directory, files and signals are its own.
 """
 
 from __future__ import annotations
@@ -52,9 +53,11 @@ class Request:
     status: socket.socket
 
 
-def load() -> None:
-    for name in LIBRARIES:
+def load(instead: list[str]) -> None:
+    for name in instead or LIBRARIES:
         import_module(name)
+    if instead:
+        return
     package = import_module(OURS)
     for module in walk_packages(package.__path__, f"{OURS}."):
         if not module.name.startswith(NOT_LOADED):
@@ -135,7 +138,7 @@ def _text(file: int, errors: str) -> io.TextIOWrapper:
 
 
 def main() -> None:
-    load()
+    load(sys.argv[2:])
     # What is loaded stays: no collection looks at it again, and the children share its memory.
     gc.collect()
     gc.freeze()
@@ -149,6 +152,11 @@ def main() -> None:
         sys.argv[:] = rest
         sys.path[0] = request.folder
         runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+    elif Path(first).is_dir():
+        # an application with a `__main__.py`: it is found first, then what the variable names
+        given = request.environment.get("PYTHONPATH", "")
+        sys.path[:] = [*filter(None, given.split(os.pathsep)), *(one for one in sys.path[1:] if one != first)]
+        runpy.run_path(first, run_name="__main__")
     else:
         sys.path[0] = str(Path(first).parent)
         runpy.run_path(first, run_name="__main__")
