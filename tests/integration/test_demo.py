@@ -54,8 +54,8 @@ def started(tmp_path: Path, *before: str) -> subprocess.Popen[str]:
 def starting(demo: subprocess.Popen[str], folder: Path) -> list[str]:
     """Command lines of its processes, once it has started the last of its components.
 
-    Most of them are under way then, none or few are ready. To wait until all are ready would take half as much CPU time
-    again.
+    Most of them are under way then, none or few are ready. To wait until all are ready would take half as much CPU
+    time again.
     """
     assert demo.stdout
     for line in demo.stdout:
