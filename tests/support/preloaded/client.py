@@ -96,9 +96,14 @@ def run_folder(
             forked = _fork(server, [str(folder), *arguments], environment, [nothing.fileno(), write, write])
     finally:
         os.close(write)
-    with open(read, encoding="utf-8", errors="replace") as said:  # noqa: PTH123 - of a pipe
-        text = said.read()
-    return forked.wait(), text
+    try:
+        with open(read, encoding="utf-8", errors="replace") as said:  # noqa: PTH123 - of a pipe
+            text = said.read()
+        return forked.wait(), text
+    except BaseException:
+        # at the end of the test's time, as `subprocess.run` does it
+        forked.kill()
+        raise
 
 
 def _fork(
