@@ -18,6 +18,9 @@ import pip
 from llamastack_providers import layout, request
 from support.preloaded.client import run_folder
 
+SEARCHED: Final = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
+"""The search path of an image: pip asks a Rust compiler, wherever there is one, for its version at each start."""
+
 LONG: Final = 50_000
 """Letters of arguments that fit into a message to the process that is forked."""
 
@@ -82,11 +85,11 @@ class Pod:
         changed = dict(env or {})
         started_with = {name for name in changed if name.startswith("PYTHON")} - {"PYTHONPATH"}
         if not (within or python or started_with or sum(map(len, arguments)) > LONG or self.tool.is_file()):
-            code, said = run_folder(self.python, self.tool, arguments, {**os.environ, **changed})
+            code, said = run_folder(self.python, self.tool, arguments, {**os.environ, **SEARCHED, **changed})
             return Ended(code, said, message.read_text())
         done = subprocess.run(
             [*within, python or self.python, str(self.tool), *arguments],
-            env={**os.environ, **changed},
+            env={**os.environ, **SEARCHED, **changed},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
