@@ -17,11 +17,16 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from kubefoundry_local import control_plane as planes
+from kubefoundry_local import suite as suites
 from kubefoundry_local.control_plane import GIVEN, ROOT, ControlPlane, build, control_plane, own_control_plane
 from kubefoundry_local.suite import Suite
 from support.reused_planes import borrowed
 
 OURS: Final = (ROOT / "crds", ROOT / "manifests" / "namespace.yaml", ROOT / "manifests" / "users.yaml")
+
+WRITERS: Final = (Path(__file__), Path(suites.__file__), Path(planes.__file__))
+"""What writes it: who applies an object, and how, is in the object."""
 
 
 @contextmanager
@@ -66,7 +71,7 @@ def _kept(crds: tuple[Path, ...]) -> Path:
 
 def _digest(binary: Path, crds: Sequence[Path]) -> str:
     digest = hashlib.sha256(f"{binary}\n".encode())
-    for path in (*OURS, Path(__file__), *crds):
+    for path in (*OURS, *WRITERS, *crds):
         for file in sorted(path.glob("*.yaml")) if path.is_dir() else (path,):
             digest.update(f"{file.name} {file.stat().st_size}\n".encode() + file.read_bytes())
     return digest.hexdigest()[:16]

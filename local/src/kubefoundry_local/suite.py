@@ -39,8 +39,6 @@ COMPONENTS: Final = {
 OPT_IN: Final = {"llamastack": "llamastack/llamastack.yaml"}
 """Components that are installed only on request; if named, they are started like all others."""
 
-CRDS: Final = (ROOT / "crds" / "modeldeployments.yaml", ROOT / "crds" / "inferenceproviderconfigs.yaml")
-
 NAMESPACE: Final = "kubefoundry-system"
 START: Final = 60.0
 PROBE: Final = 0.02
@@ -112,8 +110,10 @@ class Suite:
 
     def install_ground(self) -> None:
         """Namespace, CRDs and user roles; waits until both kinds are served."""
-        ground = (ROOT / "manifests" / "namespace.yaml", *CRDS, ROOT / "manifests" / "users.yaml")
-        apply(self.plane, [document for path in ground for document in documents_of(path)])
+        # By kubectl: it warns of objects that it did not apply itself, and users apply these, too.
+        self.plane.kubectl("apply", "-f", str(ROOT / "manifests" / "namespace.yaml"))
+        self.plane.kubectl("apply", "-k", str(ROOT / "crds"))
+        self.plane.kubectl("apply", "-f", str(ROOT / "manifests" / "users.yaml"))
         self.plane.wait_served(MODEL_DEPLOYMENTS.crd, PROVIDER_CONFIGS.crd)
 
     def install(
@@ -258,12 +258,8 @@ def end(process: Process) -> int:
 
 def manifest(name: str) -> list[dict[str, Any]]:
     """The documents of a component's manifest."""
-    return documents_of(ROOT / "manifests" / {**COMPONENTS, **OPT_IN}[name])
-
-
-def documents_of(path: Path) -> list[dict[str, Any]]:
-    """All documents of a YAML file."""
-    return [document for document in yaml.load_all(path.read_text(), quick_loader()) if document]
+    text = (ROOT / "manifests" / {**COMPONENTS, **OPT_IN}[name]).read_text()
+    return [document for document in yaml.load_all(text, quick_loader()) if document]
 
 
 def pod_environment(container: Mapping[str, Any]) -> dict[str, str]:
