@@ -133,18 +133,8 @@ class Cluster:
 
 async def connect(kubeconfig: Path) -> Cluster:
     """Raises what the `kubernetes` package raises for a file that it cannot use."""
-    # imported here: it takes most of a second, which --help need not wait for
-    from kubernetes import client, config
-
-    loaded = client.Configuration()
-    # The package writes the client's key to a file, which would stay behind when this process is killed.
-    with TemporaryDirectory(prefix="kubeconfig-") as files:
-        await asyncio.to_thread(
-            config.load_kube_config, str(kubeconfig), client_configuration=loaded, temp_file_path=files
-        )
-        context = ssl.create_default_context(cafile=loaded.ssl_ca_cert)
-        if loaded.cert_file:
-            context.load_cert_chain(loaded.cert_file, loaded.key_file)
+    # In one piece in its thread, which ends its work even if we are cancelled: the client's key may not stay behind.
+    loaded, context = await asyncio.to_thread(_loaded, kubeconfig)
     token = loaded.get_api_key_with_prefix("BearerToken", "authorization")
     return Cluster(
         aiohttp.ClientSession(
@@ -154,6 +144,20 @@ async def connect(kubeconfig: Path) -> Cluster:
             timeout=aiohttp.ClientTimeout(total=30),
         )
     )
+
+
+def _loaded(kubeconfig: Path) -> tuple[Any, ssl.SSLContext]:
+    # imported here: it takes most of a second, which --help need not wait for
+    from kubernetes import client, config
+
+    loaded = client.Configuration()
+    # The package writes the client's key to a file, which would stay behind when this process is killed.
+    with TemporaryDirectory(prefix="kubeconfig-") as files:
+        config.load_kube_config(str(kubeconfig), client_configuration=loaded, temp_file_path=files)
+        context = ssl.create_default_context(cafile=loaded.ssl_ca_cert)
+        if loaded.cert_file:
+            context.load_cert_chain(loaded.cert_file, loaded.key_file)
+    return loaded, context
 
 
 def _object(status: int, text: str) -> Object:
