@@ -153,7 +153,9 @@ def _loaded(kubeconfig: Path) -> tuple[Any, ssl.SSLContext]:
     loaded = client.Configuration()
     # The package writes the client's key to a file, which would stay behind when this process is killed.
     with TemporaryDirectory(prefix="kubeconfig-") as files:
-        config.load_kube_config(str(kubeconfig), client_configuration=loaded, temp_file_path=files)
+        config.load_kube_config(  # type: ignore[no-untyped-call]
+            str(kubeconfig), client_configuration=loaded, temp_file_path=files
+        )
         context = ssl.create_default_context(cafile=loaded.ssl_ca_cert)
         if loaded.cert_file:
             context.load_cert_chain(loaded.cert_file, loaded.key_file)
