@@ -5,25 +5,18 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from kubefoundry_simulators.certificate import self_signed
 from kubefoundry_simulators.cluster import connect
 
 
 def kubeconfig(folder: Path) -> Path:
     """One with a client's certificate and key within it."""
-    key, certificate = folder / "key", folder / "crt"
-    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    subprocess.run(
-        [*made, "-subj", "/CN=test", "-keyout", key, "-out", certificate], check=True, capture_output=True
-    )
-    user = {
-        "client-certificate-data": base64.b64encode(certificate.read_bytes()).decode(),
-        "client-key-data": base64.b64encode(key.read_bytes()).decode(),
-    }
+    certificate, key = (base64.b64encode(part).decode() for part in self_signed("127.0.0.1"))
+    user = {"client-certificate-data": certificate, "client-key-data": key}
     path = folder / "kubeconfig"
     path.write_text(
         json.dumps(

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubefoundry_local.apply import apply
 from kubefoundry_local.control_plane import ControlPlane
 from kubefoundry_local.suite import PROBE, Suite, end
 from kubefoundry_sdk.api.kinds import Kind, Object
@@ -17,6 +16,7 @@ from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_simulators import webhooks
 from kubefoundry_simulators.cluster import connect
+from support.suites import install_crd
 from support.upstream import PROVIDERS, standin
 from support.waiting import SECONDS, until
 
@@ -93,8 +93,8 @@ def operators(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -
     suite = Suite(cluster, tmp_path_factory.mktemp("operators"))
     documents = [standin(provider).document for provider in PROVIDERS]
     crds = [document["metadata"]["name"] for document in documents]
-    apply(cluster, documents)
-    cluster.wait_served(*crds)
+    for document in documents:
+        install_crd(suite, document)
     process = suite.simulate(*PROVIDERS, flags=["--webhooks"])
     yield
     cluster.kubectl("delete", "workspaces,dynamographdeployments,rayservices", "--all", "-A")

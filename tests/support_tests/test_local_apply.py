@@ -70,3 +70,10 @@ def test_a_refusal_names_the_object_and_the_reason(
         apply(cluster, [document])
 
     assert said in str(refused.value)
+
+
+def test_a_kind_that_is_not_there_is_named(cluster: ControlPlane) -> None:
+    document = {**config_map("one", "default"), "kind": "ConfigMaps"}
+
+    with pytest.raises(CannotRun, match=r"^ConfigMaps one: the control plane has no such kind in v1$"):
+        apply(cluster, [document])

@@ -37,8 +37,10 @@ def apply(plane: ControlPlane, documents: Iterable[Object]) -> None:
             version = document["apiVersion"]
             if version not in folders:
                 folders[version] = _plurals(connection, version)
-            plural, namespaced = folders[version][document["kind"]]
-            meta = document["metadata"]
+            meta, kind = document["metadata"], document["kind"]
+            if kind not in folders[version]:
+                raise CannotRun(f"{kind} {meta['name']}: the control plane has no such kind in {version}")
+            plural, namespaced = folders[version][kind]
             place = f"namespaces/{meta.get('namespace', 'default')}/" if namespaced else ""
             path = f"{_root(version)}/{place}{plural}/{meta['name']}?{urlencode(FLAGS)}"
             _ask(connection, "PATCH", path, document)

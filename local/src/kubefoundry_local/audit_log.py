@@ -15,6 +15,12 @@ def requests_by_user(audit_log: Path, start: int = 0) -> Iterator[dict[str, Any]
     A size taken while the API server writes a line may be in the middle of it; that line began earlier and is left
     out. So is the last line while it is being written.
     """
+    for _, entry in _entries(audit_log, start):
+        yield entry
+
+
+def _entries(audit_log: Path, start: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Those of `requests_by_user`, each with the byte at which the next one begins."""
     with audit_log.open("rb") as log:
         if start:
             log.seek(start - 1)
@@ -22,7 +28,7 @@ def requests_by_user(audit_log: Path, start: int = 0) -> Iterator[dict[str, Any]
                 return
         # A line without its end is the last. Read on, its rest would be a line of its own, once it is written.
         while (line := log.readline()).endswith(b"\n"):
-            yield json.loads(line)
+            yield log.tell(), json.loads(line)
 
 
 @dataclass(slots=True)
@@ -36,11 +42,8 @@ class FinishedRequests:
 
     def until_now(self) -> list[dict[str, Any]]:
         """All that the log has by now, oldest first."""
-        with self.audit_log.open("rb") as log:
-            log.seek(self._position)
-            while (line := log.readline()).endswith(b"\n"):
-                self._position += len(line)
-                entry = json.loads(line)
-                if entry["stage"] == "ResponseComplete" and entry["user"]["username"] == self.user:
-                    self._found.append(entry)
+        for position, entry in _entries(self.audit_log, self._position):
+            self._position = position
+            if entry["stage"] == "ResponseComplete" and entry["user"]["username"] == self.user:
+                self._found.append(entry)
         return list(self._found)

@@ -110,12 +110,11 @@ class ControlPlane:
 
     def wait_served(self, *crds: str) -> None:
         """Waits until the CRDs of these names are served. Raises CannotRun if that takes too long."""
-        until = time.monotonic() + SERVED
         if self.binary is not None:
             for name in crds:
                 self._wait_established(name)
             return
-        names = [f"crd/{name}" for name in crds]
+        until, names = time.monotonic() + SERVED, [f"crd/{name}" for name in crds]
         # kubectl fails immediately on a CRD that has no conditions at all yet.
         while self.kubectl("wait", "--for=condition=Established", *names, check=False).returncode:
             if time.monotonic() > until:
@@ -128,7 +127,10 @@ class ControlPlane:
         try:
             with urllib.request.urlopen(url, context=self.administrator(), timeout=2 * SERVED) as events:
                 for line in events:
-                    conditions = json.loads(line)["object"].get("status", {}).get("conditions") or ()
+                    event = json.loads(line)
+                    if event["type"] == "ERROR":
+                        raise CannotRun(f"CRD {name} cannot be watched: {event['object'].get('message')}")
+                    conditions = event["object"].get("status", {}).get("conditions") or ()
                     if ("Established", "True") in ((one["type"], one["status"]) for one in conditions):
                         return
         except OSError as error:
