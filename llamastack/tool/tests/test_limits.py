@@ -59,10 +59,24 @@ def test_no_memory(pod: Pod, source: Path) -> None:
     assert pod.install(source, "my-echo").code == 0
 
 
-def test_no_memory_for_a_system_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where memory ends decides whether Python raises MemoryError or the system call fails."""
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ("OSError: [Errno 12] Cannot allocate memory: '/pip'", Code.NoMemory),
+        (
+            "ERROR: Could not install packages due to an OSError: [Errno 12] Cannot allocate memory",
+            Code.NoMemory,
+        ),
+        ("ERROR: Unknown scheme key used in acme-echo: [Errno 12]", Code.PipFailed),
+        ("ERROR: Invalid script entry point: foo = OSError: [Errno 12] x", Code.PipFailed),
+    ],
+)
+def test_a_system_call_without_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, code: Code
+) -> None:
+    """Where memory ends decides whether Python raises MemoryError or the system call fails; a name says nothing."""
     python = tmp_path / "python"
-    python.write_text("#!/bin/sh\necho \"OSError: [Errno 12] Cannot allocate memory: '/pip'\"\nexit 1\n")
+    python.write_text(f'#!/bin/sh\necho "{said}"\nexit 1\n')
     python.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(python))
     stage = staging.fresh(tmp_path / "staging")
@@ -70,4 +84,4 @@ def test_no_memory_for_a_system_call(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(Failure) as raised:
         staging.unpack([wheel(tmp_path, "acme-echo")], stage)
 
-    assert raised.value.code is Code.NoMemory
+    assert raised.value.code is code

@@ -69,25 +69,9 @@ class Check:
         self.records = record.read_all(self.places.metadata)
         self.entries = list(_with_module(self.config))
         warnings = self._packages()
-        seconds = 0.0
-        if self.entries:
-            started = time.monotonic()
-            with self._probe() as probe:
-                loaded = self._load(probe)
-                seconds = time.monotonic() - started
-                more = self._write(content, loaded)
-                if self.places.started.exists():
-                    # by the same probe: importing llama-stack takes most of the time
-                    self._start(probe)
-            warnings += more
-        else:
-            self._write(content, [])
-        self.places.started.touch()
-        return Passed(len(self.entries), seconds, warnings)
-
-    def _write(self, content: bytes, loaded: list[Loaded]) -> list[str]:
-        """Writes the effective run.yaml; warnings about the types in it."""
-        warnings: list[str] = []
+        started = time.monotonic()
+        loaded = self._load() if self.entries else []
+        seconds = time.monotonic() - started
         changed = False
         for (section, entry), found in zip(self.entries, loaded, strict=True):
             warnings += mismatches(section, entry, found)
@@ -97,7 +81,10 @@ class Check:
         effective = self.places.effective
         effective.parent.mkdir(parents=True, exist_ok=True)
         effective.write_bytes(yaml_file.dump(self.config).encode() if changed else content)
-        return warnings
+        if self.entries and self.places.started.exists():
+            self._start()
+        self.places.started.touch()
+        return Passed(len(self.entries), seconds, warnings)
 
     def _packages(self) -> list[str]:
         """Warnings from the files alone. Raises Failure, OSError."""
@@ -113,19 +100,20 @@ class Check:
         self.instead = sorted(owners)
         return site.shadowed(here)
 
-    def _load(self, probe: Probe) -> list[Loaded]:
+    def _load(self) -> list[Loaded]:
         found = []
-        if problem := provider_types.taken(self._typed(), probe.types):
-            raise problem
-        for section, entry in self.entries:
-            provider_id, module = loading.about(entry)
-            print(f"Loading provider '{provider_id}' ({module})", flush=True)
-            text = "the container was ended while the provider was loaded"
-            self.doing(self.named(Failure(Code.ProbeDied, text, provider_id=provider_id, module=module)))
-            found.append(probe.load(section, entry))
-        types = [one.provider_type for one in found]
-        if problem := provider_types.taken(self._typed(types), probe.types):
-            raise problem
+        with self._probe() as probe:
+            if problem := provider_types.taken(self._typed(), probe.types):
+                raise problem
+            for section, entry in self.entries:
+                provider_id, module = loading.about(entry)
+                print(f"Loading provider '{provider_id}' ({module})", flush=True)
+                text = "the container was ended while the provider was loaded"
+                self.doing(self.named(Failure(Code.ProbeDied, text, provider_id=provider_id, module=module)))
+                found.append(probe.load(section, entry))
+            types = [one.provider_type for one in found]
+            if problem := provider_types.taken(self._typed(types), probe.types):
+                raise problem
         return found
 
     @contextlib.contextmanager
@@ -148,20 +136,21 @@ class Check:
                 failure.reason += f"; packages of {', '.join(self.instead)} replace the distribution's"
             raise
 
-    def _start(self, probe: Probe) -> None:
+    def _start(self) -> None:
         """A trial start, because the last server of this pod has ended: only a provider's failure counts."""
         print("The last server of this pod exited: trying to start it with all providers", flush=True)
-        text = "the container was ended during a trial start of the server"
-        self.doing(Failure(Code.StartFailed, text))
-        try:
-            probe.start(self.places.effective, len(self.entries))
-        except Failure as failure:
-            guilty = culprit.find(failure.detail, self.places.packages, self.records)
-            turn = failure.provider_id if failure.provider_id in self.records else ""
-            failure.provider_id = guilty or turn
-            if failure.provider_id:
-                raise
-            print(f"The trial start failed, but not in a provider: {failure.reason}", flush=True)
+        with self._probe() as probe:
+            text = "the container was ended during a trial start of the server"
+            self.doing(Failure(Code.StartFailed, text))
+            try:
+                probe.start(self.places.effective, len(self.entries))
+            except Failure as failure:
+                guilty = culprit.find(failure.detail, self.places.packages, self.records)
+                turn = failure.provider_id if failure.provider_id in self.records else ""
+                failure.provider_id = guilty or turn
+                if failure.provider_id:
+                    raise
+                print(f"The trial start failed, but not in a provider: {failure.reason}", flush=True)
 
     def _typed(self, types: list[str] | None = None) -> list[Typed]:
         """The entries with their stated types, or corrected ones."""

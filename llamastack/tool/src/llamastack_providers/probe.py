@@ -10,7 +10,6 @@ docs/llamastack/releases.md.
 
 from __future__ import annotations
 
-import gc
 import importlib
 import json
 import os
@@ -285,14 +284,11 @@ def main() -> None:
         def say(value: Answer) -> None:
             print(json.dumps(value), file=answers, flush=True)
 
-        # an import makes much and drops nothing: looking for garbage meanwhile takes an eighth of its time
-        gc.disable()
         try:
             server = Server()
         except BaseException as error:
             say({"found": problem("ServerMissing", words(error), trace=True)})
             return
-        gc.enable()
         if server.missing:
             say({"found": problem("ServerMissing", server.missing)})
             return

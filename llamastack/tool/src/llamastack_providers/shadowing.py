@@ -138,11 +138,12 @@ def _another(packages: Path, behind: Sequence[Path], path: str) -> str:
 
 def _packages_of(folders: Iterable[Path], path: str) -> Iterator[str]:
     """Names of the packages whose list of files has the module."""
-    line = re.compile(rf'^"?{re.escape(path)}[/.,]', re.MULTILINE)
+    named = path.rpartition("/")[2].replace('"', "")
     for found in importlib.metadata.distributions(path=[str(one) for one in folders]):
-        # `files` looks for each of them on the disk: 0.2 s for all packages of a distribution
+        # `files` looks for each of them on the disk: 0.2 s for all packages of a distribution. However a list is
+        # written, one that has the module has its name; quotation marks are no part of it.
         record = found.read_text("RECORD")
-        if record is not None and '"' not in path and not line.search(record):
+        if record and named not in record.replace('"', ""):
             continue
         listed = map(str, found.files or ())
         if (name := found.metadata["Name"]) and any(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -15,9 +16,15 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from llamastack_providers import integrity
 from llamastack_providers.errors import Code, Failure
+
+_REFUSED_MEMORY: Final = re.compile(
+    r"^(?:ERROR: Could not install packages due to an )?OSError: \[Errno 12\] ", re.MULTILINE
+)
+"""How pip says that a system call got no memory, and a traceback; not what a provider has named so."""
 
 
 def fresh(prefix: Path) -> Path:
@@ -73,7 +80,7 @@ def _refused(code: int, output: str, wheels: Sequence[Path], staging: Path) -> F
     text = _last_error(output) or f"pip ended with {code}"
     if "[Errno 28]" in output or "No space left" in output or "[Errno 122]" in output:
         return Failure(Code.NoSpace, f"pip found no space left in {staging.parent}", detail=output)
-    memory = "MemoryError" in output or "[Errno 12]" in output
+    memory = "MemoryError" in output or _REFUSED_MEMORY.search(output)
     if code in (-signal.SIGKILL, 128 + signal.SIGKILL) or memory:
         return Failure(
             Code.NoMemory, f"pip ended with {code}: there was not enough memory for it", detail=output
