@@ -1,4 +1,5 @@
-"""Our selector with one fault, which the environment names: `KUBEFOUNDRY_FAULT`, the rule it breaks, and how.
+"""Our selector with one fault, which the environment names: `KUBEFOUNDRY_FAULT`, the rule it breaks, and how; or
+`slow`, which breaks none.
 
 Run as a program.
 
@@ -7,6 +8,7 @@ A fault changes what the decision sees of a ModelDeployment or of the providers,
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import os
 import sys
@@ -16,8 +18,10 @@ from typing import Final
 
 from kubefoundry_sdk.api import names, reasons
 from kubefoundry_sdk.api.conditions import condition
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.runtime import lease
+from kubefoundry_sdk.api.kinds import Kind, Object
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.runtime import lease, status
+from kubefoundry_sdk.runtime.store import Store
 from kubefoundry_selector import controller, decision, main
 from kubefoundry_selector.candidate import Provider
 from kubefoundry_selector.select import Select, select
@@ -60,6 +64,7 @@ def decide(deployment: Object, registered: Sequence[Provider], choice: Select = 
     return None if FAULT == "SEL-9" and decided == {} else decided
 
 
+status_write: Final = status.write
 _known: Final[dict[str, Provider]] = {}
 
 
@@ -88,6 +93,14 @@ def _down(live: Object, registered: Sequence[Provider]) -> bool:
     return any(one.name == chosen and not one.healthy for one in registered)
 
 
+async def _answered_late(
+    client: Client, store: Store, kind: Kind, live: Object, fields: Object, *, manager: str
+) -> bool:
+    written = await status_write(client, store, kind, live, fields, manager=manager)
+    await asyncio.sleep(7)
+    return written
+
+
 if __name__ == "__main__":
     vars(controller)["decide"] = decide
     if FAULT == "SEL-1 taken":
@@ -98,4 +111,6 @@ if __name__ == "__main__":
         lease.RENEW, lease.DURATION = 3600.0, 7200.0  # type: ignore[misc]
     if FAULT == "SEL-3":
         vars(controller)["unsettled"] = lambda *_: True
+    if FAULT == "slow":
+        vars(status)["write"] = _answered_late
     sys.exit(main.run())

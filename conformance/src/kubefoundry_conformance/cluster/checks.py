@@ -13,6 +13,7 @@ from kubefoundry_conformance.cluster import (
     registering,
     selecting,
 )
+from kubefoundry_conformance.cluster.offered import offering
 
 PROVIDER: Final = (
     *registering.REGISTRATION,
@@ -25,4 +26,4 @@ PROVIDER: Final = (
 )
 """In this order: the first ones see the CRD come, the last ones all that was asked for."""
 
-SELECTOR: Final = (*selecting.CHECKS, *registering.process(selecting.chosen), *permissions.CHECKS)
+SELECTOR: Final = (*selecting.CHECKS, *registering.process(offering(selecting.chosen)), *permissions.CHECKS)

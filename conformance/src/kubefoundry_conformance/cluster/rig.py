@@ -221,11 +221,12 @@ class Rig:
         await self.play(place, self.case("Running"))
         return await self.deployment(place, lambda obj: phase(obj) == "Running")
 
-    async def annotate(self, place: Place, key: str, value: str | None) -> None:
+    async def annotate(self, place: Place, key: str, value: str | None) -> Object:
+        """The ModelDeployment with that annotation, as the API server answers it. value: None removes it."""
         live = await self.api.get(MODEL_DEPLOYMENTS, *place)
         held = {**(live["metadata"].get("annotations") or {}), key: value}
         kept = {name: text for name, text in held.items() if text is not None}
-        await self.edit(place, {"op": "add", "path": "/metadata/annotations", "value": kept})
+        return await self.edit(place, {"op": "add", "path": "/metadata/annotations", "value": kept})
 
     async def edit(self, place: Place, *operations: Mapping[str, Any]) -> Object:
         """A JSON patch of the ModelDeployment."""

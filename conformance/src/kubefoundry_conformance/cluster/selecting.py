@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from operator import eq, ne
 from typing import Any, Final
 
-from kubefoundry_conformance.check import Finding
+from kubefoundry_conformance.check import Finding, Skipped
+from kubefoundry_conformance.cluster.offered import Offered, offering
 from kubefoundry_conformance.cluster.rig import MANAGER, QUIET, RESTARTED, TIMEOUT, Place, Rig, now, of_rig
 from kubefoundry_conformance.cluster.waiting import NotSeen, condition
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.conditions import condition as condition_of
-from kubefoundry_sdk.api.kinds import LEASES, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
+from kubefoundry_sdk.api.kinds import LEASES, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.api.managed_fields import managers
 from kubefoundry_sdk.api.reasons import PROVIDER_COMPATIBLE, PROVIDER_SELECTED, VALIDATED
 from kubefoundry_sdk.runtime.lease import DURATION, RENEW
@@ -27,7 +28,6 @@ WANTED: Final = {
 
 LEASE: Final = (names.SELECTOR_LEASE, names.SYSTEM_NAMESPACE)
 ANOTHER: Final = "another-replica"
-NOBODY: Final[Mapping[str, Mapping[str, Any]]] = {}
 
 
 def selected(obj: Object) -> str:
@@ -35,36 +35,6 @@ def selected(obj: Object) -> str:
     if condition(obj, PROVIDER_SELECTED).get("reason") != "AutoSelected":
         return ""
     return str(((obj.get("status") or {}).get("provider") or {}).get("name", ""))
-
-
-async def register(
-    rig: Rig, *, ready: Mapping[str, bool], able: Mapping[str, Mapping[str, Any]] = NOBODY
-) -> None:
-    """The providers of the check, each with a heartbeat of now. able: capabilities of some, by name."""
-    for priority, name in enumerate(rig.providers):
-        head = {
-            "apiVersion": names.API_VERSION,
-            "kind": names.PROVIDER_CONFIG,
-            "metadata": {"name": name},
-        }
-        can = {"engines": ["vllm"], "servingModes": ["aggregated"], "gpuSupport": True, "cpuSupport": True}
-        rules = [{"condition": "true", "priority": priority}]
-        await rig.api.apply(
-            PROVIDER_CONFIGS,
-            {**head, "spec": {"capabilities": {**can, **able.get(name, {})}, "selectionRules": rules}},
-            manager=MANAGER,
-        )
-        await heartbeat(rig, name, ready=ready.get(name, True))
-
-
-async def heartbeat(rig: Rig, name: str, *, ready: bool = True) -> None:
-    body = {
-        "apiVersion": names.API_VERSION,
-        "kind": names.PROVIDER_CONFIG,
-        "metadata": {"name": name},
-        "status": {"ready": ready, "lastHeartbeat": now()},
-    }
-    await rig.api.apply_status(PROVIDER_CONFIGS, body, manager=MANAGER)
 
 
 async def ask(rig: Rig, place: Place, **metadata: Any) -> Object:
@@ -78,9 +48,9 @@ async def ask(rig: Rig, place: Place, **metadata: Any) -> Object:
     return await rig.api.create(MODEL_DEPLOYMENTS, body, manager=MANAGER)
 
 
-async def chosen(rig: Rig) -> tuple[Place, str]:
+async def chosen(rig: Rig, offered: Offered) -> tuple[Place, str]:
     """A place with a ModelDeployment, and the provider that was selected for it."""
-    await register(rig, ready={})
+    await offered.register(ready={})
     place = rig.place()
     await ask(rig, place)
     return place, selected(await rig.deployment(place, selected))
@@ -112,7 +82,7 @@ async def holds_the_lease(rig: Rig) -> Finding | None:
     return None
 
 
-async def yields_the_lease(rig: Rig) -> Finding | None:
+async def yields_the_lease(rig: Rig, offered: Offered) -> Finding | None:
     await rig.there(LEASES, *LEASE, holder)
     change = [{"op": "replace", "path": "/spec/holderIdentity", "value": ANOTHER}]
     await rig.api.json_patch(LEASES, *LEASE, change, manager=MANAGER)
@@ -121,20 +91,19 @@ async def yields_the_lease(rig: Rig) -> Finding | None:
         return Finding(f"{holder(taken)!r} took the Lease from another replica at once", f"{DURATION:.0f} s")
     except NotSeen:
         pass
-    await register(rig, ready={})
+    await offered.register(ready={})
     place = rig.place()
     await ask(rig, place)
     with suppress(NotSeen):
         live = await rig.deployment(place, selected, seconds=QUIET)
         return Finding(f"{selected(live)} was selected while another replica held the Lease", "no decision")
     await asyncio.sleep(DURATION - RENEW - QUIET)
-    await register(rig, ready={})
     await rig.deployment(place, selected, seconds=RESTARTED)
     return None
 
 
-async def waits_for_core(rig: Rig) -> Finding | None:
-    await register(rig, ready={})
+async def waits_for_core(rig: Rig, offered: Offered) -> Finding | None:
+    await offered.register(ready={})
     core = rig.own("core would have to be stopped").components["core"]
     await asyncio.to_thread(core.stop)
     try:
@@ -150,20 +119,18 @@ async def waits_for_core(rig: Rig) -> Finding | None:
     finally:
         core.start()
         await asyncio.to_thread(core.wait_ready)
-    # On a busy machine core is away for longer than a heartbeat counts.
-    await register(rig, ready={})
     await rig.deployment(place, selected)
     return None
 
 
-async def stays(rig: Rig) -> Finding | None:
-    place, name = await chosen(rig)
+async def stays(rig: Rig, offered: Offered) -> Finding | None:
+    place, name = await chosen(rig, offered)
     change = [{"op": "add", "path": "/spec/model/servedName", "value": "renamed"}]
     await rig.api.json_patch(MODEL_DEPLOYMENTS, *place, change, manager=MANAGER)
     await asyncio.to_thread(rig.subject.stop)
     rig.subject.start()
     await asyncio.to_thread(rig.subject.wait_ready)
-    await register(rig, ready={name: False})
+    await offered.register(ready={name: False})
     try:
         other = await rig.deployment(place, lambda obj: selected(obj) not in ("", name), seconds=QUIET)
         return Finding(f"{selected(other)} in place of {name}, though nothing asked for it", name)
@@ -171,12 +138,18 @@ async def stays(rig: Rig) -> Finding | None:
         return None
 
 
-async def chooses_again(rig: Rig) -> Finding | None:
-    place, name = await chosen(rig)
-    await register(rig, ready={name: False})
-    await rig.annotate(place, names.RESELECT_ANNOTATION, "again")
+async def chooses_again(rig: Rig, offered: Offered) -> Finding | None:
+    place, name = await chosen(rig, offered)
+    await offered.register(ready={name: False})
+    # Another ModelDeployment shows that the subject has seen it. Before, it would rightly choose the same again.
+    await selected_now(rig, partial(ne, name))
+    asked = await rig.annotate(place, names.RESELECT_ANNOTATION, "again")
+    if selected(asked) != name:
+        raise Skipped(
+            f"{selected(asked)} was selected in place of {name} before reselect asked for it (SEL-3)"
+        )
     other = selected(await rig.deployment(place, lambda obj: selected(obj) not in ("", name)))
-    await register(rig, ready={})
+    await offered.register(ready={})
     await rig.annotate(place, "example.com/touched", "yes")
     with suppress(NotSeen):
         live = await rig.deployment(place, lambda obj: selected(obj) not in ("", other), seconds=QUIET)
@@ -184,8 +157,8 @@ async def chooses_again(rig: Rig) -> Finding | None:
     return None
 
 
-async def leaves_out_who_refuses(rig: Rig) -> Finding | None:
-    place, name = await chosen(rig)
+async def leaves_out_who_refuses(rig: Rig, offered: Offered) -> Finding | None:
+    place, name = await chosen(rig, offered)
     live = await rig.deployment(place)
     said = condition_of(
         PROVIDER_COMPATIBLE, False, "Unsupported", "not this one", generation=live["metadata"]["generation"]
@@ -202,38 +175,34 @@ async def leaves_out_who_refuses(rig: Rig) -> Finding | None:
     return None
 
 
-async def only_ready_ones(rig: Rig) -> Finding | None:
+async def only_ready_ones(rig: Rig, offered: Offered) -> Finding | None:
     for name in rig.providers:
-        await register(rig, ready={other: other == name for other in rig.providers})
+        await offered.register(ready={other: other == name for other in rig.providers})
         got = await selected_now(rig, partial(eq, name))
         if got != name:
             return Finding(f"{got} was selected, which is not ready", name)
     return None
 
 
-async def only_registered_ones(rig: Rig) -> Finding | None:
-    _, name = await chosen(rig)
-    there = await rig.api.get(PROVIDER_CONFIGS, name)
-    await rig.api.delete(PROVIDER_CONFIGS, name, None, uid=there["metadata"]["uid"])
+async def only_registered_ones(rig: Rig, offered: Offered) -> Finding | None:
+    _, name = await chosen(rig, offered)
+    await offered.deregister(name)
     if await selected_now(rig, partial(ne, name)) == name:
         return Finding(f"{name} was selected, which is not registered", "another provider")
     return None
 
 
-async def only_fresh_ones(rig: Rig) -> Finding | None:
-    _, name = await chosen(rig)
-    for _ in range(TIMEOUT + 2):
-        for other in rig.providers:
-            if other != name:
-                await heartbeat(rig, other)
-        await asyncio.sleep(1)
+async def only_fresh_ones(rig: Rig, offered: Offered) -> Finding | None:
+    _, name = await chosen(rig, offered)
+    await offered.fall_silent(name)
+    await asyncio.sleep(TIMEOUT + 2)
     if await selected_now(rig, partial(ne, name)) == name:
         return Finding(f"{name} was selected, whose heartbeat stopped", "another provider")
     return None
 
 
-async def says_that_there_is_none(rig: Rig) -> Finding | None:
-    await register(rig, ready=dict.fromkeys(rig.providers, False))
+async def says_that_there_is_none(rig: Rig, offered: Offered) -> Finding | None:
+    await offered.register(ready=dict.fromkeys(rig.providers, False))
     place = rig.place()
     await ask(rig, place)
     live = await rig.deployment(place, lambda obj: condition(obj, PROVIDER_SELECTED))
@@ -245,11 +214,11 @@ async def says_that_there_is_none(rig: Rig) -> Finding | None:
     return None
 
 
-async def leaves_paused_ones(rig: Rig) -> Finding | None:
-    await register(rig, ready={})
+async def leaves_paused_ones(rig: Rig, offered: Offered) -> Finding | None:
+    await offered.register(ready={})
     place = rig.place()
     await ask(rig, place, annotations={names.PAUSED_ANNOTATION: "true"})
-    await chosen(rig)
+    await chosen(rig, offered)
     live = await rig.deployment(place)
     if selected(live):
         return Finding(f"{selected(live)} was selected for a paused one", "nothing")
@@ -258,18 +227,18 @@ async def leaves_paused_ones(rig: Rig) -> Finding | None:
     return None
 
 
-async def releases(rig: Rig) -> Finding | None:
-    place, name = await chosen(rig)
+async def releases(rig: Rig, offered: Offered) -> Finding | None:
+    place, name = await chosen(rig, offered)
     change = [{"op": "add", "path": "/spec/provider", "value": {"name": name}}]
     await rig.api.json_patch(MODEL_DEPLOYMENTS, *place, change, manager=MANAGER)
     await rig.deployment(place, lambda obj: names.SELECTOR_MANAGER not in managers(obj, "status"))
     return None
 
 
-async def only_able_ones(rig: Rig) -> Finding | None:
-    _, name = await chosen(rig)
+async def only_able_ones(rig: Rig, offered: Offered) -> Finding | None:
+    _, name = await chosen(rig, offered)
     for other in ({"engines": ["sglang"]}, {"servingModes": ["disaggregated"]}, {"gpuSupport": False}):
-        await register(rig, ready={}, able={name: other})
+        await offered.register(ready={}, able={name: other})
         if await selected_now(rig, partial(ne, name)) == name:
             return Finding(f"{name} was selected, whose capabilities have {other}", "another provider")
     return None
@@ -278,17 +247,39 @@ async def only_able_ones(rig: Rig) -> Finding | None:
 CHECKS: Final = (
     of_rig("SEL-1", "the Lease, twice renewed", holds_the_lease, "a Lease with another renewTime"),
     of_rig(
-        "SEL-1", "the Lease, held by another replica", yields_the_lease, "a selection once it has expired"
+        "SEL-1",
+        "the Lease, held by another replica",
+        offering(yields_the_lease),
+        "a selection once it has expired",
     ),
-    of_rig("SEL-2", "a ModelDeployment while core is away", waits_for_core, "a selection once core is back"),
-    of_rig("SEL-3", "an edit, a restart, and a provider that is not ready any more", stays, "a selection"),
-    of_rig("SEL-4", "reselect while the selected one is not ready, once", chooses_again, "another provider"),
-    of_rig("SEL-5", "the selected one refuses", leaves_out_who_refuses, "another provider"),
-    of_rig("SEL-6", "one ready provider after another", only_ready_ones, "the one that is ready"),
-    of_rig("SEL-6", "a provider that was deregistered", only_registered_ones, "another one"),
-    of_rig("SEL-6", "a provider whose heartbeat has stopped", only_fresh_ones, "another one"),
-    of_rig("SEL-7", "no ready provider", says_that_there_is_none, "ProviderSelected"),
-    of_rig("SEL-8", "a paused ModelDeployment", leaves_paused_ones, "a selection once it is not paused"),
-    of_rig("SEL-9", "the user names a provider", releases, "no field of provider-selector"),
-    of_rig("SEL-10", "a provider without the engine, the mode, GPUs", only_able_ones, "another one"),
+    of_rig(
+        "SEL-2",
+        "a ModelDeployment while core is away",
+        offering(waits_for_core),
+        "a selection once core is back",
+    ),
+    of_rig(
+        "SEL-3",
+        "an edit, a restart, and a provider that is not ready any more",
+        offering(stays),
+        "a selection",
+    ),
+    of_rig(
+        "SEL-4",
+        "reselect while the selected one is not ready, once",
+        offering(chooses_again),
+        "another provider",
+    ),
+    of_rig("SEL-5", "the selected one refuses", offering(leaves_out_who_refuses), "another provider"),
+    of_rig("SEL-6", "one ready provider after another", offering(only_ready_ones), "the one that is ready"),
+    of_rig("SEL-6", "a provider that was deregistered", offering(only_registered_ones), "another one"),
+    of_rig("SEL-6", "a provider whose heartbeat has stopped", offering(only_fresh_ones), "another one"),
+    of_rig("SEL-7", "no ready provider", offering(says_that_there_is_none), "ProviderSelected"),
+    of_rig(
+        "SEL-8", "a paused ModelDeployment", offering(leaves_paused_ones), "a selection once it is not paused"
+    ),
+    of_rig("SEL-9", "the user names a provider", offering(releases), "no field of provider-selector"),
+    of_rig(
+        "SEL-10", "a provider without the engine, the mode, GPUs", offering(only_able_ones), "another one"
+    ),
 )
