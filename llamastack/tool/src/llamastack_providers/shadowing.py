@@ -6,6 +6,8 @@ files, and imports nothing.
 
 from __future__ import annotations
 
+import contextlib
+import csv
 import importlib.metadata
 import re
 import sys
@@ -140,13 +142,15 @@ def _packages_of(folders: Iterable[Path], path: str) -> Iterator[str]:
     """Names of the packages whose list of files has the module."""
     named = path.rpartition("/")[2].replace('"', "")
     for found in importlib.metadata.distributions(path=[str(one) for one in folders]):
-        # `files` looks for each of them on the disk: 0.2 s for all packages of a distribution. However a list is
-        # written, one that has the module has its name; quotation marks are no part of it.
-        record = found.read_text("RECORD")
-        if record and named not in record.replace('"', ""):
-            continue
-        listed = map(str, found.files or ())
-        if (name := found.metadata["Name"]) and any(
-            file == path or file.startswith((f"{path}/", f"{path}.")) for file in listed
-        ):
-            yield canonicalize_name(name)
+        # A list that no installer writes (another encoding, empty rows, sizes that are no numbers) has no module.
+        with contextlib.suppress(ValueError, TypeError, csv.Error):
+            # `files` looks for each of them on the disk: 0.2 s for all packages of a distribution. However a list is
+            # written, one that has the module has its name; quotation marks are no part of it.
+            record = found.read_text("RECORD")
+            if record and named not in record.replace('"', ""):
+                continue
+            listed = map(str, found.files or ())
+            if (name := found.metadata["Name"]) and any(
+                file == path or file.startswith((f"{path}/", f"{path}.")) for file in listed
+            ):
+                yield canonicalize_name(name)
