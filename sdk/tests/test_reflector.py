@@ -46,15 +46,21 @@ class Sink:
 
 
 async def reflected(
-    answers: Sequence[web.Response], monkeypatch: pytest.MonkeyPatch, *, lasts: int = 0
+    answers: Sequence[web.Response],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    lasts: int = 0,
+    optional: bool = False,
 ) -> tuple[list[str], Sink, Wire]:
     """Runs until every answer is used: what was asked (`list`, or the version that was watched from).
 
     lasts: the seconds for which a watch is asked to last; each ends at once.
+    optional: whether the kind may be forbidden; the sink notes it.
     """
     monkeypatch.setattr(reflector, "WATCH_SECONDS", (lasts, lasts))
     monkeypatch.setattr(reflector, "BACKOFF", (0.001,))
     monkeypatch.setattr(reflector, "BLIND", 0.001)
+    monkeypatch.setattr(reflector, "REFUSED", (0.001,))
     left, used, sink = list(answers), asyncio.Event(), Sink()
 
     def answer(asked: Asked) -> web.Response:
@@ -66,7 +72,8 @@ async def reflected(
         return web.Response(text="<html>") if given is HTML else given
 
     async with wire(answer) as made:
-        task = asyncio.create_task(reflect(made.client, MODELS, sink))
+        refused = (lambda: sink.seen.append(("refused",))) if optional else None
+        task = asyncio.create_task(reflect(made.client, MODELS, sink, refused=refused))
         async with asyncio.timeout(SECONDS):
             await used.wait()
         task.cancel()
@@ -201,3 +208,18 @@ async def test_a_watch_that_ends_before_its_time_is_not_resumed(
     # The server that ended it has stopped, and what has come back may have another history.
     assert found == ["list", "5", "list", "7"]
     assert sink.seen == [("all",), ("put", "6"), ("all", "4")]
+
+
+async def test_where_only_listing_is_permitted_it_stays_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    forbidden = [refusal(403, "Forbidden") for _ in range(5)]
+    answers = [
+        *(listing(model("3"), version="5"), forbidden[0], forbidden[1]),
+        *(listing(version="6"), forbidden[2]),
+        *(forbidden[3], listing(version="7"), forbidden[4]),
+        *(listing(model("8"), version="8"), events(("ADDED", model("9"))), events(("ADDED", model("9")))),
+    ]
+
+    found, sink, _ = await reflected(answers, monkeypatch, optional=True)
+
+    assert found == ["list", "5", "5", "list", "6", "list", "list", "7", "list", "8", "8", "9"]
+    assert sink.seen == [("all", "3"), ("refused",), ("all", "8"), ("put", "9")]

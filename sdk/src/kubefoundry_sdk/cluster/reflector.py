@@ -98,7 +98,7 @@ async def reflect(
 
     bounded: what keeps the sink's objects, if their number and size are up to tenants.
     refused: given for an optional kind; called once watching it is forbidden (403) and stays so. From then on the
-        sink is out of date until the next `replace`.
+        sink is out of date until the next `replace`, which comes once watching is permitted.
     """
     version = seen = ""
     failures = 0
@@ -113,8 +113,10 @@ async def reflect(
             silent = False
             if not version:
                 reduced = bounded.arriving() if bounded is not None else None
-                objects, version = await _listed(client, kind, namespace, selector, reduced)
-                rewound = _older(version, seen)
+                objects, listed = await _listed(client, kind, namespace, selector, reduced)
+                if forbidden > 1:
+                    await _watched_briefly(client, kind, namespace, selector, listed)
+                version, rewound = listed, _older(listed, seen)
                 if rewound:
                     log.warning(
                         "the API server returned an older list of %s than before, listing again", kind.plural
@@ -176,6 +178,16 @@ async def reflect(
             _complain(kind, error, failures)
             failures += 1
         await asyncio.sleep(delay * random.uniform(0.8, 1.2))
+
+
+async def _watched_briefly(
+    client: Client, kind: Kind, namespace: str | None, selector: Mapping[str, str] | None, version: str
+) -> None:
+    """Raises ApiError if watching is still forbidden: that listing is permitted says nothing about it."""
+    async for _ in client.watch(
+        kind, namespace, resource_version=version, seconds=1, silence=SILENCE, selector=selector
+    ):
+        break
 
 
 async def _listed(
