@@ -4,12 +4,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-DIST ?= dist
+DIST := dist
 # A package is a folder with a pyproject.toml: nothing lists them a second time.
 PACKAGES := $(patsubst %/pyproject.toml,%,$(sort $(wildcard */pyproject.toml providers/*/pyproject.toml examples/*/pyproject.toml llamastack/*/pyproject.toml)))
-# Wheels of others, each with a hash of the lock.
-THEIRS := $(BIN)/python -m pip download --quiet --disable-pip-version-check --only-binary :all: --require-hashes --no-deps -r requirements/wheels.txt
-SOURCES := $(wildcard $(PACKAGES:%=%/src)) benchmarks examples/selector examples/selectors examples/kopf-provider examples/kopf-plain examples/kopf-selector lint
+SOURCES := $(wildcard $(PACKAGES:%=%/src)) benchmarks examples/selector examples/selectors examples/kopf-provider examples/kopf-plain examples/kopf-selector lint requirements/build_wheels.py
 TESTS := tests $(wildcard $(PACKAGES:%=%/tests))
 empty :=
 export MYPYPATH := $(subst $(empty) ,:,$(wildcard $(PACKAGES:%=%/src)) examples/kopf-plain tests)
@@ -122,14 +120,7 @@ bench: setup ## measures, and writes docs/benchmarks.md
 	$(BIN)/python -m benchmarks
 
 wheels: setup ## dist/: our packages and all that they need, for `pip install --no-index --find-links`; DIST=another folder
-	rm -f "$(DIST)"/*.whl
-	@for package in $(PACKAGES:%=./%); do \
-	  $(BIN)/uv build --quiet --no-config --wheel --no-build-isolation --python $(BIN)/python --no-create-gitignore \
-	    --out-dir "$(DIST)" $$package || exit 1; \
-	done
-	@# Without an index where those of an earlier run have the hashes: to read what it lists is most of the work.
-	@$(THEIRS) --no-index --find-links build/wheels --dest "$(DIST)" > /dev/null 2>&1 || { \
-	  $(THEIRS) --dest build/wheels && $(THEIRS) --no-index --find-links build/wheels --dest "$(DIST)"; }
+	@$(BIN)/python requirements/build_wheels.py "$(DIST)" $(PACKAGES)
 
 crds: setup ## writes crds/ from the typed models
 	$(BIN)/python -m kubefoundry_sdk.api.crd crds

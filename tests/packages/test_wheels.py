@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+from zipfile import ZipFile
 
 import pytest
 import yaml
@@ -30,12 +31,26 @@ UNREACHABLE: Final = (
 """What pip says without a package index."""
 
 
+DISTURBING: Final = {"PIP_PLATFORM": "win_amd64", "PIP_PYTHON_VERSION": "3.13", "UV_WORKING_DIRECTORY": "/"}
+"""Would change what is built."""
+
+EARLIER, ANOTHER = "kubefoundry_sdk-0.0.9-py3-none-any.whl", "acme-1.0-py3-none-any.whl"
+
+
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that `make wheels` fills."""
-    folder = tmp_path_factory.mktemp("wheels")
+    """The folder that `make wheels` fills, with two wheels in it before."""
+    folder = tmp_path_factory.mktemp("with a space")
+    for name in (EARLIER, ANOTHER):
+        (folder / name).touch()
+    shadowing = tmp_path_factory.mktemp("shadowing")
+    (shadowing / "hatchling.py").touch()
     made = subprocess.run(
-        ["make", "--no-print-directory", "wheels", f"DIST={folder}"], cwd=ROOT, capture_output=True, text=True
+        ["make", "--no-print-directory", "wheels", f"DIST={folder}"],
+        cwd=ROOT,
+        env={**os.environ, **DISTURBING, "PYTHONPATH": str(shadowing)},
+        capture_output=True,
+        text=True,
     )
     if made.returncode and any(word in made.stderr for word in UNREACHABLE):
         pytest.skip("needs a package index for the wheels of others")
@@ -73,6 +88,58 @@ def test_there_is_a_wheel_of_every_package(wheels: Path) -> None:
 
     ours = {name.replace("-", "_") for name in named if name.startswith("kubefoundry-")}
     assert ours - built == {"kubefoundry_workspace"}
+
+
+def test_earlier_ones_go_and_those_of_others_stay(wheels: Path) -> None:
+    assert not (wheels / EARLIER).exists()
+    assert (wheels / ANOTHER).exists()
+
+
+def test_the_template_is_what_git_has(wheels: Path) -> None:
+    tracked = subprocess.run(
+        ["git", "ls-files", "."],
+        cwd=ROOT / "examples" / "provider",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (wheel,) = wheels.glob("kubefoundry_cli-*.whl")
+
+    packed = {
+        name.partition("/new/provider/")[2] for name in ZipFile(wheel).namelist() if "/new/provider/" in name
+    }
+
+    # What else lies there, such as dist/ for an image or a file with secrets, is in no wheel.
+    assert packed == set(tracked.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("folder", "packages", "code", "said"),
+    [
+        pytest.param("", ["sdk"], 2, "the folder is empty: name one", id="no folder"),
+        pytest.param("README.md", ["sdk"], 2, "README.md is not a folder", id="a file"),
+        pytest.param("dist", ["sdk", "no-such-package"], 1, "dist is unchanged", id="a package that fails"),
+    ],
+)
+def test_nothing_changes_where_it_fails(
+    folder: str, packages: list[str], code: int, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "dist").mkdir()
+    for path in ("README.md", f"dist/{EARLIER}"):
+        (tmp_path / path).write_text("before")
+
+    ended = subprocess.run(
+        [sys.executable, ROOT / "requirements" / "build_wheels.py", folder, *packages],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+
+    assert (ended.returncode, said in ended.stderr) == (code, True), ended.stderr
+    assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()} == {
+        "README.md",
+        f"dist/{EARLIER}",
+    }
 
 
 def test_the_sdk_alone_has_all_that_a_process_needs(wheels: Path, tmp_path: Path) -> None:

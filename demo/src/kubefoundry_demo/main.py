@@ -82,12 +82,8 @@ AT_WORK: Final = 15.0
 
 
 def main() -> None:
-    """Console script. Exit code 1 with one line if something is missing or fails, 130 if interrupted.
-
-    With arguments it continues what `begin` started.
-    """
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)
+    """With arguments it continues what `begin` started. Raises KeyboardInterrupt, SystemExit with a line if something
+    is missing or fails."""
     try:
         if len(sys.argv) == 3:
             run(float(sys.argv[1]), int(sys.argv[2]))
@@ -96,8 +92,6 @@ def main() -> None:
             begin()
     except (CannotRun, OSError, RuntimeError, subprocess.SubprocessError) as error:
         sys.exit(f"kubefoundry-demo: {error}")
-    except KeyboardInterrupt:
-        sys.exit(130)
 
 
 def begin() -> None:
@@ -108,7 +102,7 @@ def begin() -> None:
         print(LEFT_OUT.format(reason=reason), flush=True)
         run(started)
     else:
-        namespaces.enter("kubefoundry_demo.main", str(started))
+        namespaces.enter("kubefoundry_demo", str(started))
 
 
 def _missing(say: answer.Say) -> str:
@@ -248,7 +242,3 @@ def _clear(plane: ControlPlane) -> None:
     if left := examples.remove(plane):
         raise CannotRun(f"left behind: {', '.join(left)}")
     print(f"Nothing of theirs is left in namespace {examples.NAMESPACE}, of any kind.", flush=True)
-
-
-if __name__ == "__main__":
-    main()
