@@ -53,12 +53,9 @@ def decide(deployment: Object, registered: Sequence[Provider], choice: Select = 
         conditions[:] = [one for one in conditions if one["type"] != reasons.PROVIDER_SELECTED]
     annotations = seen["metadata"].get("annotations") or {}
     annotations.pop(IGNORED.get(FAULT), None)
-    healthy = any(one.healthy for one in registered)
     if FAULT == "SEL-4 again" and names.RESELECT_ANNOTATION in annotations:
         annotations[names.RESELECT_ANNOTATION] += ",".join(one.name for one in registered if one.healthy)
-    if healthy and names.RESELECT_ANNOTATION not in annotations:
-        registered = _as_seen(registered)
-    decided = decision.decide(seen, registered, choice)
+    decided = decision.decide(seen, _as_seen(registered), choice)
     if FAULT == "SEL-7" and decided and any(one["status"] == "False" for one in decided["conditions"]):
         return None
     return None if FAULT == "SEL-9" and decided == {} else decided

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 from kubefoundry_conformance.cluster.rig import MANAGER, TIMEOUT, Rig, now
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS, Object
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 INTERVAL: Final = TIMEOUT / 3
 """Seconds between two heartbeats."""
@@ -51,22 +52,23 @@ class Offered:
 
     async def deregister(self, name: str) -> None:
         async with self._writes:
-            del self._ready[name]
+            self._ready.pop(name, None)
             there = await self._rig.api.get(PROVIDER_CONFIGS, name)
             await self._rig.api.delete(PROVIDER_CONFIGS, name, None, uid=there["metadata"]["uid"])
 
     async def fall_silent(self, name: str) -> None:
         """It stays registered, and ready, without another heartbeat."""
         async with self._writes:
-            del self._ready[name]
+            self._ready.pop(name, None)
 
     async def keep_alive(self) -> None:
-        """Runs until cancelled."""
+        """Runs until cancelled. A heartbeat that fails is followed by the next."""
         while True:
             await asyncio.sleep(INTERVAL)
             async with self._writes:
                 for name in self._ready:
-                    await self._heartbeat(name)
+                    with suppress(ApiError, Unreachable):
+                        await self._heartbeat(name)
 
     async def _heartbeat(self, name: str) -> None:
         status = {"ready": self._ready[name], "lastHeartbeat": now()}
@@ -92,7 +94,6 @@ def offering(
             return await look(rig, offered)
         finally:
             heartbeats.cancel()
-            with suppress(asyncio.CancelledError):
-                await heartbeats
+            await asyncio.wait([heartbeats])
 
     return looked

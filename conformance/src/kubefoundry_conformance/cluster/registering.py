@@ -93,7 +93,7 @@ async def administrators_rules(rig: Rig) -> Finding | None:
             "selectionRules": RULES,
         },
     }
-    rig.subject.stop()
+    await rig.stop()
     await rig.api.apply(PROVIDER_CONFIGS, body, manager="administrator")
     rig.subject.start()
     await asyncio.to_thread(rig.subject.wait_ready)
@@ -137,12 +137,13 @@ async def ports(rig: Rig, work: Callable[[Rig], Awaitable[object]]) -> Finding |
 
 async def ends(rig: Rig) -> Finding | None:
     began = time.monotonic()
-    code = await asyncio.to_thread(rig.subject.stop)
+    code = await rig.stop()
     took = time.monotonic() - began
     rig.subject.start()
     await asyncio.to_thread(rig.subject.wait_ready)
     if took > END or code != 0:
-        return Finding(f"exit code {code} after {took:.1f} s", f"0 within {END:.0f} s of SIGTERM")
+        how = "it was killed" if code is None else f"exit code {code}"
+        return Finding(f"{how} after {took:.1f} s", f"0 within {END:.0f} s of SIGTERM")
     return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import subprocess
 import uuid
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -271,6 +272,13 @@ class Rig:
         if self.suite is None:
             raise Skipped(f"not run, because {why}")
         return self.suite
+
+    async def stop(self) -> int | None:
+        """Stops the subject; its exit code, None if it did not end and was killed. That is for PRO-2 to say."""
+        try:
+            return await asyncio.to_thread(self.subject.stop)
+        except subprocess.TimeoutExpired:
+            return None
 
     async def install_crd(self) -> None:
         """Raises ApiError where it is there."""

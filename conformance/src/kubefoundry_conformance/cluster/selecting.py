@@ -29,6 +29,12 @@ WANTED: Final = {
 LEASE: Final = (names.SELECTOR_LEASE, names.SYSTEM_NAMESPACE)
 ANOTHER: Final = "another-replica"
 
+STALE: Final = 10.0
+"""Seconds after which a subject has to know what became of a provider: some list the providers now and then."""
+
+ROW: Final = 3
+"""ModelDeployments that have to get a fitting provider one after another."""
+
 
 def selected(obj: Object) -> str:
     """The provider that the selector chose, empty where it has not."""
@@ -53,20 +59,28 @@ async def chosen(rig: Rig, offered: Offered) -> tuple[Place, str]:
     await offered.register(ready={})
     place = rig.place()
     await ask(rig, place)
-    return place, selected(await rig.deployment(place, selected))
+    name = selected(await rig.deployment(place, selected))
+    if name not in rig.providers:
+        raise NotSeen(f"{name!r} was selected, which is not registered")
+    return place, name
 
 
 async def selected_now(rig: Rig, fits: Callable[[str], bool]) -> str:
-    """The provider of a new ModelDeployment. Asked once more where it does not fit: the subject may have seen the
-    ModelDeployment before it saw what became of a provider."""
-    got = ""
-    for _ in range(2):
+    """The provider that new ModelDeployments get, once some in a row have fitting ones: the subject may see a
+    ModelDeployment before it sees what became of a provider, and a choice that spreads may fit by chance. After
+    `STALE` seconds one that does not fit."""
+    clock = asyncio.get_running_loop().time
+    ends, row, pause = clock() + STALE, 0, 0.1
+    while True:
         place = rig.place()
         await ask(rig, place)
         got = selected(await rig.deployment(place, selected))
-        if fits(got):
-            break
-    return got
+        row = row + 1 if fits(got) else 0
+        if row == ROW or (row == 0 and clock() > ends):
+            return got
+        if row == 0:
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, 1.0)
 
 
 def holder(obj: Object) -> Any:
@@ -96,7 +110,10 @@ async def yields_the_lease(rig: Rig, offered: Offered) -> Finding | None:
     await ask(rig, place)
     with suppress(NotSeen):
         live = await rig.deployment(place, selected, seconds=QUIET)
-        return Finding(f"{selected(live)} was selected while another replica held the Lease", "no decision")
+        if holder(await rig.api.get(LEASES, *LEASE)) == ANOTHER:
+            return Finding(
+                f"{selected(live)} was selected while another replica held the Lease", "no decision"
+            )
     await asyncio.sleep(DURATION - RENEW - QUIET)
     await rig.deployment(place, selected, seconds=RESTARTED)
     return None
@@ -119,7 +136,10 @@ async def waits_for_core(rig: Rig, offered: Offered) -> Finding | None:
     finally:
         core.start()
         await asyncio.to_thread(core.wait_ready)
-    await rig.deployment(place, selected)
+    live = await rig.deployment(place, selected)
+    valid = condition(live, VALIDATED)
+    if (valid.get("status"), valid.get("observedGeneration")) != ("True", live["metadata"]["generation"]):
+        return Finding(f"{selected(live)} was selected before core said {VALIDATED}", "no decision")
     return None
 
 
@@ -127,13 +147,16 @@ async def stays(rig: Rig, offered: Offered) -> Finding | None:
     place, name = await chosen(rig, offered)
     change = [{"op": "add", "path": "/spec/model/servedName", "value": "renamed"}]
     await rig.api.json_patch(MODEL_DEPLOYMENTS, *place, change, manager=MANAGER)
-    await asyncio.to_thread(rig.subject.stop)
+    await rig.stop()
     rig.subject.start()
     await asyncio.to_thread(rig.subject.wait_ready)
     await offered.register(ready={name: False})
+    # Others show that the subject leads again, and has seen it.
+    await selected_now(rig, partial(ne, name))
     try:
-        other = await rig.deployment(place, lambda obj: selected(obj) not in ("", name), seconds=QUIET)
-        return Finding(f"{selected(other)} in place of {name}, though nothing asked for it", name)
+        live = await rig.deployment(place, lambda obj: selected(obj) != name, seconds=QUIET)
+        other = selected(live) or "nothing"
+        return Finding(f"{other} in place of {name}, though nothing asked for it", name)
     except NotSeen:
         return None
 
@@ -141,13 +164,13 @@ async def stays(rig: Rig, offered: Offered) -> Finding | None:
 async def chooses_again(rig: Rig, offered: Offered) -> Finding | None:
     place, name = await chosen(rig, offered)
     await offered.register(ready={name: False})
-    # Another ModelDeployment shows that the subject has seen it. Before, it would rightly choose the same again.
-    await selected_now(rig, partial(ne, name))
+    # Others show that the subject has seen it. Before, it would rightly choose the same again.
+    if await selected_now(rig, partial(ne, name)) == name:
+        raise Skipped(f"{name} is selected although it is not ready (SEL-6)")
     asked = await rig.annotate(place, names.RESELECT_ANNOTATION, "again")
     if selected(asked) != name:
-        raise Skipped(
-            f"{selected(asked)} was selected in place of {name} before reselect asked for it (SEL-3)"
-        )
+        other = selected(asked) or "nothing"
+        raise Skipped(f"{other} was selected in place of {name} before reselect asked for it (SEL-3)")
     other = selected(await rig.deployment(place, lambda obj: selected(obj) not in ("", name)))
     await offered.register(ready={})
     await rig.annotate(place, "example.com/touched", "yes")
@@ -205,7 +228,12 @@ async def says_that_there_is_none(rig: Rig, offered: Offered) -> Finding | None:
     await offered.register(ready=dict.fromkeys(rig.providers, False))
     place = rig.place()
     await ask(rig, place)
-    live = await rig.deployment(place, lambda obj: condition(obj, PROVIDER_SELECTED))
+    # Core writes that there is no selector while the subject starts.
+    live = await rig.deployment(
+        place, lambda obj: condition(obj, PROVIDER_SELECTED).get("reason") not in (None, "NoSelector")
+    )
+    if name := selected(live):
+        raise Skipped(f"{name} is selected although it is not ready (SEL-6)")
     said = condition(live, PROVIDER_SELECTED)
     if said["status"] != "False" or said["reason"] not in ("NoHealthyProviders", "NoMatchingProvider"):
         return Finding(
@@ -229,6 +257,9 @@ async def leaves_paused_ones(rig: Rig, offered: Offered) -> Finding | None:
 
 async def releases(rig: Rig, offered: Offered) -> Finding | None:
     place, name = await chosen(rig, offered)
+    live = await rig.deployment(place, selected)
+    if names.SELECTOR_MANAGER not in (writers := managers(live, "status")):
+        return Finding(f"{name} was written by {', '.join(sorted(writers))}", names.SELECTOR_MANAGER)
     change = [{"op": "add", "path": "/spec/provider", "value": {"name": name}}]
     await rig.api.json_patch(MODEL_DEPLOYMENTS, *place, change, manager=MANAGER)
     await rig.deployment(place, lambda obj: names.SELECTOR_MANAGER not in managers(obj, "status"))
