@@ -23,6 +23,7 @@ from kubefoundry_demo.main import stay
 from kubefoundry_local.control_plane import ControlPlane
 from kubefoundry_local.suite import COMPONENTS
 from kubefoundry_sdk.cluster import credentials
+from support.processes import processes_of
 
 pytestmark = [pytest.mark.integration, pytest.mark.apart]
 
@@ -67,19 +68,6 @@ def starting(demo: subprocess.Popen[str], folder: Path) -> list[str]:
         assert demo.poll() is None and time.monotonic() < until, processes_of(folder)
         time.sleep(0.05)
     return processes_of(folder)
-
-
-def processes_of(folder: Path) -> list[str]:
-    """Command lines of the processes that were started with a file of that folder."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            said = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
-        except OSError:
-            continue
-        if str(folder).encode() in said and process.name != str(os.getpid()):
-            found.append(said.split(b"\0\0")[0].decode(errors="replace"))
-    return found
 
 
 def test_in_ci_it_shows_everything_and_leaves_nothing(tmp_path: Path) -> None:

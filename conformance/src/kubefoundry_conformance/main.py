@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,8 @@ from kubefoundry_conformance.functions.subject import EXAMPLES, Functions, loade
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code."""
     options = _parser().parse_args(arguments)
+    if arguments is None:
+        _interruptible()
     try:
         _writable(options.json, options.junit, options.log)
         subject, results = options.check(options)
@@ -39,6 +42,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.manifest and not options.log:
         print("to read what the process logged, run it again with --log FILE", file=sys.stderr)
     return 1
+
+
+def _interruptible() -> None:
+    """What was made is removed, also where a shell has started us in the background, or a CI system ends us."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # by nohup
+            signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
 
 
 def _writable(*files: Path | None) -> None:

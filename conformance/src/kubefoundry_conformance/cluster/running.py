@@ -8,7 +8,6 @@ selects nothing.
 from __future__ import annotations
 
 import asyncio
-import signal
 import sys
 import uuid
 from collections.abc import Iterator, Sequence
@@ -73,9 +72,6 @@ def running(
             "--kubeconfig, the local control plane has no such controllers"
         )
     who, authority = _credentials(kubeconfig)
-    # Also where a shell has started us in the background, or a CI system ends us: what was made is removed first.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     namespace = f"{MANAGER}-{uuid.uuid4().hex[:8]}"
     with asyncio.Runner() as runner:
         api = Client(who, user_agent=MANAGER)
