@@ -100,6 +100,19 @@ def test_it_ends_as_a_program_does(text: str, code: int, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
+def test_other_code_on_the_path_is_what_runs(tmp_path: Path) -> None:
+    """As the commit before, whose models this one upgrades."""
+    other = tmp_path / "other"
+    (other / "kubefoundry_sdk").mkdir(parents=True)
+    (other / "kubefoundry_sdk/__init__.py").write_text("RELEASE = 'other'")
+    command = script(tmp_path, "import kubefoundry_sdk; print(kubefoundry_sdk.RELEASE)")
+
+    process = client.launch(command, {**ENVIRONMENT, "PYTHONPATH": str(other)}, tmp_path / "log")
+
+    assert (process.wait(60), (tmp_path / "log").read_text()) == (0, "other\n")
+
+
+@pytest.mark.slow
 def test_a_wait_is_bounded_and_a_signal_to_one_that_has_ended_is_nothing(tmp_path: Path) -> None:
     process = client.launch(script(tmp_path, "import signal; signal.pause()"), ENVIRONMENT, tmp_path / "log")
 

@@ -135,10 +135,17 @@ def runs(command: Sequence[str]) -> bool:
 
 def launch(command: Sequence[str], environment: Mapping[str, str], log: Path) -> Process:
     """As `child_processes.execute`, of which it is the quicker form."""
-    if not runs(command):
+    if not runs(command) or _of_another_interpreter(environment):
         return execute(command, environment, log)
     with log.open("ab") as output, Path(os.devnull).open("rb") as nothing:
         return fork(command, environment, [nothing.fileno(), output.fileno(), output.fileno()])
+
+
+def _of_another_interpreter(environment: Mapping[str, str]) -> bool:
+    """Whether it has variables that Python reads as it starts, PYTHONPATH for one: the server has started without."""
+    return any(
+        name.startswith("PYTHON") and os.environ.get(name) != environment[name] for name in environment
+    )
 
 
 @cache
