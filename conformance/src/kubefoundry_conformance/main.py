@@ -115,7 +115,8 @@ def functions(options: argparse.Namespace) -> tuple[str, list[Result]]:
         if options.crd is None:
             raise Unusable(f"give the upstream CRD {made.upstream.crd}: --crd FILE")
         crd = cases.crd_in(options.crd, made.upstream.crd)
-    return made.name, check_functions(Functions(made, crd, cases.read(options.cases), options.examples))
+    given = Functions(made, crd, cases.read(options.cases), options.examples, options.functions)
+    return made.name, check_functions(given)
 
 
 def check_functions(subject: Functions) -> list[Result]:

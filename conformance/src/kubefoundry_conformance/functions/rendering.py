@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kubefoundry_conformance.check import Check, Finding, Skipped, search
+from kubefoundry_conformance.functions import starts
 from kubefoundry_conformance.functions.kubelet import expanded
 from kubefoundry_conformance.functions.subject import Functions, Spec, deployment
 from kubefoundry_conformance.functions.supporting import generated
@@ -96,6 +97,20 @@ def deterministic(subject: Functions) -> Iterator[Finding]:
     for spec in subject.bases():
         yield from look(spec)
     yield from search(generated(subject), look, subject.examples // 3)
+
+
+def same_after_a_start(subject: Functions) -> Iterator[Finding]:
+    if not subject.where:
+        raise Skipped("no other process can find a provider that is not named as MODULE:FUNCTION")
+    specs = list(subject.bases())
+
+    def more(spec: Spec) -> Iterator[Finding]:
+        if subject.takes(deployment(spec)):
+            specs.append(spec)
+        return iter(())
+
+    yield from search(generated(subject), more, subject.examples // 3)
+    yield from starts.differences(subject, specs)
 
 
 def _reversed(value: Any) -> Any:
@@ -254,6 +269,7 @@ CHECKS: Final = (
     Check("REN-1", "generated specs against the CRD, unknown fields forbidden", fits_the_crd),
     Check("REN-2", "kinds, names and namespaces of two deployments", own_objects),
     Check("REN-3", "the same spec twice, its keys in another order", deterministic),
+    Check("REN-3", "the same specs in new processes, sets in another order", same_after_a_start),
     Check("REN-4", "an engine argument that a shell and the kubelet would change", literal_arguments),
     Check("REN-5", "every container of every spec", last_words),
     Check("REN-6", "a Hugging Face Secret", secrets_by_name),

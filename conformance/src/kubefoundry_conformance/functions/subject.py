@@ -41,12 +41,14 @@ MINIMAL: Final[dict[str, Spec]] = {
 
 @dataclass(frozen=True)
 class Functions:
-    """crd: the upstream CRD (JSON), None for a kind of Kubernetes. examples: see EXAMPLES."""
+    """crd: the upstream CRD (JSON), None for a kind of Kubernetes. examples: see EXAMPLES. where: how another process
+    finds the provider (`loaded`), empty if it cannot."""
 
     provider: Provider
     crd: Object | None
     cases: Cases
     examples: int = EXAMPLES
+    where: str = ""
 
     @cached_property
     def schema(self) -> Schema:

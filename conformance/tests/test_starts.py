@@ -1,0 +1,106 @@
+"""A provider that renders otherwise after a restart rewrites every model with each of its upgrades."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kubefoundry_conformance.check import Check, Result, run
+from kubefoundry_conformance.functions.rendering import same_after_a_start
+from kubefoundry_conformance.functions.subject import Functions, loaded
+from support import conformance_subjects
+
+pytestmark = pytest.mark.slow
+
+PROVIDER = """
+import os, random, sys, time
+from dataclasses import replace
+from kubefoundry_widgets.provider import with_defaults
+
+STARTED = time.time()
+{before}
+
+def provider():
+    sound = with_defaults()
+    def render(asked, schema):
+        made = sound.render(asked, schema)
+        meta = {{**made.main["metadata"], "labels": {{"l": {value}}}}}
+        return replace(made, main={{**made.main, "metadata": meta}})
+    return replace(sound, render=render)
+"""
+NAMES = (f"provider_{number}" for number in itertools.count())
+"""Python loads a module of one name once."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    here, modules = tmp_path / "here", tmp_path / "modules"
+    for made in (here, modules):
+        made.mkdir()
+    # what lies where a vendor calls the kit is not taken for a module of Python's
+    (here / "json.py").write_text("1 / 0")
+    monkeypatch.chdir(here)
+    monkeypatch.syspath_prepend(modules)
+    yield modules
+
+
+def result(folder: Path, value: str, before: str = "") -> Result:
+    name = next(NAMES)
+    (folder / f"{name}.py").write_text(PROVIDER.format(value=value, before=before))
+    where = f"{name}:provider"
+    subject = replace(conformance_subjects.of_a_crd(), provider=loaded(where), where=where)
+    return run(Check("REN-3", "", same_after_a_start), subject, "functions")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "'-'.join({'tensor', 'pipeline', 'data'})",
+        "str(hash('m') % 7)",
+        "str(STARTED)",
+        "str(os.getpid())",
+        "str(random.Random().random())",
+        "str(id(sys))",
+    ],
+)
+def test_what_differs_is_seen(value: str, folder: Path) -> None:
+    seen = result(folder, value)
+
+    assert (seen.outcome, "a new process renders {" in seen.seen) == ("failed", True), seen
+    assert "after a restart" in seen.expected
+
+
+@pytest.mark.parametrize(
+    ("value", "before"),
+    [
+        ("'-'.join(sorted({'tensor', 'pipeline'}))", ""),
+        ("'l'", "print('{', flush=True)"),
+        ("'ä\U0001f600'", ""),
+    ],
+)
+def test_what_stays_passes(value: str, before: str, folder: Path) -> None:
+    assert (found := result(folder, value, before)).outcome == "passed", found
+
+
+def test_a_process_that_fails_is_reported(folder: Path) -> None:
+    seen = result(folder, "'l'", "if 'PYTHONHASHSEED' in os.environ: sys.exit('no licence server')")
+
+    assert seen.outcome == "failed"
+    assert "ends with exit code 1: no licence server" in seen.seen
+
+
+def test_what_is_not_json_is_left_to_its_rule(folder: Path) -> None:
+    seen = result(folder, "{1, 2}")
+
+    assert (seen.outcome, seen.seen.startswith("REN-1 fails first")) == ("skipped", True), seen
+
+
+def test_a_provider_without_a_name_is_not_checked() -> None:
+    seen = run(Check("REN-3", "", same_after_a_start), conformance_subjects.of_a_crd(), "functions")
+
+    assert isinstance(conformance_subjects.of_a_crd(), Functions)
+    assert (seen.outcome, "MODULE:FUNCTION" in seen.seen) == ("skipped", True)
