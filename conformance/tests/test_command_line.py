@@ -58,6 +58,7 @@ def test_ours_pass(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
             ["--cases", "x.yaml", "--functions", "nobody"],
             "install the package again, or name a MODULE:FUNCTION",
         ),
+        (["--cases", "x.yaml", "--functions", "sys:exit"], "no provider at sys:exit: it raises SystemExit"),
         (["--cases", "x.yaml", "--functions", "json:loads"], "has to return a Provider without arguments"),
         (["--cases", "phase.yaml", "--functions", "direct"], "statuses.0.expect.phase: Input should be"),
         (["--cases", "x.yaml", "--functions", WIDGETS], "give the upstream CRD widgets.example.com"),

@@ -85,6 +85,8 @@ async def deaths(idle: Suite, tmp_path: Path) -> AsyncIterator[Deaths]:
     component = idle.install("llamastack")
     # the Lease of one that is killed would have to run out each time
     component.command = ["--leader-elect=false" if "leader" in word else word for word in component.command]
+    # each life with another order of sets, as in a pod; forked processes share one
+    component.environment["PYTHONHASHSEED"] = "random"
     account = Path(component.environment["KUBEFOUNDRY_SERVICE_ACCOUNT_DIR"])
     authority = tmp_path / "ca.crt"
     authority.write_bytes((account / "ca.crt").read_bytes())

@@ -92,7 +92,7 @@ def start(name: str, command: Sequence[str]) -> Rung:
     process = subprocess.Popen(
         command,
         cwd=ROOT,
-        env={**GO, **os.environ},
+        env={**GO, **_environment()},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -101,6 +101,11 @@ def start(name: str, command: Sequence[str]) -> Rung:
         start_new_session=True,
     )
     return Rung(name, command, process)
+
+
+def _environment() -> dict[str, str]:
+    """Without what Python reads as it starts: processes of tests that get such variables are not forked."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
 
 def run(commands: dict[str, Sequence[str]]) -> int:

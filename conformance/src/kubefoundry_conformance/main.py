@@ -13,7 +13,7 @@ from kubefoundry_conformance import cases, report
 from kubefoundry_conformance.cases import Unusable
 from kubefoundry_conformance.check import Result, run
 from kubefoundry_conformance.functions.checks import FUNCTIONS
-from kubefoundry_conformance.functions.subject import EXAMPLES, Functions, loaded
+from kubefoundry_conformance.functions.subject import EXAMPLES, Functions, Start, loaded
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -109,13 +109,14 @@ def selector(options: argparse.Namespace) -> tuple[str, list[Result]]:
 
 def functions(options: argparse.Namespace) -> tuple[str, list[Result]]:
     """Checks a provider's functions. Raises Unusable."""
+    start = Start.here(options.functions)
     made = loaded(options.functions)
     crd = None
     if made.upstream.schema is None:
         if options.crd is None:
             raise Unusable(f"give the upstream CRD {made.upstream.crd}: --crd FILE")
         crd = cases.crd_in(options.crd, made.upstream.crd)
-    given = Functions(made, crd, cases.read(options.cases), options.examples, options.functions)
+    given = Functions(made, crd, cases.read(options.cases), options.examples, start)
     return made.name, check_functions(given)
 
 
@@ -123,6 +124,12 @@ def check_functions(subject: Functions) -> list[Result]:
     """All checks of functions. Raises Unusable where `probe` does not support the CRD."""
     _ = subject.schema
     return [run(check, subject, "functions") for check in FUNCTIONS]
+
+
+def _examples(text: str) -> int:
+    if not (text.isdecimal() and int(text) >= 3):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 3 on")
+    return int(text)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -154,7 +161,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     of_provider.add_argument("--crd", type=Path, help="file with the upstream CRD")
     of_provider.add_argument("--cases", type=Path, required=True, help="file with specs and statuses")
-    of_provider.add_argument("--examples", type=int, default=EXAMPLES, help="generated values for each check")
+    of_provider.add_argument(
+        "--examples", type=_examples, default=EXAMPLES, help="generated values for each check, 3 at least"
+    )
     of_selector = subjects.add_parser("selector", help="check a selector")
     of_selector.set_defaults(check=selector)
     of_selector.add_argument(

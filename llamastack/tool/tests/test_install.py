@@ -79,7 +79,10 @@ def test_the_same_containers_again_end_in_the_same_tree(pod: Pod, tmp_path: Path
         assert pod.install(source, provider_id).code == 0
     before = pod.tree()
 
-    again = [pod.install(second, "b"), pod.install(first, "a"), pod.install(second, "b")]
+    again = [
+        pod.install(source, provider_id, env={"PYTHONHASHSEED": seed})
+        for source, provider_id, seed in ((second, "b", "1"), (first, "a", "2"), (second, "b", "3"))
+    ]
 
     assert [one.code for one in again] == [0, 0, 0]
     assert pod.tree() == before

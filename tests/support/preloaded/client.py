@@ -135,17 +135,11 @@ def runs(command: Sequence[str]) -> bool:
 
 def launch(command: Sequence[str], environment: Mapping[str, str], log: Path) -> Process:
     """As `child_processes.execute`, of which it is the quicker form."""
-    if not runs(command) or _of_another_interpreter(environment):
+    # Variables that Python reads as it starts, PYTHONPATH and PYTHONHASHSEED among them: the server has none.
+    if not runs(command) or any(name.startswith("PYTHON") for name in environment):
         return execute(command, environment, log)
     with log.open("ab") as output, Path(os.devnull).open("rb") as nothing:
         return fork(command, environment, [nothing.fileno(), output.fileno(), output.fileno()])
-
-
-def _of_another_interpreter(environment: Mapping[str, str]) -> bool:
-    """Whether it has variables that Python reads as it starts, PYTHONPATH for one: the server has started without."""
-    return any(
-        name.startswith("PYTHON") and os.environ.get(name) != environment[name] for name in environment
-    )
 
 
 @cache

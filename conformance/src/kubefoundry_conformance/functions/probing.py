@@ -34,7 +34,7 @@ def _probe(subject: Functions, crd: Object) -> Schema | UnsupportedSchema | str:
     """What it returns, or the exception in words."""
     try:
         return subject.provider.probe(crd)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return f"probe raises {error!r}"
 
 

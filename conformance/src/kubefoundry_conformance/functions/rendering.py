@@ -99,18 +99,44 @@ def deterministic(subject: Functions) -> Iterator[Finding]:
     yield from search(generated(subject), look, subject.examples // 3)
 
 
-def same_after_a_start(subject: Functions) -> Iterator[Finding]:
-    if not subject.where:
-        raise Skipped("no other process can find a provider that is not named as MODULE:FUNCTION")
-    specs = list(subject.bases())
+def _four(*words: str) -> dict[str, str]:
+    return {f"example.com/{word}": word for word in words}
 
-    def more(spec: Spec) -> Iterator[Finding]:
+
+MANY: Final[tuple[Mapping[str, Any], ...]] = (
+    {
+        "env": [
+            {"name": name, "value": name} for name in ("PROBE_ONE", "PROBE_TWO", "PROBE_THREE", "PROBE_FOUR")
+        ]
+    },
+    {"nodeSelector": _four("zone", "pool", "disk", "arch")},
+    {"tolerations": [{"key": key, "operator": "Exists"} for key in _four("team", "spot", "gpu", "batch")]},
+    {"podTemplate": {"metadata": {"labels": _four("team", "cost", "stage", "owner")}}},
+    {"podTemplate": {"metadata": {"annotations": _four("team", "cost", "stage", "owner")}}},
+)
+"""Fields with so many entries that a set of them has an order."""
+
+
+def same_after_a_start(subject: Functions) -> Iterator[Finding]:
+    if subject.start is None:
+        raise Skipped("no other process can find a provider that is not named as MODULE:FUNCTION")
+    specs = [spec for base in subject.bases() for spec in (base, *_with_many(base))]
+    specs = [spec for spec in specs if subject.takes(deployment(spec))]
+
+    def generate(spec: Spec) -> Iterator[Finding]:
         if subject.takes(deployment(spec)):
             specs.append(spec)
         return iter(())
 
-    yield from search(generated(subject), more, subject.examples // 3)
-    yield from starts.differences(subject, specs)
+    yield from search(generated(subject), generate, subject.examples // 3)
+    yield from starts.differences(subject, subject.start, specs)
+
+
+def _with_many(base: Spec) -> Iterator[Spec]:
+    engine = base["engine"]
+    yield from ({**base, **many} for many in MANY)
+    args = {**dict.fromkeys(ARG_NAMES[engine["type"]], "1"), **(engine.get("args") or {})}
+    yield {**base, "engine": {**engine, "args": args}}
 
 
 def _reversed(value: Any) -> Any:

@@ -1,83 +1,132 @@
-"""Renders in new processes, as the next starts of a provider do: later, and with sets in another order."""
+"""Renders in new processes, as the next starts of a provider do: later, and with sets in another order.
+
+The processes are compared with each other, not with this one, so that every run has the same result.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final
 
-from kubefoundry_conformance.cases import Cases
+from kubefoundry_conformance.cases import Cases, Unusable
 from kubefoundry_conformance.check import Broken, Finding
-from kubefoundry_conformance.functions.subject import Functions, Spec, deployment, loaded
+from kubefoundry_conformance.functions.subject import Functions, Spec, Start, deployment, loaded
 from kubefoundry_sdk.provider.contract import Rendered
 
-SEEDS: Final = ("0", "1", "2", "3")
-"""Of Python's hashes of strings, which decide the order of a set. Two words are in the same order in half of them."""
+SEEDS: Final = ("0", "1", "2", "3", "4", "5")
+"""Of Python's hashes of strings, which decide the order of a set. Of pairs of words, 3 % have one order in all."""
 
-SECONDS: Final = 120
-"""Within which a process renders; most of that is loading."""
+LOADED: Final = 60.0
+SLOWER: Final = 10.0
+"""A process may take the first, in seconds, and so many times what rendering has taken here."""
+
+CHILD: Final = """\
+import json, sys
+asked = json.load(open(sys.argv[1], encoding="utf-8"))
+sys.path[:] = asked["path"]
+from kubefoundry_conformance.functions.starts import answer
+answer(asked, sys.argv[2])
+"""
+"""What PYTHONPATH has would go to the programs that a provider starts, too."""
 
 
-def differences(subject: Functions, specs: Sequence[Spec]) -> Iterator[Finding]:
-    """What is rendered otherwise after a start. `where` of the subject has to be known. Raises Broken."""
+def differences(subject: Functions, start: Start, specs: Sequence[Spec]) -> Iterator[Finding]:
+    """What is rendered otherwise after a start. Raises Broken; Unusable where no process can be started."""
+    began = time.monotonic()
     try:
-        here = [_written(subject.render(deployment(spec))) for spec in specs]
+        for spec in specs:
+            _written(subject.render(deployment(spec)))
     except TypeError as error:
         raise Broken("REN-1", Finding(f"render returns what is not JSON: {error}", "JSON")) from error
-    asked = json.dumps({"where": subject.where, "crd": subject.crd, "specs": specs})
-    # The provider's module is found here, which is not always where Python looks first.
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    for seed in SEEDS:
+    within = LOADED + SLOWER * (time.monotonic() - began)
+    with tempfile.TemporaryDirectory(prefix="kubefoundry-conformance-") as folder:
+        asked = Path(folder) / "asked"
+        body = {"where": start.where, "path": start.path, "crd": subject.crd, "specs": specs}
+        asked.write_text(json.dumps(body, default=str), encoding="utf-8")
+        first: list[str] = []
+        for seed in SEEDS:
+            answered = _process(start, seed, asked, Path(folder) / f"answer-{seed}", within)
+            if isinstance(answered, Finding):
+                yield answered
+                return
+            first = first or answered
+            for spec, before, after in zip(specs, first, answered, strict=True):
+                if before != after:
+                    yield Finding(
+                        f"{_difference(before, after)} after another start, rendered of {spec}",
+                        "the same after a restart, which otherwise rewrites every model: no order of a set, no time, "
+                        "nothing by chance",
+                    )
+                    return
+
+
+def _process(start: Start, seed: str, asked: Path, answer: Path, within: float) -> list[str] | Finding:
+    """What one process renders. Its group ends with it: a provider may start others. Raises Unusable."""
+    said = answer.with_suffix(".log")
+    with said.open("wb") as output:
         try:
-            done = subprocess.run(
-                [sys.executable, "-P", "-m", __name__],
-                input=asked,
-                env={**environment, "PYTHONHASHSEED": seed},
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=SECONDS,
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-c", CHILD, str(asked), str(answer)],
+                # a pod has another name after each start
+                env={**start.environment, "PYTHONHASHSEED": seed, "HOSTNAME": f"start-{seed}"},
+                cwd=start.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
             )
-        except subprocess.TimeoutExpired:
-            yield Finding(
-                f"a new process has not rendered {len(specs)} specs within {SECONDS} s", "less time"
-            )
-            return
-        if done.returncode:
-            last = (done.stderr.strip().splitlines() or ["nothing on stderr"])[-1]
-            yield Finding(f"a new process that renders ends with exit code {done.returncode}: {last}", "0")
-            return
-        for spec, before, after in zip(specs, here, json.loads(done.stdout), strict=True):
-            if before != after:
-                yield Finding(
-                    f"a new process renders {spec} otherwise: {_difference(before, after)}",
-                    "the same after a restart, which otherwise rewrites every model: no order of a set, no time, "
-                    "nothing by chance",
-                )
+        except OSError as error:
+            raise Unusable(f"REN-3 needs a new process, which cannot be started: {error}") from error
+    try:
+        code = process.wait(within)
+    except subprocess.TimeoutExpired:
+        return Finding(f"a new process has not rendered all specs within {within:.0f} s", "less time")
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    try:
+        answered = json.loads(answer.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        last = said.read_text(errors="replace").strip().splitlines()[-1:]
+        return Finding(
+            f"a new process ends with exit code {code}: {''.join(last) or 'no output'}", "a render"
+        )
+    if isinstance(answered, str):
+        return Finding(f"a new process cannot render: {answered}", "a render")
+    rendered: list[str] = answered
+    return rendered
+
+
+def answer(asked: dict[str, Any], file: str) -> None:
+    """In the new process: writes what is rendered, or an error, to the file. Ends the process."""
+    try:
+        subject = Functions(loaded(asked["where"]), asked["crd"], Cases(specs={"none": {}}))
+        said: Any = [_written(subject.render(deployment(spec))) for spec in asked["specs"]]
+    except Broken as broken:
+        said = broken.finding.seen
+    except Unusable as error:
+        said = str(error)
+    Path(file).write_text(json.dumps(said), encoding="utf-8")
+    # whatever threads the provider has started
+    os._exit(0)
 
 
 def _written(rendered: Rendered) -> str:
-    """JSON, maps in the order of their keys. Raises TypeError for what is not JSON."""
-    return json.dumps([rendered.main, *rendered.helpers, rendered.image], sort_keys=True)
+    """JSON, maps and helpers in the order of their names. Raises TypeError for what is not JSON."""
+    helpers = sorted(json.dumps(helper, sort_keys=True) for helper in rendered.helpers)
+    return json.dumps([rendered.main, helpers, rendered.image], sort_keys=True)
 
 
 def _difference(before: str, after: str) -> str:
     at = next(at for at, (one, other) in enumerate(zip(before, after, strict=False)) if one != other)
     return " is ".join(f"…{text[max(0, at - 40) : at + 40]}…" for text in (before, after))
-
-
-def main() -> None:
-    """Reads what is asked from stdin, and writes what is rendered to stdout, where nothing else is then."""
-    answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    asked: dict[str, Any] = json.load(sys.stdin)
-    subject = Functions(loaded(asked["where"]), asked["crd"], Cases(specs={"none": {}}))
-    with answer:
-        json.dump([_written(subject.render(deployment(spec))) for spec in asked["specs"]], answer)
-
-
-if __name__ == "__main__":
-    main()

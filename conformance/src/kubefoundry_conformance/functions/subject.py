@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import copy
 import importlib
+import os
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any, Final, get_args
 
 from kubefoundry_conformance.cases import Cases, Unusable
@@ -40,15 +43,31 @@ MINIMAL: Final[dict[str, Spec]] = {
 
 
 @dataclass(frozen=True)
+class Start:
+    """How another process finds the provider: before this one has loaded it, which may change any of that."""
+
+    where: str
+    path: tuple[str, ...]
+    environment: dict[str, str]
+    folder: Path
+
+    @classmethod
+    def here(cls, where: str) -> Start:
+        # Python passes over what is not a string; where it looks for '', is here
+        path = tuple(entry or str(Path.cwd()) for entry in sys.path if isinstance(entry, str))
+        return cls(where, path, dict(os.environ), Path.cwd())
+
+
+@dataclass(frozen=True)
 class Functions:
-    """crd: the upstream CRD (JSON), None for a kind of Kubernetes. examples: see EXAMPLES. where: how another process
-    finds the provider (`loaded`), empty if it cannot."""
+    """crd: the upstream CRD (JSON), None for a kind of Kubernetes. examples: see EXAMPLES. start: None where no other
+    process can find the provider."""
 
     provider: Provider
     crd: Object | None
     cases: Cases
     examples: int = EXAMPLES
-    where: str = ""
+    start: Start | None = None
 
     @cached_property
     def schema(self) -> Schema:
@@ -57,7 +76,7 @@ class Functions:
             return self.provider.upstream.schema
         try:
             probed = self.provider.probe(copy.deepcopy(self.crd or {}))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise Unusable(f"probe raises {error!r} on the CRD that was given") from error
         if isinstance(probed, UnsupportedSchema):
             raise Unusable(
@@ -104,7 +123,7 @@ class Functions:
         """All that stands against a spec. Raises Broken."""
         try:
             return compatibility.check(self.provider, asked, self.schema).problems
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise Broken("SUP-2", _raised("supports", error, asked)) from error
 
     def takes(self, asked: Deployment) -> bool:
@@ -114,14 +133,14 @@ class Functions:
         """Raises Broken."""
         try:
             return self.provider.render(asked, schema or self.schema)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise Broken("REN-1", _raised("render", error, asked)) from error
 
     def observe(self, asked: Deployment, live: Object) -> Observation:
         """Raises Broken."""
         try:
             return self.provider.observe(asked, live)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             seen = f"observe raises {error!r} on status {live.get('status')!r}"
             raise Broken(
                 "OBS-2", Finding(seen, "an Observation, reason Unknown where nothing is known")
@@ -159,7 +178,7 @@ def loaded(where: str) -> Provider:
         ) from error
     except Unusable:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise Unusable(
             f"no provider at {where}: it raises {error!r}, and has to return a Provider without arguments"
         ) from error
@@ -200,6 +219,6 @@ def _over(base: Any, further: Any) -> Any:
     return further
 
 
-def _raised(function: str, error: Exception, asked: Deployment) -> Finding:
+def _raised(function: str, error: BaseException, asked: Deployment) -> Finding:
     spec = asked.spec.model_dump(by_alias=True, exclude_defaults=True)
     return Finding(f"{function} raises {error!r} on spec {spec}", "no exception, whatever a valid spec holds")
