@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kubefoundry_conformance.check import Check, Result, run
-from kubefoundry_conformance.functions.rendering import same_after_a_start
+from kubefoundry_conformance.functions.starts import same_after_a_start
 from kubefoundry_conformance.functions.subject import Start, loaded
 from support import conformance_subjects
 from support.processes import processes_of

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kubefoundry_conformance.check import Check, Finding, Skipped, search
-from kubefoundry_conformance.functions import starts
 from kubefoundry_conformance.functions.kubelet import expanded
+from kubefoundry_conformance.functions.starts import same_after_a_start
 from kubefoundry_conformance.functions.subject import Functions, Spec, deployment
 from kubefoundry_conformance.functions.supporting import generated
 from kubefoundry_sdk.provider.contract import Rendered
@@ -97,46 +97,6 @@ def deterministic(subject: Functions) -> Iterator[Finding]:
     for spec in subject.bases():
         yield from look(spec)
     yield from search(generated(subject), look, subject.examples // 3)
-
-
-def _four(*words: str) -> dict[str, str]:
-    return {f"example.com/{word}": word for word in words}
-
-
-MANY: Final[tuple[Mapping[str, Any], ...]] = (
-    {
-        "env": [
-            {"name": name, "value": name} for name in ("PROBE_ONE", "PROBE_TWO", "PROBE_THREE", "PROBE_FOUR")
-        ]
-    },
-    {"nodeSelector": _four("zone", "pool", "disk", "arch")},
-    {"tolerations": [{"key": key, "operator": "Exists"} for key in _four("team", "spot", "gpu", "batch")]},
-    {"podTemplate": {"metadata": {"labels": _four("team", "cost", "stage", "owner")}}},
-    {"podTemplate": {"metadata": {"annotations": _four("team", "cost", "stage", "owner")}}},
-)
-"""Fields with so many entries that a set of them has an order."""
-
-
-def same_after_a_start(subject: Functions) -> Iterator[Finding]:
-    if subject.start is None:
-        raise Skipped("no other process can find a provider that is not named as MODULE:FUNCTION")
-    specs = [spec for base in subject.bases() for spec in (base, *_with_many(base))]
-    specs = [spec for spec in specs if subject.takes(deployment(spec))]
-
-    def generate(spec: Spec) -> Iterator[Finding]:
-        if subject.takes(deployment(spec)):
-            specs.append(spec)
-        return iter(())
-
-    yield from search(generated(subject), generate, subject.examples // 3)
-    yield from starts.differences(subject, subject.start, specs)
-
-
-def _with_many(base: Spec) -> Iterator[Spec]:
-    engine = base["engine"]
-    yield from ({**base, **many} for many in MANY)
-    args = {**dict.fromkeys(ARG_NAMES[engine["type"]], "1"), **(engine.get("args") or {})}
-    yield {**base, "engine": {**engine, "args": args}}
 
 
 def _reversed(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Renders in new processes, as the next starts of a provider do: later, and with sets in another order.
+"""REN-3 across restarts: renders in new processes, as a provider's next starts do, with sets in another order.
 
 The processes are compared with each other, not with this one, so that every run has the same result.
 """
@@ -12,18 +12,20 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from kubefoundry_conformance.cases import Cases, Unusable
-from kubefoundry_conformance.check import Broken, Finding
+from kubefoundry_conformance.check import Broken, Finding, Skipped, search
 from kubefoundry_conformance.functions.subject import Functions, Spec, Start, deployment, loaded
+from kubefoundry_conformance.functions.supporting import generated
 from kubefoundry_sdk.provider.contract import Rendered
+from kubefoundry_sdk.testing.fields import ARG_NAMES
 
 SEEDS: Final = ("0", "1", "2", "3", "4", "5")
-"""Of Python's hashes of strings, which decide the order of a set. Of pairs of words, 3 % have one order in all."""
+"""Of Python's hashes of strings, which decide the order of a set. Two words are in one order in all of them with a chance of 3 %."""
 
 LOADED: Final = 60.0
 SLOWER: Final = 10.0
@@ -39,7 +41,47 @@ answer(asked, sys.argv[2])
 """What PYTHONPATH has would go to the programs that a provider starts, too."""
 
 
-def differences(subject: Functions, start: Start, specs: Sequence[Spec]) -> Iterator[Finding]:
+def _four(*words: str) -> dict[str, str]:
+    return {f"example.com/{word}": word for word in words}
+
+
+MANY: Final[tuple[Mapping[str, Any], ...]] = (
+    {
+        "env": [
+            {"name": name, "value": name} for name in ("PROBE_ONE", "PROBE_TWO", "PROBE_THREE", "PROBE_FOUR")
+        ]
+    },
+    {"nodeSelector": _four("zone", "pool", "disk", "arch")},
+    {"tolerations": [{"key": key, "operator": "Exists"} for key in _four("team", "spot", "gpu", "batch")]},
+    {"podTemplate": {"metadata": {"labels": _four("team", "cost", "stage", "owner")}}},
+    {"podTemplate": {"metadata": {"annotations": _four("team", "cost", "stage", "owner")}}},
+)
+"""Fields with so many entries that a set of them has an order."""
+
+
+def same_after_a_start(subject: Functions) -> Iterator[Finding]:
+    if subject.start is None:
+        raise Skipped("no other process can find a provider that is not named as MODULE:FUNCTION")
+    specs = [spec for base in subject.bases() for spec in (base, *_with_many(base))]
+    specs = [spec for spec in specs if subject.takes(deployment(spec))]
+
+    def generate(spec: Spec) -> Iterator[Finding]:
+        if subject.takes(deployment(spec)):
+            specs.append(spec)
+        return iter(())
+
+    yield from search(generated(subject), generate, subject.examples // 3)
+    yield from _differences(subject, subject.start, specs)
+
+
+def _with_many(base: Spec) -> Iterator[Spec]:
+    engine = base["engine"]
+    yield from ({**base, **many} for many in MANY)
+    args = {**dict.fromkeys(ARG_NAMES[engine["type"]], "1"), **(engine.get("args") or {})}
+    yield {**base, "engine": {**engine, "args": args}}
+
+
+def _differences(subject: Functions, start: Start, specs: Sequence[Spec]) -> Iterator[Finding]:
     """What is rendered otherwise after a start. Raises Broken; Unusable where no process can be started."""
     began = time.monotonic()
     try:
