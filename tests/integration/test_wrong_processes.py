@@ -72,7 +72,7 @@ def failed(rig: Rig, fault: str, rules: set[str]) -> set[str]:
 
 
 def forget_the_one_before(rig: Rig) -> None:
-    """What that subject has reported says nothing about the next: not what it registered, nor when its heart beat."""
+    """Deletes what that subject has reported: neither its registration nor its heartbeat is the next one's."""
     assert rig.suite is not None
     rig.suite.plane.kubectl("delete", "inferenceproviderconfig", rig.provider, "--ignore-not-found")
 

@@ -104,7 +104,7 @@ def start(name: str, command: Sequence[str]) -> Rung:
 
 
 def _environment() -> dict[str, str]:
-    """Without what Python reads as it starts: processes of tests that get such variables are not forked."""
+    """Without the PYTHONPATH of this program: a test's process that inherits one is executed instead of forked."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
 

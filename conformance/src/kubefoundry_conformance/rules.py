@@ -68,7 +68,7 @@ RULES: Final[dict[str, Rule]] = {
             "REN-2",
             "What is rendered has the provider's kinds and the ModelDeployment's name and namespace.",
         ),
-        Rule("REN-3", "Rendering is deterministic, after a restart, too, and leaves its input as it was."),
+        Rule("REN-3", "Rendering is deterministic, also across restarts, and leaves its input as it was."),
         Rule(
             "REN-4",
             "Engine arguments arrive literally: no shell reads them, the kubelet expands nothing in them.",

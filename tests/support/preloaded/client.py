@@ -135,7 +135,7 @@ def runs(command: Sequence[str]) -> bool:
 
 def launch(command: Sequence[str], environment: Mapping[str, str], log: Path) -> Process:
     """As `child_processes.execute`, of which it is the quicker form."""
-    # Variables that Python reads as it starts, PYTHONPATH and PYTHONHASHSEED among them: the server has none.
+    # Python reads PYTHONPATH, PYTHONHASHSEED and the like only when it starts, and the server was started without.
     if not runs(command) or any(name.startswith("PYTHON") for name in environment):
         return execute(command, environment, log)
     with log.open("ab") as output, Path(os.devnull).open("rb") as nothing:

@@ -3,7 +3,7 @@
 Started with the number of a socket, and libraries to load instead of our own; each message on the socket is a request
 (`client.py`). Most of the CPU time of a start is the loading of modules, and a run of all tests starts hundreds of
 processes. Each of them is in the state of one that the console script starts: arguments, environment, session,
-working directory, files and signals are its own. Of our programs everything is loaded and nothing has run.
+working directory, files and signals are its own. Our programs are loaded here, and run only there.
 """
 
 from __future__ import annotations

@@ -25,11 +25,12 @@ from kubefoundry_sdk.provider.contract import Rendered
 from kubefoundry_sdk.testing.fields import ARG_NAMES
 
 SEEDS: Final = ("0", "1", "2", "3", "4", "5")
-"""Of Python's hashes of strings, which decide the order of a set. Two words are in one order in all of them with a chance of 3 %."""
+"""Of Python's hashes of strings, which decide the order of a set. The chance that two
+words are in the same order in all six is 3 %."""
 
 LOADED: Final = 60.0
 SLOWER: Final = 10.0
-"""A process may take the first, in seconds, and so many times what rendering has taken here."""
+"""A process may take LOADED seconds, and in addition SLOWER times what rendering takes here."""
 
 CHILD: Final = """\
 import json, sys
@@ -38,7 +39,7 @@ sys.path[:] = asked["path"]
 from kubefoundry_conformance.functions.starts import answer
 answer(asked, sys.argv[2])
 """
-"""What PYTHONPATH has would go to the programs that a provider starts, too."""
+"""The path is not in PYTHONPATH, which programs that a provider starts would read, too."""
 
 
 def _four(*words: str) -> dict[str, str]:
@@ -105,8 +106,8 @@ def _differences(subject: Functions, start: Start, specs: Sequence[Spec]) -> Ite
                 if before != after:
                     yield Finding(
                         f"{_difference(before, after)} after another start, rendered of {spec}",
-                        "the same after a restart, which otherwise rewrites every model: no order of a set, no time, "
-                        "nothing by chance",
+                        "the same objects after a restart, which otherwise rewrites every model: use no order of a "
+                        "set, no time, nothing random",
                     )
                     return
 
