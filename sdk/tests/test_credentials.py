@@ -26,6 +26,8 @@ ANSWER = json.dumps(
     }
 )
 
+TOKEN = {"name": "u", "user": {"token": "t"}}
+
 WITH_AUTHORITY = """
 current-context: c
 contexts: [{name: c, context: {cluster: c, user: u}}]
@@ -123,13 +125,67 @@ def test_credentials_that_are_named_and_not_there_are_no_anonymous_request(
 @pytest.mark.parametrize(
     ("user", "token"),
     [
-        ({}, None),
         ({"token": "t"}, "t"),
         ({"exec": {**EXEC, "command": "echo", "args": [ANSWER]}}, "from-exec"),
     ],
 )
 def test_credentials_that_are_there_are_used(tmp_path: Path, user: dict[str, Any], token: str | None) -> None:
     assert from_kubeconfig(kubeconfig(tmp_path, [{"name": "u", "user": user}])).token() == token
+
+
+@pytest.mark.parametrize(
+    ("cluster", "environment", "proxy"),
+    [
+        ({}, {}, None),
+        ({}, {"HTTPS_PROXY": "http://e:1"}, "http://e:1"),
+        ({}, {"HTTPS_PROXY": "http://e:1", "NO_PROXY": "10.0.0.0/8"}, None),
+        ({"proxy-url": ""}, {"HTTPS_PROXY": "http://e:1"}, "http://e:1"),
+        ({"proxy-url": "http://k:1"}, {"HTTPS_PROXY": "http://e:1", "NO_PROXY": "*"}, "http://k:1"),
+    ],
+)
+def test_proxy_url_takes_precedence_over_environment(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    cluster: dict[str, str],
+    environment: dict[str, str],
+    proxy: str | None,
+) -> None:
+    for name in ("HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    config = kubeconfig(tmp_path, [TOKEN], {"server": "https://10.1.2.3:6443", **cluster})
+
+    assert from_kubeconfig(config).proxy == proxy
+
+
+@pytest.mark.parametrize("proxy", ["socks5://e:1", "ftp://e", "https://[e"])
+def test_unusable_proxy_is_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
+
+    with pytest.raises(NoCredentials, match="no usable kubeconfig: the environment's proxy is"):
+        from_kubeconfig(kubeconfig(tmp_path, [TOKEN], {"server": "https://10.1.2.3:6443"}))
+
+
+def test_token_file_is_read_again_when_it_is_replaced(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("first")
+    who = from_kubeconfig(kubeconfig(tmp_path, [{"name": "u", "user": {"tokenFile": "token", "token": "t"}}]))
+
+    assert who.token() == "first"
+    (tmp_path / "next").write_text("second")
+    (tmp_path / "next").rename(file)
+    assert who.token() == "second"
+
+
+def test_server_without_tls_gets_no_token(tmp_path: Path) -> None:
+    who = from_kubeconfig(kubeconfig(tmp_path, [TOKEN], {"server": "127.0.0.1:1"}))
+
+    assert (who.server, who.token()) == ("http://127.0.0.1:1", None)
 
 
 def test_no_key_stays_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,7 +207,7 @@ def kubeconfig(folder: Path, users: list[dict[str, Any]], cluster: dict[str, str
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "c",
-        "clusters": [{"name": "k", "cluster": cluster or {"server": "http://127.0.0.1:1"}}],
+        "clusters": [{"name": "k", "cluster": cluster or {"server": "https://127.0.0.1:1"}}],
         "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
         "users": users,
     }

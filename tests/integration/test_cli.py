@@ -293,6 +293,23 @@ async def test_on_behalf_of_another_user(kubefoundry: CommandLine, api: Client, 
     assert (nobody.code, "--as-group needs --as" in nobody.err) == (2, True)
 
 
+async def test_kubeconfig_user_is_impersonated(
+    kubefoundry: CommandLine, suite: Suite, namespace: str, tmp_path: Path
+) -> None:
+    content = yaml.safe_load(suite.plane.kubeconfig.read_text())
+    content["users"][0]["user"].update({"as": "alice", "as-groups": ["devs"]})
+    file = tmp_path / "as-alice"
+    file.write_text(yaml.safe_dump(content))
+
+    answers = [
+        await kubefoundry(*command, "--kubeconfig", str(file))
+        for command in (["status"], ["deploy", "Qwen/Qwen3-0.6B", "--yes"])
+    ]
+
+    assert [(answer.code, 'User "alice" cannot' in answer.err) for answer in answers] == [(5, True)] * 2
+    assert "No models in namespace" in (await kubefoundry("status")).err
+
+
 async def test_a_watched_list_has_a_line_for_each_change(
     kubefoundry: CommandLine, api: Client, namespace: str
 ) -> None:

@@ -105,8 +105,6 @@ def options(command: Command) -> Command:
         groups: tuple[str, ...],
         **rest: Any,
     ) -> Any:
-        if groups and not user:
-            raise Failure("--as-group needs --as", Exit.USAGE)
         if not all(name.isprintable() for name in (user or "", *groups)):
             raise Failure("--as and --as-group take names without line breaks", Exit.USAGE)
         return command(*arguments, target=Target(kubeconfig, context, namespace, user, groups), **rest)
@@ -154,4 +152,8 @@ def identity(target: Target) -> tuple[Credentials, str]:
         namespace = target.namespace or credentials.context_namespace(target.kubeconfig, target.context)
     except credentials.NoCredentials as error:
         raise Failure(str(error), Exit.NO_CLUSTER) from error
-    return replace(who, user=target.user, groups=target.groups), namespace
+    # as for kubectl, an option replaces one field of the kubeconfig's user, and leaves the others
+    who = replace(who, user=target.user or who.user, groups=target.groups or who.groups)
+    if who.groups and not who.user:
+        raise Failure("--as-group needs --as", Exit.USAGE)
+    return who, namespace

@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
+from urllib.parse import urlsplit
 
-from kubefoundry_sdk.api.foreign_yaml import CONVERSIONS
+from kubefoundry_sdk.cluster import kubeconfig as kubeconfig_files
+from kubefoundry_sdk.cluster.kubeconfig import Kubeconfig, Unusable
+from kubefoundry_sdk.cluster.proxy import from_environment
 
 SERVICE_ACCOUNT_DIR: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 """Where the kubelet mounts the projected token, CA and namespace by default."""
@@ -28,7 +31,9 @@ class Credentials:
     tls: verifies the server, and holds a client certificate if there is one.
     token: returns the current bearer token, None with a client certificate.
     proxy: URL of the proxy to the server.
-    user, groups: whom to impersonate, None for nobody.
+    user, groups, uid, extra: whom to impersonate; user is None for nobody.
+    tls_server_name: the name in the server's certificate if it is not the host of the URL.
+    compressed: whether the server may compress its answers.
     """
 
     server: str
@@ -37,6 +42,10 @@ class Credentials:
     proxy: str | None = None
     user: str | None = None
     groups: tuple[str, ...] = ()
+    uid: str | None = None
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    tls_server_name: str | None = None
+    compressed: bool = True
 
 
 def load(kubeconfig: str | None) -> Credentials:
@@ -96,7 +105,9 @@ def token_file(path: Path) -> Callable[[], str]:
 
 
 def from_kubeconfig(path: str | None, context: str | None = None) -> Credentials:
-    """Credentials as the `kubernetes` package reads the kubeconfig, exec plugins included. Raises NoCredentials.
+    """Credentials of a kubeconfig's context. The result acts as kubectl would, or this raises NoCredentials.
+
+    The `kubernetes` package runs exec plugins and refreshes tokens.
 
     context: None uses the kubeconfig's current one.
     """
@@ -109,144 +120,128 @@ def from_kubeconfig(path: str | None, context: str | None = None) -> Credentials
         ) from error
     from kubernetes.client import Configuration
 
+    chosen = _chosen(path, context)
     settings = Configuration()
     try:
         # The package writes the client's key to a file, which would stay behind when this process is killed.
-        with _said() as said, TemporaryDirectory(prefix="kubeconfig-") as files:
+        with _logged() as logged, TemporaryDirectory(prefix="kubeconfig-") as files:
+            # The package takes the current context of the last file, kubectl that of the first.
             config.load_kube_config(  # type: ignore[no-untyped-call]
-                config_file=path, context=context, client_configuration=settings, temp_file_path=files
+                config_file=kubeconfig_files.named(path),
+                context=chosen.name,
+                client_configuration=settings,
+                temp_file_path=files,
             )
-            tls = _tls(settings)
-        missing = _missing(path, context, settings, said)
+            tls = _tls(chosen, settings)
+        token = _token(chosen, settings)
     except Exception as error:
         # The package checks little: a broken file can raise almost anything.
-        why = _why(path, context) or f"{_named(path)}: {' '.join(str(error).split())}"
+        why = f"{kubeconfig_files.named(path)}: {' '.join(str(error).split())}"
         raise NoCredentials(f"no usable kubeconfig: {why}; set --kubeconfig or KUBECONFIG") from error
-
-    if missing:
+    if missing := _missing(chosen, settings, logged):
         # A request without credentials would be answered to system:anonymous.
         raise NoCredentials(f"no usable kubeconfig: {missing}")
-
-    def token() -> str | None:
-        # Version 37 renamed the key; the alias is that of older releases.
-        value = settings.get_api_key_with_prefix("BearerToken", "authorization")
-        return str(value).removeprefix("Bearer ").strip() if value else None
-
-    return Credentials(str(settings.host).rstrip("/"), tls, token, proxy=settings.proxy or None)
-
-
-@contextmanager
-def _said() -> Iterator[list[str]]:
-    """What the package logs meanwhile: it says there why an exec plugin failed, and goes on without."""
-    said: list[str] = []
-    root = logging.getLogger()
-    handler = logging.Handler()
-    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
-    before, root.handlers = root.handlers, [handler]
-    try:
-        yield said
-    finally:
-        root.handlers = before
-
-
-def _missing(path: str | None, context: str | None, settings: Any, said: list[str]) -> str:
-    """Which credentials the context names and the package has not found; empty if none are missing."""
-    from kubernetes.config import kube_config
-
-    merged = _plain(kube_config.KubeConfigMerger(path or kube_config.KUBE_CONFIG_DEFAULT_LOCATION).config)  # type: ignore[no-untyped-call]
-    named = context or merged.get("current-context")
-    chosen = next((one for one in merged.get("contexts") or () if one.get("name") == named), None) or {}
-    user = (chosen.get("context") or {}).get("user")
-    if not user:
-        return ""
-    found = next((one for one in merged.get("users") or () if one.get("name") == user), None)
-    if found is None:
-        return f"context '{named}' names user '{user}', which is not in the kubeconfig: correct it or log in again"
-    ways = [
-        way for way in ("exec", "auth-provider", "token", "tokenFile") if (found.get("user") or {}).get(way)
-    ]
-    if not ways or settings.cert_file or settings.get_api_key_with_prefix("BearerToken", "authorization"):
-        return ""
-    command = ((found["user"].get("exec") or {}).get("command")) if "exec" in ways else None
-    what = f"exec plugin '{command}' of user '{user}'" if command else f"'{ways[0]}' of user '{user}'"
-    why = f": {' '.join(said[-1].split())[:300]}" if said else ""
-    return f"{what} yields no credentials{why}; install it, or log in again"
-
-
-def _plain(node: Any) -> Any:
-    """Maps and lists instead of the package's nodes around them."""
-    value = getattr(node, "value", node)
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list) else value
-
-
-def _why(path: str | None, context: str | None) -> str:
-    """What is wrong with the file or context, if that is the reason."""
-    from kubernetes import config
-
-    named = _named(path).split(os.pathsep)
-    files = [Path(name).expanduser() for name in named if name]
-    if not any(file.exists() for file in files):
-        return f"{', '.join(map(str, files))} does not exist"
-    if wrong := next(filter(None, map(_unreadable, filter(Path.exists, files))), ""):
-        return wrong
-    try:
-        known = [str(one["name"]) for one in config.list_kube_config_contexts(path)[0]]  # type: ignore[no-untyped-call]
-    except Exception:
-        return ""
-    if context and context not in known:
-        return f"there is no context '{context}'; there are: {', '.join(known)}"
-    return ""
-
-
-def _named(path: str | None) -> str:
-    """The files that are meant, as the user or kubectl names them."""
-    return path or os.environ.get("KUBECONFIG") or "~/.kube/config"
-
-
-def _unreadable(file: Path) -> str:
-    """Why a file is not a kubeconfig; empty if it looks like one."""
-    import yaml
-
-    try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError, *CONVERSIONS) as error:
-        return f"{file} cannot be read: {' '.join(str(error).split())[:300]}"
-    if content is None:
-        return f"{file} is empty"
-    if not isinstance(content, dict):
-        return f"{file} is not a kubeconfig"
-    for field, inner in (("clusters", "cluster"), ("contexts", "context"), ("users", "user")):
-        items = content.get(field) or []
-        if not isinstance(items, list) or not all(
-            isinstance(one, dict)
-            and isinstance(one.get("name"), str)
-            and isinstance(one.get(inner, {}), dict | None)
-            for one in items
-        ):
-            return f"{file}: {field} is not a list of objects with a name and a {inner}"
-    return ""
+    user = chosen.user
+    return Credentials(
+        chosen.server,
+        tls,
+        token,
+        proxy=_proxy(chosen),
+        user=user.get("as"),
+        groups=tuple(user.get("as-groups", ())),
+        uid=user.get("as-uid"),
+        extra=tuple((key, tuple(values)) for key, values in user.get("as-user-extra", {}).items()),
+        tls_server_name=chosen.cluster.get("tls-server-name"),
+        compressed=not chosen.cluster.get("disable-compression"),
+    )
 
 
 def context_namespace(path: str | None, context: str | None = None) -> str:
     """The context's namespace, `default` if it has none. Raises NoCredentials."""
-    from kubernetes import config
+    return _chosen(path, context).namespace
 
+
+def _chosen(path: str | None, context: str | None) -> Kubeconfig:
     try:
-        known, current = config.list_kube_config_contexts(path)  # type: ignore[no-untyped-call]
-    except Exception as error:
-        raise NoCredentials(f"no usable kubeconfig: {' '.join(str(error).split())}") from error
-    chosen = next((one for one in known if one["name"] == context), None) if context else current
-    return str(((chosen or {}).get("context") or {}).get("namespace") or "default")
+        return kubeconfig_files.read(path, context)
+    except Unusable as error:
+        raise NoCredentials(f"no usable kubeconfig: {error}; set --kubeconfig or KUBECONFIG") from error
 
 
-def _tls(settings: Any) -> ssl.SSLContext | None:
+def _token(chosen: Kubeconfig, settings: Any) -> Callable[[], str | None]:
+    """Returns the context's current token. Raises OSError for a token file that cannot be read."""
+    if not _is_tls(chosen):
+        # kubectl sends no credentials without TLS either
+        return lambda: None
+    if "tokenFile" in chosen.user:
+        # takes precedence over `token`, and is replaced while we run; the package does neither
+        token = token_file(chosen.folder / Path(chosen.user["tokenFile"]))
+        token()
+        return token
+
+    def current() -> str | None:
+        # Version 37 renamed the key; the alias is that of older releases.
+        value = settings.get_api_key_with_prefix("BearerToken", "authorization")
+        return str(value).removeprefix("Bearer ").strip() if value else None
+
+    return current
+
+
+def _proxy(chosen: Kubeconfig) -> str | None:
+    """The context's proxy, otherwise the environment's. Raises NoCredentials for one that we cannot use."""
+    proxy: str | None = chosen.cluster.get("proxy-url")
+    source = f"proxy-url of context '{chosen.name}'" if proxy else "the environment's proxy"
+    try:
+        proxy = proxy or from_environment(chosen.server, os.environ)
+        scheme = urlsplit(proxy).scheme if proxy else ""
+    except ValueError as error:
+        raise NoCredentials(f"no usable kubeconfig: {source} is not a URL: {error}") from error
+    if proxy and scheme not in ("http", "https"):
+        raise NoCredentials(
+            f"no usable kubeconfig: {source} is '{proxy}', and only http and https proxies are supported: "
+            "use one of these"
+        )
+    return proxy
+
+
+@contextmanager
+def _logged() -> Iterator[list[str]]:
+    """What the package logs meanwhile: it logs why an exec plugin failed, and goes on without."""
+    messages: list[str] = []
+    root = logging.getLogger()
+    handler = logging.Handler()
+    handler.emit = lambda record: messages.append(record.getMessage())  # type: ignore[method-assign]
+    before, root.handlers = root.handlers, [handler]
+    try:
+        yield messages
+    finally:
+        root.handlers = before
+
+
+def _missing(chosen: Kubeconfig, settings: Any, logged: list[str]) -> str:
+    """Which credentials the user names and the package has not found; empty if none are missing."""
+    ways = [way for way in ("exec", "auth-provider") if way in chosen.user]
+    if not ways or chosen.user.keys() & {"token", "tokenFile"} or not _is_tls(chosen):
+        return ""
+    if settings.cert_file or settings.get_api_key_with_prefix("BearerToken", "authorization"):
+        return ""
+    command = (chosen.user.get("exec") or {}).get("command")
+    name = chosen.user_name
+    source = f"exec plugin '{command}' of user '{name}'" if command else f"'{ways[0]}' of user '{name}'"
+    why = f": {' '.join(logged[-1].split())[:300]}" if logged else ""
+    return f"{source} yields no credentials{why}; install it, or log in again"
+
+
+def _is_tls(chosen: Kubeconfig) -> bool:
+    return chosen.server.startswith("https://")
+
+
+def _tls(chosen: Kubeconfig, settings: Any) -> ssl.SSLContext | None:
     """None for a server without TLS. Raises OSError for files that are not certificates or keys."""
-    if not str(settings.host).startswith("https://"):
+    if not _is_tls(chosen):
         return None
     tls = ssl.create_default_context(cafile=settings.ssl_ca_cert or None)
-    if not settings.verify_ssl:
+    if chosen.cluster.get("insecure-skip-tls-verify"):
         tls.check_hostname = False
         tls.verify_mode = ssl.CERT_NONE
     if settings.cert_file:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any, Final
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import aiohttp
 
@@ -26,6 +26,10 @@ ERROR: Final = 2**20
 
 
 _WARNING: Final = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"(?: "[^"]*")?')
+
+
+_TOKEN: Final = "!#$&'*+-.^_`|~"
+"""Characters beside letters and digits that a header's name may have; a percent sign is escaped, too."""
 
 
 _before_sending: ContextVar[Callable[[], None] | None] = ContextVar("before_sending", default=None)
@@ -91,7 +95,7 @@ class Transport:
         before: called at the last moment before the request is sent. If it raises, nothing is sent.
         """
         request = f"{method} {url}"
-        options: dict[str, Any] = {"data": data, "headers": {**headers, **self._authorization()}}
+        options = self._options(data, headers)
         asked = _before_sending.set(before)
         try:
             async with self._opened().request(method, self._url(url, parameters), **options) as response:
@@ -126,9 +130,8 @@ class Transport:
         request: how errors name it.
         silence: seconds without a byte after which the connection counts as dead, and Silent is raised.
         """
-        options: dict[str, Any] = {
-            "data": data,
-            "headers": {**headers, **self._authorization()},
+        options = {
+            **self._options(data, headers),
             "timeout": aiohttp.ClientTimeout(total=None, sock_connect=CONNECT, sock_read=silence),
         }
         try:
@@ -142,10 +145,15 @@ class Transport:
             raise Unreachable(f"{request}: {error or type(error).__name__}") from error
 
     def _headers(self) -> list[tuple[str, str]]:
-        who = self._credentials
-        behalf = [("Impersonate-User", who.user)] if who.user else []
-        groups = [("Impersonate-Group", group) for group in who.groups]
-        return [("User-Agent", self._user_agent), *behalf, *groups]
+        plain = [] if self._credentials.compressed else [("Accept-Encoding", "identity")]
+        return [("User-Agent", self._user_agent), *plain, *_impersonation(self._credentials)]
+
+    def _options(self, data: bytes | None, headers: Mapping[str, str]) -> dict[str, Any]:
+        return {
+            "data": data,
+            "headers": {**headers, **self._authorization()},
+            "server_hostname": self._credentials.tls_server_name,
+        }
 
     def _authorization(self) -> dict[str, str]:
         """Raises Unreachable if there is no token for the moment: files and plugins come and go."""
@@ -167,6 +175,21 @@ class Transport:
     def _url(self, url: str, parameters: Mapping[str, str] | None) -> str:
         query = f"?{urlencode(parameters)}" if parameters else ""
         return f"{self.server}{url}{query}"
+
+
+def _impersonation(who: Credentials) -> Iterator[tuple[str, str]]:
+    """The headers for the user on whose behalf requests are sent (client-go, transport/round_trippers.go)."""
+    if who.user:
+        yield "Impersonate-User", who.user
+    if who.uid:
+        yield "Impersonate-Uid", who.uid
+    for group in who.groups:
+        yield "Impersonate-Group", group
+    for key, values in who.extra:
+        # a key may have characters that no header has
+        name = f"Impersonate-Extra-{quote(key, safe=_TOKEN)}"
+        for value in values:
+            yield name, value
 
 
 def warning(header: str) -> str:

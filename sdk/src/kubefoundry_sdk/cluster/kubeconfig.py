@@ -1,0 +1,227 @@
+"""The chosen context of a kubeconfig, merged and checked as kubectl does it (client-go, tools/clientcmd)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from kubefoundry_sdk.api.foreign_yaml import CONVERSIONS
+
+CLUSTER: Final[Mapping[str, type]] = {
+    "server": str,
+    "tls-server-name": str,
+    "insecure-skip-tls-verify": bool,
+    "certificate-authority": str,
+    "certificate-authority-data": str,
+    "proxy-url": str,
+    "disable-compression": bool,
+    "extensions": list,
+}
+"""The fields of a cluster that kubectl knows, and their types (clientcmd/api/v1, types.go)."""
+
+USER: Final[Mapping[str, type]] = {
+    "client-certificate": str,
+    "client-certificate-data": str,
+    "client-key": str,
+    "client-key-data": str,
+    "token": str,
+    "tokenFile": str,
+    "as": str,
+    "as-uid": str,
+    "as-groups": list,
+    "as-user-extra": dict,
+    "username": str,
+    "password": str,
+    "auth-provider": dict,
+    "exec": dict,
+    "extensions": list,
+}
+"""The fields of a user that kubectl knows, and their types."""
+
+CREDENTIALS: Final = frozenset(
+    {"client-certificate", "client-certificate-data", "token", "tokenFile", "auth-provider", "exec"}
+)
+"""The fields of a user that prove an identity."""
+
+CONTEXT: Final[Mapping[str, type]] = {"cluster": str, "user": str, "namespace": str, "extensions": list}
+"""The fields of a context that kubectl knows, and their types."""
+
+_FILES: Final = frozenset({"certificate-authority", "client-certificate", "client-key"})
+_LISTS: Final = (("clusters", "cluster"), ("contexts", "context"), ("users", "user"))
+_TYPES: Final = {str: "text", bool: "true or false", list: "a list", dict: "a map"}
+
+
+class Unusable(Exception):
+    """kubectl would refuse the kubeconfig, or it asks for more than we support. The text is one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kubeconfig:
+    """A context with the entries that it names. Fields that are empty or null are left out, as kubectl ignores them.
+
+    name: of the context.
+    folder: relative paths of the user start there.
+    """
+
+    name: str
+    namespace: str
+    cluster: Mapping[str, Any]
+    user_name: str
+    user: Mapping[str, Any]
+    folder: Path
+
+    @property
+    def server(self) -> str:
+        """The URL of the API server; without a scheme it is http, as for kubectl."""
+        server = str(self.cluster["server"]).rstrip("/")
+        return server if "://" in server else f"http://{server}"
+
+
+def read(path: str | None, context: str | None = None) -> Kubeconfig:
+    """The context of that name, or the current one. Raises Unusable.
+
+    path: files, separated as in KUBECONFIG; None means KUBECONFIG, then ~/.kube/config.
+    """
+    files = [Path(name).expanduser() for name in named(path).split(os.pathsep) if name]
+    if not any(file.exists() for file in files):
+        raise Unusable(f"{', '.join(map(str, files))} does not exist")
+    contents = {file: _content(file) for file in files if file.exists()}
+    # The first file that sets a value decides, also for the current context.
+    name = context or next(filter(None, (text.get("current-context") for text in contents.values())), None)
+    if not name:
+        raise Unusable(f"{named(path)} has no current-context: name one")
+    chosen, _ = _entry(contents, "contexts", name)
+    if chosen is None:
+        known = [one["name"] for content in contents.values() for one in content.get("contexts") or ()]
+        raise Unusable(f"there is no context '{name}'; there are: {', '.join(known) or 'none'}")
+    chosen = _fields(chosen, CONTEXT, f"context '{name}'")
+    cluster, user, folder = _parts(contents, chosen, name)
+    return Kubeconfig(str(name), chosen.get("namespace", "default"), cluster, chosen["user"], user, folder)
+
+
+def named(path: str | None) -> str:
+    """The files that are meant, as the user or kubectl names them."""
+    return path or os.environ.get("KUBECONFIG") or "~/.kube/config"
+
+
+def _parts(
+    contents: Mapping[Path, Mapping[str, Any]], context: Mapping[str, Any], name: str
+) -> tuple[dict[str, Any], dict[str, Any], Path]:
+    """The context's cluster and user, and the folder of the user's file. Raises Unusable."""
+    cluster_name, user_name = context.get("cluster", ""), context.get("user", "")
+    cluster, _ = _entry(contents, "clusters", cluster_name)
+    if cluster is None:
+        raise Unusable(f"context '{name}' names cluster '{cluster_name}', which is not in the kubeconfig")
+    cluster = _fields(cluster, CLUSTER, where := f"cluster '{cluster_name}'")
+    for problem in _cluster_problems(cluster):
+        raise Unusable(f"{where} {problem}")
+    if not user_name:
+        raise Unusable(f"context '{name}' names no user: add one")
+    user, file = _entry(contents, "users", user_name)
+    if user is None:
+        raise Unusable(
+            f"context '{name}' names user '{user_name}', which is not in the kubeconfig: correct it or log in again"
+        )
+    user = _fields(user, USER, where := f"user '{user_name}'")
+    for problem in _user_problems(user):
+        raise Unusable(f"{where} {problem}")
+    if cluster["server"].startswith("https://") and not user.keys() & CREDENTIALS:
+        # kubectl asks for a name and a password; without them the server would answer to system:anonymous
+        raise Unusable(f"{where} has no credentials: log in, or add a token")
+    return cluster, user, file.parent
+
+
+def _entry(
+    contents: Mapping[Path, Mapping[str, Any]], field: str, name: Any
+) -> tuple[dict[str, Any] | None, Path]:
+    """The entry of that name in the first file that has one."""
+    inner = dict(_LISTS)[field]
+    for file, content in contents.items():
+        for one in content.get(field) or ():
+            if one["name"] == name:
+                return one.get(inner) or {}, file
+    return None, Path()
+
+
+def _fields(entry: Mapping[str, Any], known: Mapping[str, type], where: str) -> dict[str, Any]:
+    """The entry's fields that kubectl knows and that have a value. Raises Unusable for a value of another type."""
+    for field, value in entry.items():
+        kind = known.get(field)
+        if kind and value is not None and not isinstance(value, kind):
+            raise Unusable(f"{where} has {field}: {str(value)[:100]!r}, which has to be {_TYPES[kind]}")
+        if not value and field.removesuffix("-data") in _FILES:
+            # kubectl ignores the field; the package that reads the file does not
+            raise Unusable(f"{where} has an empty {field}: remove it")
+    return {field: entry[field] for field in known if entry.get(field)}
+
+
+def _cluster_problems(cluster: Mapping[str, Any]) -> Iterator[str]:
+    if not cluster.get("server"):
+        yield "has no server"
+    if "certificate-authority" in cluster and "certificate-authority-data" in cluster:
+        yield "has certificate-authority and certificate-authority-data: keep one"
+    if "insecure-skip-tls-verify" in cluster and cluster.keys() & {
+        "certificate-authority",
+        "certificate-authority-data",
+    }:
+        yield "has insecure-skip-tls-verify and a certificate authority: keep one"
+
+
+def _user_problems(user: Mapping[str, Any]) -> Iterator[str]:
+    """Reasons why requests would not be those of the user whom kubectl would act as."""
+    for field in ("client-certificate", "client-key"):
+        if field in user and f"{field}-data" in user:
+            yield f"has {field} and {field}-data: keep one"
+    if user.keys() & {"username", "password"}:
+        yield "has username or password, and Kubernetes has no basic authentication any more: use a token"
+    if "auth-provider" in user:
+        if user.keys() & {"exec", "token", "tokenFile"}:
+            yield "has auth-provider and other credentials: keep one"
+        if (provider := user["auth-provider"].get("name")) != "oidc":
+            yield f"has auth-provider '{provider}', which kubectl does not support any more: use an exec plugin"
+    yield from _impersonation_problems(user)
+
+
+def _impersonation_problems(user: Mapping[str, Any]) -> Iterator[str]:
+    if "as" not in user and (others := [field for field in user if field.startswith("as-")]):
+        yield f"has {', '.join(others)} without as: add as"
+    extra = user.get("as-user-extra", {})
+    groups = user.get("as-groups", [])
+    if not all(isinstance(key, str) and isinstance(values, list) for key, values in extra.items()):
+        yield "has as-user-extra, which has to map texts to lists of texts"
+        return
+    texts = [
+        user.get("as", ""),
+        user.get("as-uid", ""),
+        *groups,
+        *(text for part in extra.values() for text in part),
+    ]
+    if not all(isinstance(text, str) and text.isprintable() for text in texts):
+        yield "has a field as, as-uid, as-groups or as-user-extra with something else than a text without line breaks"
+
+
+def _content(file: Path) -> dict[str, Any]:
+    """The file's YAML. Raises Unusable if it is not a kubeconfig."""
+    import yaml
+
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError, *CONVERSIONS) as error:
+        raise Unusable(f"{file} cannot be read: {' '.join(str(error).split())[:300]}") from error
+    if content is None:
+        raise Unusable(f"{file} is empty")
+    if not isinstance(content, dict):
+        raise Unusable(f"{file} is not a kubeconfig")
+    for field, inner in _LISTS:
+        items = content.get(field) or []
+        if not isinstance(items, list) or not all(
+            isinstance(one, dict)
+            and isinstance(one.get("name"), str)
+            and isinstance(one.get(inner, {}), dict | None)
+            for one in items
+        ):
+            raise Unusable(f"{file}: {field} is not a list of objects with a name and a {inner}")
+    return content
