@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -26,6 +28,15 @@ def model(version: str) -> dict[str, Any]:
 
 def listing(*items: dict[str, Any], version: str) -> web.Response:
     return ok({"metadata": {"resourceVersion": version}, "items": list(items)})
+
+
+class Quiet(web.Response):
+    """A watch that sends nothing for longer than the reflector waits."""
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                await asyncio.Event().wait()
 
 
 class Sink:
@@ -223,3 +234,17 @@ async def test_where_only_listing_is_permitted_it_stays_refused(monkeypatch: pyt
 
     assert found == ["list", "5", "5", "list", "6", "list", "list", "7", "list", "8", "8", "9"]
     assert sink.seen == [("all", "3"), ("refused",), ("all", "8"), ("put", "9")]
+
+
+async def test_quiet_watch_is_resumed_without_a_warning(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(reflector, "SILENCE", 0.05)
+    caplog.set_level(logging.INFO, reflector.__name__)
+    quiet = [listing(version="5"), Quiet(), listing(version="5"), Quiet(), listing(version="5"), Quiet()]
+
+    found, sink, _ = await reflected(quiet, monkeypatch)
+
+    assert found == ["list", "5", "list", "5", "list", "5", "list"]
+    assert sink.seen == [("all",)]
+    assert [entry.message for entry in caplog.records if entry.name == reflector.__name__] == []

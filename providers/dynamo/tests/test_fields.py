@@ -59,6 +59,8 @@ SAMPLES: Mapping[str, tuple[Any, Any]] = {
     "engine.args": ({}, {"quantization": "awq"}),
     "engine.args: disaggregation-mode": ({}, {"disaggregation-mode": "prefill"}),
     "scaling.replicas": (1, 0),
+    "scaling.prefill.replicas: 0": (1, 0),
+    "scaling.decode.replicas: 0": (1, 0),
     "resources.memory": (None, "32Gi"),
     "resources.cpu": (None, "4"),
     "image": ("example.com/engine:1.0.1", "example.com/engine:1.0.2"),
@@ -72,7 +74,7 @@ SAMPLES: Mapping[str, tuple[Any, Any]] = {
     f"{part}.{field}": values
     for part in ("scaling.prefill", "scaling.decode", "resources")
     for field, values in {
-        "replicas": (1, 0),
+        "replicas": (1, 2),
         "gpu.count": (1, 4),
         "gpu.type": ("nvidia.com/gpu", "amd.com/gpu"),
         "memory": (None, "64Gi"),

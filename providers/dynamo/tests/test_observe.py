@@ -43,6 +43,7 @@ def test_sequences(sequence: dict[str, Any]) -> None:
         assert seen.replicas.ready == expect["ready"], f"step {number}"
         assert seen.replicas.desired == sum(sequence["spec"].values()), f"step {number}"
         assert seen.update_failed is expect.get("update_failed", False), f"step {number}"
+        assert seen.updating is expect.get("updating", False), f"step {number}"
         assert seen.endpoint == Endpoint("m-frontend", 8000)
 
 
@@ -76,4 +77,4 @@ def test_whatever_is_there_is_observed(status: Any, metadata: Any, replicas: int
         assert replicas > 0
         assert seen.replicas.ready > 0
     assert seen.message
-    assert seen.replicas.ready >= 0
+    assert 0 <= seen.replicas.available <= seen.replicas.ready <= seen.replicas.desired

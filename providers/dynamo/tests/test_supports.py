@@ -13,6 +13,8 @@ from kubefoundry_sdk.provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.generated import deployment
 
 V1_0 = Schema("nvidia.com/v1alpha1", frozenset({"gpuType", "restart", "observedGeneration"}))
+V0_9 = Schema("nvidia.com/v1alpha1", frozenset({"gpuType", "restart"}))
+V1_5 = Schema("nvidia.com/v1beta1", frozenset({"v1beta1"}))
 V1_2 = Schema("nvidia.com/v1alpha1", V1_0.features | {"annotations", "v1beta1"})
 AGGREGATED = {"model": {"id": "org/m"}, "engine": {"type": "vllm"}, "resources": {"gpu": {"count": 1}}}
 DISAGGREGATED = {
@@ -21,6 +23,7 @@ DISAGGREGATED = {
     "serving": {"mode": "disaggregated"},
     "scaling": {"prefill": {"gpu": {"count": 1}}, "decode": {"gpu": {"count": 1}}},
 }
+VLLM_DISAGGREGATED = {**DISAGGREGATED, "engine": {"type": "vllm"}}
 
 
 def problems(
@@ -44,20 +47,68 @@ def test_a_name_that_no_service_can_have(name: str) -> None:
     ]
 
 
+LONGEST = {
+    ("vllm", "aggregated"): "vllmworker",
+    ("sglang", "aggregated"): "sglangworker",
+    ("trtllm", "aggregated"): "trtllmworker",
+    ("vllm", "disaggregated"): "vllmprefillworker",
+    ("sglang", "disaggregated"): "sglangprefillworker",
+    ("trtllm", "disaggregated"): "trtllmprefillworker",
+}
+"""The longest name of a worker's workload without the graph's name."""
+
+
+@pytest.mark.parametrize(("engine", "mode"), LONGEST)
 @pytest.mark.parametrize(
-    ("spec", "schema", "longest"),
+    ("schema", "made"),
     [
-        (AGGREGATED, V1_0, 45 - len("VllmWorker")),
-        (DISAGGREGATED, V1_0, 45 - len("SglangPrefillWorker")),
-        (AGGREGATED, V1_2, 63 - len("-vllmworker")),
-        (DISAGGREGATED, V1_2, 63 - len("-sglangprefillworker")),
-        (DISAGGREGATED, None, 63 - len("-sglangprefillworker")),
+        (V0_9, "{name}-{worker}"),
+        (V1_2, "{name}-{worker}-989a60ed"),
+        (V1_5, "{name}-{worker}-989a60ed"),
+        (None, "{name}-{worker}-989a60ed"),
     ],
+    ids=["0.9", "1.2", "1.5", "unknown"],
 )
-def test_the_longest_name(spec: dict[str, Any], schema: Schema | None, longest: int) -> None:
+def test_name_limit_is_that_of_the_longest_service(
+    engine: str, mode: str, schema: Schema | None, made: str
+) -> None:
+    spec = {**(AGGREGATED if mode == "aggregated" else DISAGGREGATED), "engine": {"type": engine}}
+    longest = 63 - len(made.format(name="", worker=LONGEST[engine, mode]))
+
     assert problems(spec, "m" * longest, "n", schema) == []
     (problem,) = problems(spec, "m" * (longest + 1), "n", schema)
     assert problem.endswith(f"use at most {longest}")
+
+
+@pytest.mark.parametrize(("spec", "limit"), [(AGGREGATED, 43), (VLLM_DISAGGREGATED, 36)])
+def test_name_limit_is_as_seen_on_real_operators(spec: dict[str, Any], limit: int) -> None:
+    assert problems(spec, "m" * limit, "n", V1_5) == []
+    assert problems(spec, "m" * (limit + 1), "n", V1_5)
+
+
+@pytest.mark.parametrize(
+    ("spec", "component"), [(AGGREGATED, "VllmWorker"), (DISAGGREGATED, "SglangPrefillWorker")]
+)
+def test_name_limit_of_1_0_includes_the_component(spec: dict[str, Any], component: str) -> None:
+    longest = 45 - len(component)
+
+    assert problems(spec, "m" * longest, "n", V1_0) == []
+    (problem,) = problems(spec, "m" * (longest + 1), "n", V1_0)
+    assert problem.endswith(f"use at most {longest}")
+
+
+@pytest.mark.parametrize(
+    ("prefill", "decode", "refused"), [(0, 0, []), (1, 1, []), (0, 1, ["prefill"]), (2, 0, ["decode"])]
+)
+def test_role_with_no_replicas_is_refused_alone(prefill: int, decode: int, refused: list[str]) -> None:
+    scaling = {"prefill": {"replicas": prefill}, "decode": {"replicas": decode}}
+    found = problems({**DISAGGREGATED, "scaling": scaling})
+
+    assert found == [
+        f"Dynamo does not support scaling.{role}.replicas 0 alone: a request needs prefill and decode workers; "
+        "set it to 1 or more, or both roles to 0"
+        for role in refused
+    ]
 
 
 def test_name_and_namespace_are_one_label_value() -> None:

@@ -49,6 +49,7 @@ def test_a_status_is_to_us(spec: dict[str, int], step: dict[str, Any]) -> None:
     assert seen.replicas.ready == seen.replicas.available == expect["ready"]
     assert seen.replicas.desired == sum(spec.values())
     assert seen.update_failed is expect.get("update_failed", False)
+    assert seen.updating is expect.get("updating", False)
     assert seen.endpoint == Endpoint("m-serve-svc", 8000)
 
 
@@ -117,4 +118,5 @@ def test_any_status_has_a_phase(status: Any, generation: Any, replicas: int) -> 
     assert seen.message
     assert (seen.replicas.ready > 0) == (seen.phase == "Running")
     assert seen.replicas.ready <= max(1, replicas)
-    assert seen.phase == "Running" or not seen.update_failed
+    assert seen.phase == "Running" or not (seen.update_failed or seen.updating)
+    assert not (seen.update_failed and seen.updating)

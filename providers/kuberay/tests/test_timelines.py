@@ -10,6 +10,7 @@ from support.timelines import states
 from support.upstream import requires_shared
 
 FAILED_UPDATE = "Running, update failed"
+UPDATING = "Running, updating"
 
 EXPECTED = {
     "kuberay-main-create": {
@@ -36,8 +37,8 @@ EXPECTED = {
         40: "Running",  # toleration only
         41: "Running",
         44: "Running",  # worker image: second cluster
-        45: "Running",  # no application statuses under active
-        70: "Running",
+        45: UPDATING,  # no application statuses under active
+        70: UPDATING,
         75: "Running",  # switched
         76: "Running",
         91: "Running",  # being deleted; the recording keeps no deletionTimestamp
@@ -96,7 +97,7 @@ def test_replay(recording: str) -> None:
     for state in states(recording, "rayservices"):
         live = {"metadata": {"generation": state.generation}, "status": dict(state.status)}
         seen = observe(ASKED, live)
-        found[state.line] = FAILED_UPDATE if seen.update_failed else seen.phase
+        found[state.line] = FAILED_UPDATE if seen.update_failed else UPDATING if seen.updating else seen.phase
         assert seen.message
         assert seen.reason != "Unknown"
 

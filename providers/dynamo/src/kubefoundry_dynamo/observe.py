@@ -1,7 +1,8 @@
 """The status of a DynamoGraphDeployment in KubeFoundry's terms (sources §2.5; 0.4 to the 1.5 line).
 
 Running means that it serves now. From 0.8 on the pod counts prove that, whatever else the operator is doing; before,
-`state: successful` is the only evidence.
+`state: successful` is the only evidence. The newest generation serves only once the operator reports it as
+successful: until then the counts include workers of the earlier one.
 """
 
 from __future__ import annotations
@@ -19,14 +20,36 @@ PORT: Final = 8000
 STATES: Final = frozenset({"", "initializing", "pending", "successful", "failed"})
 """Values of `status.state`; up to 0.9 it is empty before the first reconcile."""
 ROLLOUT_FAILED: Final = "rolling_update_failed"
+IN_PROGRESS: Final = "rolling_update_in_progress"
+ROLLING: Final = frozenset({"Pending", "InProgress"})
+"""Values of `status.rollingUpdate.phase` while old and new workers exist (from 1.0 on, without Grove)."""
+PASSING: Final = (
+    "the object has been modified",
+    "etcdserver: ",
+    "context deadline exceeded",
+    "connection refused",
+    "the server is currently unable to handle the request",
+)
+"""Parts of an error message that say that a request has to be repeated. The operator reports `failed` for 0.2 to
+0.4 s whenever two of its own writes collide (seen on 1.4)."""
+WAITING: Final = ("spec not yet processed", f"-{FRONTEND.lower()}: ")
+"""Parts of the message of `Ready` while an edit has not reached a component, or the frontend is not ready."""
+UNSEEN: Final = "the Dynamo operator has not seen the newest generation yet"
+SETTLES: Final = 2.0
+"""Seconds after an acknowledged edit in which `successful` may still be about the spec before it. On 1.0.1 and 1.4
+the operator took it back after 0.2 s at most, under load."""
 
 
 class Count(NamedTuple):
-    """Pods of one component. A PodCliqueScalingGroup reports only available pods, not ready ones."""
+    """Pods of one component. A PodCliqueScalingGroup reports only available pods, not ready ones.
+
+    old: those of an earlier spec.
+    """
 
     replicas: int
     ready: int
     available: int
+    old: int
 
 
 class Status(NamedTuple):
@@ -34,7 +57,9 @@ class Status(NamedTuple):
 
     words: the operator's own.
     fresh: whether it is about the newest generation, as far as it shows.
-    failed: whether that generation failed.
+    failed: whether that generation failed, and not only one write.
+    rolling: whether a rolling update is in progress.
+    edited: whether the spec was changed since the object was created.
     """
 
     state: str
@@ -42,6 +67,8 @@ class Status(NamedTuple):
     counts: Mapping[str, Count]
     fresh: bool
     failed: bool
+    rolling: bool
+    edited: bool
 
 
 def observe(deployment: Deployment, live: Object) -> Observation:
@@ -55,6 +82,7 @@ def observe(deployment: Deployment, live: Object) -> Observation:
         replicas=_replicas(status, workers, serving=phase == "Running"),
         endpoint=Endpoint(f"{deployment.name}-{FRONTEND.lower()}", PORT),
         update_failed=phase == "Running" and status.failed,
+        updating=phase == "Running" and not status.failed and _updating(status),
     )
 
 
@@ -79,20 +107,37 @@ def _phase(live: Object, status: Status, workers: Sequence[Pool]) -> tuple[Obser
     if not any(pool.replicas for pool in workers):
         if _gone(status, workers):
             return "Pending", "ScaledToZero", "scaled to zero replicas"
+    elif absent := [pool.role for pool in workers if not pool.replicas]:
+        words = f"nothing serves without {' and '.join(absent)} workers, of which 0 are requested"
+        return "Deploying", "Progressing", words
     elif _serves(status, workers):
         return "Running", "DeploymentReady", _running_message(status, workers)
     if status.failed:
         return "Failed", "Failed", status.words
     phase: ObservedPhase = "Deploying" if live.get("status") else "Pending"
-    return phase, "Progressing", _with_freshness(status, status.words)
+    return phase, "Progressing", _with_freshness(status)
 
 
 def _serves(status: Status, workers: Sequence[Pool]) -> bool:
-    """Whether every component that should run has a ready pod; for one without counts the state decides."""
-    needed = [FRONTEND, *(pool.name for pool in workers if pool.replicas)]
+    """Whether every component has a ready pod; for one without counts the state decides."""
+    needed = [FRONTEND, *(pool.name for pool in workers)]
     return all(
         status.counts[name].ready > 0 if name in status.counts else _successful(status) for name in needed
     )
+
+
+def _updating(status: Status) -> bool:
+    """Check whether pods of an earlier spec serve, though the operator has seen the newest one.
+
+    A worker that is not ready does not show it: it may be one that was added. Workers are replaced by rolling
+    updates, the frontend by its Deployment.
+    """
+    if status.rolling:
+        return True
+    if _successful(status):
+        return False
+    waits = status.edited and any(part in status.words for part in WAITING)
+    return waits or any(pods.old for pods in status.counts.values())
 
 
 def _gone(status: Status, workers: Sequence[Pool]) -> bool:
@@ -112,13 +157,14 @@ def _successful(status: Status) -> bool:
 def _replicas(status: Status, workers: Sequence[Pool], *, serving: bool) -> Replicas:
     """Sums over the workers. For a worker without counts, a serving graph has the requested number.
 
-    Requests reach a worker only if the whole graph serves: through the frontend, and both prefill and decode.
+    Requests reach a worker only if the whole graph serves: through the frontend, and both prefill and decode. Pods
+    beyond the requested number are not replicas: the operator adds old and new ones during an update.
     """
     ready = available = 0
     for pool in workers:
         if (pods := status.counts.get(pool.name)) is not None:
-            ready += pods.ready
-            available += pods.available if serving else 0
+            ready += min(pods.ready, pool.replicas)
+            available += min(pods.available, pool.replicas) if serving else 0
         elif serving:
             ready += pool.replicas
             available += pool.replicas
@@ -128,16 +174,32 @@ def _replicas(status: Status, workers: Sequence[Pool], *, serving: bool) -> Repl
 
 
 def _running_message(status: Status, workers: Sequence[Pool]) -> str:
-    if _successful(status):
+    if _successful(status) and not status.rolling:
         return status.words
     replicas = _replicas(status, workers, serving=True)
-    return _with_freshness(status, f"{replicas.ready} of {replicas.desired} replicas ready: {status.words}")
+    counted = f"{replicas.ready} of {replicas.desired} replicas ready{_surplus(status, workers)}"
+    if status.fresh:
+        return f"{counted}: {status.words}"
+    return f"{counted}; {UNSEEN}{_earlier_words(status)}"
 
 
-def _with_freshness(status: Status, message: str) -> str:
-    return (
-        message if status.fresh else f"the Dynamo operator has not seen the newest generation yet; {message}"
+def _surplus(status: Status, workers: Sequence[Pool]) -> str:
+    """Mention the ready pods beyond the requested number, which the counts leave out."""
+    extra = sum(
+        max(0, status.counts[pool.name].ready - pool.replicas)
+        for pool in workers
+        if pool.name in status.counts
     )
+    return f" and {extra} more pod{'' if extra == 1 else 's'}" if extra else ""
+
+
+def _with_freshness(status: Status) -> str:
+    return status.words if status.fresh else f"{UNSEEN}{_earlier_words(status)}"
+
+
+def _earlier_words(status: Status) -> str:
+    """What the operator said of the earlier generation, unless it is that all is well."""
+    return "" if status.state == "successful" else f"; before, it said: {status.words}"
 
 
 def _read(live: Object) -> Status:
@@ -148,10 +210,30 @@ def _read(live: Object) -> Status:
     # no operator writes this: since it is shown, only its type
     state = state if isinstance(state, str) else f"of type {type(state).__name__}"
     words = ready.message or ready.reason or (f"state {state}" if state else "nothing reported yet")
-    seen, generation = status.get("observedGeneration"), mapping(live.get("metadata")).get("generation")
-    stale = isinstance(seen, int) and isinstance(generation, int) and seen < generation
-    failed = not stale and (state == "failed" or ready.reason == ROLLOUT_FAILED)
-    return Status(state, words, _counts(status), fresh=not stale, failed=failed)
+    generation = mapping(live.get("metadata")).get("generation")
+    stale = _is_stale(status, ready, generation)
+    erred = state == "failed" or ready.reason == ROLLOUT_FAILED
+    passing = erred and any(part in words for part in PASSING)
+    return Status(
+        state,
+        f"the Dynamo operator repeats a request that failed: {words}" if passing else words,
+        _counts(status),
+        fresh=not stale,
+        failed=erred and not passing and not stale,
+        rolling=ready.reason == IN_PROGRESS or mapping(status.get("rollingUpdate")).get("phase") in ROLLING,
+        edited=isinstance(generation, int) and generation > 1,
+    )
+
+
+def _is_stale(status: Mapping[str, Any], ready: UpstreamCondition, generation: Any) -> bool:
+    """Check whether the status is about an earlier generation, if it names one.
+
+    On the 1.5 line a failure moves the generation of `Ready` only.
+    """
+    seen = status.get("observedGeneration")
+    if not isinstance(seen, int) or not isinstance(generation, int):
+        return False
+    return max(seen, ready.generation) < generation
 
 
 def _counts(status: Mapping[str, Any]) -> dict[str, Count]:
@@ -163,8 +245,10 @@ def _counts(status: Mapping[str, Any]) -> dict[str, Count]:
 def _count(value: Mapping[str, Any]) -> Count:
     available = count(value.get("availableReplicas"))
     ready = count(value.get("readyReplicas"))
+    replicas, updated = count(value.get("replicas")) or 0, count(value.get("updatedReplicas"))
     return Count(
-        replicas=count(value.get("replicas")) or 0,
+        replicas=replicas,
+        old=0 if updated is None else max(0, replicas - updated),
         ready=(available if ready is None else ready) or 0,
         available=(ready if available is None else available) or 0,
     )

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Final
 
 from kubefoundry_dynamo import operator
-from kubefoundry_dynamo.observe import observe, workloads
+from kubefoundry_dynamo.observe import SETTLES, observe, workloads
 from kubefoundry_dynamo.overrides import Overrides
 from kubefoundry_dynamo.probe import UPSTREAM, probe
 from kubefoundry_dynamo.read_back import read_back
@@ -77,6 +77,7 @@ def provider(settings: Settings) -> Provider:
         selection_rules=SELECTION_RULES,
         overrides=Overrides,
         recreate=recreate,
+        settles=SETTLES,
         operator=Operator(
             operator.DEPLOYMENT,
             (operator.NAMESPACE,),

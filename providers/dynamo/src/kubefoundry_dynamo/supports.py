@@ -18,6 +18,9 @@ from kubefoundry_sdk.provider import pod_labels
 
 MAX_LABEL: Final = 63
 """Longest Service name and longest label value in Kubernetes."""
+WORKER_HASH: Final = len("-01234567")
+"""Without Grove the operator appends a hash of the worker's spec to its Deployment, its Service and a label value
+from 1.0 on (seen on 1.0.1, 1.4 and 1.5). It accepts a longer name, and never starts the worker."""
 MAX_WITH_COMPONENT: Final = 45
 """Longest name plus component name on 1.0 and 1.1, with or without Grove (sources §2.3)."""
 
@@ -35,26 +38,29 @@ def supports(deployment: Deployment, schema: Schema | None, settings: Settings) 
     """A sentence for each problem; those of one release line only if the schema is known."""
     spec = deployment.spec
     labels = pod_labels.problems(spec.pod_template.metadata.labels, "Dynamo", OWN_LABELS)
-    problems = [*_name(deployment), *_engine_args(spec), *_router(spec), *_resources(spec), *labels]
+    line = release_line(schema) if schema is not None else None
+    problems = [*_name(deployment, line), *_engine_args(spec), *_router(spec), *_resources(spec), *labels]
+    problems += _replicas(spec)
     if schema is not None:
-        problems += _name_on(release_line(schema), deployment)
         problems += _runtime(deployment, schema, settings)
     return problems
 
 
-def _name(deployment: Deployment) -> Iterator[str]:
+def _name(deployment: Deployment, line: Version | None) -> Iterator[str]:
     name, namespace = deployment.name, deployment.namespace
     if not re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", name):
         yield (
             f"name {name} cannot be the beginning of a Service's name, which Dynamo requires: "
             "begin with a letter, and use only lower-case letters, digits and inner dashes"
         )
-    longest = _longest_component(deployment.spec)
-    if len(name) + 1 + len(longest) > MAX_LABEL:
+    suffix, shown = _longest_suffix(deployment.spec, line)
+    if len(name) + suffix > MAX_LABEL:
         yield (
-            f"name {name} is too long: Dynamo names a Service {name}-{longest.lower()}, "
-            f"and a Service's name has {MAX_LABEL} characters at most; use at most {MAX_LABEL - 1 - len(longest)}"
+            f"name {name} is too long: Dynamo names a Service {name}-{shown}, "
+            f"and a Service's name has {MAX_LABEL} characters at most; use at most {MAX_LABEL - suffix}"
         )
+    elif line is not None:
+        yield from _name_on(line, deployment)
     if len(namespace) + 1 + len(name) > MAX_LABEL:
         yield (
             f"name {name} is too long for namespace {namespace}: Dynamo uses {namespace}-{name} as a label value, "
@@ -62,8 +68,19 @@ def _name(deployment: Deployment) -> Iterator[str]:
         )
 
 
+def _longest_suffix(spec: ModelDeploymentSpec, line: Version | None) -> tuple[int, str]:
+    """The length of the longest suffix that the operator appends to the name, and its form for a message.
+
+    An operator of an unknown release may be a new one.
+    """
+    longest = max((pool.name for pool in pools(spec)), key=len).lower()
+    if line is not None and line < (1, 0):
+        return 1 + len(longest), longest
+    return 1 + len(longest) + WORKER_HASH, f"{longest}-<8 digits>"
+
+
 def _name_on(line: Version, deployment: Deployment) -> Iterator[str]:
-    longest = _longest_component(deployment.spec)
+    longest = max((FRONTEND, *(pool.name for pool in pools(deployment.spec))), key=len)
     if (1, 0) <= line < (1, 2) and len(deployment.name) + len(longest) > MAX_WITH_COMPONENT:
         yield (
             f"name {deployment.name} is too long for Dynamo {line.major}.{line.minor}, which allows "
@@ -72,8 +89,17 @@ def _name_on(line: Version, deployment: Deployment) -> Iterator[str]:
         )
 
 
-def _longest_component(spec: ModelDeploymentSpec) -> str:
-    return max((FRONTEND, *(pool.name for pool in pools(spec))), key=len)
+def _replicas(spec: ModelDeploymentSpec) -> Iterator[str]:
+    """A request needs a prefill and a decode worker; the operator reports a graph without one as `successful`."""
+    workers = pools(spec)
+    if not any(pool.replicas for pool in workers):
+        return
+    for pool in workers:
+        if pool.replicas == 0:
+            yield (
+                f"Dynamo does not support scaling.{pool.role}.replicas 0 alone: a request needs prefill and decode "
+                "workers; set it to 1 or more, or both roles to 0"
+            )
 
 
 def _engine_args(spec: ModelDeploymentSpec) -> Iterator[str]:

@@ -50,6 +50,7 @@ def observe(deployment: Deployment, live: Object) -> Observation:
         replicas=Replicas(desired, ready, ready),
         endpoint=Endpoint(f"{deployment.name}-serve-svc", PORT),
         update_failed=serving and failure is not None,
+        updating=serving and failure is None and _updating(status),
     )
 
 
@@ -88,6 +89,20 @@ def _single_engine_stopped(status: Status, parts: Sequence[Role]) -> bool:
         engine in STOPPED_ENGINE and deployment.startswith(alone)
         for application in status.active
         for deployment, engine in application.deployments.items()
+    )
+
+
+def _updating(status: Status) -> bool:
+    """Check whether engines of an earlier spec may serve, though KubeRay has seen the newest one.
+
+    Serve replaces the engines of an application one by one, and KubeRay a cluster after the new one serves. Both
+    leave Ready True. `upgrading` is for KubeRay up to 1.2, which has no condition.
+    """
+    if status.upgrading or status.condition("UpgradeInProgress").status == "True":
+        return True
+    return any(
+        application.status != "RUNNING" or "UPDATING" in application.deployments.values()
+        for application in status.active
     )
 
 
@@ -132,10 +147,12 @@ def _running(status: Status, failure: str | None, ready: int, desired: int) -> V
         message += f", the latest change failed: {failure}"
     elif status.unseen:
         message += ", KubeRay has not processed the latest change yet"
-    elif upgrade.status == "True":
-        message += f", an update is in progress: {upgrade.message or upgrade.reason}"
-    elif any(application.status != "RUNNING" for application in status.active):
-        message += f", an update is in progress: {'; '.join(map(_said, status.active))}"
+    elif _updating(status):
+        words = upgrade.message or upgrade.reason if upgrade.status == "True" else ""
+        applications = "; ".join(_said(application) for application in (*status.active, *status.pending))
+        message += (
+            f", an update is in progress: {words or applications or 'a second RayCluster is being set up'}"
+        )
     return "Running", "DeploymentReady", message
 
 

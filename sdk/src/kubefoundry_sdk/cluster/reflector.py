@@ -175,8 +175,12 @@ async def reflect(
             if not silent:
                 version = ""
             delay = BACKOFF[min(failures, len(BACKOFF) - 1)]
-            _complain(kind, error, failures)
-            failures += 1
+            if silent:
+                # Normal where nothing changes: no bookmarks come for Events. `_went_back` asks whether it was more.
+                log.debug("watching %s again: %s", kind.plural, error)
+            else:
+                _complain(kind, error, failures)
+                failures += 1
         await asyncio.sleep(delay * random.uniform(0.8, 1.2))
 
 

@@ -12,6 +12,7 @@ class UpstreamCondition(NamedTuple):
     """A condition in the upstream's own words; empty where a value is not a string.
 
     since: the time of its last transition, in Kubernetes' format.
+    generation: its `observedGeneration`; 0 if it states none.
     """
 
     type: str = ""
@@ -19,6 +20,7 @@ class UpstreamCondition(NamedTuple):
     reason: str = ""
     message: str = ""
     since: str = ""
+    generation: int = 0
 
     def words(self) -> str:
         """Type, status, reason and message on one line."""
@@ -30,7 +32,12 @@ def upstream_conditions(status: object) -> dict[str, UpstreamCondition]:
     """The readable conditions of a status (or of any mapping with `conditions`), by type."""
     return {
         item["type"]: UpstreamCondition(
-            *(text(item.get(name)) for name in ("type", "status", "reason", "message", "lastTransitionTime"))
+            item["type"],
+            text(item.get("status")),
+            text(item.get("reason")),
+            text(item.get("message")),
+            text(item.get("lastTransitionTime")),
+            count(item.get("observedGeneration")) or 0,
         )
         for item in mappings(mapping(status).get("conditions"))
         if isinstance(item.get("type"), str)
