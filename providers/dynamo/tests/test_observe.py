@@ -44,6 +44,7 @@ def test_sequences(sequence: dict[str, Any]) -> None:
         assert seen.replicas.desired == sum(sequence["spec"].values()), f"step {number}"
         assert seen.update_failed is expect.get("update_failed", False), f"step {number}"
         assert seen.updating is expect.get("updating", False), f"step {number}"
+        assert seen.unclear is expect.get("unclear", False), f"step {number}"
         assert seen.endpoint == Endpoint("m-frontend", 8000)
 
 

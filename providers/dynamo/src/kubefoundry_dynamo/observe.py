@@ -83,6 +83,7 @@ def observe(deployment: Deployment, live: Object) -> Observation:
         endpoint=Endpoint(f"{deployment.name}-{FRONTEND.lower()}", PORT),
         update_failed=phase == "Running" and status.failed,
         updating=phase == "Running" and not status.failed and _updating(status),
+        unclear=status.rolling and _uncounted(status, workers),
     )
 
 
@@ -138,6 +139,11 @@ def _updating(status: Status) -> bool:
         return False
     waits = status.edited and any(part in status.words for part in WAITING)
     return waits or any(pods.old for pods in status.counts.values())
+
+
+def _uncounted(status: Status, workers: Sequence[Pool]) -> bool:
+    """Check whether the frontend is counted and a worker is not: so every rolling update of 1.0 begins."""
+    return FRONTEND in status.counts and any(pool.name not in status.counts for pool in workers)
 
 
 def _gone(status: Status, workers: Sequence[Pool]) -> bool:

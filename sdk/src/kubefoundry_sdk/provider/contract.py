@@ -103,6 +103,8 @@ class Observation:
         the new spec. The status then reports the earlier generation.
     update_failed: whether an earlier spec serves because the update to the newest one failed; `message` says why. The
         status then reports the earlier generation, because the newest one is not ready.
+    unclear: whether the upstream does not say, for a moment, whether the model serves. One that was `Running` stays
+        so for some seconds.
     selector: the label selector of the serving pods, for autoscalers of the ModelDeployment; empty if the upstream
         does not report one.
     """
@@ -114,6 +116,7 @@ class Observation:
     endpoint: Endpoint
     update_failed: bool = False
     updating: bool = False
+    unclear: bool = False
     selector: str = ""
 
 

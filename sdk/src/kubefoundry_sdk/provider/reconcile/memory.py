@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kubefoundry_sdk.provider.health.secret import AskedFor
+from kubefoundry_sdk.provider.health.steadiness import Steadiness
 from kubefoundry_sdk.provider.reconcile.failures import Failures
 from kubefoundry_sdk.provider.write.manifest import Record
 from kubefoundry_sdk.provider.write.version_drift import LastLook
@@ -31,6 +32,7 @@ class Memory:
     leaving: tuple[str, Record] | None = None
     """What was applied to an upstream object that is being deleted, and the uid of the ModelDeployment. The next
     object starts from it, so that recreating alone does not change a default image."""
+    steadiness: Steadiness = field(default_factory=Steadiness)
     silence: Wait = field(default_factory=Wait)
     """For an operator to look after the upstream object of that uid and generation."""
     settling: Wait = field(default_factory=Wait)

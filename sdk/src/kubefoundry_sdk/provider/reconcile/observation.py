@@ -73,7 +73,9 @@ def _observe(context: Context, live: Object, report: Report) -> float | None:
     if deployment is None:
         return None
     report.live = upstream
-    seen = report.observation = answers.observe(context.provider, deployment, upstream)
+    read_now, monotonic = answers.observe(context.provider, deployment, upstream), context.clock()
+    seen, unclear = context.memory(key).steadiness.keep(upstream["metadata"]["uid"], read_now, monotonic)
+    report.observation = seen
     due = None
     if upstream["metadata"].get("deletionTimestamp"):
         # an object that is being deleted serves to its end
@@ -92,7 +94,7 @@ def _observe(context: Context, live: Object, report: Report) -> float | None:
         now=context.clock(),
     )
     report.stale = verdict.message
-    return _soonest(due, verdict.again)
+    return _soonest(due, verdict.again, unclear)
 
 
 def reported_stale(live: Object, manager: str) -> bool:

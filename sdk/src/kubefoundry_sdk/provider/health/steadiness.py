@@ -1,0 +1,44 @@
+"""Keep a serving model Running while its upstream does not say for a moment whether it serves.
+
+The Dynamo operator 1.0 begins each rolling update with a status without counts of the workers, for 0.1 to 0.3 s. The
+old workers serve meanwhile, so the endpoint must not be withdrawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from kubefoundry_sdk.provider.contract import Observation
+
+PATIENCE: Final = 5.0
+"""Seconds. Several times what the operator was seen to need, under load."""
+
+
+class Steadiness:
+    """Remember of one upstream object the last time at which it served."""
+
+    def __init__(self) -> None:
+        self._serving: tuple[str, Observation] | None = None
+        self._since: float | None = None
+
+    def keep(self, uid: str, seen: Observation, now: float) -> tuple[Observation, float | None]:
+        """Return the observation to report, and the seconds until an unclear one counts.
+
+        Args:
+            uid: Of the upstream object.
+            seen: What the provider reads now.
+            now: Monotonic seconds.
+        """
+        if seen.phase == "Running" or not seen.unclear:
+            self._serving = (uid, seen) if seen.phase == "Running" else None
+            self._since = None
+            return seen, None
+        if self._serving is None or self._serving[0] != uid:
+            return seen, None
+        if self._since is None:
+            self._since = now
+        left = PATIENCE - (now - self._since)
+        if left <= 0:
+            return seen, None
+        return replace(self._serving[1], message=seen.message, updating=True, update_failed=False), left
