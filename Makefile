@@ -16,7 +16,7 @@ export MYPYPATH := $(subst $(empty) ,:,$(wildcard $(PACKAGES:%=%/src)) examples/
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-upstream test-pods transcript llamastack-releases hostile-packages test-operators chaos test-go test-ray lint behaviours accept-llamastack conformance mutations bench wheels crds manifests docs lock clean engine-options
+.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-upstream test-pods transcript llamastack-releases hostile-packages test-operators chaos predictions test-go test-ray lint behaviours accept-llamastack conformance mutations bench wheels crds manifests docs lock clean engine-options
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 26
@@ -74,6 +74,12 @@ chaos: setup ## a long run of random faults and edits, each time another (KUBEFO
 	KUBEFOUNDRY_CHAOS_ROUNDS=$${KUBEFOUNDRY_CHAOS_ROUNDS:-60} KUBEFOUNDRY_CHAOS_SEED=$${KUBEFOUNDRY_CHAOS_SEED:-$$(date +%s)} \
 	  KUBEFOUNDRY_NAME_EDITS=4 $(BIN)/python -m pytest -q tests/integration/test_chaos.py \
 	    tests/integration/test_provider_name_sequences.py
+
+predictions: setup ## 1,000 random edits: what the command line predicts is what the controllers do
+	@devcluster/build > /dev/null
+	KUBEFOUNDRY_PREDICTIONS_EDITS=$${KUBEFOUNDRY_PREDICTIONS_EDITS:-1000} \
+	  KUBEFOUNDRY_PREDICTIONS_SEED=$${KUBEFOUNDRY_PREDICTIONS_SEED:-$$(date +%s)} \
+	  $(BIN)/python -m pytest -q tests/integration/test_predictions.py
 
 test-go: ## vet and tests of what is written in Go
 	devcluster/build test

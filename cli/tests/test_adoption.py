@@ -67,6 +67,22 @@ def test_what_a_spec_gives_is_adopted(name: str, data: st.DataObject) -> None:
     found = adoption.adoption(provider, schema, live, helpers)
 
     assert (found.changes, found.missing) == ((), ()), found.obj["spec"]
+    # a live value that is not rendered would go when the printed ModelDeployment is applied elsewhere
+    made, _ = left_behind(provider, schema, found.obj["spec"])
+    assert upstream.flattened(provider, [made]) == upstream.flattened(provider, [live])
+
+
+@pytest.mark.parametrize("name", [*PROVIDERS, "direct"])
+def test_import_keeps_memory_limit(name: str) -> None:
+    provider = installed()[name]
+    schema = schema_of(provider)
+    spec = {**GPU, "resources": {"gpu": {"count": 1}, "memory": "48Gi"}, "image": "example.com/vllm:2.55.0"}
+    live, helpers = left_behind(provider, schema, {**spec, "provider": {"name": name}})
+
+    found = adoption.adoption(provider, schema, live, helpers)
+
+    assert found.fits
+    assert found.obj["spec"]["resources"] == spec["resources"]
 
 
 def unlabelled(value: Any) -> Any:

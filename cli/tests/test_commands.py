@@ -252,6 +252,19 @@ def test_deploy_asks_no_cluster_for_what_is_not_valid(call: Call) -> None:
     assert "vLLM engine requires GPU" in done.stderr
 
 
+def test_render_uses_selected_provider(call: Call, file: Callable[..., str]) -> None:
+    done = call(
+        "render",
+        "-f",
+        file({**CPU, "model": {"id": "org/name/file.gguf"}}),
+        "--crd",
+        str(STANDINS / "kaito.yaml"),
+    )
+
+    assert (done.exit_code, "kind: Workspace" in done.stdout) == (0, True), done.stderr
+    assert done.stderr.startswith("provider kaito is selected: ")
+
+
 def test_a_release_stands_for_the_file_of_its_crd(
     call: Callable[..., Result], file: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

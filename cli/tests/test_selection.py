@@ -13,9 +13,9 @@ from hypothesis import given, settings
 
 from kubefoundry_cli import upstream
 from kubefoundry_cli.providers import installed
-from kubefoundry_cli.selection import selected, stored
+from kubefoundry_cli.selection import foreseen, pending, selected, selected_provider, stored, with_spec
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.names import provider_manager
+from kubefoundry_sdk.api.names import PAUSED_ANNOTATION, provider_finalizer, provider_manager
 from kubefoundry_sdk.api.validation import default
 from kubefoundry_sdk.provider.registration import registration
 from kubefoundry_sdk.testing.generated import specs
@@ -36,6 +36,65 @@ def test_the_selection_is_that_of_a_cluster(spec: dict[str, Any]) -> None:
     there = _in_a_cluster(obj)
 
     assert selected(obj, REGISTERED, PACKAGES).provider == _selected(there)
+
+
+@settings(max_examples=40)
+@given(specs())
+def test_foreseen_selection_is_that_of_new_model(spec: dict[str, Any]) -> None:
+    obj = _created(spec)
+
+    after = foreseen(obj, REGISTERED, PACKAGES)
+
+    named = (spec.get("provider") or {}).get("name")
+    expected = named if named in PACKAGES else None if named else selected(obj, REGISTERED, PACKAGES).provider
+    assert selected_provider(after) == expected
+
+
+@pytest.mark.parametrize(
+    ("edit", "provider"),
+    [
+        pytest.param({"contextLength": 4096}, "kaito", id="an edit that the provider supports"),
+        pytest.param({"type": "sglang"}, "dynamo", id="an engine of another provider"),
+        pytest.param({"type": "trtllm"}, "dynamo", id="another engine of another provider"),
+    ],
+)
+def test_foreseen_edit_is_handed_over_if_needed(edit: dict[str, Any], provider: str) -> None:
+    running = _running("kaito")
+
+    after = foreseen(with_spec(running, {**GPU, "engine": {**GPU["engine"], **edit}}), REGISTERED, PACKAGES)
+
+    assert (selected_provider(after), pending(after)) == (provider, None)
+
+
+def test_foreseen_edit_stays_if_no_provider_takes_it() -> None:
+    others = [one for one in REGISTERED if one.name == "kaito"]
+
+    after = foreseen(with_spec(_running("kaito"), {**GPU, "engine": {"type": "sglang"}}), others, PACKAGES)
+
+    assert selected_provider(after) is None
+    assert str(pending(after)).endswith("Provider kaito keeps serving")
+
+
+def test_foreseen_ignores_pause() -> None:
+    running = _running("kaito")
+    running["metadata"]["annotations"] = {PAUSED_ANNOTATION: "true"}
+
+    after = foreseen(with_spec(running, {**GPU, "engine": {"type": "sglang"}}), REGISTERED, PACKAGES)
+
+    assert selected_provider(after) == "dynamo"
+
+
+def _running(provider: str) -> Object:
+    """A model that the provider was selected for and serves."""
+    there = _created(GPU)
+    there["metadata"]["finalizers"] = [provider_finalizer(provider)]
+    chosen = {"type": "ProviderSelected", "status": "True", "reason": "AutoSelected", "observedGeneration": 1}
+    created = {"type": "ResourceCreated", "status": "True", "reason": "ResourceCreated"}
+    status = {
+        "provider": {"name": provider, "selectedReason": "default", "resourceName": "m"},
+        "conditions": [{**chosen, "message": ""}, {**created, "message": "", "observedGeneration": 1}],
+    }
+    return {**there, "status": status}
 
 
 def test_a_provider_that_refuses_is_left_out(call: Callable[..., Result]) -> None:

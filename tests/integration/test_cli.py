@@ -25,7 +25,7 @@ from support.kinds import UPSTREAM
 from support.output_schema import checked
 from support.restarts import restarted
 from support.upstream import STANDINS, standin
-from support.waiting import until, until_deployment
+from support.waiting import phase, until, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -100,6 +100,47 @@ async def test_plan_says_what_an_edit_then_does(
             assert change["new"] in json.dumps(after["spec"])
     nothing = await kubefoundry("plan", "m")
     assert (nothing.code, "UNCHANGED" in nothing.out) == (0, True)
+
+
+async def test_plan_shows_hand_over_of_selected_provider(
+    kubefoundry: CommandLine, api: Client, namespace: str
+) -> None:
+    await api.create(MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU), manager="test")
+    await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    edits = ("--set", "engine.type=llamacpp", "--set", "resources.gpu=", "--set", "image=example.com/llama:1")
+
+    planned = await kubefoundry("plan", "m", *edits, "-o", "json")
+    explained = await kubefoundry("explain", "m", *edits)
+
+    assert planned.code == 0, planned.err
+    document = json.loads(planned.out)
+    assert document["handOver"] == {"from": "dynamo", "deleted": "DynamoGraphDeployment 'm'"}
+    assert explained.out.startswith("after this edit, kaito is selected: ")
+    assert document["kind"] == "Workspace"
+
+
+async def test_plan_reports_pause_of_model(kubefoundry: CommandLine, api: Client, namespace: str) -> None:
+    await running(api, namespace, GPU, "dynamo")
+    assert (await kubefoundry("pause", "m")).code == 0
+
+    done = await kubefoundry("plan", "m", "--set", "engine.contextLength=4096")
+
+    assert done.code == 0, done.err
+    assert f"CHANGED IN PLACE; paused: nothing changes until kubefoundry resume m -n {namespace}" in done.out
+
+
+async def test_plan_of_new_model_uses_selected_provider(
+    kubefoundry: CommandLine, namespace: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "m.yaml"
+    file.write_text(yaml.safe_dump(model_deployment("m", namespace, GPU)))
+
+    done = await kubefoundry("plan", "-f", str(file))
+
+    assert (done.code, done.out.split("   ")[:2]) == (
+        0,
+        [f"DynamoGraphDeployment {namespace}/m", "CREATED\n  DynamoGraphDeployment.apiVersion"],
+    ), done
 
 
 async def test_plan_renders_as_the_provider_that_runs(

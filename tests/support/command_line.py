@@ -62,6 +62,14 @@ class CommandLine:
         out, err = await running.communicate()
         return Done(running.process.returncode or 0, out.decode(), err.decode())
 
+    @staticmethod
+    async def offline(*arguments: str) -> Done:
+        """A command that asks no cluster."""
+        running = Running(arguments)
+        await running.connect()
+        out, err = await running.communicate()
+        return Done(running.process.returncode or 0, out.decode(), err.decode())
+
     @asynccontextmanager
     async def lines(self, command: str, *arguments: str) -> AsyncIterator[AsyncIterator[str]]:
         """Lines that it prints while it runs; it is stopped at the end of the block."""

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from kubefoundry_cli import upstream
 from kubefoundry_cli.failure import Failure
@@ -32,16 +32,32 @@ KEPT = ("model.id", "model.source", "engine.type", "provider.name", "image")
 @dataclass(frozen=True, slots=True)
 class Adoption:
     """obj: the ModelDeployment. todo: its objects as its provider applies them. changes: the values at which they
-    are not what is there; empty where it can be adopted. missing: helpers that are not there."""
+    are not what is there; empty where it can be adopted. missing: helpers that are not there. unstated: number of
+    live values that the ModelDeployment does not render; defaults of the API server are among them."""
 
     obj: Object
     todo: Plan
     changes: tuple[Change, ...]
     missing: tuple[str, ...]
+    unstated: int
 
     @property
     def fits(self) -> bool:
         return not self.changes and not self.missing
+
+
+class Distance(NamedTuple):
+    """From a spec to a live object; the first field that differs decides which of two specs is closer.
+
+    wrong: reasons that forbid the spec. different: values that only one of the two has, wherever they are in a list.
+    moved: values at another place: one more argument shifts all arguments after it. unstated: live values that the
+    spec does not render. An apply removes them from a list that it replaces as a whole.
+    """
+
+    wrong: int
+    different: int = 0
+    moved: int = 0
+    unstated: int = 0
 
 
 def adoption(provider: Provider, schema: Schema, live: Object, helpers: Sequence[Object]) -> Adoption:
@@ -103,7 +119,16 @@ def compared(
             pairs.append((_bare(helper, bare), known))
     others = foreign_values.paths(provider)
     changes = [change for wanted, known in pairs for change in _changes(provider, wanted, known, others)]
-    return Adoption(obj, todo, tuple(changes), tuple(missing))
+    unstated = sum(
+        len(_content(provider, known).keys() - _content(provider, wanted)) for wanted, known in pairs
+    )
+    return Adoption(obj, todo, tuple(changes), tuple(missing), unstated)
+
+
+def _content(provider: Provider, obj: Object) -> dict[Path, Any]:
+    """The values of the object below the parts that neither users nor its provider write."""
+    content = {key: value for key, value in obj.items() if key not in ("metadata", "status")}
+    return upstream.flattened(provider, [content])
 
 
 def with_pod_labels_of(live: Any, rendered: Any) -> Any:
@@ -210,7 +235,7 @@ def _simplest(
             spec = _pruned(with_value(best["spec"], path, ABSENT), path[:-1])
             trial = {**best, "spec": spec}
             distance = _distance(provider, schema, trial, live, helpers)
-            if distance < score or (needless and distance == score and not distance[0]):
+            if distance < score or (needless and distance == score and not distance.wrong):
                 best, score = trial, distance
     return dict(best["spec"])
 
@@ -229,14 +254,13 @@ def _pruned(spec: Object, path: Path) -> Object:
 
 def _distance(
     provider: Provider, schema: Schema, obj: Object, live: Object, helpers: Sequence[Object]
-) -> tuple[int, int, int]:
-    """How far the spec is from giving what is there: what forbids it, then values that only one of the two has, then
-    values in another place: an argument more shifts all after it, and is one difference."""
+) -> Distance:
+    """How far the spec is from giving what is there."""
     wrong = len(validate(obj["spec"]))
     if not wrong:
         wrong = len(upstream.problems(provider, valid(obj), schema))
     if wrong:
-        return wrong, 0, 0
+        return Distance(wrong)
     found = compared(provider, schema, obj, live, helpers)
     count: Counter[tuple[Path, str]] = Counter()
     for change in found.changes:
@@ -244,4 +268,5 @@ def _distance(
         for value, sign in ((change.old, -1), (change.new, 1)):
             if value is not ABSENT:
                 count[place, repr(value)] += sign
-    return 0, sum(map(abs, count.values())) + len(found.missing), len(found.changes)
+    different = sum(map(abs, count.values())) + len(found.missing)
+    return Distance(0, different, len(found.changes), found.unstated)

@@ -21,10 +21,10 @@ from kubefoundry_selector.select import Decision
 
 
 class ExplainDocument(TypedDict):
-    """named: the provider in spec.provider.name. selected: the selection that the cluster has stored for this spec.
-    pending: why the cluster has selected none for it, or what it waits for. decision: what the rules would select
-    now. providers: each rule with the values that it read. verdicts: what would have to change for each other
-    provider."""
+    """named: the provider in spec.provider.name. selected: the selection that the cluster has stored for this spec,
+    or would store for an edit. pending: why the cluster selects none for it, or what it waits for. decision: what
+    the rules would select now. providers: each rule with the values that it read. verdicts: what would have to
+    change for each other provider."""
 
     named: str | None
     selected: Stored | None
@@ -48,8 +48,9 @@ PlannedHandOver = TypedDict("PlannedHandOver", {"from": str, "deleted": str})
 
 
 class PlanDocument(TypedDict):
-    """recreate: why the object has to be recreated, null where it is changed in place. dryRun: the API server's
-    answer, null without --server. unchanged: how many values stay."""
+    """recreate: why the object has to be recreated, null where it is changed in place. suspended: why nothing changes
+    now (a pause, a dry run), null if it does. dryRun: the API server's answer, null without --server. unchanged: how
+    many values stay."""
 
     kind: str
     apiVersion: str
@@ -57,6 +58,7 @@ class PlanDocument(TypedDict):
     name: str
     recreate: str | None
     handOver: PlannedHandOver | None
+    suspended: str | None
     dryRun: str | None
     changes: list[PlannedChange]
     unchanged: int

@@ -80,6 +80,15 @@ def edited(obj: Object, edits: Sequence[str]) -> Object:
     return changed
 
 
+def stored_as(obj: Object, live: Object) -> Object:
+    """The object of a file as it is once it is applied over the live one of its name."""
+    meta = {**live["metadata"]}
+    for part in ("labels", "annotations"):
+        if added := obj["metadata"].get(part):
+            meta[part] = {**(meta.get(part) or {}), **added}
+    return {**live, "metadata": meta, "spec": obj["spec"]}
+
+
 def valid(obj: Object) -> Object:
     """The object with defaults. Raises Failure that names all that is wrong with its spec."""
     problems = validate(obj["spec"])

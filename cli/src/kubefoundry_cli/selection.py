@@ -7,12 +7,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from kubefoundry_cli import upstream
-from kubefoundry_sdk.api.conditions import find
+from kubefoundry_sdk.api import names, reasons
+from kubefoundry_sdk.api.conditions import Condition, condition, find
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.reasons import PROVIDER_SELECTED
+from kubefoundry_sdk.api.validation import default
 from kubefoundry_sdk.provider.contract import Provider as Package
-from kubefoundry_selector.candidate import Provider, Request, request
-from kubefoundry_selector.decision import OURS
+from kubefoundry_sdk.provider.registration import registration
+from kubefoundry_selector.candidate import Provider, Request, provider, request
+from kubefoundry_selector.decision import OURS, decide, explicit
 from kubefoundry_selector.memory import recall
 from kubefoundry_selector.select import Decision, select
 
@@ -39,7 +42,7 @@ def stored(obj: Object) -> Stored | None:
     """What the cluster has selected for this very generation of the spec; None where it has not, or not yet."""
     status, found = obj.get("status") or {}, _condition(obj)
     name = (status.get("provider") or {}).get("name")
-    if not name or not found:
+    if not name or found.get("status") != "True":
         return None
     ours = found.get("reason") in OURS
     _, memory = recall(str(found.get("message") or "") if ours else "")
@@ -91,3 +94,84 @@ def selected(obj: Object, registered: Sequence[Provider], packages: Mapping[str,
 def _refusal(package: Package | None, obj: Object) -> str:
     """Why it would refuse, empty where it would not or is not there to ask."""
     return "; ".join(upstream.problems(package, obj, None)) if package else ""
+
+
+def registered_packages(packages: Mapping[str, Package]) -> list[Provider]:
+    """The providers of a cluster in which every package is installed and healthy."""
+    return [provider({**registration(package), "status": {"ready": True}}) for package in packages.values()]
+
+
+def with_spec(obj: Object, spec: Object) -> Object:
+    """Return the object as the API server stores it after an edit: another spec is another generation."""
+    same = default(spec) == default(obj["spec"])
+    generation = obj["metadata"].get("generation", 0) + (0 if same else 1)
+    return {**obj, "metadata": {**obj["metadata"], "generation": generation}, "spec": spec}
+
+
+def foreseen(obj: Object, registered: Sequence[Provider], packages: Mapping[str, Package]) -> Object:
+    """Return the object once core and the selector have acted on its spec, with their status fields.
+
+    The selector's own `decide` runs until it changes nothing, and each provider that it selects answers with its
+    package. A pause is ignored: the result is that of the end of the pause.
+
+    Args:
+        obj: Valid, with defaults and the generation that it has or will have (`with_spec`).
+    """
+    annotations = dict(obj["metadata"].get("annotations") or {})
+    annotations.pop(names.PAUSED_ANNOTATION, None)
+    obj = {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
+    generation = obj["metadata"]["generation"]
+    obj = _with_status(obj, {}, _accepted(reasons.VALIDATED, "ValidationPassed", generation))
+    if named := explicit(obj):
+        if all(one.name != named for one in registered):
+            return obj
+        chosen = _accepted(PROVIDER_SELECTED, "ExplicitlySelected", generation)
+        return _with_status(obj, {"name": named}, chosen)
+    # each round leaves out one provider more, and the last one changes nothing
+    for _ in range(len(registered) + 3):
+        decided = decide(obj, registered)
+        if not decided:
+            break
+        before = obj
+        obj = _with_status(obj, decided.get("provider") or {}, *decided["conditions"])
+        obj = _answered(obj, packages)
+        if obj == before:
+            break
+    return obj
+
+
+def selected_provider(obj: Object) -> str | None:
+    """The name of the provider that is selected for this generation of the spec, None if none is."""
+    found = stored(obj)
+    return found.provider if found else None
+
+
+def _accepted(type_: str, reason: str, generation: int) -> Condition:
+    return condition(type_, True, reason, "", generation=generation)
+
+
+def _with_status(obj: Object, chosen: Mapping[str, Any], *written: Condition) -> Object:
+    status = obj.get("status") or {}
+    types = {one["type"] for one in written}
+    kept = [one for one in status.get("conditions") or () if one.get("type") not in types]
+    of_provider = {**(status.get("provider") or {}), **chosen}
+    return {**obj, "status": {**status, "provider": of_provider, "conditions": [*kept, *written]}}
+
+
+def _answered(obj: Object, packages: Mapping[str, Package]) -> Object:
+    """The object with the answer of the provider in its status, under that provider's field manager."""
+    name = str(obj["status"]["provider"].get("name") or "")
+    if name not in packages:
+        return obj
+    refusal, generation = _refusal(packages[name], obj), obj["metadata"]["generation"]
+    answer = condition(
+        reasons.PROVIDER_COMPATIBLE,
+        not refusal,
+        "Unsupported" if refusal else "CompatibilityVerified",
+        refusal,
+        generation=generation,
+    )
+    writer = {"manager": names.provider_manager(name), "subresource": "status", "operation": "Apply"}
+    written = [one for one in obj["metadata"].get("managedFields") or () if one != writer]
+    obj = _with_status(obj, {}, answer)
+    return {**obj, "metadata": {**obj["metadata"], "managedFields": [*written, writer]}}

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any, Final
 
 from kubefoundry_cli import upstream
-from kubefoundry_cli.selection import selected
+from kubefoundry_cli.selection import foreseen, selected_provider, with_spec
 from kubefoundry_cli.spec_path import ABSENT, with_value
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.validation import default, schema, validate
@@ -98,13 +98,13 @@ def _smallest(
         for tried in combinations(edits, size):
             if len({path for path, _ in tried}) < size:
                 continue
-            other = {**obj, "spec": edited(obj["spec"], tried)}
-            if validate(other["spec"]):
+            spec = edited(obj["spec"], tried)
+            if validate(spec):
                 continue
-            other = {**other, "spec": default(other["spec"])}
+            other = with_spec(obj, default(spec))
             if package and upstream.problems(package, other, None):
                 continue
-            if by_rules and selected(other, registered, packages).provider != provider.name:
+            if by_rules and selected_provider(foreseen(other, registered, packages)) != provider.name:
                 continue
             return tried
     return None

@@ -12,10 +12,10 @@ from aiohttp import web
 from kubefoundry_cli import upstream
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.commands.explain import result_of, values_read
-from kubefoundry_cli.commands.plan import live_of, provider_for
+from kubefoundry_cli.commands.plan import live_of
 from kubefoundry_cli.commands.status import pod_state
 from kubefoundry_cli.failure import Failure, of
-from kubefoundry_cli.model import valid
+from kubefoundry_cli.model import provider_of, valid
 from kubefoundry_cli.output import since
 from kubefoundry_cli.pods import NotToBeFound, of_model
 from kubefoundry_cli.providers import as_running, in_cluster, named
@@ -24,6 +24,7 @@ from kubefoundry_dashboard.live import NAME
 from kubefoundry_dashboard.models import cells
 from kubefoundry_dashboard.page import opened, page
 from kubefoundry_dashboard.verdict import judged
+from kubefoundry_sdk.api.handover import holders
 from kubefoundry_sdk.api.kinds import CORE_EVENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
@@ -141,7 +142,10 @@ async def _pods(session: Session, obj: Object) -> tuple[list[Object], str]:
 
 async def _values(session: Session, obj: Object) -> tuple[str, list[upstream.Value]]:
     """Kind and values of the upstream object. Raises Failure."""
-    provider = named(provider_for(obj, None))
+    name = next(iter(holders(obj)), provider_of(obj))
+    if name is None:
+        raise Failure("no provider is selected for this model yet")
+    provider = named(name)
     try:
         provider, settings, _ = await as_running(session.client, provider)
         schema, _ = await in_cluster(session.client, provider, settings)

@@ -9,9 +9,9 @@ from aiohttp import web
 from kubefoundry_cli.commands.doctor import providers as findings
 from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.model import provider_of
+from kubefoundry_cli.requested import registered_configs
 from kubefoundry_dashboard.models import listed
 from kubefoundry_dashboard.page import opened, page
-from kubefoundry_dashboard.verdict import registered
 
 routes = web.RouteTableDef()
 
@@ -19,7 +19,9 @@ routes = web.RouteTableDef()
 @routes.get("/providers")
 async def show(request: web.Request) -> web.Response:
     async with opened(request) as session:
-        configs = sorted(await registered(session), key=lambda config: str(config["metadata"]["name"]))
+        configs = sorted(
+            await registered_configs(session), key=lambda config: str(config["metadata"]["name"])
+        )
         try:
             models = (await listed(session, "")).objects
         except Failure:

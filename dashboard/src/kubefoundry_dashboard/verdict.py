@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kubefoundry_cli.cluster import Session
-from kubefoundry_cli.failure import of
 from kubefoundry_cli.model import valid
 from kubefoundry_cli.providers import as_running_all, installed
+from kubefoundry_cli.requested import registered_configs
 from kubefoundry_cli.selection import Stored, asked, pending, stored
 from kubefoundry_cli.upstream import problems
 from kubefoundry_cli.what_if import Verdict, verdicts
-from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS, Object
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_selector.candidate import provider
 from kubefoundry_selector.explain import Explanation, explain
 
@@ -36,19 +35,10 @@ class Judgement:
         return self.named or (self.kept.provider if self.kept else self.explanation.decision.provider)
 
 
-async def registered(session: Session) -> list[Object]:
-    """InferenceProviderConfigs. Raises Failure."""
-    try:
-        configs, _ = await session.client.list(PROVIDER_CONFIGS)
-    except (ApiError, Unreachable) as error:
-        raise of(error, "list InferenceProviderConfigs") from error
-    return configs
-
-
 async def judged(session: Session, obj: Object) -> Judgement:
     """With the providers of this cluster. Raises Failure, also for a spec that is not valid."""
     # trying edits of a large spec takes a second or two, in which others are answered
-    return await asyncio.to_thread(judge, obj, await registered(session))
+    return await asyncio.to_thread(judge, obj, await registered_configs(session))
 
 
 def judge(obj: Object, configs: Sequence[Object]) -> Judgement:

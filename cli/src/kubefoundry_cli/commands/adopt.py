@@ -8,12 +8,13 @@ import click
 
 from kubefoundry_cli import adoption, cluster, ejection, output
 from kubefoundry_cli.adoption import Adoption
+from kubefoundry_cli.adoption_trial import apply_in_dry_run, get, helpers_of, pairs, try_adoption
 from kubefoundry_cli.cluster import MANAGER, Session, Target
 from kubefoundry_cli.edit import TRIES, YES, Operations, annotation, confirmed, guarded, guarded_patch, stated
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.output import clean, say
-from kubefoundry_cli.provenance import differing, leaves, text
+from kubefoundry_cli.provenance import text
 from kubefoundry_cli.providers import in_cluster, installed, named
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import HELPER_KINDS, MODEL_DEPLOYMENTS, Kind, Object
@@ -21,7 +22,7 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.upstream_kind import Schema
 from kubefoundry_sdk.provider.write import documents, manifest
-from kubefoundry_sdk.provider.write.helpers import kind_of, whole
+from kubefoundry_sdk.provider.write.helpers import whole
 
 
 @click.command()
@@ -72,7 +73,7 @@ async def _import(provider: Provider, name: str, dry_run: bool, yes: bool, targe
             live = await _read(session, kind, name)
             found = adoption.adoption(provider, schema, live, await _helpers(session, provider, live))
             # the rendered names tell which helpers are the object's own
-            found = adoption.compared(provider, schema, found.obj, live, await _rendered(session, found))
+            found = adoption.compared(provider, schema, found.obj, live, await helpers_of(session, found))
         except (ApiError, Unreachable) as error:
             raise of(error, f"read {provider.upstream.kind} '{name}'") from error
         for note in notes:
@@ -81,6 +82,10 @@ async def _import(provider: Provider, name: str, dry_run: bool, yes: bool, targe
             output.documents([_stated(found.obj)])
         if not found.fits:
             raise _refused(found, live)
+        try:
+            await try_adoption(session, provider, kind, found, live)
+        except (ApiError, Unreachable) as error:
+            raise of(error, f"try to adopt {kind.kind} '{name}'") from error
         if dry_run:
             say(f"{kind.kind} '{name}' can be adopted as it is; nothing was written")
             return
@@ -122,27 +127,12 @@ async def _helpers(session: Session, provider: Provider, live: Object) -> list[O
     """The helpers that the object names, where the provider's do stand under a name in it."""
     wanted = {documents.at(live, path.split(".")) for path in provider.named_by_content}
     found = [
-        await _get(session, HELPER_KINDS[kind], one)
+        await get(session, HELPER_KINDS[kind], one)
         for kind in provider.helper_kinds
         for one in wanted
         if isinstance(one, str)
     ]
     return [one for one in found if one is not None]
-
-
-async def _rendered(session: Session, found: Adoption) -> list[Object]:
-    """Those of the helpers that it would have which are there, and are nobody's."""
-    there = [await _get(session, kind_of(one), one["metadata"]["name"]) for one in found.todo.helpers]
-    return [one for one in there if one is not None and manifest.owner_name(one) is None]
-
-
-async def _get(session: Session, kind: Kind, name: str) -> Object | None:
-    try:
-        return whole(kind, await session.client.get(kind, name, session.namespace))
-    except ApiError as error:
-        if error.not_found:
-            return None
-        raise
 
 
 def _stated(obj: Object) -> Object:
@@ -184,17 +174,14 @@ async def _adopt(
         raise of(error, f"create ModelDeployment '{name}'") from error
     touched: list[tuple[Kind, Object]] = []
     try:
-        helpers = await _rendered(session, found)
+        helpers = await helpers_of(session, found)
         whose = {key: value for key, value in made["metadata"].items() if key != "annotations"}
         todo = adoption.compared(provider, schema, {**made, "metadata": whose}, live, helpers)
         if not todo.fits:
             raise _refused(todo, live)
-        known = {(one["kind"], one["metadata"]["name"]): one for one in helpers}
-        pairs = [(one, known[one["kind"], one["metadata"]["name"]]) for one in todo.todo.helpers]
-        for wanted, there in [*pairs, (todo.todo.main, live)]:
-            kind_of_it = kind if there is live else kind_of(wanted)
-            touched.append((kind_of_it, there))
-            await _mark(session, kind_of_it, wanted, there, manager)
+        for one_kind, wanted, there in pairs(todo, helpers, kind, live):
+            touched.append((one_kind, there))
+            await _mark(session, one_kind, wanted, there, manager)
     except (Failure, ApiError, Unreachable) as error:
         await _withdraw(session, made, touched, manager)
         if isinstance(error, Failure):
@@ -231,20 +218,8 @@ async def _marked(
     session: Session, kind: Kind, wanted: Object, live: Object, manager: str
 ) -> tuple[Object, Object]:
     """The object with owner, labels and record, and the answer to the dry run. Raises Failure, ApiError."""
+    tried = await apply_in_dry_run(session, kind, wanted, live, manager)
     meta = live["metadata"]
-    known = {part: meta[part] for part in ("uid", "resourceVersion")}
-    body = {**wanted, "metadata": {**wanted["metadata"], **known}}
-    tried = await session.client.apply(kind, body, manager=manager, dry_run=True)
-    paths = [
-        text(path)
-        for path in sorted(differing(leaves(_content(tried)), leaves(_content(live))))
-        if leaves(_content(live)).get(path) != {}
-    ]
-    if paths:
-        raise Failure(
-            f"{kind.kind} '{meta['name']}' is not adopted: an apply would change {clean(', '.join(paths))}. "
-            "Nothing of it was written; set there what the ModelDeployment renders (--dry-run) first"
-        )
     marks = [
         {"op": "add", "path": f"/metadata/{part}", "value": tried["metadata"][part]}
         for part in ("ownerReferences", "labels", "annotations")
@@ -252,10 +227,6 @@ async def _marked(
     name, namespace = meta["name"], meta["namespace"]
     marked = await session.client.json_patch(kind, name, namespace, [*guarded(live), *marks], manager=MANAGER)
     return marked, tried
-
-
-def _content(obj: Object) -> Object:
-    return {key: value for key, value in obj.items() if key not in ("metadata", "status")}
 
 
 async def _resume(session: Session, made: Object) -> None:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from kubefoundry_cli import cluster, output
 from kubefoundry_cli.cluster import Target
-from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.model import edited, from_file, valid
 from kubefoundry_cli.output import clean, say
-from kubefoundry_cli.selection import Stored, asked, pending, stored
+from kubefoundry_cli.requested import Requested, registered_configs, requested
+from kubefoundry_cli.selection import Stored, asked, foreseen, pending, registered_packages, stored
 from kubefoundry_cli.upstream import problems
 from kubefoundry_cli.what_if import Verdict, verdicts
-from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS, Object
-from kubefoundry_sdk.api.validation import default
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.api.kinds import Object
 
 if TYPE_CHECKING:
     from kubefoundry_selector.candidate import Provider
@@ -60,14 +59,16 @@ def command(
     packages, notes = installed(), list[str]()
     if offline:
         assert file is not None
-        obj, configs = from_file(file), [_registered(package) for package in packages.values()]
+        asked_for, known = valid(edited(from_file(file), edits)), registered_packages(packages)
+        live, is_edit = None, False
     else:
-        obj, configs = cluster.run(_read(name, file, target))
+        found_model, configs = cluster.run(_read(name, file, edits, target))
+        live, asked_for, is_edit = found_model.live, found_model.obj, found_model.is_edit
         packages, notes = as_running_all(packages, configs)
-    asked_for = valid(edited(obj, edits))
-    known = [registered(config) for config in configs]
-    as_stored = not offline and asked_for["spec"] == default(obj["spec"])
-    kept, waits = (stored(obj), pending(obj)) if as_stored else (None, None)
+        known = [registered(config) for config in configs]
+    is_decided = not is_edit and bool(stored(asked_for) or pending(asked_for))
+    decided = asked_for if is_decided or live is None else foreseen(asked_for, known, packages)
+    kept, waits = (stored(decided), pending(decided)) if live else (None, None)
     explanation = explain(asked(asked_for, known, packages, kept.left_out if kept else ()), known)
     named = (asked_for["spec"].get("provider") or {}).get("name")
     chosen = named or (kept.provider if kept else explanation.decision.provider)
@@ -81,7 +82,7 @@ def command(
         if named:
             _show_named(named, unknown, refusals, known, explanation.decision)
         else:
-            _show_selected(obj["metadata"]["name"], kept, waits, explanation.decision)
+            _show_selected(asked_for["metadata"]["name"], kept, waits, explanation.decision, is_edit)
         _show(explanation, bool(named), found)
     else:
         output.data(
@@ -98,20 +99,11 @@ def command(
         raise SystemExit(Exit.NO)
 
 
-async def _read(name: str | None, file: str | None, target: Target) -> tuple[Object, list[Object]]:
+async def _read(
+    name: str | None, file: str | None, edits: tuple[str, ...], target: Target
+) -> tuple[Requested, list[Object]]:
     async with cluster.session(target) as session:
-        obj = await session.model(name) if name else from_file(str(file), session.namespace)
-        try:
-            configs, _ = await session.client.list(PROVIDER_CONFIGS)
-        except (ApiError, Unreachable) as error:
-            raise of(error, "list InferenceProviderConfigs") from error
-        return obj, configs
-
-
-def _registered(package: Any) -> Object:
-    from kubefoundry_sdk.provider.registration import registration
-
-    return {**registration(package), "status": {"ready": True}}
+        return await requested(session, name, file, edits), await registered_configs(session)
 
 
 def _show_named(
@@ -127,11 +119,14 @@ def _show_named(
         print(clean(f"{named} refuses it: {refusal}"))
 
 
-def _show_selected(name: str, kept: Stored | None, waits: str | None, decision: Decision) -> None:
+def _show_selected(
+    name: str, kept: Stored | None, waits: str | None, decision: Decision, is_edit: bool
+) -> None:
+    after = "after this edit, " if is_edit else ""
     if kept:
-        print(clean(kept))
+        print(clean(f"{after}{kept}"))
     if waits:
-        print(clean(f"no provider is selected for this spec: {waits}"))
+        print(clean(f"{after}no provider is selected for this spec: {waits}"))
     if waits and decision.provider:
         print(clean(f"the rules, with the providers as they are now: {decision.text}"))
     elif not waits and kept is None:

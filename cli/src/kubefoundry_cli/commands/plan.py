@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,13 +11,14 @@ import click
 from kubefoundry_cli import cluster, output, upstream
 from kubefoundry_cli.cluster import MANAGER, Session, Target
 from kubefoundry_cli.failure import Exit, Failure, of
-from kubefoundry_cli.model import edited, from_file, valid
 from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.provenance import text
 from kubefoundry_cli.providers import RELEASE_HELP, as_running, definitions, in_cluster, named, probed
+from kubefoundry_cli.requested import provider_after, requested, suspended
 from kubefoundry_cli.spec_path import ABSENT
 from kubefoundry_cli.upstream import Change, Planned
-from kubefoundry_sdk.api.kinds import HELPER_KINDS, MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.api.handover import holders
+from kubefoundry_sdk.api.kinds import HELPER_KINDS, Kind, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.reconcile import dry_run
@@ -46,7 +48,10 @@ class HandOver:
     "--set", "edits", multiple=True, metavar="PATH=VALUE", help="Edit a field of the spec; repeatable."
 )
 @click.option(
-    "--provider", "provider_name", metavar="NAME", help="Default: the provider that the model names or has."
+    "--provider",
+    "provider_name",
+    metavar="NAME",
+    help="Default: the one that it names, or that is selected for it.",
 )
 @click.option(
     "--crd",
@@ -100,10 +105,12 @@ async def _plan(
 ) -> None:
     async with cluster.session(target) as session:
         try:
-            obj = await _asked_for(session, name, file)
-            obj = valid(edited(obj, edits))
-            provider = named(provider_for(obj, provider_name))
-            provider, settings, started = await as_running(session.client, provider)
+            obj = (await requested(session, name, file, edits)).obj
+            suspensions = suspended(obj)
+            chosen, unsure = (
+                (provider_name, list[str]()) if provider_name else await provider_after(session, obj)
+            )
+            provider, settings, started = await as_running(session.client, named(chosen))
             given = definitions(crds, release, provider)
             if provider.upstream.crd in given:
                 schema, notes = probed(provider, given[provider.upstream.crd]), list[str]()
@@ -115,41 +122,13 @@ async def _plan(
             verdict = await _verdict(session, kind, planned, live, helpers) if server else None
         except (ApiError, Unreachable) as error:
             raise of(error, "plan") from error
-    for note in (*notes, *planned.notes, *started, *_versions(provider, schema)):
-        say(f"note: {note}")
+    for note in (*unsure, *notes, *planned.notes, *started, *_versions(provider, schema)):
+        say(f"note: {clean(note)}")
     hand_over = _handed_over(obj, provider)
     if form == "text":
-        _show(kind, obj, planned, _what(planned, live, hand_over), verdict)
+        _show(kind, obj, planned, "; ".join([_what(planned, live, hand_over), *suspensions]), verdict)
     else:
-        output.data(_as_json(kind, obj, planned, hand_over, verdict), form)
-
-
-async def _asked_for(session: Session, name: str | None, file: str | None) -> Object:
-    """The live object, or the file's with what the live one of its name has besides the spec."""
-    if name is not None:
-        return await session.model(name)
-    assert file is not None
-    obj = from_file(file, session.namespace)
-    try:
-        live = await session.client.get(
-            MODEL_DEPLOYMENTS, obj["metadata"]["name"], obj["metadata"]["namespace"]
-        )
-    except ApiError as error:
-        if error.not_found:
-            return obj
-        raise
-    return {**live, "spec": obj["spec"]}
-
-
-def provider_for(obj: Object, asked: str | None) -> str:
-    """The name of the provider that is asked for, named in the spec or selected. Raises Failure."""
-    selected = ((obj.get("status") or {}).get("provider") or {}).get("name")
-    found = asked or (obj["spec"].get("provider") or {}).get("name") or selected
-    if not found:
-        raise Failure(
-            "no provider is named or selected; add --provider NAME, or see kubefoundry explain", Exit.USAGE
-        )
-    return str(found)
+        output.data(_as_json(kind, obj, planned, hand_over, suspensions, verdict), form)
 
 
 async def live_of(session: Session, kind: Kind, obj: Object) -> Object | None:
@@ -198,11 +177,12 @@ def _versions(provider: Provider, schema: Schema) -> tuple[str, ...]:
 
 def _handed_over(obj: Object, provider: Provider) -> HandOver | None:
     """What another provider has, which goes once this one can take over; None where this one has it, or nobody."""
-    status = (obj.get("status") or {}).get("provider") or {}
-    serving, kind, name = status.get("name"), status.get("resourceKind"), status.get("resourceName")
-    if not serving or serving == provider.name or not (kind and name):
+    serving = next((name for name in holders(obj) if name != provider.name), None)
+    if serving is None:
         return None
-    return HandOver(str(serving), provider.name, f"{kind} '{name}'")
+    status = (obj.get("status") or {}).get("provider") or {}
+    kind, name = status.get("resourceKind"), status.get("resourceName")
+    return HandOver(serving, provider.name, f"{kind} '{name}'" if kind and name else "its object")
 
 
 def _what(planned: Planned, live: Object | None, hand_over: HandOver | None) -> str:
@@ -235,7 +215,12 @@ def _source(change: Change) -> str:
 
 
 def _as_json(
-    kind: Kind, obj: Object, planned: Planned, hand_over: HandOver | None, verdict: str | None
+    kind: Kind,
+    obj: Object,
+    planned: Planned,
+    hand_over: HandOver | None,
+    suspensions: Sequence[str],
+    verdict: str | None,
 ) -> PlanDocument:
     return {
         "kind": kind.kind,
@@ -244,6 +229,7 @@ def _as_json(
         "name": obj["metadata"]["name"],
         "recreate": planned.todo.recreate,
         "handOver": {"from": hand_over.from_, "deleted": hand_over.deleted} if hand_over else None,
+        "suspended": "; ".join(suspensions) or None,
         "dryRun": verdict,
         "changes": list(map(_change, planned.changes)),
         "unchanged": planned.unchanged,

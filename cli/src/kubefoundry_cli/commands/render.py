@@ -9,6 +9,7 @@ from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.model import edited, from_file, valid
 from kubefoundry_cli.output import say
 from kubefoundry_cli.providers import RELEASE_HELP, crds_in, definitions, installed, named, probed
+from kubefoundry_cli.selection import registered_packages, selected
 from kubefoundry_sdk.api.kinds import Object
 
 
@@ -17,7 +18,10 @@ from kubefoundry_sdk.api.kinds import Object
     "-f", "--file", required=True, metavar="FILE", help="A ModelDeployment; - reads standard input."
 )
 @click.option(
-    "--provider", "name", metavar="NAME", help="Provider name, or all. Default: spec.provider.name."
+    "--provider",
+    "name",
+    metavar="NAME",
+    help="Provider name, or all. Default: the one that it names, or that is selected for it.",
 )
 @click.option(
     "--crd",
@@ -53,10 +57,7 @@ def command(
         if not chosen:
             raise Failure("no CRD file belongs to an installed provider package", Exit.USAGE)
     else:
-        wanted = name or (obj["spec"].get("provider") or {}).get("name")
-        if not wanted:
-            raise Failure(f"{file} names no provider; add --provider NAME or --provider all", Exit.USAGE)
-        chosen = [named(wanted)]
+        chosen = [named(name or (obj["spec"].get("provider") or {}).get("name") or _selected(obj))]
         found_crds = definitions(crds, release, chosen[0])
         if not chosen[0].upstream.schema and chosen[0].upstream.crd not in found_crds:
             raise Failure(
@@ -83,3 +84,15 @@ def command(
         output.documents(objects)
     else:
         output.data(objects, form)
+
+
+def _selected(obj: Object) -> str:
+    """The provider that the selector chooses where every package is installed. Raises Failure if there is none."""
+    packages = installed()
+    decision = selected(obj, registered_packages(packages), packages)
+    if decision.provider is None:
+        raise Failure(
+            f"no provider is selected for ModelDeployment '{obj['metadata']['name']}': {decision.text}"
+        )
+    say(f"provider {decision.provider} is selected: {decision.text}")
+    return decision.provider

@@ -1,0 +1,78 @@
+"""The API server's answer to an adoption, before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubefoundry_cli.adoption import Adoption
+from kubefoundry_cli.cluster import Session
+from kubefoundry_cli.failure import Failure
+from kubefoundry_cli.output import clean
+from kubefoundry_cli.provenance import differing, leaves, text
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import Kind, Object
+from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.provider.contract import Provider
+from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk.provider.write.helpers import kind_of, whole
+
+
+async def try_adoption(
+    session: Session, provider: Provider, kind: Kind, found: Adoption, live: Object
+) -> None:
+    """Have the API server apply the objects in a dry run. Raises Failure if that changes a value, ApiError.
+
+    Only the API server knows which lists an apply replaces as a whole.
+    """
+    manager = names.provider_manager(provider.name)
+    for one_kind, wanted, there in pairs(found, await helpers_of(session, found), kind, live):
+        await apply_in_dry_run(session, one_kind, wanted, there, manager)
+
+
+async def helpers_of(session: Session, found: Adoption) -> list[Object]:
+    """Those of the helpers that it would have which are there, and are nobody's."""
+    there = [await get(session, kind_of(one), one["metadata"]["name"]) for one in found.todo.helpers]
+    return [one for one in there if one is not None and manifest.owner_name(one) is None]
+
+
+def pairs(
+    found: Adoption, helpers: Sequence[Object], kind: Kind, live: Object
+) -> list[tuple[Kind, Object, Object]]:
+    """Kind, the object as it would be applied, and the live object: helpers first."""
+    known = {(one["kind"], one["metadata"]["name"]): one for one in helpers}
+    pairs = [(kind_of(one), one, known[one["kind"], one["metadata"]["name"]]) for one in found.todo.helpers]
+    return [*pairs, (kind, found.todo.main, live)]
+
+
+async def apply_in_dry_run(
+    session: Session, kind: Kind, wanted: Object, live: Object, manager: str
+) -> Object:
+    """The object after an apply. Raises Failure if the apply changes a value that is there, ApiError."""
+    meta = live["metadata"]
+    known = {part: meta[part] for part in ("uid", "resourceVersion")}
+    body = {**wanted, "metadata": {**wanted["metadata"], **known}}
+    tried: Object = await session.client.apply(kind, body, manager=manager, dry_run=True)
+    paths = [
+        text(path)
+        for path in sorted(differing(leaves(_content(tried)), leaves(_content(live))))
+        if leaves(_content(live)).get(path) != {}
+    ]
+    if paths:
+        raise Failure(
+            f"{kind.kind} '{meta['name']}' is not adopted: an apply would change {clean(', '.join(paths))}. "
+            "Nothing of it was written; set there what the ModelDeployment renders (--dry-run) first"
+        )
+    return tried
+
+
+async def get(session: Session, kind: Kind, name: str) -> Object | None:
+    try:
+        return whole(kind, await session.client.get(kind, name, session.namespace))
+    except ApiError as error:
+        if error.not_found:
+            return None
+        raise
+
+
+def _content(obj: Object) -> Object:
+    return {key: value for key, value in obj.items() if key not in ("metadata", "status")}

@@ -1,0 +1,101 @@
+"""The ModelDeployment that `plan` and `explain` are asked about, and the provider that the cluster will give it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kubefoundry_cli.cluster import Session
+from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.hint import hint
+from kubefoundry_cli.model import edited, from_file, provider_of, stored_as, valid
+from kubefoundry_cli.providers import as_running_all, installed
+from kubefoundry_cli.selection import foreseen, pending, selected_provider, with_spec
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_selector.candidate import provider
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """live: the stored object, None if the cluster has none of that name. obj: the object after the edit, valid and
+    with defaults."""
+
+    live: Object | None
+    obj: Object
+
+    @property
+    def is_edit(self) -> bool:
+        """Whether the stored spec changes."""
+        return self.live is not None and self.obj["metadata"] != self.live["metadata"]
+
+
+async def requested(session: Session, name: str | None, file: str | None, edits: Sequence[str]) -> Requested:
+    """Return the stored object, or the file's as it would be stored, with the edits. Raises Failure."""
+    if name is not None:
+        live: Object | None = await session.model(name)
+        assert live is not None
+        return Requested(live, with_spec(live, valid(edited(live, edits))["spec"]))
+    obj = from_file(str(file), session.namespace)
+    meta = obj["metadata"]
+    try:
+        live = await session.client.get(MODEL_DEPLOYMENTS, meta["name"], meta["namespace"])
+    except (ApiError, Unreachable) as error:
+        if not (isinstance(error, ApiError) and error.not_found):
+            raise of(error, f"read ModelDeployment '{meta['name']}'") from error
+        return Requested(None, valid(edited(obj, edits)))
+    spec = valid(edited(obj, edits))["spec"]
+    return Requested(live, with_spec(stored_as(obj, live), spec))
+
+
+async def registered_configs(session: Session) -> list[Object]:
+    """InferenceProviderConfigs. Raises Failure."""
+    try:
+        configs, _ = await session.client.list(PROVIDER_CONFIGS)
+    except (ApiError, Unreachable) as error:
+        raise of(error, "list InferenceProviderConfigs") from error
+    return configs
+
+
+async def provider_after(session: Session, obj: Object) -> tuple[str, list[str]]:
+    """Return the name of the provider that core and the selector will give the object, and notes. Raises Failure if
+    there is none."""
+    named = (obj["spec"].get("provider") or {}).get("name")
+    try:
+        configs = await registered_configs(session)
+    except Failure as failure:
+        known = named or provider_of(obj)
+        if failure.exit_code != Exit.FORBIDDEN or not known:
+            raise
+        return str(known), [f"{failure.message}: whether another provider is selected is unknown"]
+    registered = [provider(config) for config in configs]
+    what = f"ModelDeployment '{obj['metadata']['name']}'"
+    if named and named not in {one.name for one in registered}:
+        there = ", ".join(sorted(one.name for one in registered)) or "none"
+        unregistered = f"{what} names provider {named}, which is not registered (registered: {there})"
+        current = provider_of(obj)
+        if not current:
+            raise Failure(f"{unregistered}: install it, or name another one")
+        return current, [f"{unregistered}: provider {current} keeps the model, and applies this edit"]
+    if named:
+        return str(named), []
+    packages, _ = as_running_all(installed(), configs)
+    after = foreseen(obj, registered, packages)
+    if chosen := selected_provider(after):
+        return chosen, []
+    raise Failure(f"no provider is selected for {what}: {pending(after) or 'the selector gives no reason'}")
+
+
+def suspended(obj: Object) -> list[str]:
+    """Why the cluster does not act on the object now. Raises Failure if it never will."""
+    meta = obj["metadata"]
+    if meta.get("deletionTimestamp"):
+        raise Failure(f"ModelDeployment '{meta['name']}' is being deleted: an edit changes nothing upstream")
+    annotations = meta.get("annotations") or {}
+    found = []
+    if annotations.get(names.PAUSED_ANNOTATION) == "true":
+        found.append(f"paused: nothing changes until {hint('resume ' + meta['name'])}")
+    if annotations.get(names.DRY_RUN_ANNOTATION) == "true":
+        found.append(f"annotation {names.DRY_RUN_ANNOTATION}: nothing changes while it is true")
+    return found

@@ -1,0 +1,1 @@
+"""Random edits of models, the predictions of the command line, and the result in the cluster."""

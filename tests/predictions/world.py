@@ -1,0 +1,112 @@
+"""The upstream objects of a model, and the moment from which the controllers change nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kubefoundry_cli.providers import installed
+from kubefoundry_cli.upstream import flattened
+from kubefoundry_sdk.api import conditions, managed_fields, names, reasons
+from kubefoundry_sdk.api.conditions import find
+from kubefoundry_sdk.api.handover import holders
+from kubefoundry_sdk.api.kinds import DEPLOYMENTS, PROVIDER_CONFIGS, Object
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_selector.candidate import Provider, provider
+from kubefoundry_selector.decision import decide, explicit
+from support.kinds import UPSTREAM
+
+KINDS: Final = {**UPSTREAM, "direct": DEPLOYMENTS}
+PROVIDER_OF: Final = {kind.kind: name for name, kind in KINDS.items()}
+PASSING: Final = ("WaitingForCleanup", "Recreating", "ApplyFailed")
+"""Reasons of `ResourceCreated` after which the provider goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """An upstream object: its uid, the values that were applied last by path, and its content."""
+
+    uid: str
+    applied: Mapping[tuple[str, ...], Any]
+    content: Any
+
+
+async def registered(api: Client) -> list[Provider]:
+    configs, _ = await api.list(PROVIDER_CONFIGS)
+    return [provider(config) for config in configs]
+
+
+async def upstream_of(api: Client, obj: Object | None, name: str, namespace: str) -> dict[str, Upstream]:
+    """The upstream objects that were created for the model, by kind."""
+    found = {}
+    for provider_name, kind in KINDS.items():
+        try:
+            live = await api.get(kind, name, namespace)
+        except ApiError as error:
+            if not error.not_found:
+                raise
+            continue
+        if obj is None or manifest.owner_uid(live) != obj["metadata"]["uid"]:
+            continue
+        record = manifest.applied(live)
+        assert record is not None
+        applied = flattened(installed()[provider_name], [{**record.manifest, "kind": kind.kind}])
+        content = {key: value for key, value in live.items() if key not in ("metadata", "status")}
+        found[kind.kind] = Upstream(live["metadata"]["uid"], applied, content)
+    return found
+
+
+def settled(obj: Object, known: Sequence[Provider]) -> bool:
+    """Whether core, selector and provider have nothing more to write because of this generation."""
+    meta, status = obj["metadata"], obj.get("status") or {}
+    generation = meta["generation"]
+
+    def current(type_: str) -> Mapping[str, Any]:
+        found = find(status.get("conditions"), type_) or {}
+        return found if found.get("observedGeneration") == generation else {}
+
+    selected = current(reasons.PROVIDER_SELECTED)
+    if not current(reasons.VALIDATED) or not selected or (not explicit(obj) and _undecided(obj, known)):
+        return False
+    chosen = (status.get("provider") or {}).get("name")
+    if not chosen:
+        return True
+    compatible, created = current(reasons.PROVIDER_COMPATIBLE), current(reasons.RESOURCE_CREATED)
+    if not compatible or not _is_written_by(obj, names.provider_manager(chosen), reasons.PROVIDER_COMPATIBLE):
+        return False
+    if compatible["status"] == "False":
+        return True
+    if not created or created["reason"] in PASSING:
+        return False
+    return created["status"] == "False" or holders(obj) == [chosen]
+
+
+def _undecided(obj: Object, known: Sequence[Provider]) -> bool:
+    """Whether the selector would write another selection."""
+    decided = decide(obj, known)
+    if decided is None:
+        return False
+    status = obj["status"]
+    [wanted] = decided["conditions"]
+    written = find(status.get("conditions"), reasons.PROVIDER_SELECTED) or {}
+    live = {key: written.get(key) for key in wanted}
+    name = (decided.get("provider") or {}).get("name")
+    return live != wanted or (status.get("provider") or {}).get("name") != name
+
+
+def _is_written_by(obj: Object, manager: str, type_: str) -> bool:
+    fields = managed_fields.owned(obj, manager, "status") or {}
+    written = (fields.get("f:status") or {}).get("f:conditions") or {}
+    return f'k:{{"type":"{type_}"}}' in written
+
+
+def is_accepted(obj: Object) -> bool:
+    """Whether the provider has accepted this generation and stored its objects."""
+    found, generation = (obj.get("status") or {}).get("conditions"), obj["metadata"]["generation"]
+    return all(
+        conditions.is_true(found, type_, generation=generation)
+        for type_ in (reasons.PROVIDER_COMPATIBLE, reasons.RESOURCE_CREATED)
+    )
