@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ from hypothesis import HealthCheck, assume, given, settings
 
 from kubefoundry_cli import upstream
 from kubefoundry_cli.failure import Failure
-from kubefoundry_cli.provenance import text
+from kubefoundry_cli.provenance import by_flag, text
 from kubefoundry_cli.providers import installed
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.validation import default
@@ -78,6 +79,57 @@ def test_what_an_autoscaler_decides_is_no_change_of_the_plan() -> None:
     changed = [text(change.path) for change in planned.changes]
     assert changed
     assert [path for path in changed if path.endswith("workerGroupSpecs[0].replicas")] == []
+
+
+def test_removed_argument_is_one_change() -> None:
+    engine = {**GPU["engine"], "contextLength": 4096, "args": {"max-num-seqs": "32"}}
+
+    planned = plan(PACKAGES["dynamo"], SCHEMAS["dynamo"], {**GPU, "engine": engine}, GPU)
+
+    arguments = [(text(change.path).rpartition(".")[2], change.fields) for change in planned.changes]
+    assert sorted(arguments) == [
+        ("args[--max-model-len]", ("engine.contextLength",)),
+        ("args[--max-num-seqs]", ("engine.args",)),
+    ]
+
+
+def test_argument_follows_its_own_fields() -> None:
+    provider, schema = PACKAGES["dynamo"], SCHEMAS["dynamo"]
+    stored = _stored({**GPU, "engine": {**GPU["engine"], "contextLength": 4096}}, 1)
+    found = upstream.rendered(provider, stored, schema)
+    live = manifest.dress(found.main, read(stored), provider.name, found.image)
+    [args] = [value for path, value in _lists(live) if path == "args"]
+    args[args.index("4096")] = "1"
+
+    values = upstream.values(provider, stored, schema, live)
+
+    of = {value.path.rpartition(".")[2]: value for value in values if "args[" in value.path}
+    assert of["args[--max-model-len]"].fields == ("engine.contextLength",)
+    assert "engine.contextLength" not in of["args[--tensor-parallel-size]"].fields
+    assert [path for path, value in of.items() if value.writer] == ["args[--max-model-len]"]
+
+
+def _lists(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """All lists below, with the name of their field."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _lists(item, key)
+    elif isinstance(value, list):
+        yield name, value
+
+
+@pytest.mark.parametrize(
+    ("words", "flags"),
+    [
+        (["serve", "m", "--a", "1", "--b"], {"0": "serve", "1": "m", "--a": "1", "--b": "--b"}),
+        (["--a=1", "--n", "-1", "--a", "2", "3"], {"--a": "1", "--n": "-1", "--a#2": "2 3"}),
+        (["sh", "run"], None),
+        (["--a", 1], None),
+        ([], None),
+    ],
+)
+def test_arguments_are_read_by_flag(words: list[Any], flags: dict[str, str] | None) -> None:
+    assert by_flag(words) == flags
 
 
 def test_nothing_changes() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from kubefoundry_core.admission import modeldeployments, providerconfigs
 from kubefoundry_core.admission.review import Malformed
-from kubefoundry_sdk.api import validation
+from kubefoundry_sdk.api import names, validation
 
 GOOD: dict[str, Any] = {"model": {"id": "org/model"}, "engine": {"type": "llamacpp"}}
 BAD: dict[str, Any] = {"engine": {"type": "vllm"}}
@@ -318,3 +318,49 @@ def test_what_is_no_review_is_called_so(body: Any) -> None:
     ):
         with pytest.raises(Malformed):
             answer(body)
+
+
+RUNNING: dict[str, Any] = {**GOOD, "image": "example.com/llama:1", "provider": {"name": "acme"}}
+IN_PLACE = {"acme": {"metadata": {"name": "acme"}}}
+RECREATES = {"acme": {"metadata": {"name": "acme", "annotations": {names.EDITS_RECREATE_ANNOTATION: "true"}}}}
+
+
+@pytest.mark.parametrize(
+    ("edit", "registered", "is_serving", "words"),
+    [
+        pytest.param({"image": "example.com/llama:2"}, IN_PLACE, True, None, id="in place"),
+        pytest.param(
+            {"image": "example.com/llama:2"},
+            RECREATES,
+            True,
+            "almost every change with provider acme",
+            id="a provider that recreates",
+        ),
+        pytest.param({"image": "example.com/llama:2"}, RECREATES, False, None, id="nothing serves"),
+        pytest.param({"provider": {}}, RECREATES, True, None, id="the same provider, not named"),
+        pytest.param({"provider": {"name": "other"}}, RECREATES, True, None, id="a hand-over"),
+        pytest.param(
+            {"model": {"id": "org/other"}},
+            IN_PLACE,
+            True,
+            "a change of model.id deletes and recreates",
+            id="an identity field",
+        ),
+    ],
+)
+def test_edit_that_recreates_is_warned_about(
+    edit: dict[str, Any], registered: dict[str, Any], is_serving: bool, words: str | None
+) -> None:
+    made = review(merged(RUNNING, **edit), old=RUNNING)
+    if is_serving:
+        made["request"]["oldObject"]["metadata"] = {
+            "name": "x",
+            "finalizers": ["kubefoundry.ai/acme-provider"],
+        }
+
+    answer = response(modeldeployments.validate(made, registered))
+
+    found = [one for one in answer.get("warnings", []) if "recreates" in one]
+    assert answer["allowed"] is True
+    assert [words in one for one in found if words] == ([True] if words else [])
+    assert len(found) == (1 if words else 0)

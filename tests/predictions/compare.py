@@ -126,7 +126,7 @@ def rendered(render: Done, after: Mapping[str, Upstream]) -> list[str]:
     if set(after) != {kind}:
         return [f"render: {kind}, the cluster: {', '.join(after) or 'nothing'}"]
     [main] = [obj for obj in objects if obj["kind"] == kind]
-    values = flattened(installed()[PROVIDER_OF[kind]], [main])
+    values = flattened(installed()[PROVIDER_OF[kind]], [main], flags=True)
     wrong = [
         text(path)
         for path, value in after[kind].applied.items()

@@ -53,7 +53,7 @@ async def upstream_of(api: Client, obj: Object | None, name: str, namespace: str
             continue
         record = manifest.applied(live)
         assert record is not None
-        applied = flattened(installed()[provider_name], [{**record.manifest, "kind": kind.kind}])
+        applied = flattened(installed()[provider_name], [{**record.manifest, "kind": kind.kind}], flags=True)
         content = {key: value for key, value in live.items() if key not in ("metadata", "status")}
         found[kind.kind] = Upstream(live["metadata"]["uid"], applied, content)
     return found

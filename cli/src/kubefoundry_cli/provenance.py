@@ -5,15 +5,21 @@ No provider has to say it, so it holds for third parties' providers as well.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from kubefoundry_cli.spec_path import ABSENT, with_value
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.schema import Schema
 from kubefoundry_sdk.api.validation import default, schema, validate
 from kubefoundry_sdk.provider.write.documents import at
+
+_BY_PLACE: Final = re.compile(r"\[\d+\]\Z")
+
+_FLAG: Final = re.compile(r"--?[A-Za-z]")
+"""The beginning of a flag; `-1` is a value."""
 
 Path = tuple[str, ...]
 Leaves = dict[Path, Any]
@@ -22,22 +28,52 @@ Render = Callable[[Object], Leaves | None]
 """A spec -> all values of what is rendered of it; None where that spec is refused."""
 
 
-def leaves(value: Any, path: Path = ()) -> Leaves:
-    """All values below, by path; items of a list by their name where each has one, else by place."""
+def leaves(value: Any, path: Path = (), *, flags: bool = False) -> Leaves:
+    """All values below, by path; items of a list by their name where each has one, else by place.
+
+    flags: Whether command-line arguments are one value for each flag, so that one more moves no other. Their order is
+        lost.
+    """
     if isinstance(value, Mapping) and value:
         return {
             found: leaf
             for key, item in value.items()
-            for found, leaf in leaves(item, (*path, str(key))).items()
+            for found, leaf in leaves(item, (*path, str(key)), flags=flags).items()
         }
+    if flags and (arguments := by_flag(value)) is not None:
+        return {(*path, f"[{flag}]"): words for flag, words in arguments.items()}
     if isinstance(value, list) and value:
         marks = _marks(value)
         return {
             found: leaf
             for mark, item in zip(marks, value, strict=True)
-            for found, leaf in leaves(item, (*path, f"[{mark}]")).items()
+            for found, leaf in leaves(item, (*path, f"[{mark}]"), flags=flags).items()
         }
     return {path: value}
+
+
+def by_flag(value: Any) -> dict[str, str] | None:
+    """`--name value` of a list of command-line arguments by flag, None for another list.
+
+    A flag without a value is its own value. Words before the first flag are listed by place.
+    """
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        return None
+    if not any(_FLAG.match(one) for one in value):
+        return None
+    found: dict[str, list[str]] = {}
+    current = None
+    for place, word in enumerate(value):
+        if _FLAG.match(word):
+            name, equals, inline = word.partition("=")
+            seen = sum(one.partition("#")[0] == name for one in found)
+            current = f"{name}#{seen + 1}" if seen else name
+            found[current] = [inline] if equals else []
+        elif current is None:
+            found[str(place)] = [word]
+        else:
+            found[current].append(word)
+    return {flag: " ".join(words) if words else flag for flag, words in found.items()}
 
 
 def text(path: Path) -> str:
@@ -70,6 +106,21 @@ def origins(spec: Object, render: Render) -> Origins:
         for place in touched:
             follows.setdefault(place, []).append(text(path))
     return Origins(follows, rigid)
+
+
+def below(values: Leaves, place: str) -> Leaves:
+    """Values at or below a path of `drift.differences`, which names arguments by place: all of their list then."""
+
+    def at_or_below(place: str) -> Leaves:
+        return {
+            path: value
+            for path, value in values.items()
+            if (written := text(path)) == place or written.startswith((f"{place}.", f"{place}["))
+        }
+
+    found = at_or_below(place)
+    arguments = _BY_PLACE.sub("", place)
+    return found or (at_or_below(arguments) if arguments != place else {})
 
 
 def differing(one: Leaves, other: Leaves) -> set[Path]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Sequence, Set
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
 from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.output import clean
-from kubefoundry_cli.provenance import Leaves, Origins, Path, differing, leaves, origins, text
+from kubefoundry_cli.provenance import Leaves, Origins, Path, below, differing, leaves, origins, text
 from kubefoundry_cli.spec_path import ABSENT
 from kubefoundry_sdk.api import foreign_yaml, managed_fields, names
 from kubefoundry_sdk.api.kinds import Object
@@ -73,8 +74,8 @@ def planned(
     if before is not None and live is not None:
         # an autoscaler's counts are what they are: neither an edit nor the last one of ours changes them
         foreign_values.keep(provider, before, live, None, found)
-    old = {} if before is None else flattened(provider, [before, *_recorded(helpers)])
-    new = flattened(provider, [manifest.content(one) for one in todo.objects])
+    old = {} if before is None else flattened(provider, [before, *_recorded(helpers)], flags=True)
+    new = flattened(provider, [manifest.content(one) for one in todo.objects], flags=True)
     said = [obj["spec"], *([record.spec] if record else [])]
     sources = [
         origins(spec, lambda spec: _render_values(provider, deployment, schema, spec)) for spec in said
@@ -110,25 +111,37 @@ def values(provider: Provider, obj: Object, schema: Schema, live: Object) -> lis
     record = manifest.applied(live)
     deployment = pinned(read(obj), record)
     applied = record.manifest if record else manifest.content(provider.render(deployment, schema).main)
-    written = flattened(provider, [{**applied, "kind": live["kind"]}])
-    there = flattened(provider, [{**manifest.content(live), "kind": live["kind"]}])
+    written = flattened(provider, [{**applied, "kind": live["kind"]}], flags=True)
+    there = flattened(provider, [{**manifest.content(live), "kind": live["kind"]}], flags=True)
     source = origins(obj["spec"], lambda spec: _render_values(provider, deployment, schema, spec))
-    changed = drift.differences(applied, live, provider.ignored_differences)
+    changed = {
+        one: below(written, f"{live['kind']}.{one}")
+        for one in drift.differences(applied, live, provider.ignored_differences)
+    }
+    counts = Counter(field for path in written for field in source.follows.get(path, ()))
+    broad = {field for field, count in counts.items() if 2 * count > len(written)}
     found = []
     for path, value in sorted(written.items()):
         name = text(path[1:])
-        drifted = [one for one in changed if _within(name, one)]
+        drifted = [
+            one for one, paths in changed.items() if path in paths and there.get(path, ABSENT) != value
+        ]
         by = managed_fields.writer(live, drifted, names.provider_manager(provider.name)) if drifted else None
         found.append(
             Value(
                 name,
-                tuple(source.follows.get(path, ())),
+                _specific(source.follows.get(path, ()), broad),
                 value,
                 there.get(path, ABSENT) if drifted else value,
                 (by or "an unknown field manager") if drifted else None,
             )
         )
     return found
+
+
+def _specific(fields: Sequence[str], broad: Set[str]) -> tuple[str, ...]:
+    """Without the fields that most values follow (`engine.type`), unless the value follows no other."""
+    return tuple(field for field in fields if field not in broad) or tuple(fields)
 
 
 def _fields(path: Path, sources: Sequence[Origins], edited: Sequence[str]) -> tuple[str, ...]:
@@ -159,7 +172,7 @@ def _render_values(provider: Provider, deployment: Deployment, schema: Schema, s
     if compatibility.check(provider, other, schema).problems:
         return None
     found = provider.render(other, schema)
-    return flattened(provider, [found.main, *found.helpers])
+    return flattened(provider, [found.main, *found.helpers], flags=True)
 
 
 def _recorded(helpers: Sequence[Object]) -> list[Object]:
@@ -167,14 +180,15 @@ def _recorded(helpers: Sequence[Object]) -> list[Object]:
     return [record.manifest for record in found if record]
 
 
-def flattened(provider: Provider, objects: list[Object]) -> Leaves:
-    """All values of the objects, each below its kind; YAML documents in strings are read."""
+def flattened(provider: Provider, objects: list[Object], *, flags: bool = False) -> Leaves:
+    """All values of the objects, each below its kind; YAML documents in strings are read. flags: see `leaves`."""
     found: Leaves = {}
     for obj in objects:
-        for path, value in leaves({key: part for key, part in obj.items() if key != "kind"}).items():
+        content = {key: part for key, part in obj.items() if key != "kind"}
+        for path, value in leaves(content, flags=flags).items():
             document = any((kind.kind, kind.path) == (obj["kind"], path) for kind in provider.documents)
-            below = leaves(_content(value), path) if document else {path: value}
-            found.update({(obj["kind"], *place): leaf for place, leaf in below.items()})
+            inner = leaves(_content(value), path, flags=flags) if document else {path: value}
+            found.update({(obj["kind"], *place): leaf for place, leaf in inner.items()})
     return found
 
 

@@ -196,7 +196,9 @@ def _what(planned: Planned, live: Object | None, hand_over: HandOver | None) -> 
         return "CREATED"
     if todo.recreate:
         return f"RECREATED ({todo.recreate})"
-    return "CHANGED IN PLACE" if planned.changes else "UNCHANGED"
+    # a change of nothing but the order of arguments is written, too
+    is_written = any(one is todo.main for one in todo.changed)
+    return "CHANGED IN PLACE" if planned.changes or is_written else "UNCHANGED"
 
 
 def _show(kind: Kind, obj: Object, planned: Planned, what: str, verdict: str | None) -> None:

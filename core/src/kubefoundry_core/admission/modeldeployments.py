@@ -10,7 +10,7 @@ from typing import Any, Final
 from kubefoundry_core.admission.defaulting import patch
 from kubefoundry_core.admission.review import Request, Review, allowed, patched, refused, request_of
 from kubefoundry_core.decision import not_registered
-from kubefoundry_sdk.api import conditions, extent, names, reasons, validation
+from kubefoundry_sdk.api import conditions, extent, handover, names, reasons, validation
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.validation import Problem
 from kubefoundry_sdk.runtime.store import size_of
@@ -20,6 +20,9 @@ LARGEST: Final = 2 * 2**20
 
 LABELS: Final = 64
 """Labels under our prefix that a ModelDeployment may have."""
+
+IDENTITY: Final = ("model.id", "model.source", "engine.type", "serving.mode")
+"""Fields of which every provider recreates (contract §4)."""
 
 SMALL: Final = 4096
 """Bytes by which an object may grow in a full namespace."""
@@ -62,7 +65,12 @@ def validate(
     problems = validation.validate(spec)
     if problems:
         return refused(request, problems)
-    return allowed(request, [*validation.warnings(spec), *provider_warnings(spec, registered)])
+    warnings = [
+        *validation.warnings(spec),
+        *provider_warnings(spec, registered),
+        *edit_warnings(request, registered),
+    ]
+    return allowed(request, warnings)
 
 
 def _without_room(request: Request, left: Callable[[str], int]) -> Problem | None:
@@ -116,3 +124,41 @@ def provider_warnings(spec: Mapping[str, Any], registered: Mapping[str, Object])
     if upstream.get("reason") == "CRDNotInstalled":
         return [f"Provider '{name}' CRD not installed in cluster"]
     return [f"Provider '{name}' is not ready: {upstream.get('message', '')}"]
+
+
+def edit_warnings(request: Request, registered: Mapping[str, Object]) -> list[str]:
+    """Return one line if the edit deletes and recreates what serves. A hand-over has its own rules (contract §8)."""
+    serving = next(iter(handover.holders(request.old)), None) if request.old else None
+    if request.old is None or serving is None:
+        return []
+    spec, before = (validation.default(obj.get("spec") or {}) for obj in (request.object, request.old))
+    named = (spec.get("provider") or {}).get("name")
+    if named not in (None, serving):
+        return []
+    changed = [path for path in IDENTITY if _at(spec, path) != _at(before, path)]
+    if changed:
+        why = f"a change of {', '.join(changed)}"
+    elif _recreates(registered.get(serving)) and _rendered(spec) != _rendered(before):
+        why = f"almost every change with provider {serving}"
+    else:
+        return []
+    return [
+        f"{why} deletes and recreates the upstream object, so the model does not serve in between, unless the change "
+        f"is refused; kubefoundry plan {request.name} shows what an edit does"
+    ]
+
+
+def _recreates(config: Object | None) -> bool:
+    annotations = ((config or {}).get("metadata") or {}).get("annotations") or {}
+    return annotations.get(names.EDITS_RECREATE_ANNOTATION) == "true"
+
+
+def _rendered(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec without the name of the provider, which is not rendered."""
+    provider = {key: value for key, value in (spec.get("provider") or {}).items() if key != "name"}
+    return {**spec, "provider": provider}
+
+
+def _at(spec: Mapping[str, Any], path: str) -> Any:
+    part, field = path.split(".")
+    return (spec.get(part) or {}).get(field)

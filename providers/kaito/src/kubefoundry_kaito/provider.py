@@ -81,6 +81,7 @@ def provider(settings: Settings) -> Provider:
         selection_rules=SELECTION_RULES,
         overrides=Overrides,
         recreate=recreate,
+        edits_recreate=True,
         documents=(CONFIG,),
         named_by_content=CONFIG_REFERENCE,
         helper_kinds=("ConfigMap",),

@@ -190,6 +190,8 @@ class Provider:
         each; empty if the deployment can be served. The schema is None while the CRD is not installed.
     recreate: two renders -> why the upstream object must be deleted and recreated to get from the first to the
         second, or None. The runtime handles the identity fields of contract §4 itself.
+    edits_recreate: whether `recreate` recreates for nearly every change. Users are warned when they edit a running
+        model.
     must_recreate: whether the upstream operator ignores all further changes of a live object. The user's next change,
         a refresh included, then deletes and recreates it.
     ignored_differences: paths of the main object (`spec.groups[*].replicas`) that others own once it exists, such as
@@ -231,6 +233,7 @@ class Provider:
     selection_rules: tuple[SelectionRule, ...] = ()
     overrides: type[BaseModel] = NoOverrides
     recreate: Callable[[Rendered, Rendered], str | None] = in_place
+    edits_recreate: bool = False
     must_recreate: Callable[[Object], bool] = never
     ignored_differences: tuple[str, ...] = ()
     scaled: tuple[str, ...] = ()

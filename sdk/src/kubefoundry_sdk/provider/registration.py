@@ -142,8 +142,11 @@ class Registration:
 
 def registration(provider: Provider) -> Object:
     """The InferenceProviderConfig that the provider wants."""
+    head = _head(provider)
+    if provider.edits_recreate:
+        head["metadata"]["annotations"] = {names.EDITS_RECREATE_ANNOTATION: "true"}
     return {
-        **_head(provider),
+        **head,
         "spec": {
             "capabilities": {
                 "engines": list(provider.capabilities.engines),
