@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.output import clean
@@ -21,6 +21,9 @@ from kubefoundry_sdk.provider.reconcile.context import read
 from kubefoundry_sdk.provider.upstream_kind import Schema
 from kubefoundry_sdk.provider.write import drift, foreign_values, manifest
 from kubefoundry_sdk.provider.write.plan import Plan, pinned, plan
+
+BROAD: Final = 4
+"""Times as many values that follow a field as follow the most specific one: it says little about any of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,6 @@ def values(provider: Provider, obj: Object, schema: Schema, live: Object) -> lis
         for one in drift.differences(applied, live, provider.ignored_differences)
     }
     counts = Counter(field for path in written for field in source.follows.get(path, ()))
-    broad = {field for field, count in counts.items() if 2 * count > len(written)}
     found = []
     for path, value in sorted(written.items()):
         name = text(path[1:])
@@ -130,7 +132,7 @@ def values(provider: Provider, obj: Object, schema: Schema, live: Object) -> lis
         found.append(
             Value(
                 name,
-                _specific(source.follows.get(path, ()), broad),
+                _specific(source.follows.get(path, ()), counts),
                 value,
                 there.get(path, ABSENT) if drifted else value,
                 (by or "an unknown field manager") if drifted else None,
@@ -139,9 +141,10 @@ def values(provider: Provider, obj: Object, schema: Schema, live: Object) -> lis
     return found
 
 
-def _specific(fields: Sequence[str], broad: Set[str]) -> tuple[str, ...]:
-    """Without the fields that most values follow (`engine.type`), unless the value follows no other."""
-    return tuple(field for field in fields if field not in broad) or tuple(fields)
+def _specific(fields: Sequence[str], counts: Mapping[str, int]) -> tuple[str, ...]:
+    """Leave out fields that several times as many values follow as another one of the fields: `engine.type`."""
+    least = min((counts[field] for field in fields), default=0)
+    return tuple(field for field in fields if counts[field] < BROAD * least)
 
 
 def _fields(path: Path, sources: Sequence[Origins], edited: Sequence[str]) -> tuple[str, ...]:
