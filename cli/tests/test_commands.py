@@ -256,7 +256,7 @@ def test_render_uses_selected_provider(call: Call, file: Callable[..., str]) -> 
     done = call(
         "render",
         "-f",
-        file({**CPU, "model": {"id": "org/name/file.gguf"}}),
+        file(CPU),
         "--crd",
         str(STANDINS / "kaito.yaml"),
     )
