@@ -86,6 +86,44 @@ def test_the_patch_gives_the_defaults_of_the_one_source(spec: dict[str, Any]) ->
     assert {key: value for key, value in after.items() if value is not None} == validation.default(spec)
 
 
+def test_nulls_are_removed_but_not_from_overrides() -> None:
+    spec = merged(
+        GOOD,
+        model={"id": "org/model", "servedName": None},
+        engine={"type": "llamacpp", "args": {"a~/b": None, "c": "1"}},
+        image=None,
+        nodeSelector=None,
+        env=[{"name": "A", "value": None}],
+        provider={"name": "acme", "overrides": {"a": None}},
+    )
+
+    after = mutated(spec)
+
+    assert after == validation.default(
+        merged(
+            GOOD,
+            engine={"type": "llamacpp", "args": {"c": "1"}},
+            env=[{"name": "A"}],
+            provider={"name": "acme", "overrides": {"a": None}},
+        )
+    )
+
+
+@pytest.mark.parametrize(("name", "instead"), [("llama-3.1-8b", "llama-3-1-8b"), ("a.b.c", "a-b-c")])
+def test_dotted_name_is_refused_with_the_name_to_use(name: str, instead: str) -> None:
+    answer = response(modeldeployments.validate(review(GOOD, name=name), {}))
+
+    assert answer["status"]["message"] == (
+        f'ModelDeployment "{name}" is invalid: metadata.name: has a dot, which no Service may have: use "{instead}"'
+    )
+
+
+def test_stored_object_with_a_dotted_name_may_change() -> None:
+    changed = merged(GOOD, scaling={"replicas": 2})
+
+    assert response(modeldeployments.validate(review(changed, old=GOOD, name="a.b"), {}))["allowed"] is True
+
+
 def test_a_defaulted_spec_needs_no_patch() -> None:
     assert "patch" not in response(modeldeployments.mutate(review(validation.default(GOOD))))
 

@@ -65,6 +65,46 @@ def test_an_arg_beside_the_fields_is_taken(
     assert validation.validate(_spec(engine, args, **changes)) == []
 
 
+@pytest.mark.parametrize(
+    ("engine", "args", "words"),
+    [
+        ("sglang", {"a.b": "1"}, "has a dot, and only vllm has such flags: set a to a JSON value"),
+        ("llamacpp", {"rope.scale": "1"}, "only vllm has such flags"),
+        ("trtllm", {"kv_cache_config.x": "1"}, "set kv_cache_config to a JSON value"),
+        ("vllm", {"hf-overrides.": "1"}, "has an empty key"),
+        ("vllm", {"hf-overrides..x": "1"}, "has an empty key"),
+        ("vllm", {"hf-overrides": "{}", "hf_overrides.a": "1"}, "is a part of hf-overrides: set only one"),
+        ("vllm", {"hf-overrides.a_b": "1", "hf_overrides.a_b": "2"}, "is the same flag as hf-overrides.a_b"),
+        ("vllm", {"X": "1"}, "is not a short flag of vllm that is known here: write the long flag"),
+        ("vllm", {"zz": "1"}, "is not a short flag of vllm"),
+        ("vllm", {"zz.a": "1"}, "is not a short flag of vllm"),
+        ("sglang", {"q": "1"}, "is not a short flag of sglang"),
+        ("llamacpp", {"zz": "1"}, "is not a short flag of llamacpp"),
+    ],
+)
+def test_dotted_and_short_flags_are_refused_if_unknown(engine: str, args: dict[str, str], words: str) -> None:
+    (problem,) = validation.validate(_spec(engine, args))
+
+    assert words in problem.message
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        ({"hf_overrides.rope_scaling.rope_type": "yarn"}, {"hf-overrides.rope_scaling.rope_type": "yarn"}),
+        (
+            {"hf-overrides.a": "", "hf-overrides.b_c": "1"},
+            {"hf-overrides.a": "true", "hf-overrides.b_c": "1"},
+        ),
+        ({"cc.mode": "3", "O": "3"}, {"compilation-config.mode": "3", "optimization-level": "3"}),
+        ({"n": "2", "dcp": "2"}, {"nnodes": "2", "decode-context-parallel-size": "2"}),
+    ],
+)
+def test_canonical_flags_keep_the_keys_after_a_dot(args: dict[str, str], expected: dict[str, str]) -> None:
+    assert validation.validate(_spec("vllm", args)) == []
+    assert engine_args.effective("vllm", args) == expected
+
+
 @pytest.mark.parametrize("name", ["--enforce-eager", "-x", "", "two words", "a=b", "x\n"])
 def test_a_key_that_is_no_flag_is_refused(name: str) -> None:
     (problem,) = validation.validate(_spec("vllm", {name: "x"}))

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from engines.options import Form, sglang, vllm
+from engines.options import sglang, vllm
 
 HERE: Final = Path(__file__).parent
 LOCK: Final = HERE.parents[1] / "requirements" / "engines.txt"
-READERS: Final[dict[str, Callable[[Path], dict[str, Form]]]] = {"vllm": vllm, "sglang": sglang}
+READERS: Final[dict[str, Callable[[Path], dict[str, str]]]] = {"vllm": vllm, "sglang": sglang}
 PLATFORMS: Final = tuple(f"--platform=manylinux_2_{minor}_x86_64" for minor in range(17, 36))
 
 

@@ -21,37 +21,41 @@ DYNAMIC: Final = "FrontendArgs"
 """vLLM's class whose fields all become options, by a loop."""
 
 
-def vllm(root: Path) -> dict[str, Form]:
-    """root: the folder of the package (vllm/engine/arg_utils.py, entrypoints/openai/cli_args.py, config/)."""
+def vllm(root: Path) -> dict[str, str]:
+    """The form of each option, and the long name of each short one.
+
+    root: the folder of the package (vllm/engine/arg_utils.py, entrypoints/openai/cli_args.py, config/)."""
     files = [
         root / "engine" / "arg_utils.py",
         root / "entrypoints" / "openai" / "cli_args.py",
         *sorted((root / "config").rglob("*.py")),
     ]
     classes = _classes(files)
-    found: dict[str, Form] = {}
+    found: dict[str, str] = {}
     for file in files[:2]:
         tree = ast.parse(file.read_text())
         configs = _configs(tree)
         for call in _calls(tree):
             for flag in _flags(call):
                 found[flag] = _form(call, configs, classes)
+            found |= {short: _flags(call)[0] for short in _flags(call, r"-\w+")}
     for name, annotation in _fields(DYNAMIC, classes).items():
         found[f"--{name.replace('_', '-')}"] = "both" if _boolean(annotation) else "value"
     return found
 
 
-def sglang(root: Path) -> dict[str, Form]:
+def sglang(root: Path) -> dict[str, str]:
     """root: the folder of the package (sglang/srt/server_args.py)."""
     tree = ast.parse((root / "srt" / "server_args.py").read_text())
     [arguments] = [one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == "ServerArgs"]
-    found: dict[str, Form] = {}
+    found: dict[str, str] = {}
     for field in arguments.body:
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
             found.update(_annotated(field.target.id, field.annotation))
     for call in _calls(tree):
         for flag in _flags(call):
             found[flag] = _form(call, {}, {})
+        found |= {short: _flags(call)[0] for short in _flags(call, r"-\w+")}
     return found
 
 
@@ -106,10 +110,10 @@ def _calls(tree: ast.Module) -> Iterator[ast.Call]:
             yield one
 
 
-def _flags(call: ast.Call) -> list[str]:
-    """Long names; none for a positional argument, and for a name that is made by a loop."""
+def _flags(call: ast.Call, pattern: str = "--.*") -> list[str]:
+    """Long names, or those that match; none for a positional argument, or a name that is made by a loop."""
     stated = [one.value for one in call.args if isinstance(one, ast.Constant)]
-    return [one for one in stated if isinstance(one, str) and one.startswith("--")]
+    return [one for one in stated if isinstance(one, str) and re.fullmatch(pattern, one)]
 
 
 def _form(call: ast.Call, configs: Mapping[str, str], classes: Classes) -> Form:

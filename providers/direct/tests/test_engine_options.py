@@ -12,7 +12,7 @@ import pytest
 
 from kubefoundry_direct.engines.known import engine_of
 from kubefoundry_direct.settings import ON_NVIDIA
-from kubefoundry_sdk.api import engine_args
+from kubefoundry_sdk.api import engine_args, flag_names
 from kubefoundry_sdk.testing.generated import deployment
 
 OPTIONS: Final = Path(__file__).parents[3] / "tests" / "engines"
@@ -22,6 +22,11 @@ FILES: Final = {file.stem.partition("-")[0]: file for file in OPTIONS.glob("*.js
 class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> Any:
         raise AssertionError(message)
+
+
+def options(engine: str) -> dict[str, str]:
+    """The forms of long options."""
+    return {flag: form for flag, form in json.loads(FILES[engine].read_text()).items() if flag[:2] == "--"}
 
 
 @cache
@@ -34,7 +39,7 @@ def parser(engine: str) -> Parser:
         "switch": {"action": "store_true"},
         "both": {"action": argparse.BooleanOptionalAction, "default": None},
     }
-    for flag, form in json.loads(FILES[engine].read_text()).items():
+    for flag, form in options(engine).items():
         if flag != "--help":
             made.add_argument(flag, dest=flag, **actions[form])
     return made
@@ -49,7 +54,29 @@ def parsed(name: str, **spec: Any) -> dict[str, Any]:
         "engine": {"type": name, "contextLength": 4096, "trustRemoteCode": True, **spec.get("engine", {})},
     }
     made = deployment(full).spec
-    return vars(parser(name).parse_args(engine_of(made).arguments(made)))
+    line = engine_of(made).arguments(made)
+    return vars(parser(name).parse_args(undotted(line) if name == "vllm" else line))
+
+
+def undotted(line: list[str]) -> list[str]:
+    """The command line as vLLM's parser reads dotted flags (vllm/utils/argparse_utils.py)."""
+    rest: list[str] = []
+    made: dict[str, dict[str, Any]] = {}
+    entries = iter(line)
+    for entry in entries:
+        if not (entry.startswith("--") and "." in entry):
+            rest.append(entry)
+            continue
+        flag, *keys, last = entry.split(".")
+        inner = made.setdefault(flag, {})
+        for key in keys:
+            inner = inner.setdefault(key, {})
+        text = next(entries)
+        try:
+            inner[last] = json.loads(text)
+        except ValueError:
+            inner[last] = text
+    return [*rest, *(word for flag, value in made.items() for word in (flag, json.dumps(value)))]
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
@@ -94,7 +121,7 @@ def test_every_option_can_be_an_argument(engine: str) -> None:
     ours = {"model", "model-path", "served-model-name", "host", "port", "max-model-len", "context-length"}
     ours |= {"trust-remote-code", "help", "config"}
     refused = []
-    for flag, form in json.loads(FILES[engine].read_text()).items():
+    for flag, form in options(engine).items():
         name = flag[2:]
         if name in ours or name.endswith("-size") or flag.startswith("--no-"):
             continue
@@ -108,9 +135,45 @@ def test_every_option_can_be_an_argument(engine: str) -> None:
 
 
 def test_switches_unlike_the_others_are_known() -> None:
-    forms = {engine: json.loads(FILES[engine].read_text()) for engine in ("vllm", "sglang")}
+    forms = {engine: options(engine) for engine in ("vllm", "sglang")}
     odd = {"vllm": "switch", "sglang": "both"}
 
     assert {
         engine: {flag[2:] for flag, form in forms[engine].items() if form == odd[engine]} for engine in forms
     } == engine_args.ODD
+
+
+def test_dotted_flags_keep_their_keys() -> None:
+    args = {
+        "hf_overrides.rope_scaling.rope_type": "yarn",
+        "hf-overrides.rope_scaling.factor": "4.0",
+        "hf-overrides.use_cache": "true",
+        "hf-overrides.tie_word_embeddings": "false",
+        "hf-overrides.scale_attn": "",
+        "cc.cudagraph_mode": "NONE",
+    }
+
+    found = parsed("vllm", engine={"args": args})
+
+    assert json.loads(found["--hf-overrides"]) == {
+        "rope_scaling": {"rope_type": "yarn", "factor": 4.0},
+        "use_cache": True,
+        "tie_word_embeddings": False,
+        "scale_attn": True,
+    }
+    assert json.loads(found["--compilation-config"]) == {"cudagraph_mode": "NONE"}
+
+
+def test_short_flags_are_those_of_the_parser() -> None:
+    table = json.loads(FILES["vllm"].read_text())
+    defined = {flag[1:]: long[2:] for flag, long in table.items() if flag[:2] != "--"}
+
+    assert flag_names.LONG["vllm"] == {**defined, "O": "optimization-level"}
+    assert set(flag_names.LONG["vllm"].values()) <= {flag[2:] for flag in options("vllm")}
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_short_names_of_long_flags_are_known(engine: str) -> None:
+    brief = {flag[2:] for flag in options(engine) if len(flag) - 2 <= flag_names.SHORT}
+
+    assert brief == flag_names.SHORT_LONG.get(engine, frozenset())

@@ -1,9 +1,35 @@
-"""The JSON patch (RFC 6902) that adds the defaults."""
+"""The JSON patch (RFC 6902) that removes nulls and adds the defaults."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
+
+KEPT: Final = "/spec/provider/overrides"
+"""Where a null is a value: the schema of this field is its provider's."""
+
+
+def remove_nulls(value: Any, at: str) -> Iterator[dict[str, Any]]:
+    """Removes null fields from `value`, and yields the operations that do so.
+
+    Templates render an empty value as null, which the schema rejects under server-side apply. Built-in resources
+    accept it. Must be consumed before `value` is read.
+
+    at: JSON pointer of `value`.
+    """
+    if at == KEPT:
+        return
+    if isinstance(value, dict):
+        for name in list(value):
+            pointer = f"{at}/{_escaped(name)}"
+            if value[name] is None:
+                del value[name]
+                yield {"op": "remove", "path": pointer}
+            else:
+                yield from remove_nulls(value[name], pointer)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from remove_nulls(item, f"{at}/{index}")
 
 
 def patch(before: Mapping[str, Any], after: Mapping[str, Any], at: str) -> Iterator[dict[str, Any]]:
@@ -12,10 +38,14 @@ def patch(before: Mapping[str, Any], after: Mapping[str, Any], at: str) -> Itera
     at: JSON pointer of both.
     """
     for name, value in after.items():
-        pointer = f"{at}/{name.replace('~', '~0').replace('/', '~1')}"
+        pointer = f"{at}/{_escaped(name)}"
         if name not in before:
             yield {"op": "add", "path": pointer, "value": value}
         elif isinstance(value, Mapping) and isinstance(before[name], Mapping):
             yield from patch(before[name], value, pointer)
         elif value != before[name]:
             yield {"op": "replace", "path": pointer, "value": value}
+
+
+def _escaped(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import base64
+import copy
 import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from kubefoundry_core.admission.defaulting import patch
+from kubefoundry_core.admission.defaulting import patch, remove_nulls
 from kubefoundry_core.admission.review import Request, Review, allowed, patched, refused, request_of
 from kubefoundry_core.decision import not_registered
 from kubefoundry_sdk.api import conditions, extent, handover, names, reasons, validation
@@ -33,7 +34,7 @@ def _unlimited(namespace: str) -> int:
 
 
 def mutate(review: Any) -> Review:
-    """Adds the defaults that the CRD has, too, for clusters with an older CRD. Raises Malformed."""
+    """Removes nulls, and adds the CRD's defaults for clusters with an older CRD. Raises Malformed."""
     request = request_of(review)
     if not request.decides_spec:
         return allowed(request)
@@ -41,7 +42,9 @@ def mutate(review: Any) -> Review:
     if not isinstance(spec, dict) or extent.too_deep(spec):
         # The validating webhook, which is called next, reports what is wrong with it.
         return allowed(request)
-    operations = list(patch(spec, validation.default(spec), "/spec"))
+    spec = copy.deepcopy(spec)
+    operations = list(remove_nulls(spec, "/spec"))
+    operations += patch(spec, validation.default(spec), "/spec")
     if not operations:
         return allowed(request)
     return patched(request, base64.b64encode(json.dumps(operations).encode()))
@@ -57,7 +60,7 @@ def validate(
     left: the bytes by which the ModelDeployments of a namespace may grow (`Room`).
     """
     request = request_of(review)
-    if problem := _without_room(request, left) or _too_many_labels(request):
+    if problem := _without_room(request, left) or _too_many_labels(request) or _dotted(request):
         return refused(request, [problem])
     if not request.decides_spec:
         return allowed(request)
@@ -108,6 +111,14 @@ def _too_many_labels(request: Request) -> Problem | None:
         f"{len(found)} labels begin with {names.PREFIX}; at most {LABELS} are copied to upstream objects: "
         "remove some",
     )
+
+
+def _dotted(request: Request) -> Problem | None:
+    """A Service is a DNS label, so none can have the name. Objects from before this rule stay as they are."""
+    name = str(request.object["metadata"].get("name") or "")
+    if request.old is not None or "." not in name:
+        return None
+    return Problem("metadata.name", f'has a dot, which no Service may have: use "{name.replace(".", "-")}"')
 
 
 def provider_warnings(spec: Mapping[str, Any], registered: Mapping[str, Object]) -> list[str]:

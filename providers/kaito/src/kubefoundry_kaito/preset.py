@@ -10,6 +10,7 @@ from kubefoundry_kaito import vllm
 from kubefoundry_kaito.preset_names import is_built_in, preset_name
 from kubefoundry_kaito.probe import ANY_MODEL
 from kubefoundry_sdk import Deployment, ModelDeploymentSpec, Object, Schema
+from kubefoundry_sdk.api.flag_names import dashed
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS
 
 CONFIG_KEY: Final = "inference_config.yaml"
@@ -71,4 +72,4 @@ def notes(spec: ModelDeploymentSpec) -> tuple[str, ...]:
 
 
 def _derived(flag: str, spec: ModelDeploymentSpec) -> bool:
-    return flag.replace("_", "-") in {option.flag for option in vllm.derived(spec)}
+    return dashed(flag) in {option.flag for option in vllm.derived(spec)}

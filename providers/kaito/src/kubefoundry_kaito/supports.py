@@ -95,7 +95,7 @@ def _preset(spec: ModelDeploymentSpec) -> Iterator[str]:
     )
     yield from contradictions(vllm.derived(spec), spec.engine.args)
     for flag, value in sorted(spec.engine.args.items()):
-        if is_switch(value):
+        if is_switch(flag, value):
             yield (
                 f'KAITO presets pass only engine.args that have a value, and "{flag}" has none: '
                 "remove it, or set image"

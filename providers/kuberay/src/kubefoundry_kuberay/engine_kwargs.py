@@ -14,6 +14,7 @@ from typing import Any, Final
 from kubefoundry_kuberay.roles import Role
 from kubefoundry_sdk import ModelDeploymentSpec
 from kubefoundry_sdk.api import engine_args
+from kubefoundry_sdk.api.flag_names import is_dotted
 
 Kwargs = dict[str, Any]
 
@@ -121,6 +122,9 @@ def _contradictions(spec: ModelDeploymentSpec) -> Iterator[str]:
 def _owned(spec: ModelDeploymentSpec) -> Iterator[str]:
     for flag, text in sorted(spec.engine.args.items()):
         name = _name(flag)
+        if is_dotted(flag):
+            whole = flag.partition(".")[0]
+            yield f"KubeRay does not support engine.args {flag}, a flag with a dot: set {whole} to a JSON value"
         if name in OWNED and (name, text) != ("data_parallel_size", "1"):
             yield f"KubeRay does not support engine.args {flag}: {OWNED[name]}"
         if name in SERVER or name.startswith(SERVER_PREFIXES):

@@ -13,7 +13,16 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from kubefoundry_sdk.api.flag_names import DATA, LONG, PIPELINE, SIZES, TENSOR
+from kubefoundry_sdk.api.flag_names import (
+    DATA,
+    LONG,
+    PIPELINE,
+    SIZES,
+    TENSOR,
+    dashed,
+    flag_problem,
+    is_dotted,
+)
 from kubefoundry_sdk.api.formats import FLAG, MEANINGS
 from kubefoundry_sdk.api.structure import Problem
 
@@ -104,9 +113,9 @@ def for_command_line(engine: str | None, args: Mapping[str, str]) -> dict[str, s
     options that take these (contract §2)."""
     odd, with_value = (flags.get(engine or "", frozenset()) for flags in (ODD, ON_OFF))
     return {
-        name: _ON_OFF.get(value, value) if name.replace("_", "-") in with_value else value
+        name: _ON_OFF.get(value, value) if dashed(name) in with_value else value
         for name, value in args.items()
-        if value != "false" or (engine in NEGATABLE) != (name.replace("_", "-") in odd)
+        if value != "false" or (engine in NEGATABLE) != (dashed(name) in odd)
     }
 
 
@@ -160,7 +169,7 @@ def _finite(number: str) -> float:
 
 
 def states_tensor_parallelism(args: Mapping[str, str]) -> bool:
-    return any(name.replace("_", "-") == TENSOR for name in args)
+    return any(dashed(name) == TENSOR for name in args)
 
 
 def problems(spec: dict[str, Any]) -> Iterator[Problem]:
@@ -174,6 +183,9 @@ def problems(spec: dict[str, Any]) -> Iterator[Problem]:
         yield Problem(f"spec.engine.args[{name}]", f"the key must be {MEANINGS[FLAG]}")
     yield from _contradictions(spec, {name: args[name] for name in args if name not in malformed})
     if not malformed:
+        for name in args:
+            if problem := flag_problem(spec["engine"]["type"], name):
+                yield Problem(f"spec.engine.args[{name}]", problem)
         yield from _repeated(spec["engine"]["type"], args)
         yield from _too_many_gpus(spec, args)
 
@@ -185,7 +197,7 @@ def _contradictions(spec: dict[str, Any], args: Mapping[str, str]) -> Iterator[P
     for name, said in args.items():
         path = f"spec.engine.args[{name}]"
         flag, value = _effective(engine, name, said)
-        field = fields.get(flag.replace("_", "-"))
+        field = fields.get(dashed(flag))
         wanted = stated.get(field) if field else None
         if wanted is not None and _meaning(value, wanted) != wanted:
             yield Problem(path, f'is "{said}" but {field} is "{wanted}": set only {field}')
@@ -196,10 +208,14 @@ def _repeated(engine: str, args: Mapping[str, str]) -> Iterator[Problem]:
     first: dict[str, str] = {}
     for name, value in args.items():
         flag = _effective(engine, name, value)[0]
-        flag = flag if engine == "trtllm" and flag.replace("_", "-") not in SIZES else flag.replace("_", "-")
+        flag = flag if engine == "trtllm" and dashed(flag) not in SIZES else dashed(flag)
         if flag in first:
             yield Problem(f"spec.engine.args[{name}]", f"is the same flag as {first[flag]}: remove one")
         first.setdefault(flag, name)
+    for flag, name in first.items():
+        whole = flag.partition(".")[0]
+        if is_dotted(flag) and whole in first:
+            yield Problem(f"spec.engine.args[{name}]", f"is a part of {first[whole]}: set only one of them")
 
 
 def _too_many_gpus(spec: dict[str, Any], args: Mapping[str, str]) -> Iterator[Problem]:
@@ -209,7 +225,7 @@ def _too_many_gpus(spec: dict[str, Any], args: Mapping[str, str]) -> Iterator[Pr
     wrong = [
         name
         for name, value in args.items()
-        if _effective(engine, name, value)[0].replace("_", "-") in SIZES and not _SIZE.fullmatch(value)
+        if dashed(_effective(engine, name, value)[0]) in SIZES and not _SIZE.fullmatch(value)
     ]
     for name in wrong:
         yield Problem(f"spec.engine.args[{name}]", f'must be an integer from 1 to 999999, not "{args[name]}"')
@@ -238,7 +254,7 @@ def _gpus(spec: dict[str, Any]) -> Iterator[tuple[str, int]]:
 
 def _sizes(engine: str | None, args: Mapping[str, str]) -> dict[str, int]:
     named = {
-        _effective(engine, name, value)[0].replace("_", "-"): value
+        dashed(_effective(engine, name, value)[0]): value
         for name, value in args.items()
         if _SIZE.fullmatch(value)
     }
@@ -251,7 +267,7 @@ def _splits_by_data(args: Mapping[str, str]) -> bool:
     Not if SGLang spreads attention over the GPUs of one engine, and not if further data-parallel flags place vLLM's
     ranks.
     """
-    names = {name.replace("_", "-") for name in args}
+    names = {dashed(name) for name in args}
     return "enable-dp-attention" not in names and not any(
         name.startswith("data-parallel-") and name != DATA for name in names
     )
@@ -260,7 +276,11 @@ def _splits_by_data(args: Mapping[str, str]) -> bool:
 def _effective(engine: str | None, name: str, value: str) -> tuple[str, str]:
     if engine is None or engine == "trtllm":
         return LONG["trtllm"].get(name, name) if engine else name, value
-    flag = name.replace("_", "-")
+    flag = dashed(name)
+    if is_dotted(flag):
+        # always with a value: vLLM takes the next entry of the command line for it
+        first, _, keys = flag.partition(".")
+        return f"{LONG[engine].get(first, first)}.{keys}", value or "true"
     off = engine in NEGATABLE and flag.startswith("no-") and value in ("", "true", "false")
     if off:
         flag, value = flag.removeprefix("no-"), "" if value == "false" else "false"

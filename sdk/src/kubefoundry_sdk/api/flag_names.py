@@ -15,10 +15,25 @@ LONG: Final[dict[str, dict[str, str]]] = {
         "tp": TENSOR,
         "pp": PIPELINE,
         "dp": DATA,
-        "dpn": "data-parallel-rank",
+        "dpa": "data-parallel-address",
+        "dpb": "data-parallel-backend",
+        "dpe": "data-parallel-external-lb",
+        "dph": "data-parallel-hybrid-lb",
         "dpl": "data-parallel-size-local",
+        "dpn": "data-parallel-rank",
+        "dpp": "data-parallel-rpc-port",
+        "dpr": "data-parallel-start-rank",
+        "dcp": "decode-context-parallel-size",
+        "pcp": "prefill-context-parallel-size",
         "ep": "enable-expert-parallel",
+        "asc": "api-server-count",
+        "ac": "attention-config",
+        "cc": "compilation-config",
+        "n": "nnodes",
         "q": "quantization",
+        "r": "node-rank",
+        # not in its parser's table: it turns -O3 into this (vllm/utils/argparse_utils.py)
+        "O": "optimization-level",
     },
     "sglang": {"tp": TENSOR, "tp-size": TENSOR, "pp-size": PIPELINE, "dp": DATA, "dp-size": DATA},
     "trtllm": {"tp-size": TENSOR, "pp-size": PIPELINE},
@@ -59,4 +74,34 @@ LONG: Final[dict[str, dict[str, str]]] = {
     },
 }
 """For each engine the aliases of flags, and the name that is used. After two dashes vLLM and llama.cpp accept no
-short names at all (vllm/engine/arg_utils.py; llama.cpp common/arg.cpp)."""
+short names at all (vllm/engine/arg_utils.py; llama.cpp common/arg.cpp). A test compares vLLM's with its parser."""
+
+SHORT_LONG: Final[dict[str, frozenset[str]]] = {"sglang": frozenset({"ep"})}
+"""For each engine the names of at most `SHORT` characters that it accepts after two dashes."""
+
+SHORT: Final = 2
+"""Characters up to which a name is taken for a short one."""
+
+
+def dashed(flag: str) -> str:
+    """The flag with dashes. After the first dot, vLLM reads a path of keys, in which underscores count."""
+    name, dot, keys = flag.partition(".")
+    return name.replace("_", "-") + dot + keys
+
+
+def is_dotted(flag: str) -> bool:
+    """Whether the flag sets one key of a flag that takes JSON, as vLLM's do."""
+    return "." in flag
+
+
+def flag_problem(engine: str, flag: str) -> str:
+    """Why the engine has no such flag: a dot, or a short name whose long one is not known. Empty if there is none."""
+    name, dot, keys = flag.partition(".")
+    if dot and engine != "vllm":
+        return f"has a dot, and only vllm has such flags: set {name} to a JSON value"
+    if dot and not all(keys.split(".")):
+        return "has an empty key between dots or at its end: name the key"
+    known = {**LONG[engine], **dict.fromkeys(SHORT_LONG.get(engine, ()))}
+    if engine != "trtllm" and len(name) <= SHORT and name not in known:
+        return f"is not a short flag of {engine} that is known here: write the long flag"
+    return ""

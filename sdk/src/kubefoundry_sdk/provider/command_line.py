@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from kubefoundry_sdk.api.flag_names import dashed, is_dotted
+
 
 @dataclass(frozen=True, slots=True)
 class Derived:
@@ -32,7 +34,7 @@ def argv(derived: Iterable[Derived], args: Mapping[str, str]) -> list[str]:
     taken = {option.flag for option in derived}
     entries = [
         *(entry for option in derived for entry in _derived(option)),
-        *(entry for flag in sorted(args) if _name(flag) not in taken for entry in _stated(flag, args[flag])),
+        *(entry for flag in sorted(args) if dashed(flag) not in taken for entry in _stated(flag, args[flag])),
     ]
     return [literal(entry) for entry in entries]
 
@@ -52,13 +54,13 @@ def contradictions(derived: Iterable[Derived], args: Mapping[str, str]) -> list[
     return [
         f'engine.args "{flag}" is "{value}", but {option.source} makes it "{option.value}": remove it'
         for flag, value in sorted(args.items())
-        if (option := known.get(_name(flag))) and _meaning(value) != _meaning(option.value)
+        if (option := known.get(dashed(flag))) and _meaning(value) != _meaning(option.value)
     ]
 
 
-def is_switch(value: str) -> bool:
-    """Whether the value of an engine argument means the bare flag or its `--no-` form (contract §2)."""
-    return value in ("", "true", "false")
+def is_switch(flag: str, value: str) -> bool:
+    """Whether an engine argument means the bare flag or its `--no-` form (contract §2)."""
+    return value in ("", "true", "false") and not is_dotted(flag)
 
 
 def _derived(option: Derived) -> list[str]:
@@ -68,14 +70,9 @@ def _derived(option: Derived) -> list[str]:
 
 
 def _stated(flag: str, value: str) -> list[str]:
-    if value == "false":
-        return [f"--no-{flag}"]
-    return [f"--{flag}"] if is_switch(value) else [f"--{flag}", value]
-
-
-def _name(flag: str) -> str:
-    # vLLM and llama.cpp read an underscore in a long option as a dash
-    return flag.replace("_", "-")
+    if not is_switch(flag, value):
+        return [f"--{flag}", value]
+    return [f"--no-{flag}" if value == "false" else f"--{flag}"]
 
 
 def _meaning(value: str) -> str:

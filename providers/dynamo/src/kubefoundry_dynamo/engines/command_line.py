@@ -9,6 +9,7 @@ from typing import Literal
 from kubefoundry_dynamo.versions import Version
 from kubefoundry_sdk import ModelDeploymentSpec
 from kubefoundry_sdk.api import engine_args
+from kubefoundry_sdk.api.flag_names import dashed
 from kubefoundry_sdk.provider.command_line import Derived, argv
 
 Role = Literal["worker", "prefill", "decode"]
@@ -47,7 +48,7 @@ def tensor_parallelism(spec: ModelDeploymentSpec, worker: Worker, flag: str) -> 
 
 def command_line(derived: Flags, args: Mapping[str, str]) -> list[str]:
     """The derived flags followed by the sorted `engine.args`; an arg replaces the same derived flag."""
-    repeated = {_canonical(name) for name in args}
+    repeated = {dashed(name) for name in args}
     kept = [
         Derived(name, "true" if value is None else value, "", switch=value is None)
         for name, value in derived.items()
@@ -58,9 +59,5 @@ def command_line(derived: Flags, args: Mapping[str, str]) -> list[str]:
 
 def states_any(args: Mapping[str, str], names: Iterable[str]) -> bool:
     """Whether `engine.args` has one of the flags, with dashes or underscores."""
-    stated = {_canonical(name) for name in args}
+    stated = {dashed(name) for name in args}
     return any(name in stated for name in names)
-
-
-def _canonical(name: str) -> str:
-    return name.replace("_", "-")
