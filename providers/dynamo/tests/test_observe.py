@@ -48,6 +48,16 @@ def test_sequences(sequence: dict[str, Any]) -> None:
         assert seen.endpoint == Endpoint("m-frontend", 8000)
 
 
+def test_scale_selects_workers_in_aggregated_mode_only() -> None:
+    aggregated = observe(asked_for({"replicas": 2}), {"metadata": {}})
+    disaggregated = observe(asked_for({"prefill": 1, "decode": 1}), {"metadata": {}})
+
+    assert aggregated.selector == (
+        "nvidia.com/dynamo-graph-deployment-name=m,nvidia.com/dynamo-component-type=worker"
+    )
+    assert disaggregated.selector == ""
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),

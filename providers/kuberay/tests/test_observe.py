@@ -53,6 +53,28 @@ def test_a_status_is_to_us(spec: dict[str, int], step: dict[str, Any]) -> None:
     assert seen.endpoint == Endpoint("m-serve-svc", 8000)
 
 
+def test_scale_selects_workers_of_the_serving_cluster() -> None:
+    live = {
+        "metadata": {},
+        "status": {
+            "activeServiceStatus": {"rayClusterName": "m-x"},
+            "pendingServiceStatus": {"rayClusterName": "m-y"},
+        },
+    }
+    shared = deployment(
+        {
+            "model": {"id": "org/m"},
+            "engine": {"type": "vllm", "args": {"tensor-parallel-size": "1"}},
+            "resources": {"gpu": {"count": 2}},
+        }
+    )
+
+    assert observe(asked_for({"replicas": 2}), live).selector == "ray.io/cluster=m-x,ray.io/node-type=worker"
+    assert observe(asked_for({"replicas": 2}), {"metadata": {}}).selector == ""
+    assert observe(asked_for({"prefill": 1, "decode": 1}), live).selector == ""
+    assert observe(shared, live).selector == ""
+
+
 @pytest.mark.parametrize(("size", "ready"), [("1", 4), ("2", 2), ("4", 1), ("no number", 1)])
 def test_a_worker_may_hold_several_engines(size: str, ready: int) -> None:
     """engine.args may have been edited to what is refused; the object is observed anyway."""

@@ -17,6 +17,8 @@ from kubefoundry_sdk.api.parts import mapping
 from kubefoundry_sdk.provider.upstream_status import UpstreamCondition, count, upstream_conditions
 
 PORT: Final = 8000
+GRAPH_LABEL: Final = "nvidia.com/dynamo-graph-deployment-name"
+COMPONENT_LABEL: Final = "nvidia.com/dynamo-component-type"
 STATES: Final = frozenset({"", "initializing", "pending", "successful", "failed"})
 """Values of `status.state`; up to 0.9 it is empty before the first reconcile."""
 ROLLOUT_FAILED: Final = "rolling_update_failed"
@@ -84,7 +86,15 @@ def observe(deployment: Deployment, live: Object) -> Observation:
         update_failed=phase == "Running" and status.failed,
         updating=phase == "Running" and not status.failed and _updating(status),
         unclear=status.rolling and _uncounted(status, workers),
+        selector=_selector(deployment),
     )
+
+
+def _selector(deployment: Deployment) -> str:
+    """The labels of the worker pods. Not in disaggregated mode, where scaling.replicas scales nothing."""
+    if deployment.spec.serving.mode != "aggregated":
+        return ""
+    return f"{GRAPH_LABEL}={deployment.name},{COMPONENT_LABEL}=worker"
 
 
 def workloads(live: Object) -> list[str]:

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Final
 
 from kubefoundry_dynamo import operator
-from kubefoundry_dynamo.observe import SETTLES, observe, workloads
+from kubefoundry_dynamo.observe import COMPONENT_LABEL, GRAPH_LABEL, SETTLES, observe, workloads
 from kubefoundry_dynamo.overrides import Overrides
 from kubefoundry_dynamo.probe import UPSTREAM, probe
 from kubefoundry_dynamo.read_back import read_back
@@ -43,11 +43,11 @@ SELECTION_RULES: Final = (
 others."""
 
 PODS: Final = Pods(
-    "nvidia.com/dynamo-graph-deployment-name",
+    GRAPH_LABEL,
     lambda graph: [graph["metadata"]["name"]],
     makers=workloads,
     creation_events="involvedObject.kind=ReplicaSet,reason=FailedCreate",
-    roles=("nvidia.com/dynamo-component-type", "nvidia.com/dynamo-sub-component-type"),
+    roles=(COMPONENT_LABEL, "nvidia.com/dynamo-sub-component-type"),
 )
 """On the pods of every component (sources §2.4)."""
 

@@ -25,8 +25,12 @@ from kubefoundry_kuberay.status import (
 )
 from kubefoundry_sdk import Deployment, Endpoint, Object, Observation, ObservedPhase, ReadyReason, Replicas
 from kubefoundry_sdk.api.names import REFRESH_ANNOTATION
+from kubefoundry_sdk.api.parts import mapping
+from kubefoundry_sdk.provider.upstream_status import text
 
 PORT: Final = 8000
+CLUSTER_LABEL: Final = "ray.io/cluster"
+NODE_LABEL: Final = "ray.io/node-type"
 
 Verdict = tuple[ObservedPhase, ReadyReason, str]
 
@@ -51,7 +55,20 @@ def observe(deployment: Deployment, live: Object) -> Observation:
         endpoint=Endpoint(f"{deployment.name}-serve-svc", PORT),
         update_failed=serving and failure is not None,
         updating=serving and failure is None and _updating(status),
+        selector=_selector(deployment, live),
     )
+
+
+def _selector(deployment: Deployment, live: Object) -> str:
+    """The labels of the serving cluster's workers, each of which is a replica unless several share a worker.
+
+    Not in disaggregated mode, where scaling.replicas scales nothing, and not before a cluster serves.
+    """
+    cluster = text(mapping(mapping(live.get("status")).get("activeServiceStatus")).get("rayClusterName"))
+    spec = deployment.spec
+    if spec.serving.mode != "aggregated" or not cluster or engines_per_worker(spec, roles(spec)[0]) > 1:
+        return ""
+    return f"{CLUSTER_LABEL}={cluster},{NODE_LABEL}=worker"
 
 
 def _serving(status: Status) -> bool:

@@ -7,7 +7,7 @@ from functools import partial
 from importlib.metadata import version
 from typing import Final
 
-from kubefoundry_kuberay.observe import observe
+from kubefoundry_kuberay.observe import CLUSTER_LABEL, NODE_LABEL, observe
 from kubefoundry_kuberay.overrides import Overrides
 from kubefoundry_kuberay.probe import probe
 from kubefoundry_kuberay.read_back import read_back
@@ -32,11 +32,11 @@ That release is installed into the current namespace, often `default`, which eve
 to name."""
 
 PODS: Final = Pods(
-    "ray.io/cluster",
+    CLUSTER_LABEL,
     clusters,
     makers=clusters,
     creation_events="involvedObject.kind=RayCluster,type=Warning",
-    roles=("ray.io/node-type",),
+    roles=(NODE_LABEL,),
 )
 """Pods carry their RayCluster's name, and no label of the RayService (KubeRay `controllers/ray/common/pod.go`)."""
 
