@@ -6,12 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import Result
 
+from kubefoundry_cli import cluster
 from kubefoundry_cli.commands.deploy import name_of
 from kubefoundry_cli.commands.status import rows
-from kubefoundry_cli.main import COMMANDS
+from kubefoundry_cli.main import COMMANDS, GROUPS, LEADING, kubefoundry, reordered
 from support.deployments import CPU, GPU
 from support.upstream import STANDINS
 
@@ -25,6 +27,44 @@ def test_every_command_explains_itself(call: Call, name: str) -> None:
     assert done.exit_code == 0
     assert f"kubefoundry {name}" in done.stdout
     assert done.stdout.splitlines()[2].strip()
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("-n models status", "status -n models"),
+        ("-nmodels status", "status -nmodels"),
+        ("--namespace=models --context c status -o json", "status --namespace=models --context c -o json"),
+        ("--as bob --as-group a --as-group b wait m", "wait --as bob --as-group a --as-group b m"),
+        ("--kubeconfig f provider list", "provider list --kubeconfig f"),
+        ("-n a status -n b", "status -n a -n b"),
+        ("-n a --help", "--help -n a"),
+        ("--help", "--help"),
+        ("-n", "-n"),
+        ("status -n a", "status -n a"),
+        ("--nonsense status", "--nonsense status"),
+        ("", ""),
+    ],
+)
+def test_options_before_the_command_are_those_of_the_command(given: str, meant: str) -> None:
+    assert reordered(given.split()) == meant.split()
+
+
+def test_groups_are_the_commands_with_commands() -> None:
+    found = {name: kubefoundry.get_command(click.Context(kubefoundry), name) for name in COMMANDS}
+
+    assert {name for name, command in found.items() if isinstance(command, click.Group)} == set(GROUPS)
+
+
+def test_leading_options_are_those_of_every_cluster_command() -> None:
+    @click.command()
+    @cluster.options
+    def command(target: cluster.Target) -> None:
+        """Do nothing."""
+
+    defined = {name for option in command.params for name in option.opts}
+
+    assert defined == set(LEADING)
 
 
 def test_the_help_lists_every_command(call: Call) -> None:

@@ -351,6 +351,20 @@ async def test_kubeconfig_user_is_impersonated(
     assert "No models in namespace" in (await kubefoundry("status")).err
 
 
+async def test_wait_ends_at_a_model_that_is_scaled_to_zero(
+    kubefoundry: CommandLine, suite: Suite, api: Client, namespace: str
+) -> None:
+    await running(api, namespace, GPU, "dynamo")
+    assert (await kubefoundry("scale", "m", "0")).code == 0
+
+    done = await kubefoundry("wait", "m", "--timeout", "60")
+    # the way for other tools (contract §3)
+    reason = '--for=jsonpath={.status.conditions[?(@.type=="Ready")].reason}=ScaledToZero'
+    suite.plane.kubectl("wait", "md/m", "-n", namespace, reason, "--timeout=10s")
+
+    assert (done.code, "is scaled to zero, so it serves nothing" in done.err) == (1, True), done
+
+
 async def test_a_watched_list_has_a_line_for_each_change(
     kubefoundry: CommandLine, api: Client, namespace: str
 ) -> None:

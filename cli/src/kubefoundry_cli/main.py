@@ -50,8 +50,18 @@ TRACEBACK: Final = "KUBEFOUNDRY_TRACEBACK"
 """Environment variable: show where an internal error comes from."""
 
 
+GROUPS: Final = ("controller", "provider")
+"""Commands that have commands of their own."""
+
+LEADING: Final = ("--kubeconfig", "--context", "--namespace", "-n", "--as", "--as-group")
+"""Options with a value that are accepted before the command, too, as kubectl accepts them."""
+
+
 class Commands(click.Group):
     """The commands of COMMANDS, imported one at a time."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, reordered(args))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -76,6 +86,22 @@ class Commands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
+def reordered(args: list[str]) -> list[str]:
+    """The arguments with the options of LEADING that precede the command behind it."""
+    first = 0
+    while first < len(args):
+        name, is_stated, _ = args[first].partition("=")
+        if name in LEADING:
+            first += 1 if is_stated else 2
+        elif name.startswith("-n"):
+            # with its value in the same word
+            first += 1
+        else:
+            break
+    end = first + (2 if args[first : first + 1] and args[first] in GROUPS else 1)
+    return [*args[first:end], *args[:first], *args[end:]]
+
+
 @click.command(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -83,7 +109,10 @@ class Commands(click.Group):
     "4 no cluster or not installed, 5 forbidden, 6 timed out.",
 )
 def kubefoundry() -> None:
-    """Deploy language models on Kubernetes, and see why they are or are not ready."""
+    """Deploy language models on Kubernetes, and see why they are or are not ready.
+
+    Options that name the cluster, the namespace or the user may precede the command: kubefoundry -n models status.
+    """
 
 
 def main() -> None:

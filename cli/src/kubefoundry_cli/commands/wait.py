@@ -10,12 +10,13 @@ import click
 from kubefoundry_cli import cluster
 from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.hint import hint
 from kubefoundry_cli.model import endpoint, ready, summary
 from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.seconds import seconds
 from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.api.reasons import PROVIDER_SELECTED
+from kubefoundry_sdk.api.reasons import PROVIDER_SELECTED, READY
 from kubefoundry_sdk.cluster.errors import ApiError, Silent, Unreachable
 
 REFUSED: Final = ("Validated", "ProviderCompatible")
@@ -36,8 +37,8 @@ AGAIN: Final = 1.0
 def command(name: str, state: str, seconds: float, target: Target) -> None:
     """Wait until a model is ready, or deleted.
 
-    Ends at once, with exit code 1, when the spec is refused or names a provider that is not registered. Exit code 6
-    when time is up.
+    Ends at once, with exit code 1, when the spec is refused or names a provider that is not registered, or when the
+    model is scaled to zero. Exit code 6 when time is up.
     """
     cluster.run(_wait(name, STATES[state], seconds, target))
 
@@ -92,6 +93,13 @@ def _done(obj: Object, state: str) -> bool:
             raise Failure(f"{named} is refused: {clean(found.get('message'))}")
         if type_ == PROVIDER_SELECTED and found.get("reason") == "ProviderNotRegistered":
             raise Failure(f"{named} waits for a provider: {clean(found.get('message'))}")
+    readiness = find(status.get("conditions"), READY) or {}
+    if (readiness.get("reason"), readiness.get("observedGeneration")) == (
+        "ScaledToZero",
+        obj["metadata"]["generation"],
+    ):
+        name = obj["metadata"]["name"]
+        raise Failure(f"{named} is scaled to zero, so it serves nothing: {hint(f'scale {name} 1')} starts it")
     if ready(obj):
         say(f"ready at {endpoint(status) or 'an endpoint that is not published yet'}")
         return True
