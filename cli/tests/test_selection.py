@@ -22,6 +22,7 @@ from kubefoundry_sdk.testing.generated import specs
 from kubefoundry_selector.candidate import provider
 from kubefoundry_selector.decision import decide
 from support.deployments import CPU, GPU, model_deployment
+from support.selections import STATED
 
 PACKAGES = installed()
 REGISTERED = [provider({**registration(one), "status": {"ready": True}}) for one in PACKAGES.values()]
@@ -162,7 +163,8 @@ def _in_a_cluster(obj: Object) -> Object:
             refusal = {"type": "ProviderCompatible", "status": "False", "observedGeneration": 1}
             conditions.append({**refusal, "message": "; ".join(said)})
             writer = {"manager": provider_manager(name), "subresource": "status", "operation": "Apply"}
-            meta = {**meta, "managedFields": [writer]}
+            stated = {"f:conditions": {'k:{"type":"ProviderCompatible"}': STATED}}
+            meta = {**meta, "managedFields": [{**writer, "fieldsV1": {"f:status": stated}}]}
         obj, before = {**obj, "metadata": meta, "status": {**decided, "conditions": conditions}}, decided
     raise AssertionError(f"no end: {obj['status']}")
 

@@ -61,8 +61,19 @@ def test_finalizers_of_what_is_not_deleted_stay() -> None:
     assert orphaned_finalizers(live, {}, -86400.0) == Abandoned((), None)
 
 
-def published(current: str | None, *managers: str, accepts: bool = True) -> dict[str, Any]:
-    """accepts: whether the chosen provider has said that it takes over."""
+STATED: dict[str, Any] = {
+    f'k:{{"type":"{type_}"}}': {
+        f"f:{key}": {} for key in ("status", "reason", "message", "observedGeneration")
+    }
+    for type_ in ("ProviderCompatible", "ResourceCreated")
+}
+
+
+def published(
+    current: str | None, *managers: str, accepts: bool = True, by: str | None = None
+) -> dict[str, Any]:
+    """accepts: whether the status has an acceptance. by: its owner if that is not the chosen provider."""
+    owner = by or f"{current}-provider"
     created = {"type": "ResourceCreated", "status": "False", "reason": "WaitingForCleanup"}
     said = [{"type": "ProviderCompatible", "status": "True"}, created] if accepts else []
     return {
@@ -71,7 +82,13 @@ def published(current: str | None, *managers: str, accepts: bool = True) -> dict
             "namespace": "n",
             "generation": 2,
             "managedFields": [
-                {"manager": manager, "operation": "Apply", "subresource": "status"} for manager in managers
+                {
+                    "manager": manager,
+                    "operation": "Apply",
+                    "subresource": "status",
+                    "fieldsV1": {"f:status": {"f:conditions": STATED if manager == owner else {}}},
+                }
+                for manager in managers
             ],
         },
         "status": {
@@ -110,6 +127,11 @@ def test_managers(
 
 def test_what_a_lost_provider_published_stays_until_its_successor_takes_over() -> None:
     assert dead_managers(published("zeta", *BOTH, accepts=False), {}) == Abandoned((), None)
+
+
+def test_lost_provider_keeps_status_when_acceptance_is_not_owned() -> None:
+    assert dead_managers(published("zeta", *BOTH, by="acme-provider"), {}) == Abandoned((), None)
+    assert dead_managers(published("zeta", *BOTH, by="before-first-apply"), {}) == Abandoned((), None)
 
 
 def test_a_manager_without_status_fields_has_published_nothing() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -15,32 +16,44 @@ ACCEPTED = ("ResourceCreated", "False", "WaitingForCleanup", "waiting", 2)
 CREATED = ("ResourceCreated", "True", "ResourceCreated", "created", 2)
 REJECTED = ("ResourceCreated", "False", "ApplyRejected", "refused by a policy", 2)
 
+KEYS = ("type", "status", "reason", "message", "observedGeneration")
 Said = tuple[str, str, str, str, int]
 
 
+def entry(manager: str, types: Iterable[str]) -> dict[str, Any]:
+    """The entry of a manager that owns these conditions whole."""
+    leaves: dict[str, Any] = {".": {}, **{f"f:{key}": {} for key in KEYS}}
+    owned = {f"k:{json.dumps({'type': type_})}": leaves for type_ in types}
+    return {
+        "manager": manager,
+        "operation": "Apply",
+        "subresource": "status",
+        "fieldsV1": {"f:status": {"f:conditions": owned}},
+    }
+
+
 def deployment(
-    *said: Said, ours: tuple[str, ...] = (), chosen: str | None = "new", dry_run: bool = False, **status: Any
+    *said: Said,
+    ours: tuple[str, ...] = (),
+    theirs: tuple[str, ...] | None = None,
+    chosen: str | None = "new",
+    dry_run: bool = False,
+    **status: Any,
 ) -> dict[str, Any]:
-    owned: dict[str, Any] = {f"k:{json.dumps({'type': type_})}": {".": {}} for type_ in ours}
-    keys = ("type", "status", "reason", "message", "observedGeneration")
+    """ours, theirs: the conditions that we and the chosen provider own, by default all that are not ours."""
+    if theirs is None:
+        theirs = tuple(item[0] for item in said if item[0] not in ours)
     return {
         "metadata": {
             "name": "m",
             "namespace": "n",
             "generation": 2,
             "annotations": {"kubefoundry.ai/dry-run": "true"} if dry_run else {},
-            "managedFields": [
-                {
-                    "manager": OLD,
-                    "operation": "Apply",
-                    "subresource": "status",
-                    "fieldsV1": {"f:status": {"f:conditions": owned}},
-                }
-            ],
+            "managedFields": [entry(OLD, ours), entry("new-provider", theirs)],
         },
         "status": {
             "provider": {"name": chosen} if chosen else {},
-            "conditions": [dict(zip(keys, item, strict=True)) for item in said],
+            "conditions": [dict(zip(KEYS, item, strict=True)) for item in said],
             **status,
         },
     }
@@ -86,6 +99,21 @@ def deployment(
             id="one of these is our own word",
         ),
         pytest.param(
+            deployment(COMPATIBLE, CREATED, theirs=()),
+            "Waiting for provider new to confirm",
+            id="nobody owns it: managedFields were reset",
+        ),
+        pytest.param(
+            deployment(COMPATIBLE, CREATED, theirs=("ProviderCompatible",)),
+            "Waiting for provider new to confirm",
+            id="one of them is somebody else's",
+        ),
+        pytest.param(
+            deployment(("ProviderCompatible", "False", "Unsupported", "no such engine", 2), theirs=()),
+            "Waiting for provider new to confirm",
+            id="somebody else's refusal",
+        ),
+        pytest.param(
             deployment(COMPATIBLE, ACCEPTED, dry_run=True),
             "Waiting to hand over to provider new: annotation kubefoundry.ai/dry-run is set",
             id="a question",
@@ -102,12 +130,18 @@ def test_what_keeps_a_provider_serving(live: dict[str, Any], why: str | None) ->
 
 
 @pytest.mark.parametrize(
-    ("owns", "published", "expected"), [(True, True, True), (False, True, False), (False, False, True)]
+    ("reporter", "published", "expected"),
+    [
+        pytest.param(0, True, True, id="we"),
+        pytest.param(1, True, False, id="the chosen one"),
+        pytest.param(1, False, True, id="nothing is published"),
+        pytest.param(None, True, True, id="nobody: managedFields were reset"),
+    ],
 )
-def test_who_tells_what_serves(owns: bool, published: bool, expected: bool) -> None:
+def test_serving_provider_reports(reporter: int | None, published: bool, expected: bool) -> None:
     live = deployment()
-    fields = live["metadata"]["managedFields"][0]["fieldsV1"]["f:status"]
-    fields |= {"f:phase": {}} if owns else {}
+    if reporter is not None:
+        live["metadata"]["managedFields"][reporter]["fieldsV1"]["f:status"]["f:phase"] = {}
     live["status"]["provider"] |= {"resourceName": "m"} if published else {}
 
     assert speaks(live, OLD) is expected

@@ -14,6 +14,7 @@ from support import pods
 from support.audit import AuditLog
 from support.deployments import CPU, model_deployment
 from support.played_pods import node, serves
+from support.restored import as_restored
 from support.suites import running_suite
 from support.waiting import message, phase, reason, until, until_deployment
 from support.wishes import change_spec
@@ -405,3 +406,33 @@ def stated(obj: Object | None) -> Any:
     """What the provider states of a Deployment's strategy or a Service's ports."""
     spec = (obj or {}).get("spec") or {}
     return spec.get("strategy") or spec.get("ports")
+
+
+async def test_restored_model_is_adopted_without_a_restart(suite: Suite, api: Client, namespace: str) -> None:
+    """As a backup tool restores it: without owner references, managedFields and status."""
+    made = await created(api, namespace)
+    async with node(api, namespace):
+        await until_deployment(api, "m", namespace, is_running)
+        saved = [
+            (MODEL_DEPLOYMENTS, made),
+            (SERVICES, await api.get(SERVICES, "m-server", namespace)),
+            (DEPLOYMENTS, await api.get(DEPLOYMENTS, "m", namespace)),
+        ]
+        await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
+        for kind, obj in saved:
+            await until(api, kind, obj["metadata"]["name"], namespace, lambda found: found is None)
+
+        for kind, obj in reversed(saved):
+            body = as_restored(obj)
+            for name in ("clusterIP", "clusterIPs") if kind is SERVICES else ():
+                del body["spec"][name]
+            await api.create(kind, body, manager="velero")
+
+        serving = await until_deployment(api, "m", namespace, is_running)
+    uid = serving["metadata"]["uid"]
+    for kind, name in ((DEPLOYMENTS, "m"), (SERVICES, "m-server")):
+        adopted = await api.get(kind, name, namespace)
+        assert [owner["uid"] for owner in adopted["metadata"]["ownerReferences"]] == [uid]
+    deployment = await api.get(DEPLOYMENTS, "m", namespace)
+    # Pods restart only if the template changes.
+    assert deployment["spec"]["template"] == saved[2][1]["spec"]["template"]

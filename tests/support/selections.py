@@ -14,6 +14,8 @@ GPU_SPEC: dict[str, Any] = {
     "engine": {"type": "vllm"},
     "resources": {"gpu": {"count": 1}},
 }
+STATED: dict[str, Any] = {f"f:{field}": {} for field in ("status", "reason", "message", "observedGeneration")}
+"""The fields of a condition that its manager owns."""
 SGLANG = {**GPU_SPEC, "engine": {"type": "sglang"}}
 MORE_GPUS = {**GPU_SPEC, "resources": {"gpu": {"count": 2}}}
 
@@ -88,7 +90,12 @@ class Deployment:
 
     def provider_writes(self, name: str) -> None:
         self.object["metadata"]["managedFields"] = [
-            {"manager": f"{name}-provider", "operation": "Apply", "subresource": "status"}
+            {
+                "manager": f"{name}-provider",
+                "operation": "Apply",
+                "subresource": "status",
+                "fieldsV1": {"f:status": {"f:conditions": {'k:{"type":"ProviderCompatible"}': STATED}}},
+            }
         ]
 
     def turn(self, *registered: Provider) -> str | None:

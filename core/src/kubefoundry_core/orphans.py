@@ -48,8 +48,7 @@ def dead_managers(deployment: Object, lost_in: LostIn) -> Abandoned:
     """
     current = ((deployment.get("status") or {}).get("provider") or {}).get("name")
     wrote = managed_fields.managers(deployment, "status")
-    # Until the successor has written, the conditions are the previous provider's.
-    if not current or names.provider_manager(current) not in wrote or not handover.accepted(deployment):
+    if not current or not handover.accepted(deployment):
         return Abandoned((), None)
     return _abandoned(
         {

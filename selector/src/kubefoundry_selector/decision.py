@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from kubefoundry_sdk.api import conditions, handover, managed_fields, names, reasons
+from kubefoundry_sdk.api import conditions, handover, names, reasons
 from kubefoundry_sdk.api.conditions import Condition, condition, find
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_selector.candidate import Provider, Request, incapabilities, request
@@ -147,7 +147,7 @@ def _stays(asked: Request, standing: Standing, registered: Sequence[Provider]) -
 def refused(deployment: Object, provider: str | None) -> str | None:
     """What the provider said if it refused this generation before creating anything, else None.
 
-    The condition may still be the previous provider's: it counts once the provider itself has written a status.
+    Only the provider's own condition counts: it may still be the previous provider's.
     """
     live = deployment.get("status") or {}
     found = find(live.get("conditions"), reasons.PROVIDER_COMPATIBLE)
@@ -157,7 +157,7 @@ def refused(deployment: Object, provider: str | None) -> str | None:
         or found.get("status") != "False"
         or found.get("observedGeneration") != deployment["metadata"]["generation"]
         or _has_made(deployment, provider)
-        or names.provider_manager(provider) not in managed_fields.managers(deployment, "status")
+        or not handover.states(deployment, provider, reasons.PROVIDER_COMPATIBLE)
     ):
         return None
     return str(found.get("message", ""))

@@ -141,6 +141,10 @@ async def live_of(session: Session, kind: Kind, obj: Object) -> Object | None:
             return None
         raise
     whose = manifest.ownership(live, name=meta["name"], uid=meta["uid"])
+    provider = (live["metadata"].get("labels") or {}).get(manifest.PROVIDER_LABEL, "")
+    if whose == "foreign" and manifest.is_restored(live, name=meta["name"], provider=provider):
+        # The provider adopts it.
+        return live
     if whose == "foreign":
         raise Failure(
             f"{kind.kind} '{meta['name']}' exists in namespace {meta['namespace']} and is not this "

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from kubefoundry_sdk.api import conditions, names, reasons
+from kubefoundry_sdk.api import conditions, managed_fields, names, reasons
 from kubefoundry_sdk.api.kinds import Object
 
 _FINALIZER: Final = re.compile(re.escape(names.PREFIX) + r"(?P<provider>.+)-provider")
+
+_STATEMENT: Final = frozenset({"f:status", "f:reason", "f:message", "f:observedGeneration"})
+"""Fields of a condition that one manager has to own. A manager that shares only some of them may be the previous
+provider, whose equal values stay its own until it releases them."""
 
 
 def holders(deployment: Object) -> list[str]:
@@ -17,14 +21,26 @@ def holders(deployment: Object) -> list[str]:
     return [match["provider"] for match in found if match]
 
 
-def accepted(deployment: Object) -> bool:
-    """Whether the chosen provider has accepted the ModelDeployment at this generation.
+def states(deployment: Object, provider: str, type_: str) -> bool:
+    """Check whether the condition is the provider's own statement: the provider applied all of its current values."""
+    fields = managed_fields.owned(deployment, names.provider_manager(provider), "status") or {}
+    owned = managed_fields.conditions(fields.get("f:status") or {}).get(type_) or {}
+    return owned.keys() >= _STATEMENT
 
-    It can serve it, and the API server has stored its objects or accepted them in a dry run. The caller must know
-    that these conditions are the chosen provider's: until it has reported, they are the previous one's.
+
+def accepted(deployment: Object) -> bool:
+    """Check whether the chosen provider has accepted the ModelDeployment at this generation.
+
+    The provider can serve the model, and the API server has stored its objects or accepted them in a dry run. Only
+    the chosen provider's own conditions count: until it has reported, they are those of the previous provider, or of
+    whoever wrote the same values.
     """
     generation = deployment["metadata"]["generation"]
-    said = (deployment.get("status") or {}).get("conditions")
+    status = deployment.get("status") or {}
+    said = status.get("conditions")
+    chosen = (status.get("provider") or {}).get("name")
+    if not chosen or not all(states(deployment, chosen, type_) for type_ in managed_fields.HAND_OVER):
+        return False
     created = conditions.find(said, reasons.RESOURCE_CREATED) or {}
     return (
         conditions.is_true(said, reasons.PROVIDER_COMPATIBLE, generation=generation)

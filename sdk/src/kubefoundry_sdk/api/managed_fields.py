@@ -7,24 +7,44 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from kubefoundry_sdk.api import names, reasons
 from kubefoundry_sdk.api.kinds import Object
 
 Fields = Mapping[str, Any]
 
 _IN_BRACKETS: Final = re.compile(r"\[[^]]*\]")
 
+HAND_OVER: Final = frozenset({reasons.PROVIDER_COMPATIBLE, reasons.RESOURCE_CREATED})
+"""Types of the conditions that carry a hand-over (contract §8)."""
+
 
 def compact(managed: list[dict[str, Any]], own: frozenset[str]) -> list[dict[str, Any]]:
-    """Only what is read later: the fields of the managers in `own`, and the names of the others.
+    """Only what is read later: the fields of the managers in `own`, and the names of the others with their part of a
+    hand-over.
 
     The whole list is more than half of an object's bytes.
     """
     return [
-        entry
-        if entry.get("manager") in own and entry.get("operation") == "Apply"
-        else {key: entry[key] for key in ("manager", "operation", "subresource") if key in entry}
+        entry if entry.get("manager") in own and entry.get("operation") == "Apply" else _reduced(entry)
         for entry in managed
     ]
+
+
+def _reduced(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The entry with the conditions of a hand-over as its only fields, and the phase if a provider reports it."""
+    reduced = {key: entry[key] for key in ("manager", "operation", "subresource") if key in entry}
+    status = (entry.get("fieldsV1") or {}).get("f:status") or {}
+    kept: dict[str, Any] = {}
+    stated = {
+        key: fields
+        for key, fields in (status.get("f:conditions") or {}).items()
+        if key.startswith("k:") and _type(key) in HAND_OVER
+    }
+    if stated:
+        kept["f:conditions"] = stated
+    if "f:phase" in status and str(entry.get("manager")).endswith(names.provider_manager("")):
+        kept["f:phase"] = {}
+    return {**reduced, "fieldsV1": {"f:status": kept}} if kept else reduced
 
 
 def owned(obj: Object, manager: str, subresource: str = "") -> Fields | None:
@@ -38,6 +58,27 @@ def owned(obj: Object, manager: str, subresource: str = "") -> Fields | None:
             fields: Fields = entry.get("fieldsV1", {})
             return fields
     return None
+
+
+def conditions(status: Fields) -> dict[str, Fields]:
+    """The fields of each condition in the owned fields of a status, by the condition's type."""
+    return {
+        _type(key): fields for key, fields in status.get("f:conditions", {}).items() if key.startswith("k:")
+    }
+
+
+def condition_owners(obj: Object, type_: str) -> set[str]:
+    """Names of all managers that own a part of the condition, by an apply or an update."""
+    return {
+        entry.get("manager", "")
+        for entry in obj["metadata"].get("managedFields") or ()
+        if type_ in conditions((entry.get("fieldsV1") or {}).get("f:status") or {})
+    }
+
+
+def _type(key: str) -> str:
+    """The type of the condition that a key such as `k:{"type":"Ready"}` names."""
+    return str(json.loads(key[2:]).get("type"))
 
 
 def managers(obj: Object, subresource: str = "") -> set[str]:

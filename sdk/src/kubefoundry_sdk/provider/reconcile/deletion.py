@@ -112,7 +112,8 @@ async def let_go(context: Context, live: Object) -> float | None:
     """
     key, meta = key_of(live), live["metadata"]
     upstream = context.upstream.objects.get(key) if context.upstream.kind else None
-    serves = bool(upstream and manifest.made_by(upstream, meta["uid"], context.manager))
+    held = finalizer.has(live, context.provider.name)
+    serves = bool(upstream and manifest.made_by(upstream, meta["uid"], context.manager, held=held))
     if serves:
         # Of others' ModelDeployments the store keeps too little to decide on (`provider.trim`) until our finalizer is
         # there.
@@ -121,7 +122,8 @@ async def let_go(context: Context, live: Object) -> float | None:
         if current is None or current["metadata"]["uid"] != meta["uid"]:
             return None
         live = current
-        if why := release.waits_for(live, context.manager):
+        repeats_us = release.repeats(live, context.provider)
+        if why := release.waits_for(live, context.manager, repeats_us=repeats_us):
             return await _keep(context, live, why)
     elif not _chosen(live):
         return None

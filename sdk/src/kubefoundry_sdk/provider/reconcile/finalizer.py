@@ -132,9 +132,11 @@ async def clean_up(
     if manager is None and ORPHAN in meta.get("finalizers", ()):
         return []
 
+    held = manager is not None and has(deployment, manager.removesuffix(names.provider_manager("")))
+
     def goes(obj: Object) -> bool:
         if manager:
-            return manifest.made_by(obj, meta["uid"], manager)
+            return manifest.made_by(obj, meta["uid"], manager, held=held)
         return manifest.owned_by(obj, meta["uid"])
 
     # Checked again for a ModelDeployment that is being deleted: someone may have orphaned the object first.

@@ -20,11 +20,18 @@ _WARNINGS: Final = frozenset({STALE_STATUS, OVERRIDES_VALID})
 
 
 async def write(context: Context, live: Object, wanted: Mapping[str, Any]) -> bool:
-    """Makes `wanted` the status fields that we own, as `status.write`. A condition that we release goes as a whole,
-    even if somebody else applied a part of it; whether a request was needed.
+    """Make `wanted` the status fields that we own, as `status.write`, and return whether a request was needed.
+
+    A condition that we release goes as a whole, even if somebody else applied all or a part of it.
 
     Raises ApiError.
     """
+    kept = {item["type"] for item in wanted.get("conditions", ())}
+    released = release.conditions_of(live, context.manager) - kept
+    whole = release.shared(live, context.manager, released)
+    if whole:
+        # First, because after our apply nothing would show that they were ours.
+        live = await remove(context, live, (), whole)
 
     async def attempt(current: Object) -> bool:
         return await status.write(
@@ -32,10 +39,8 @@ async def write(context: Context, live: Object, wanted: Mapping[str, Any]) -> bo
         )
 
     try:
-        return await attempt(live)
+        return await attempt(live) or bool(whole)
     except ApiError as error:
-        kept = {item["type"] for item in wanted.get("conditions", ())}
-        released = release.conditions_of(live, context.manager) - kept
         if error.code != 422 or not released:
             raise
         # What is left of a condition without our part is not a valid condition.

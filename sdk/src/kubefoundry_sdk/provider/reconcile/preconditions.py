@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pydantic import ValidationError
+
 from kubefoundry_sdk.api import reasons
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider.contract import Deployment, Provider
 from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.report import Stop
@@ -21,7 +24,11 @@ def standing_there(context: Context, deployment: Deployment, wanted: list[Object
         named = f"{obj['kind']} '{obj['metadata']['name']}'"
         match manifest.ownership(live, name=deployment.name, uid=deployment.uid):
             case "foreign":
-                return name_conflict(named)
+                if not is_restored(context, deployment, live):
+                    return name_conflict(named)
+                # Helpers are no reason to stop: they follow their main object.
+                if obj is wanted[0] and not is_adoptable(context, deployment, live):
+                    return other_spec(named)
             case "leaving":
                 again = manifest.made_for(live, deployment.uid)
                 message = f"{named} is being deleted; it will be recreated once it is gone"
@@ -30,6 +37,46 @@ def standing_there(context: Context, deployment: Deployment, wanted: list[Object
             case "ours":
                 pass
     return None
+
+
+def is_restored(context: Context, deployment: Deployment, live: Object) -> bool:
+    """Check whether a backup has brought back an object of ours for a ModelDeployment that no longer exists."""
+    if not manifest.is_restored(live, name=deployment.name, provider=context.provider.name):
+        return False
+    uid = manifest.owner_uid(live)
+    here = (key for key in context.deployments.keys() if key[0] == deployment.namespace)  # noqa: SIM118
+    known = (context.deployments.get(key) for key in here)
+    return all(obj["metadata"]["uid"] != uid for obj in known if obj is not None)
+
+
+def is_adoptable(context: Context, deployment: Deployment, live: Object) -> bool:
+    """Check whether a main object is restored and was applied for the current spec, so that adopting it restarts
+    nothing."""
+    record = manifest.applied(live)
+    if record is None or not is_restored(context, deployment, live):
+        return False
+    try:
+        before = ModelDeploymentSpec.model_validate(record.spec)
+    except ValidationError:
+        return False
+    return before == ModelDeploymentSpec.model_validate(deployment.raw_spec)
+
+
+def helpers(context: Context, deployment: Deployment, upstream: Object | None) -> list[Object]:
+    """Return the live helpers of the ModelDeployment, and those of a restored main object that is to be adopted."""
+    found = context.helpers.of(deployment.namespace, deployment.uid)
+    if upstream is None or not is_adoptable(context, deployment, upstream):
+        return found
+    restored = context.helpers.of(deployment.namespace, manifest.owner_uid(upstream) or "")
+    return [*found, *(obj for obj in restored if is_restored(context, deployment, obj))]
+
+
+def other_spec(named: str) -> Stop:
+    message = (
+        f"{named} exists and was created for an earlier ModelDeployment of this name with another spec, so it is "
+        "left unchanged: restore that spec to adopt it, delete it, or choose another name"
+    )
+    return Stop(reasons.RESOURCE_CREATED, "NameConflict", message, failed=True)
 
 
 def name_conflict(named: str) -> Stop:

@@ -35,7 +35,7 @@ from kubefoundry_sdk.provider.reconcile.context import Context, read
 from kubefoundry_sdk.provider.reconcile.observation import observe
 from kubefoundry_sdk.provider.reconcile.report import Report, Stop, transitions
 from kubefoundry_sdk.provider.upstream_kind import UnsupportedSchema
-from kubefoundry_sdk.provider.write import apply, foreign_values, manifest, version_drift
+from kubefoundry_sdk.provider.write import apply, foreign_values, lost_ownership, manifest, version_drift
 from kubefoundry_sdk.provider.write.helpers import marked
 from kubefoundry_sdk.provider.write.plan import pinned, plan
 from kubefoundry_sdk.runtime import metrics
@@ -201,7 +201,7 @@ async def _write(context: Context, live: Object, report: Report) -> float | None
         reason = "InvalidOverrides" if found.invalid_overrides else "Unsupported"
         report.stop = Stop(reasons.PROVIDER_COMPATIBLE, reason, "; ".join(found.problems), failed=True)
         return None
-    report.compatible = f"Configuration compatible with {context.provider.title}"
+    report.compatible = release.compatible_words(context.provider)
 
     # 8. The upstream kind, and how to write it.
     kind = context.upstream.kind
@@ -217,7 +217,7 @@ async def _write(context: Context, live: Object, report: Report) -> float | None
     if stop := preconditions.standing_there(context, deployment, [rendered.main]):
         report.stop = stop
         return None
-    helpers = context.helpers.of(deployment.namespace, deployment.uid)
+    helpers = preconditions.helpers(context, deployment, upstream)
     todo = plan(
         context.provider,
         deployment,
@@ -241,6 +241,7 @@ async def _write(context: Context, live: Object, report: Report) -> float | None
             foreign_values.paths(context.provider),
         )
         todo = replace(todo, drifted=paths)
+    todo = lost_ownership.repaired(todo, upstream, helpers, context.manager)
 
     # 11. Dry run.
     if dry_run.asked(live):
@@ -270,7 +271,7 @@ async def _write(context: Context, live: Object, report: Report) -> float | None
         await finalizer.own(
             context.client, context.deployments, live, context.provider.name, hold=True, dry_run_result=None
         )
-        report.created = f"Created {kind.kind} '{deployment.name}'"
+        report.created = release.created_words(context.provider, deployment.name)
         # 13. Recreate.
         if todo.recreate and upstream is not None:
             report.stop = await recreate.start(context, kind, todo, upstream)

@@ -7,6 +7,7 @@ import logging
 from kubefoundry_sdk.api import reasons
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.provider.contract import Deployment
+from kubefoundry_sdk.provider.reconcile import preconditions
 from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.report import Stop
 from kubefoundry_sdk.provider.write import apply, manifest, record_trust
@@ -20,7 +21,10 @@ log = logging.getLogger(__name__)
 def applied(context: Context, deployment: Deployment, upstream: Object | None) -> Record | None:
     """The last record: of the live object, or of the one that is being deleted or is gone."""
     memory = context.memory((deployment.namespace, deployment.name))
-    if upstream is not None and manifest.made_for(upstream, deployment.uid):
+    if upstream is not None and (
+        manifest.made_for(upstream, deployment.uid)
+        or preconditions.is_adoptable(context, deployment, upstream)
+    ):
         found = manifest.applied(upstream)
         if found is not None:
             found = record_trust.of_what_runs(found, upstream)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Collection
 
 from kubefoundry_sdk.api import conditions, handover, managed_fields, names, reasons
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.reconcile import dry_run
 
 
-def waits_for(deployment: Object, manager: str) -> str | None:
-    """Why we may not release it yet, for the user; None if we may.
+def waits_for(deployment: Object, manager: str, *, repeats_us: bool = False) -> str | None:
+    """Return the reason why we may not release the ModelDeployment yet, for the user; None if we may.
 
-    manager: ours. A condition that we still own says nothing about the chosen provider.
+    Args:
+        manager: Our field manager. A condition that we still own is no statement of the chosen provider.
+        repeats_us: Whether both conditions have the words that we write. Tenants can write managedFields, so these
+            words are ours, whoever seems to own them.
     """
     live = deployment.get("status") or {}
     chosen = (live.get("provider") or {}).get("name")
@@ -21,24 +25,68 @@ def waits_for(deployment: Object, manager: str) -> str | None:
     if dry_run.asked(deployment):
         return f"Waiting to hand over to provider {chosen}: annotation {names.DRY_RUN_ANNOTATION} is set"
     ours = conditions_of(deployment, manager)
-    spoken = not ours & {reasons.PROVIDER_COMPATIBLE, reasons.RESOURCE_CREATED}
-    if spoken and handover.accepted(deployment):
+    if not ours & managed_fields.HAND_OVER and not repeats_us and handover.accepted(deployment):
         return None
     generation = deployment["metadata"]["generation"]
     for type_ in (reasons.PROVIDER_COMPATIBLE, reasons.RESOURCE_CREATED):
         said = conditions.find(live.get("conditions"), type_) or {}
         no = said.get("status") == "False" and said.get("reason") != "WaitingForCleanup"
-        if no and type_ not in ours and said.get("observedGeneration") == generation:
+        current = said.get("observedGeneration") == generation
+        if no and current and type_ not in ours and handover.states(deployment, chosen, type_):
             return f"Provider {chosen} cannot take over: {said.get('message')}"
     health = conditions.find(live.get("conditions"), reasons.PROVIDER_HEALTHY) or {}
     silent = f": {health.get('message')}" if health.get("status") == "False" else ""
     return f"Waiting for provider {chosen} to confirm that it can take over{silent}"
 
 
+def compatible_words(provider: Provider) -> str:
+    """Return the beginning of our message in a True `ProviderCompatible`."""
+    return f"Configuration compatible with {provider.title}"
+
+
+def created_words(provider: Provider, name: str) -> str:
+    """Return our message in a True `ResourceCreated`."""
+    return f"Created {provider.upstream.kind} '{name}'"
+
+
+def repeats(deployment: Object, provider: Provider) -> bool:
+    """Check whether both conditions of a hand-over have our own words, whoever owns them by managedFields."""
+    stated = (deployment.get("status") or {}).get("conditions")
+    compatible = conditions.find(stated, reasons.PROVIDER_COMPATIBLE) or {}
+    created = conditions.find(stated, reasons.RESOURCE_CREATED) or {}
+    return str(compatible.get("message")).startswith(compatible_words(provider)) and str(
+        created.get("message")
+    ).startswith(created_words(provider, deployment["metadata"]["name"]))
+
+
 def speaks(deployment: Object, manager: str) -> bool:
-    """Whether we report on the model: we did until now, or nobody has yet."""
+    """Check whether we report on the model: we did until now, or no provider does.
+
+    After a reset of managedFields no provider owns what it has published, and the model still has to be observed.
+    """
     provider = (deployment.get("status") or {}).get("provider") or {}
-    return has_reported(deployment, manager) or not provider.get("resourceName")
+    if has_reported(deployment, manager) or not provider.get("resourceName"):
+        return True
+    suffix = names.provider_manager("")
+    applied = managed_fields.managers(deployment, "status")
+    return not any(has_reported(deployment, other) for other in applied if other.endswith(suffix))
+
+
+def shared(deployment: Object, manager: str, types: Collection[str]) -> set[str]:
+    """Return those of our conditions that would stay in the status after we released our part of them.
+
+    A manager that has applied or restored the same values owns them as well. Nobody would correct them, and they
+    would be taken for statements of the chosen provider. The chosen provider's own statements do stay.
+    """
+    chosen = ((deployment.get("status") or {}).get("provider") or {}).get("name")
+    if chosen and names.provider_manager(chosen) == manager:
+        chosen = None
+    return {
+        type_
+        for type_ in conditions_of(deployment, manager) & set(types)
+        if managed_fields.condition_owners(deployment, type_) - {manager}
+        and not (chosen and handover.states(deployment, chosen, type_))
+    }
 
 
 def has_reported(deployment: Object, manager: str) -> bool:
@@ -53,8 +101,7 @@ def says(deployment: Object, manager: str, type_: str) -> bool:
 
 def conditions_of(deployment: Object, manager: str) -> set[str]:
     """Types of the conditions that we own, in full or in part."""
-    owned = _ours(deployment, manager).get("f:conditions", {})
-    return {str(json.loads(key[2:]).get("type")) for key in owned if key.startswith("k:")}
+    return set(managed_fields.conditions(_ours(deployment, manager)))
 
 
 def _ours(deployment: Object, manager: str) -> managed_fields.Fields:

@@ -147,7 +147,6 @@ async def _store(client: Client, kind: Kind, store: Store, obj: Object, *, manag
     again.
     """
     namespace, name = key_of(obj)
-    owner = manifest.owner_uid(obj) or ""
     live = store.get((namespace, name))
     if live is None:
         try:
@@ -156,9 +155,9 @@ async def _store(client: Client, kind: Kind, store: Store, obj: Object, *, manag
         except NameTaken:
             # It may be ours, and have lost the labels that we watch.
             live = await client.get(kind, name, namespace)
-            if not manifest.made_for(live, owner):
+            if not manifest.may_be_written(live, obj):
                 raise
-    elif not manifest.made_for(live, owner):
+    elif not manifest.may_be_written(live, obj):
         raise NameTaken(f"{kind.kind} '{name}'")
     body = server_side_apply.pinned(obj, live, exact=True)
     store.put(await server_side_apply.update(client, kind, body, manager=manager, origin=ORIGIN))

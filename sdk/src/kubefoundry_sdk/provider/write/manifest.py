@@ -151,43 +151,93 @@ def applied(live: Object) -> Record | None:
 
 
 def ownership(live: Object, *, name: str, uid: str) -> Ownership:
-    """Who owns the object of our name.
+    """Return who owns the object of our name.
 
-    ours: its owner has our uid.
+    ours: one of its owners has our uid, or the annotation names our uid.
     leaving: it is being deleted, or its owner is an earlier ModelDeployment of the same name (a uid that no longer
         exists: the garbage collector will delete it).
     foreign: do not touch it.
     """
-    owner = _owner(live)
-    dead = owner is not None and owner.get("name") == name and owner.get("uid") != uid
-    if live["metadata"].get("deletionTimestamp") or dead:
+    if live["metadata"].get("deletionTimestamp"):
+        return "leaving"
+    owners = _owners(live)
+    if any(owner.get("uid") == uid for owner in owners):
+        return "ours"
+    if any(owner.get("name") == name for owner in owners):
         return "leaving"
     return "ours" if made_for(live, uid) else "foreign"
 
 
 def made_for(live: Object, uid: str) -> bool:
-    """Whether ownerReference or annotation names that ModelDeployment."""
-    marked = (live["metadata"].get("annotations") or {}).get(names.OWNER_UID_ANNOTATION) == uid
-    return marked or owned_by(live, uid)
+    """Check whether an ownerReference or the annotation names that ModelDeployment: enough to observe and to write,
+    not to delete."""
+    return _marked(live) == uid or owned_by(live, uid)
 
 
 def owned_by(live: Object, uid: str) -> bool:
-    """Whether the ownerReference names it: all that counts while deleting (`--cascade=orphan`, contract §4.10)."""
-    owner = _owner(live)
-    return owner is not None and owner.get("uid") == uid
+    """Check whether an ownerReference names that ModelDeployment. Nothing else counts while the ModelDeployment is
+    deleted (`--cascade=orphan`, contract §4.10)."""
+    return any(owner.get("uid") == uid for owner in _owners(live))
 
 
-def made_by(live: Object, uid: str, manager: str) -> bool:
-    """Whether the provider with that field manager created it for that ModelDeployment, as far as can be
-    determined."""
-    return made_for(live, uid) and manager in managed_fields.managers(live)
+def made_by(live: Object, uid: str, manager: str, *, held: bool = False) -> bool:
+    """Check whether the provider with that field manager created the object for that ModelDeployment: enough to
+    delete it, although the ModelDeployment stays.
+
+    The uid alone may be somebody else's hint, so a second trace has to agree: managedFields, our labels with our
+    record of that very object, or our finalizer on the ModelDeployment. Each of them can be lost.
+
+    Args:
+        held: Whether the ModelDeployment has our finalizer, which is there before the object.
+    """
+    if not made_for(live, uid):
+        return False
+    provider = manager.removesuffix(names.provider_manager(""))
+    recorded = _labelled(live, provider) and recorded_owner(live).get("uid") == uid
+    return held or recorded or manager in managed_fields.managers(live)
+
+
+def is_restored(live: Object, *, name: str, provider: str) -> bool:
+    """Check whether a backup has brought the object back: without owner, and with the labels and the record of an
+    earlier ModelDeployment of that name, whose uid no longer exists.
+
+    The caller checks that no ModelDeployment has that uid.
+    """
+    meta = live["metadata"]
+    owner = recorded_owner(live)
+    return (
+        not meta.get("deletionTimestamp")
+        and not _owners(live)
+        and not any(reference.get("controller") for reference in meta.get("ownerReferences") or ())
+        and _labelled(live, provider)
+        and owner.get("name") == name
+        and owner.get("uid") == _marked(live)
+    )
+
+
+def may_be_written(live: Object, obj: Object) -> bool:
+    """Check whether a dressed object may be applied over the live one: both are of one ModelDeployment, or the live
+    one is restored."""
+    owner = owner_uid(obj) or ""
+    provider = (obj["metadata"].get("labels") or {}).get(PROVIDER_LABEL, "")
+    return made_for(live, owner) or is_restored(live, name=owner_name(obj) or "", provider=provider)
+
+
+def recorded_owner(live: Object) -> Mapping[str, Any]:
+    """Return the ModelDeployment's ownerReference in the record, {} if the record is missing or another object's."""
+    record = applied(live)
+    if record is None or record.manifest["metadata"].get("name") != live["metadata"]["name"]:
+        return {}
+    owners = record.manifest["metadata"].get("ownerReferences")
+    return (
+        next((owner for owner in owners if isinstance(owner, dict)), {}) if isinstance(owners, list) else {}
+    )
 
 
 def owner_uid(live: Object) -> str | None:
-    """The uid of the ModelDeployment that the object was created for; helper stores are indexed by it."""
+    """Return the uid of the ModelDeployment that the object was created for; helper stores are indexed by it."""
     owner = _owner(live)
-    marked = (live["metadata"].get("annotations") or {}).get(names.OWNER_UID_ANNOTATION)
-    return str(owner["uid"]) if owner else marked
+    return str(owner["uid"]) if owner else _marked(live)
 
 
 def owner_name(live: Object) -> str | None:
@@ -196,10 +246,25 @@ def owner_name(live: Object) -> str | None:
 
 
 def _owner(live: Object) -> Mapping[str, Any] | None:
+    """The owner that the annotation names, else the first one: anybody may put another one in front."""
+    owners, marked = _owners(live), _marked(live)
+    return next((owner for owner in owners if owner.get("uid") == marked), owners[0] if owners else None)
+
+
+def _owners(live: Object) -> list[Mapping[str, Any]]:
     """The garbage collector cannot resolve an owner of a version that is not served, and never deletes the object."""
-    for reference in live["metadata"].get("ownerReferences") or ():
-        of = (reference.get("apiVersion"), reference.get("kind"))
-        if of == (names.API_VERSION, names.MODEL_DEPLOYMENT):
-            found: Mapping[str, Any] = reference
-            return found
-    return None
+    return [
+        reference
+        for reference in live["metadata"].get("ownerReferences") or ()
+        if (reference.get("apiVersion"), reference.get("kind")) == (names.API_VERSION, names.MODEL_DEPLOYMENT)
+    ]
+
+
+def _marked(live: Object) -> str | None:
+    """The uid in the annotation."""
+    return (live["metadata"].get("annotations") or {}).get(names.OWNER_UID_ANNOTATION)
+
+
+def _labelled(live: Object, provider: str) -> bool:
+    labels = live["metadata"].get("labels") or {}
+    return labels.get(names.MANAGED_BY_LABEL) == names.MANAGED_BY and labels.get(PROVIDER_LABEL) == provider

@@ -1,0 +1,39 @@
+"""Lost ownership: a live object whose fields are no longer ours by `metadata.managedFields` (contract §4.14).
+
+Values show nothing of it, and the ownership is what a hand-over goes by, so it is drift of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from kubefoundry_sdk.api import managed_fields
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider.write.helpers import mark, marked
+from kubefoundry_sdk.provider.write.plan import Plan
+
+PATH: Final = "metadata.managedFields"
+
+
+def repaired(todo: Plan, live: Object | None, live_helpers: Iterable[Object], manager: str) -> Plan:
+    """Return the plan with the objects to apply again because the manager no longer owns any of their fields.
+
+    A plan that writes anything else is returned as it is: the next reconcile looks again.
+    """
+    if live is None or todo.changed or todo.recreate:
+        return todo
+    if _is_lost(live, manager) and todo.moved is None:
+        return replace(todo, drifted=(*todo.drifted, PATH))
+    there = marked(live_helpers)
+    lost = [
+        obj
+        for obj in todo.helpers
+        if (found := there.get(mark(obj))) is not None and _is_lost(found, manager)
+    ]
+    return replace(todo, changed=lost, edited=tuple((obj, (PATH,)) for obj in lost))
+
+
+def _is_lost(live: Object, manager: str) -> bool:
+    return manager not in managed_fields.managers(live)

@@ -1,0 +1,104 @@
+"""A restored object is adopted only if that changes nothing that runs, and never from a living ModelDeployment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider.contract import Deployment
+from kubefoundry_sdk.provider.health.models_endpoint import directly
+from kubefoundry_sdk.provider.health.verification import Verification
+from kubefoundry_sdk.provider.reconcile import preconditions
+from kubefoundry_sdk.provider.reconcile.context import Context
+from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk.provider.write.helpers import Helpers
+from kubefoundry_sdk.runtime.store import Store
+from support.plans import deployment, planned, provider
+
+UNUSED: Any = None
+NEW = "uid-2"
+
+
+def context(*uids: str) -> Context:
+    """uids: of the ModelDeployments of the namespace."""
+    deployments = Store()
+    for number, uid in enumerate(uids):
+        meta = {"name": f"m-{number}", "namespace": "n", "uid": uid, "resourceVersion": str(number + 1)}
+        deployments.put({"metadata": meta})
+    verification = Verification(directly(UNUSED), lambda work: None, lambda key: None, always=False)
+    return Context(
+        provider=provider(),
+        client=UNUSED,
+        recorder=UNUSED,
+        deployments=deployments,
+        upstream=UNUSED,
+        helpers=Helpers({"ConfigMap": Store(index=manifest.owner_uid)}),
+        finalizer_timeout=300.0,
+        pods=None,
+        verification=verification,
+        clock=lambda: 0.0,
+    )
+
+
+def restored(obj: Object) -> Object:
+    """As a backup tool creates the object again: without owner and managedFields."""
+    meta = {key: value for key, value in obj["metadata"].items() if key != "ownerReferences"}
+    return {**obj, "metadata": {**meta, "uid": "new", "resourceVersion": "7"}}
+
+
+def recreated(spec: dict[str, Any] | None = None) -> Deployment:
+    made = deployment(spec)
+    return Deployment(made.name, made.namespace, NEW, 1, made.spec, raw_spec=made.raw_spec)
+
+
+def test_restored_object_is_adopted_when_the_spec_is_the_same() -> None:
+    live = restored(planned(deployment()).main)
+
+    assert preconditions.is_adoptable(context(NEW), recreated(), live)
+    assert manifest.ownership(live, name="m", uid=NEW) == "foreign"
+
+
+def test_object_of_a_living_deployment_is_not_restored() -> None:
+    live = restored(planned(deployment()).main)
+
+    assert not preconditions.is_restored(context(NEW, "uid"), recreated(), live)
+
+
+def test_orphan_of_another_spec_is_not_adopted() -> None:
+    live = restored(planned(deployment()).main)
+
+    assert not preconditions.is_adoptable(context(NEW), recreated({"model": {"id": "org/other"}}), live)
+
+
+@pytest.mark.parametrize("lost", ["labels", "annotations"])
+def test_object_without_our_traces_is_not_adopted(lost: str) -> None:
+    live = restored(planned(deployment()).main)
+    live["metadata"][lost] = {}
+
+    assert not preconditions.is_adoptable(context(NEW), recreated(), live)
+
+
+def test_restored_helpers_follow_their_main_object() -> None:
+    todo = planned(deployment())
+    found = context(NEW)
+    for helper in todo.helpers:
+        found.helpers.store(helper).put(restored(helper))
+
+    adopted = preconditions.helpers(found, recreated(), restored(todo.main))
+
+    assert [obj["metadata"]["name"] for obj in adopted] == ["m-config"]
+    assert preconditions.helpers(found, recreated(), None) == []
+
+
+def test_adoption_changes_only_metadata() -> None:
+    todo = planned(deployment())
+    live = type(todo)(restored(todo.main), [restored(obj) for obj in todo.helpers], [])
+
+    adopting = planned(recreated(), live)
+
+    assert adopting.recreate is None
+    assert [manifest.body(obj) for obj in adopting.objects] == [manifest.body(obj) for obj in todo.objects]
+    assert all(manifest.owner_uid(obj) == NEW for obj in adopting.objects)
+    assert adopting.changed == adopting.objects

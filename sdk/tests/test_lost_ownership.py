@@ -1,0 +1,53 @@
+"""Objects whose managedFields no longer name us are applied again, though no value differs."""
+
+from __future__ import annotations
+
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider.write.lost_ownership import PATH, repaired
+from kubefoundry_sdk.provider.write.plan import Plan
+from support.plans import deployment, planned
+
+MANAGER = "example-provider"
+
+
+def with_manager(obj: Object, manager: str = MANAGER) -> Object:
+    return {
+        **obj,
+        "metadata": {**obj["metadata"], "managedFields": [{"manager": manager, "operation": "Apply"}]},
+    }
+
+
+def unchanged() -> Plan:
+    todo = planned(deployment(), planned(deployment()))
+    assert not todo.changed
+    return todo
+
+
+def test_main_object_is_applied_again() -> None:
+    todo = unchanged()
+
+    found = repaired(todo, with_manager(todo.main, "before-first-apply"), todo.helpers, MANAGER)
+
+    assert found.repairs == [(todo.main, (PATH,))]
+
+
+def test_helper_is_applied_again() -> None:
+    todo = unchanged()
+    [helper] = todo.helpers
+
+    found = repaired(todo, with_manager(todo.main), [with_manager(helper, "somebody")], MANAGER)
+
+    assert found.repairs == [(helper, (PATH,))]
+
+
+def test_nothing_is_written_while_ownership_is_there() -> None:
+    todo = unchanged()
+    helpers = [with_manager(obj) for obj in todo.helpers]
+
+    assert repaired(todo, with_manager(todo.main), helpers, MANAGER) == todo
+
+
+def test_change_takes_precedence_over_lost_ownership() -> None:
+    todo = planned(deployment({"scaling": {"replicas": 2}}), planned(deployment()))
+
+    assert repaired(todo, todo.main, todo.helpers, MANAGER) is todo

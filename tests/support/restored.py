@@ -1,0 +1,26 @@
+"""An object as a backup tool such as Velero creates it again."""
+
+from __future__ import annotations
+
+import copy
+
+from kubefoundry_sdk.api.kinds import Object
+
+DROPPED = (
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "generation",
+    "managedFields",
+    "ownerReferences",
+    "selfLink",
+)
+
+
+def as_restored(obj: Object) -> Object:
+    """The object without status, owners and the metadata that the API server sets."""
+    made = copy.deepcopy(obj)
+    made.pop("status", None)
+    for name in DROPPED:
+        made["metadata"].pop(name, None)
+    return made
