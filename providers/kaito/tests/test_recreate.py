@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 
 from kubefoundry_kaito.probe import ACCESS_SECRET, ANY_MODEL, ENGINE_CONFIG
+from kubefoundry_kaito.provider import with_defaults
 from kubefoundry_kaito.recreate import recreate
 from kubefoundry_kaito.render import render
 from kubefoundry_kaito.settings import Settings
+from kubefoundry_sdk.api.names import EDITS_RECREATE_ANNOTATION
 from kubefoundry_sdk.provider.contract import Rendered
+from kubefoundry_sdk.provider.registration import registration
 from kubefoundry_sdk.provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.generated import deployment
 
@@ -24,6 +27,12 @@ TEMPLATE: dict[str, Any] = {**PRESET, "image": "example.com/vllm:1.0.0"}
 
 INFERENCE = "KAITO does not roll out a change of inference"
 CONFIG = "KAITO does not roll out a change of the inference config"
+
+
+def test_registration_says_that_edits_recreate() -> None:
+    annotations = registration(with_defaults())["metadata"]["annotations"]
+
+    assert annotations == {EDITS_RECREATE_ANNOTATION: "true"}
 
 
 def rendered(spec: dict[str, Any]) -> Rendered:
