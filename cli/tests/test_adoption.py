@@ -85,6 +85,32 @@ def test_import_keeps_memory_limit(name: str) -> None:
     assert found.obj["spec"]["resources"] == spec["resources"]
 
 
+@pytest.mark.parametrize("name", [*PROVIDERS, "direct"])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"resources": {"gpu": {"count": 1}, "memory": 34_359_738_368}}, id="memory as a number"),
+        pytest.param(
+            {"env": [{"name": "EMPTY"}, {"name": "A", "value": "b"}]}, id="a variable without a value"
+        ),
+        pytest.param({"tolerations": [{"key": "gpu", "operator": "Exists"}]}, id="tolerations"),
+        pytest.param({"nodeSelector": {"pool": "gpu"}}, id="nodes"),
+        pytest.param({"podTemplate": {"metadata": {"labels": {"team": "a"}}}}, id="labels of pods"),
+    ],
+)
+def test_import_keeps_each_value(name: str, fields: dict[str, Any]) -> None:
+    provider = installed()[name]
+    schema = schema_of(provider)
+    spec = {**GPU, "image": "example.com/vllm:2.55.0", "provider": {"name": name}, **fields}
+    live, helpers = left_behind(provider, schema, spec)
+
+    found = adoption.adoption(provider, schema, live, helpers)
+
+    assert found.fits
+    made, _ = left_behind(provider, schema, found.obj["spec"])
+    assert upstream.flattened(provider, [made]) == upstream.flattened(provider, [live])
+
+
 def unlabelled(value: Any) -> Any:
     """As a release before that label wrote it."""
     if isinstance(value, dict):

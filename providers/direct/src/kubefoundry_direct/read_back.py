@@ -67,7 +67,11 @@ def _model(engine: str, container: Any, options: str | None) -> Object:
 
 def _with_own_variables(container: Any) -> Object:
     """The container without the variables that we always set."""
-    own = [one for one in container.get("env") or () if ENVIRONMENT.get(one.get("name")) != one.get("value")]
+    own = [
+        one
+        for one in container.get("env") or ()
+        if (one.get("name"), one.get("value")) not in ENVIRONMENT.items()
+    ]
     return {**container, "env": own}
 
 

@@ -68,9 +68,13 @@ def amounts(resources: Any) -> Object:
     """`resources` of a spec from a container's: memory, cpu, and its only extended resource as GPUs."""
     asked = dict(part(resources, "requests"))
     limits = dict(part(resources, "limits"))
-    found: Object = {name: str(asked[name]) for name in ("memory", "cpu") if name in asked}
-    if "memory" not in found and "memory" in limits:
-        found["memory"] = str(limits["memory"])
+    stated = {**({"memory": limits["memory"]} if "memory" in limits else {}), **asked}
+    # a number stays one: as text, an apply would change it
+    found: Object = {
+        name: stated[name] if type(stated[name]) is int else str(stated[name])
+        for name in ("memory", "cpu")
+        if name in stated
+    }
     gpu = next((name for name in limits if "/" in name), None)
     if gpu is not None and str(limits[gpu]).isdecimal():
         return {**found, "gpu": {"count": int(limits[gpu]), "type": gpu}}
