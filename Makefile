@@ -116,7 +116,7 @@ conformance: setup ## the conformance kit on our providers and our selector, fun
 	  $(BIN)/kubefoundry-conformance provider --functions $$name --manifest manifests/providers/$$name.yaml \
 	    $${crd:+--crd $$crd} --cases providers/$$name/cases.yaml || failed=1; \
 	done; echo selector; \
-	$(BIN)/kubefoundry-conformance selector --manifest manifests/selector.yaml || failed=1; exit $$failed
+	$(BIN)/kubefoundry-conformance selector --manifest manifests/provider-selector.yaml || failed=1; exit $$failed
 
 mutations: setup ## breaks one rule after another in a copy, and demands that a test sees it
 	@devcluster/build > /dev/null
@@ -132,7 +132,7 @@ crds: setup ## writes crds/ from the typed models
 	$(BIN)/python -m kubefoundry_sdk.api.crd crds
 	$(BIN)/python -m kubefoundry_llamastack.api.crd crds/llamastack
 
-manifests: setup ## writes manifests/install.yaml from its parts
+manifests: setup ## writes manifests/core.yaml and manifests/install.yaml from their parts
 	$(BIN)/python manifests/bundle.py
 
 docs: setup ## writes docs/crd-reference.md from crds/, docs/compatibility.md and docs/behaviours.md from providers, ../shared and tests

@@ -1,4 +1,4 @@
-"""Writes install.yaml: all that kustomization.yaml names, in its order, as one file for `kubectl apply -f`."""
+"""Writes the files of `kubectl apply -f` that have several parts: core.yaml and install.yaml."""
 
 from __future__ import annotations
 
@@ -7,26 +7,49 @@ from pathlib import Path
 import yaml
 
 HERE = Path(__file__).parent
-HEADER = """\
-# All of KubeFoundry except the CRDs (kubectl apply -k crds): namespace, user roles, core, selector and the providers.
+CRDS = HERE.parent / "crds"
+
+CORE = (
+    # First: `kubectl delete -f` asks core for permission while core still runs.
+    CRDS / "modeldeployments.yaml",
+    CRDS / "inferenceproviderconfigs.yaml",
+    HERE / "namespace.yaml",
+    HERE / "users.yaml",
+    HERE / "parts" / "core.yaml",
+)
+CORE_HEADER = """\
+# Core with all that it needs: CRDs, namespace, roles of users. Each provider has a file of its own in providers/.
+# `kubectl delete -f` of this file deletes no model: the CRDs stay while ModelDeployments exist.
+# Generated from crds/, namespace.yaml, users.yaml and parts/core.yaml: make manifests
+"""
+INSTALL_HEADER = """\
+# All of KubeFoundry: CRDs, namespace, roles of users, core, selector and the providers.
+# `kubectl delete -f` of this file deletes no model: the CRDs stay while ModelDeployments exist.
 # Generated from the files that kustomization.yaml names: make manifests
 """
 
 
-def parts(folder: Path) -> list[Path]:
-    """The files that a kustomization names, those of folders among them included."""
-    named = yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]
-    files: list[Path] = []
-    for name in named:
-        path = (folder / name).resolve()
-        files.extend(parts(path) if path.is_dir() else [path])
-    return files
+def core() -> str:
+    """Return the text of core.yaml."""
+    return CORE_HEADER + _joined(CORE)
 
 
-def bundle() -> str:
-    """The text of install.yaml."""
-    return HEADER + "".join("---\n" + path.read_text() for path in parts(HERE))
+def install() -> str:
+    """Return the text of install.yaml."""
+    _, *others = parts()
+    return INSTALL_HEADER + _joined((*CORE, *others))
+
+
+def parts() -> list[Path]:
+    """Return the files that kustomization.yaml names, core.yaml first."""
+    named = yaml.safe_load((HERE / "kustomization.yaml").read_text())["resources"]
+    return [HERE / name for name in named]
+
+
+def _joined(paths: tuple[Path, ...]) -> str:
+    return "".join("---\n" + path.read_text() for path in paths)
 
 
 if __name__ == "__main__":
-    (HERE / "install.yaml").write_text(bundle())
+    (HERE / "core.yaml").write_text(core())
+    (HERE / "install.yaml").write_text(install())

@@ -33,7 +33,11 @@ def test_the_package_has_what_install_yaml_has() -> None:
     root = Path(__file__).resolve().parents[2]
     whole = list(yaml.safe_load_all((root / "manifests" / "install.yaml").read_text()))
 
-    packed = [*bundle.controller(), *(one for name in bundle.providers() for one in bundle.provider(name))]
+    packed = [
+        *bundle.crds(),
+        *bundle.controller(),
+        *(one for name in bundle.providers() for one in bundle.provider(name)),
+    ]
 
     assert sorted(map(str, packed)) == sorted(map(str, whole))
     assert {one["kind"] for one in bundle.crds()} == {"CustomResourceDefinition"}

@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from cryptography import x509
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kubefoundry_core.certificates import (
     AUTHORITY_LIFE,
@@ -14,6 +16,7 @@ from kubefoundry_core.certificates import (
     Material,
     Unusable,
     next_renewal,
+    out_of_date,
     renewed,
     split_bundle,
     trusted_by,
@@ -190,3 +193,45 @@ def test_a_bundle_splits_into_what_it_was_made_of() -> None:
     assert split_bundle(material.bundle) == material.authorities
     with pytest.raises(Unusable):
         split_bundle(b"no PEM")
+
+
+@pytest.mark.parametrize("ahead", [timedelta(minutes=6), timedelta(days=100), timedelta(days=400)])
+def test_certificates_of_the_future_are_replaced(ahead: timedelta) -> None:
+    made_ahead = renewed(None, HOSTS, START + ahead)
+    assert made_ahead
+
+    healed = renewed(made_ahead, HOSTS, START)
+
+    assert healed
+    assert out_of_date(made_ahead, START)
+    assert out_of_date(healed, START) is None
+    assert trusted_by(healed, healed.bundle, START)
+    assert not set(healed.authorities) & set(made_ahead.authorities)
+    assert renewed(healed, HOSTS, START + SETTLE) is None
+
+
+@given(st.lists(st.floats(-800, 800), min_size=1, max_size=8))
+@settings(max_examples=25, deadline=None)
+def test_any_jumps_of_the_clock_end_with_a_trusted_leaf(days: list[float]) -> None:
+    material: Material | None = None
+    for day in days:
+        now = START + timedelta(days=day)
+        material = renewed(material, HOSTS, now) or material
+        assert material
+
+        assert trusted_by(material, material.bundle, now)
+        assert out_of_date(material, now) is None
+
+
+def test_leaf_of_the_future_is_replaced_by_its_authority() -> None:
+    past = renewed(None, HOSTS, START - timedelta(days=10))
+    future = renewed(past, [*HOSTS, "other"], START + timedelta(days=100))
+    assert past
+    assert future
+    assert future.authorities == past.authorities
+
+    healed = renewed(future, HOSTS, START)
+
+    assert healed
+    assert healed.authorities == past.authorities
+    assert trusted_by(healed, healed.bundle, START)

@@ -21,6 +21,10 @@ from kubefoundry_sdk.runtime.listening import bind
 HOSTS = ("127.0.0.1",)
 
 
+async def no_models() -> list[str]:
+    return []
+
+
 def three_stages() -> tuple[Material, Material, Material]:
     """Before a new authority, with both in the bundle, and with the leaf of the new one."""
     made = datetime.now(UTC) - timedelta(minutes=1)
@@ -34,7 +38,7 @@ def three_stages() -> tuple[Material, Material, Material]:
 @asynccontextmanager
 async def listening() -> AsyncIterator[tuple[Listener, int]]:
     bound = bind(0)
-    listener = Listener(application(dict, lambda namespace: 2**30), bound)
+    listener = Listener(application(dict, lambda namespace: 2**30, no_models), bound)
     closing = asyncio.create_task(listener.closed_at_end())
     try:
         yield listener, bound.getsockname()[1]

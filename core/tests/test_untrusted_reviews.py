@@ -42,6 +42,10 @@ GOOD = '{"model":{"id":"a/b"},"engine":{"type":"llamacpp"}}'
 paths = pytest.mark.parametrize("path", JUDGES)
 
 
+async def no_models() -> list[str]:
+    return []
+
+
 def review(spec: str, old: str | None = None, *, metadata: str = '"name":"m"') -> bytes:
     """As an API server writes it."""
     of = f'"metadata":{{{metadata}}}'
@@ -202,7 +206,9 @@ async def listening(
 ) -> AsyncIterator[tuple[str, ssl.SSLContext, int]]:
     """URL, what a client has to trust, and port."""
     bound = bind(0)
-    listener = Listener(application(registered, lambda namespace: 2**30, patience=patience), bound, context)
+    listener = Listener(
+        application(registered, lambda namespace: 2**30, no_models, patience=patience), bound, context
+    )
     closing = asyncio.create_task(listener.closed_at_end())
     try:
         await listener.present(served)

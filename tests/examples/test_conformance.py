@@ -20,7 +20,7 @@ WIDGETS = [
     *("--crd", str(EXAMPLES / "provider" / "widgets.crd.yaml")),
     *("--cases", str(EXAMPLES / "provider" / "cases.yaml")),
 ]
-OURS = ROOT / "manifests" / "selector.yaml"
+OURS = ROOT / "manifests" / "provider-selector.yaml"
 
 
 @pytest.fixture(autouse=True)

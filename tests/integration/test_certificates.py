@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import ssl
+import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
+import aiohttp
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
@@ -18,6 +21,7 @@ from kubefoundry_core.certificate_keeper import hosts_of
 from kubefoundry_core.certificate_secret import SECRET, filled, read
 from kubefoundry_core.certificates import AUTHORITY_LIFE, Material, renewed
 from kubefoundry_core.webhook_configurations import CONFIGURATION, MUTATING, VALIDATING
+from kubefoundry_local.control_plane import ROOT
 from kubefoundry_local.suite import NAMESPACE, PROBE, Component, Suite
 from kubefoundry_sdk.api.kinds import SECRETS, Object
 from kubefoundry_sdk.cluster import credentials
@@ -26,6 +30,7 @@ from support.admission import BY_WEBHOOK, refusal, until_refused_by_webhook
 from support.deployments import CPU
 from support.refused_specs import changed
 from support.server_metrics import samples, total
+from support.set_clock import FILE
 from support.waiting import SECONDS, until
 
 pytestmark = pytest.mark.integration
@@ -196,6 +201,81 @@ async def test_a_spoilt_bundle_is_put_back(fresh: Suite, api: Client, namespace:
             await until(api, kind, CONFIGURATION, None, lambda obj: obj and bundles(obj) == {bundle})
 
         await until_refused_by_webhook(api, namespace, BAD)
+
+
+async def test_clock_set_back_replaces_certificates_of_the_future(
+    fresh: Suite, api: Client, namespace: str, tmp_path: Path
+) -> None:
+    core = fresh.install("core")
+    clock = tmp_path / "ahead"
+    clock.write_text("400")
+    core.command = [sys.executable, "-m", "support.set_clock", *core.command[1:]]
+    core.environment |= {"PYTHONPATH": str(ROOT / "tests"), FILE: str(clock)}
+    core.start()
+    core.wait_ready()
+    ahead = await stored(api, bool)
+
+    clock.write_text("0")
+    await until_readyz(core, "the webhook's certificate is not accepted: its authority is valid from")
+    core.wait_ready()
+
+    await until_refused_by_webhook(api, namespace, BAD)
+    after = await stored(api, lambda now: now.leaf != ahead.leaf)
+    assert not set(after.authorities) & set(ahead.authorities)
+    assert "the webhook's certificate is replaced: its authority is valid from" in core.log.read_text()
+
+
+@pytest.mark.parametrize("running", [False, True])
+async def test_secret_of_the_future_is_replaced(
+    fresh: Suite, api: Client, namespace: str, running: bool
+) -> None:
+    core = fresh.install("core")
+    ahead = renewed(None, hosts_of(NAMESPACE, ["127.0.0.1"]), datetime.now(UTC) + timedelta(days=400))
+    assert ahead is not None
+    if running:
+        fresh.start("core")
+        secret = await api.get(SECRETS, SECRET, NAMESPACE)
+        await api.replace(SECRETS, filled(ahead, secret, NAMESPACE), manager="administrator")
+    else:
+        await api.create(SECRETS, filled(ahead, None, NAMESPACE), manager="administrator")
+        core.start()
+
+    await stored(api, lambda now: now.leaf != ahead.leaf and ahead.authorities[0] not in now.authorities)
+    core.wait_ready()
+
+    await until_refused_by_webhook(api, namespace, BAD)
+
+
+async def test_readyz_names_an_immutable_broken_secret(fresh: Suite, api: Client) -> None:
+    core = fresh.install("core")
+    broken = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": SECRET, "namespace": NAMESPACE},
+        "immutable": True,
+        "data": {"tls.crt": "Z2FyYmFnZQ=="},
+    }
+    await api.create(SECRETS, broken, manager="administrator")
+    core.start()
+
+    answer = await until_readyz(core, f"Secret {NAMESPACE}/{SECRET} cannot be written")
+    secret = await api.get(SECRETS, SECRET, NAMESPACE)
+    await api.delete(SECRETS, SECRET, NAMESPACE, uid=secret["metadata"]["uid"])
+    core.wait_ready()
+
+    assert "immutable" in answer
+    assert answer.endswith("; delete it\n")
+
+
+async def until_readyz(core: Component, begins: str) -> str:
+    """Return the answer of /readyz once it begins so."""
+    async with asyncio.timeout(SECONDS), aiohttp.ClientSession() as session:
+        while True:
+            with suppress(aiohttp.ClientConnectionError):
+                async with session.get(f"http://127.0.0.1:{core.health_port}/readyz") as answer:
+                    if (text := await answer.text()).startswith(begins):
+                        return text
+            await asyncio.sleep(PROBE)
 
 
 async def until_asked(suite: Suite, api: Client, namespace: str) -> float:

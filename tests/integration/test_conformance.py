@@ -13,7 +13,7 @@ from support.kit_planes import kept_planes
 pytestmark = [pytest.mark.integration, pytest.mark.apart]
 
 ROOT = Path(__file__).resolve().parents[2]
-SELECTOR = ["selector", "--manifest", str(ROOT / "manifests/selector.yaml")]
+SELECTOR = ["selector", "--manifest", str(ROOT / "manifests/provider-selector.yaml")]
 
 
 def failed(report: Path) -> set[str]:

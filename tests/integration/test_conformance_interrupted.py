@@ -35,7 +35,7 @@ def test_nothing_is_left(number: signal.Signals, tmp_path: Path) -> None:
     program.write_text(SAYS_ITS_PARENT)
     command = f"{sys.executable} {program} {started}"
     kit = subprocess.Popen(
-        [*KIT, "--manifest", "manifests/selector.yaml", "--command", command],
+        [*KIT, "--manifest", "manifests/provider-selector.yaml", "--command", command],
         cwd=ROOT,
         env={**os.environ, "TMPDIR": str(temporary)},
         stdout=subprocess.PIPE,

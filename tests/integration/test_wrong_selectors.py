@@ -38,7 +38,7 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     with (
         kept_planes(),
         local(
-            cases.documents_of(ROOT / "manifests/selector.yaml"),
+            cases.documents_of(ROOT / "manifests/provider-selector.yaml"),
             None,
             MODEL_DEPLOYMENTS,
             Cases(specs={"none": {}}),

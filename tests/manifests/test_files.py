@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
+from kubefoundry_core.admission.application import PATIENCE
 from kubefoundry_local import suite
 from kubefoundry_local.suite import COMPONENTS, manifest
 
 MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
-GENERATED = {"install.yaml", "kustomization.yaml"}
+GENERATED = {MANIFESTS / "core.yaml", MANIFESTS / "install.yaml"}
 OPT_IN = {
     "secret-check",
     "llamastack",
@@ -43,25 +44,50 @@ def pod(name: str) -> Document:
     return found
 
 
-def test_install_yaml_is_its_parts() -> None:
-    bundle = runpy.run_path(str(MANIFESTS / "bundle.py"))["bundle"]
-
-    assert (MANIFESTS / "install.yaml").read_text() == bundle(), "out of date: make manifests"
+BUNDLE = runpy.run_path(str(MANIFESTS / "bundle.py"))
 
 
-def test_everything_is_in_the_bundle() -> None:
-    parts = runpy.run_path(str(MANIFESTS / "bundle.py"))["parts"]
+@pytest.mark.parametrize("name", ["core", "install"])
+def test_generated_file_is_up_to_date(name: str) -> None:
+    assert (MANIFESTS / f"{name}.yaml").read_text() == BUNDLE[name](), "out of date: make manifests"
 
-    assert {path for path in parts(MANIFESTS) if path.is_relative_to(MANIFESTS)} == {
+
+def test_install_file_has_every_manifest() -> None:
+    parts = {*BUNDLE["CORE"], *BUNDLE["parts"]()[1:]}
+
+    assert {path for path in parts if path.is_relative_to(MANIFESTS)} == {
         path
         for path in MANIFESTS.rglob("*.yaml")
-        if path.name not in GENERATED and path.parent.name not in OPT_IN
+        if path not in GENERATED and path.name != "kustomization.yaml" and path.parent.name not in OPT_IN
     }
-    for path in parts(MANIFESTS):
+    for path in parts:
         assert all(
             {"apiVersion", "kind", "metadata"} <= set(document)
             for document in yaml.safe_load_all(path.read_text())
         )
+
+
+@pytest.mark.parametrize("name", ["core", "install"])
+def test_crds_are_deleted_first(name: str) -> None:
+    """Core still runs when `kubectl delete -f` asks it."""
+    kinds = [one["kind"] for one in yaml.safe_load_all((MANIFESTS / f"{name}.yaml").read_text())]
+
+    assert kinds[:2] == ["CustomResourceDefinition"] * 2
+    assert "CustomResourceDefinition" not in kinds[2:]
+
+
+def test_frozen_core_delays_a_create_by_4_seconds() -> None:
+    """Both webhooks of a ModelDeployment are called one after the other."""
+    webhooks = [
+        webhook
+        for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+        for webhook in only("core", kind)["webhooks"]
+        if webhook["rules"][0]["resources"] == ["modeldeployments"]
+    ]
+
+    assert len(webhooks) == 2
+    assert sum(webhook["timeoutSeconds"] for webhook in webhooks) <= 4
+    assert min(webhook["timeoutSeconds"] for webhook in webhooks) > PATIENCE
 
 
 def test_the_namespace_asks_for_restricted_pods() -> None:

@@ -41,12 +41,6 @@ def test_it_installs_without_a_warning(cluster: ControlPlane) -> None:
     assert said == ""
 
 
-def test_deleting_what_it_installs_deletes_no_model() -> None:
-    kinds = {document["kind"] for document in yaml.safe_load_all((MANIFESTS / "install.yaml").read_text())}
-
-    assert not kinds & {"CustomResourceDefinition", "ModelDeployment", "InferenceProviderConfig"}
-
-
 def test_kustomize_makes_the_same_of_it(cluster: ControlPlane) -> None:
     built = cluster.kubectl("kustomize", str(MANIFESTS)).stdout
 
@@ -65,7 +59,7 @@ def test_the_selectable_fields_are_those_of_the_command_line(cluster: ControlPla
 
 
 def test_a_pod_with_more_rights_would_be_warned_about(cluster: ControlPlane) -> None:
-    documents = list(yaml.safe_load_all((MANIFESTS / "selector.yaml").read_text()))
+    documents = list(yaml.safe_load_all((MANIFESTS / "provider-selector.yaml").read_text()))
     [deployment] = [document for document in documents if document["kind"] == "Deployment"]
     del deployment["spec"]["template"]["spec"]["containers"][0]["securityContext"]
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Final
 
 from kubefoundry_core.admission.listener import Listener
 from kubefoundry_core.certificate_secret import SECRET, filled, read
-from kubefoundry_core.certificates import Material, Unusable, check, next_renewal, renewed
+from kubefoundry_core.certificates import Material, Unusable, check, next_renewal, out_of_date, renewed
+from kubefoundry_core.crd_protection import configuration
 from kubefoundry_core.webhook_configurations import (
     CONFIGURATION,
     MUTATING,
@@ -21,8 +23,9 @@ from kubefoundry_core.webhook_configurations import (
     evaluates_conditions,
     patch,
 )
-from kubefoundry_sdk.api.kinds import SECRETS, Kind, Object
+from kubefoundry_sdk.api.kinds import CRDS, MODEL_DEPLOYMENTS, SECRETS, Kind, Object
 from kubefoundry_sdk.api.names import CORE_MANAGER
+from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.store import Key
 from kubefoundry_sdk.runtime.workqueue import WorkQueue
@@ -30,6 +33,12 @@ from kubefoundry_sdk.runtime.workqueue import WorkQueue
 log = logging.getLogger(__name__)
 
 _TURN: Key = ("", "certificates")
+
+LONGEST: Final = 3600.0
+"""Seconds between two turns at most: a clock that is set changes when the next one is due."""
+
+AGAIN: Final = 60.0
+"""Seconds after which the protection of the CRDs is tried again."""
 
 
 def hosts_of(namespace: str, extra: Sequence[str]) -> list[str]:
@@ -54,7 +63,21 @@ class CertificateKeeper:
             store.subscribe(lambda key, obj: self._queue.add(_TURN))
         process.background("certificates", self._work)
         process.while_leading("renewal of certificates", self._begin_to_lead)
-        process.ready_when(lambda: self._problem)
+        process.ready_when(self._ready)
+
+    def _ready(self) -> str | None:
+        """Check the dates, too: the clock may have been set since the last turn."""
+        presented = self._listener.presented
+        why = presented and out_of_date(presented, datetime.now(UTC))
+        if why:
+            self._queue.add(_TURN)
+        return self._problem or (f"the webhook's certificate is not accepted: {why}" if why else None)
+
+    def _not_served(self, problem: str) -> None:
+        """Report the problem in `/readyz`, unless a good certificate is presented anyway."""
+        presented = self._listener.presented
+        if presented is None or out_of_date(presented, datetime.now(UTC)):
+            self._problem = problem
 
     async def _work(self) -> None:
         for store in (self._secrets, *self._configurations.values()):
@@ -70,11 +93,15 @@ class CertificateKeeper:
         now = datetime.now(UTC)
         secret = self._secrets.get((self._process.namespace, SECRET))
         material = self._usable(secret)
+        wait = LONGEST
         if self._process.leading.is_set():
             material = await self._renew(secret, material, now)
             await self._publish(material.bundle)
+            if not await self._protect_crds(material.bundle):
+                wait = AGAIN
         if material is None:
-            self._problem = f"Secret {SECRET} holds no certificate yet"
+            if secret is None:
+                self._not_served(f"Secret {self._process.namespace}/{SECRET} does not exist yet")
             return None
         missing = [kind.kind for kind, live in self._live() if live is None]
         if missing:
@@ -83,8 +110,12 @@ class CertificateKeeper:
             await self._listener.present(material)
             self._problem = None
         elif self._listener.presented is None:
-            self._problem = f"caBundle of {CONFIGURATION} does not cover the certificate yet"
-        return max(1.0, (next_renewal(material, now) - now).total_seconds())
+            why = (
+                out_of_date(material, now)
+                or f"caBundle of {CONFIGURATION} does not cover the certificate yet"
+            )
+            self._problem = f"the webhook server is not running: {why}"
+        return min(wait, max(1.0, (next_renewal(material, now) - now).total_seconds()))
 
     def _usable(self, secret: Object | None) -> Material | None:
         if secret is None:
@@ -93,26 +124,60 @@ class CertificateKeeper:
             material = read(secret)
             check(material)
         except Unusable as error:
-            log.error("Secret %s/%s is unusable: %s", self._process.namespace, SECRET, error)
+            problem = f"Secret {self._process.namespace}/{SECRET} is unusable: {error}"
+            self._not_served(problem)
+            log.error("%s", problem)
             return None
         return material
 
     async def _renew(self, secret: Object | None, material: Material | None, now: datetime) -> Material:
         """The required material, stored. A deleted Secret causes a new authority."""
         before = material or self._listener.presented
+        if before and (why := out_of_date(before, now)):
+            log.warning("the webhook's certificate is replaced: %s", why)
         wanted = renewed(before, self._hosts, now, new_authority=material is None)
         if wanted is None:
             assert before is not None
             return before
         body = filled(wanted, secret, self._process.namespace)
-        client = self._process.client
-        if secret is None:
-            stored = await client.create(SECRETS, body, manager=CORE_MANAGER)
-        else:
-            stored = await client.replace(SECRETS, body, manager=CORE_MANAGER)
-        self._secrets.put(stored)
+        self._secrets.put(await self._stored(body, new=secret is None))
         log.info("webhook certificates renewed: %d authorities in the bundle", len(wanted.authorities))
         return wanted
+
+    async def _stored(self, body: Object, *, new: bool) -> Object:
+        """Write the Secret and return it as stored. A refusal is what `/readyz` reports until it is served."""
+        client = self._process.client
+        try:
+            if new:
+                return await client.create(SECRETS, body, manager=CORE_MANAGER)
+            return await client.replace(SECRETS, body, manager=CORE_MANAGER)
+        except ApiError as error:
+            if error.rejected:
+                # An immutable Secret, for example: core creates another one as soon as it is gone.
+                remedy = "" if new or error.code == 403 else "; delete it"
+                self._not_served(
+                    f"Secret {self._process.namespace}/{SECRET} cannot be written: {error.message}{remedy}"
+                )
+            raise
+
+    async def _protect_crds(self, bundle: bytes) -> bool:
+        """Apply the configuration that keeps the CRDs while models exist; return whether that is done.
+
+        It is not watched: an administrator who deletes it wants to delete the CRDs next.
+        """
+        core = self._configurations[VALIDATING].get(("", CONFIGURATION))
+        if core is None:
+            return True
+        client = self._process.client
+        try:
+            crd = await client.get(CRDS, MODEL_DEPLOYMENTS.crd)
+            if body := configuration(core, crd, bundle):
+                await client.apply(VALIDATING, body, manager=CORE_MANAGER)
+        except ApiError as error:
+            # Certificates come first: reviews are answered without this permission, too.
+            log.warning("the CRDs are not protected from deletion: %s", error)
+            return False
+        return True
 
     async def _publish(self, bundle: bytes) -> None:
         if self._conditions is None:

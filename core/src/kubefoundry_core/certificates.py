@@ -6,6 +6,8 @@ the same leaf.
 An authority is replaced in two steps, because the API server must trust the new one before its leaf is served (the
 webhooks fail open, so a refused handshake would admit an invalid spec). First the new authority joins the bundle and
 the leaf stays; `SETTLE` later a new leaf is signed. The old authority leaves the bundle when it expires.
+
+A certificate from the future, made while this machine's clock was ahead, is as unusable as an expired one.
 """
 
 from __future__ import annotations
@@ -77,15 +79,15 @@ def renewed(
     authorities = [_certificate(pem) for pem in material.authorities]
     leaf = _certificate(material.leaf)
     wanted = material
-    if new_authority or now >= _renewal(authorities[0]):
+    if new_authority or now >= _renewal(authorities[0]) or not _valid(authorities[0], now):
         certificate, key = _authority(now)
         wanted = replace(material, authorities=(certificate, *material.authorities), authority_key=key)
         authorities.insert(0, _certificate(certificate))
-    trusted = [known for known in authorities if now < known.not_valid_after_utc]
+    trusted = [known for known in authorities if _valid(known, now)]
     wanted = replace(wanted, authorities=tuple(_pem(known) for known in trusted))
 
     # Nobody trusts the current leaf, so a new one cannot come too early.
-    orphan = now >= leaf.not_valid_after_utc or not any(_signed_by(leaf, known) for known in trusted)
+    orphan = not _valid(leaf, now) or not any(_signed_by(leaf, known) for known in trusted)
     settled = now >= _made(authorities[0]) + SETTLE
     stale = now >= _renewal(leaf) or not _covers(leaf, hosts) or not _signed_by(leaf, authorities[0])
     if orphan or (settled and stale):
@@ -112,6 +114,19 @@ def next_renewal(material: Material, now: datetime) -> datetime:
     return max(now, min(moments))
 
 
+def out_of_date(material: Material, now: datetime) -> str | None:
+    """Return why no client accepts the leaf at `now`, or None if its dates allow it."""
+    for what, pem in (("authority", material.authorities[0]), ("leaf", material.leaf)):
+        certificate = _certificate(pem)
+        if not _valid(certificate, now):
+            begin, end = (
+                f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+                for moment in (certificate.not_valid_before_utc, certificate.not_valid_after_utc)
+            )
+            return f"its {what} is valid from {begin} to {end}, and it is {now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return None
+
+
 def trusted_by(material: Material, bundle: bytes, now: datetime) -> bool:
     """Whether a client that trusts `bundle` (PEM) accepts the leaf at `now`, apart from its host name.
 
@@ -122,9 +137,7 @@ def trusted_by(material: Material, bundle: bytes, now: datetime) -> bool:
         leaf = _certificate(material.leaf)
     except ValueError:
         return False
-    return leaf.not_valid_before_utc <= now < leaf.not_valid_after_utc and any(
-        _signed_by(leaf, known) and now < known.not_valid_after_utc for known in authorities
-    )
+    return _valid(leaf, now) and any(_signed_by(leaf, known) and _valid(known, now) for known in authorities)
 
 
 def split_bundle(bundle: bytes) -> tuple[bytes, ...]:
@@ -215,6 +228,10 @@ def _signed_by(leaf: x509.Certificate, authority: x509.Certificate) -> bool:
     except (ValueError, TypeError, InvalidSignature):
         return False
     return True
+
+
+def _valid(certificate: x509.Certificate, now: datetime) -> bool:
+    return certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc
 
 
 def _made(certificate: x509.Certificate) -> datetime:

@@ -23,7 +23,7 @@ from kubefoundry_sdk.runtime import status
 from kubefoundry_sdk.runtime.lease import DURATION, Expiry, expired
 from kubefoundry_sdk.runtime.paced_queue import PacedQueue
 from kubefoundry_sdk.runtime.process import Process
-from kubefoundry_sdk.runtime.store import Key
+from kubefoundry_sdk.runtime.store import Key, key_of
 from kubefoundry_sdk.runtime.wait import Wait
 
 log = logging.getLogger(__name__)
@@ -68,6 +68,22 @@ class Controller:
     def left(self, namespace: str) -> int:
         """The bytes by which the ModelDeployments of a namespace may grow."""
         return self._deployments.room.left(namespace)
+
+    async def models(self) -> list[str]:
+        """Return "namespace/name" of the ModelDeployments. Raises ApiError or Unreachable.
+
+        Asks the API server if none is known: the newest ones may not have been seen yet.
+        """
+        known = ["/".join(key) for key in self._deployments.keys()]  # noqa: SIM118 (not a dict)
+        if known:
+            return known
+        try:
+            async for page, _ in self._process.client.pages(MODEL_DEPLOYMENTS, limit=1):
+                return ["/".join(key_of(each)) for each in page]
+        except ApiError as error:
+            if not error.not_found:
+                raise
+        return []
 
     def counted(self) -> Iterable[Object]:
         """The ModelDeployments that this replica counts: all on the leader, none elsewhere.

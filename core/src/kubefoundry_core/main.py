@@ -66,7 +66,9 @@ def set_up(process: Process, bound: socket.socket, context: ssl.SSLContext) -> N
     """Wires the two halves together."""
     controller = Controller(process)
     REGISTRY.register(Deployments(controller.counted, per_object=process.options.per_object_metrics))
-    listener = Listener(application(controller.registered, controller.left), bound, context)
+    listener = Listener(
+        application(controller.registered, controller.left, controller.models), bound, context
+    )
     hosts = [host for host in process.options.webhook_host.split(",") if host]
     CertificateKeeper(process, listener, hosts)
     process.background("webhooks", listener.closed_at_end)

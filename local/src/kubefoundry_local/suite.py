@@ -30,8 +30,8 @@ from kubefoundry_sdk.api.foreign_yaml import quick_loader
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS
 
 COMPONENTS: Final = {
-    "core": "core.yaml",
-    "selector": "selector.yaml",
+    "core": "parts/core.yaml",
+    "selector": "provider-selector.yaml",
     **{path.stem: f"providers/{path.name}" for path in sorted((ROOT / "manifests/providers").glob("*.yaml"))},
 }
 """Component -> its manifest under `manifests/`; a provider has the name of its file."""

@@ -94,6 +94,8 @@ def uninstall(
             if not (delete_models or eject):
                 run.refuse_while_needed(found, "KubeFoundry")
             objects = [
+                # Deleted after core, which would apply it again, and before the CRDs.
+                bundle.protection(),
                 *bundle.controller(),
                 *(one for name in bundle.providers() for one in bundle.provider(name)),
             ]

@@ -33,9 +33,18 @@ def controller() -> list[Object]:
     folder = _root() / "manifests"
     return [
         one
-        for name in ("namespace", "users", "core", "selector")
+        for name in ("namespace", "users", "parts/core", "provider-selector")
         for one in _documents(folder / f"{name}.yaml")
     ]
+
+
+def protection() -> Object:
+    """Return the name of the configuration that core makes, which refuses to delete the CRDs while models exist."""
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "kubefoundry-crds"},
+    }
 
 
 def providers() -> list[str]:

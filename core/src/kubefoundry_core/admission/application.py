@@ -1,4 +1,4 @@
-"""The webhook's three paths: how many and how large reviews it accepts, and where it answers them. The answers are
+"""The webhook's paths: how many and how large reviews it accepts, and where it answers them. The answers are
 pure functions.
 
 Anyone who reaches the port may send a review, unless `--webhook-client-ca` demands a certificate. So nothing that a
@@ -8,16 +8,18 @@ stranger sends takes more memory, or blocks the loop for longer.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from aiohttp import web
 
-from kubefoundry_core.admission import modeldeployments, providerconfigs
+from kubefoundry_core.admission import crd_deletions, modeldeployments, providerconfigs
 from kubefoundry_core.admission.reading import Judge, answered
 from kubefoundry_core.admission.review import Review
+from kubefoundry_core.crd_protection import PATH as CRD_DELETIONS
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 MAX_BODY: Final = 2 * 1536 * 1024 + 64 * 1024
 """The largest review in bytes: an object and the one it replaces, each at most the 1.5 MiB that etcd stores
@@ -30,18 +32,20 @@ most of them take."""
 WAITING: Final = 8
 """Large reviews that may wait for the one that is read or answered; further ones are turned away."""
 
-PATIENCE: Final = 4.0
+PATIENCE: Final = 1.6
 """Seconds to get a turn and to send the body: a little less than the API server waits for the answer."""
 
 
 def application(
     registered: Callable[[], Mapping[str, Object]],
     left: Callable[[str], int],
+    models: Callable[[], Awaitable[Sequence[str]]],
     *,
     patience: float = PATIENCE,
 ) -> web.Application:
     """registered: returns the current InferenceProviderConfigs by name. left: the bytes by which a namespace's
-    ModelDeployments may grow."""
+    ModelDeployments may grow. models: reads "namespace/name" of the ModelDeployments."""
+    reading = asyncio.Lock()
     large = asyncio.Semaphore(1)
     waiting = 0
 
@@ -86,12 +90,24 @@ def application(
     def validating() -> Callable[[object], Review]:
         return partial(modeldeployments.validate, registered=registered(), left=left)
 
+    async def crd_deletion(request: web.Request) -> web.Response:
+        try:
+            # One at a time: a stranger must not make core flood the API server.
+            async with asyncio.timeout(patience), reading:
+                there = await models()
+        except (ApiError, Unreachable) as error:
+            return _said(503, f"cannot read whether ModelDeployments exist: {error}")
+        except TimeoutError:
+            return _said(503, "reading whether ModelDeployments exist took too long")
+        return await path(lambda: partial(crd_deletions.validate, models=there))(request)
+
     made = web.Application(client_max_size=MAX_BODY)
     made.add_routes(
         [
             web.post("/mutate", path(lambda: modeldeployments.mutate)),
             web.post("/validate", path(validating)),
             web.post("/validate-providerconfig", path(lambda: providerconfigs.validate)),
+            web.post(CRD_DELETIONS, crd_deletion),
         ]
     )
     return made

@@ -113,7 +113,7 @@ def _definition(
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": kind.crd},
+        "metadata": {"name": kind.crd, "labels": {names.PROTECTED_LABEL: "true"}},
         "spec": {
             "group": kind.group,
             "names": {

@@ -1,0 +1,34 @@
+"""Admission of the deletion of our CRDs, which would delete every ModelDeployment (contract §1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from kubefoundry_core.admission.review import Malformed, Review, allowed_unread, refused_unread
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS
+
+SHOWN: Final = 5
+"""Models that a refusal names at most."""
+
+
+def validate(review: Any, models: Sequence[str]) -> Review:
+    """Refuse the deletion while models exist. Raises Malformed.
+
+    Args:
+        models: "namespace/name" of the ModelDeployments.
+    """
+    try:
+        request = review["request"]
+        uid, name = str(request["uid"]), str(request["name"])
+    except (TypeError, KeyError) as error:
+        raise Malformed(f"not an AdmissionReview request with a name: {error!r}") from error
+    if not models or name not in (MODEL_DEPLOYMENTS.crd, PROVIDER_CONFIGS.crd):
+        return allowed_unread(uid)
+    shown = ", ".join(models[:SHOWN]) + (f" and {len(models) - SHOWN} more" if len(models) > SHOWN else "")
+    number = "1 ModelDeployment exists" if len(models) == 1 else f"{len(models)} ModelDeployments exist"
+    return refused_unread(
+        uid,
+        f"CustomResourceDefinition {name} is not deleted, because {number} ({shown}): "
+        "delete or eject every ModelDeployment first",
+    )

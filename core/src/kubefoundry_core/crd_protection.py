@@ -1,0 +1,80 @@
+"""The webhook configuration that keeps our CRDs while ModelDeployments exist.
+
+Deleting the CRD deletes every ModelDeployment, and `kubectl delete -f install.yaml` deletes the CRD. Core applies
+this configuration itself: an object of install.yaml would be deleted by the same command, and a second run of the
+command would then delete the models. Its owner is the CRD, so it goes with the CRD. It fails closed: without core,
+nobody can tell whether models exist.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Final
+from urllib.parse import urlsplit
+
+from kubefoundry_core.webhook_configurations import VALIDATING
+from kubefoundry_sdk.api.kinds import CRDS, MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.api.names import MANAGED_BY, MANAGED_BY_LABEL, PROTECTED_LABEL
+
+CONFIGURATION: Final = "kubefoundry-crds"
+WEBHOOK: Final = "kubefoundry-crds.kubefoundry.ai"
+"""Shown by the API server if core does not answer: it leads to the configuration."""
+
+PATH: Final = "/validate-crd-deletion"
+
+
+def configuration(core: Object, crd: Object, bundle: bytes) -> Object | None:
+    """Return the configuration to apply, or None if there is nothing to call or to protect.
+
+    Args:
+        core: the validating configuration of core, whose address is used with another path.
+        crd: the CRD of ModelDeployments.
+        bundle: the authorities that have signed core's certificate, PEM.
+    """
+    webhooks = core.get("webhooks") or []
+    if not webhooks or crd["metadata"].get("deletionTimestamp"):
+        return None
+    return {
+        "apiVersion": VALIDATING.api_version,
+        "kind": VALIDATING.kind,
+        "metadata": {
+            "name": CONFIGURATION,
+            "labels": {MANAGED_BY_LABEL: MANAGED_BY},
+            "ownerReferences": [
+                {
+                    "apiVersion": CRDS.api_version,
+                    "kind": CRDS.kind,
+                    "name": MODEL_DEPLOYMENTS.crd,
+                    "uid": crd["metadata"]["uid"],
+                }
+            ],
+        },
+        "webhooks": [
+            {
+                "name": WEBHOOK,
+                "admissionReviewVersions": ["v1"],
+                "sideEffects": "None",
+                "failurePolicy": "Fail",
+                "clientConfig": _address(webhooks[0]["clientConfig"], bundle),
+                # Not by name: match conditions came with Kubernetes 1.27.
+                "objectSelector": {"matchLabels": {PROTECTED_LABEL: "true"}},
+                "rules": [
+                    {
+                        "apiGroups": [CRDS.group],
+                        "apiVersions": [CRDS.version],
+                        "resources": [CRDS.plural],
+                        "operations": ["DELETE"],
+                        "scope": "Cluster",
+                    }
+                ],
+            }
+        ],
+    }
+
+
+def _address(of_core: Object, bundle: bytes) -> Object:
+    """Return core's client configuration with our path."""
+    trusted = {"caBundle": base64.b64encode(bundle).decode()}
+    if url := of_core.get("url"):
+        return {**trusted, "url": urlsplit(url)._replace(path=PATH).geturl()}
+    return {**trusted, "service": {**of_core["service"], "path": PATH}}
