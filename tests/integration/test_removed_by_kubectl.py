@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,10 +16,11 @@ from kubefoundry_local.control_plane import ROOT, ControlPlane, control_plane
 from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, MODEL_DEPLOYMENTS
 from kubefoundry_sdk.cluster.client import Client
+from support.command_line import CommandLine
 from support.deployments import CPU, model_deployment
 from support.played_pods import node
 from support.suites import running_suite
-from support.waiting import phase, until, until_deployment
+from support.waiting import SECONDS, phase, until, until_deployment
 
 pytestmark = [pytest.mark.integration, pytest.mark.apart]
 
@@ -65,6 +67,16 @@ def test_apply_installs_everything_on_an_empty_cluster(
     plane.kubectl("apply", "-f", "-", input=yaml.safe_dump(body))
     deployments = plane.kubectl("get", "deployments", "-n", "kubefoundry-system", "-o", "name").stdout
     assert "deployment.apps/kubefoundry-core" in deployments
+
+
+async def test_start_names_the_install_command_if_not_installed(plane: ControlPlane) -> None:
+    plane.kubectl("delete", "-k", str(ROOT / "crds"))
+
+    async with asyncio.timeout(SECONDS):
+        done = await CommandLine(plane.kubeconfig, "default")("start", "--port", "0")
+
+    assert done.code == 4
+    assert "kubefoundry-controller not found in cluster.\nRun 'kubefoundry controller install" in done.err
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,9 @@ async def serve(credentials: Credentials, namespace: str, port: int, *, writes: 
         raise Failure(f"cannot listen on {HOST}:{port}: {error.strerror}; choose another --port") from error
     access.port = runner.addresses[0][1]
     print(f"http://{HOST}:{access.port}/?code={access.code}", flush=True)
-    say("Open this link; it works once. Ctrl-C ends the page.")
+    say(
+        f"Starting UI at http://{HOST}:{access.port}. Open the link above; it works once. Ctrl-C ends the page."
+    )
     ended = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import click
 
 from kubefoundry_cli import cluster
-from kubefoundry_cli.cluster import Target
+from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.failure import Exit, Failure
+from kubefoundry_cli.hint import hint
+from kubefoundry_sdk.api.names import API_VERSION
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 
 @click.command()
@@ -28,4 +31,24 @@ def command(port: int, allow_writes: bool, target: Target) -> None:
             Exit.USAGE,
         ) from error
     credentials, namespace = cluster.identity(target)
-    cluster.run(serve(credentials, namespace, port, writes=allow_writes))
+
+    async def work() -> None:
+        async with cluster.session(target) as session:
+            await _refuse_without_kubefoundry(session)
+        await serve(credentials, namespace, port, writes=allow_writes)
+
+    cluster.run(work())
+
+
+async def _refuse_without_kubefoundry(session: Session) -> None:
+    """Raise Failure if the API server serves none of our kinds. The page itself reports other errors."""
+    try:
+        await session.client.read(f"/apis/{API_VERSION}")
+    except Unreachable:
+        return
+    except ApiError as error:
+        if error.not_found:
+            raise Failure(
+                f"kubefoundry-controller not found in cluster.\nRun '{hint('controller install')}' first.",
+                Exit.NO_CLUSTER,
+            ) from error
