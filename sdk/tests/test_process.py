@@ -8,6 +8,7 @@ import socket
 import warnings
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,6 +50,74 @@ async def test_a_taken_port_is_reported_and_leaves_nothing_waiting() -> None:
         gc.collect()
 
     assert [str(warning.message) for warning in received] == []
+
+
+@pytest.mark.parametrize("verb", ["GET", "POST", "PUT"])
+async def test_forbidden_lease_makes_a_process_unready(verb: str, quick: None) -> None:
+    server = Server()
+    denied = True
+
+    def answer(asked: Asked) -> web.Response:
+        if "leases" in asked.path and asked.method == verb and denied:
+            return refusal(403, "Forbidden", 'leases "t" is forbidden')
+        return server.answer(asked)
+
+    if verb == "PUT":
+        server.lease = {"metadata": {"name": "t", "resourceVersion": "1"}, "spec": {"holderIdentity": ""}}
+    async with (
+        wire(answer) as made,
+        running(made, "--leader-elect=true", "--namespace=ml", set_up=lambda it: None) as begun,
+        asyncio.timeout(SECONDS),
+    ):
+        answered = await refused(begun)
+        denied = False
+        await begun.leading.wait()
+        healed = begun._ready()
+
+    assert answered == (
+        'lease ml/t cannot be held: leases "t" is forbidden; grant this in namespace ml, '
+        "or set --namespace to the component's own"
+    )
+    assert healed is None
+
+
+async def refused(begun: Process) -> str:
+    """Return the answer of /readyz once it is about the Lease."""
+    while True:
+        if (problem := begun._ready()) and problem.startswith("lease"):
+            return problem
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("flags", "file", "host", "expected"),
+    [
+        ([], "ml-platform\n", "10.0.0.1", "ml-platform"),
+        (["--namespace=other"], "ml-platform", "10.0.0.1", "other"),
+        ([], None, "10.0.0.1", "kubefoundry-system"),
+        ([], "", "10.0.0.1", "kubefoundry-system"),
+        ([], "ml-platform", None, "kubefoundry-system"),
+        (["--kubeconfig=k"], "ml-platform", "10.0.0.1", "kubefoundry-system"),
+    ],
+)
+def test_namespace_is_that_of_the_service_account(
+    flags: list[str],
+    file: str | None,
+    host: str | None,
+    expected: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("KUBEFOUNDRY_SERVICE_ACCOUNT_DIR", str(tmp_path))
+    if file is not None:
+        (tmp_path / "namespace").write_text(file)
+    if host:
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
+    else:
+        monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    chosen = options.parser("t", "").parse_args(flags)
+
+    assert Process("t", chosen, Client(NOBODY, user_agent="t")).namespace == expected
 
 
 MODEL: dict[str, Any] = {"apiVersion": "x", "kind": "x", "metadata": {"name": "m", "namespace": "n"}}

@@ -210,7 +210,7 @@ class Suite:
     def _in_cluster(self, account: str, folder: Path) -> dict[str, str]:
         """Files and variables that a kubelet would give a pod of that ServiceAccount."""
         token, authority = self.plane.token(NAMESPACE, account), self.plane.authority()
-        return account_files(folder, token, authority, self.plane.server)
+        return account_files(folder, NAMESPACE, token, authority, self.plane.server)
 
 
 def process_of(
@@ -230,12 +230,13 @@ def process_of(
     return Component(name, command, variables, folder / "log", health, metrics)
 
 
-def account_files(folder: Path, token: str, authority: bytes, server: str) -> dict[str, str]:
+def account_files(folder: Path, namespace: str, token: str, authority: bytes, server: str) -> dict[str, str]:
     """Writes the files of a ServiceAccount as a kubelet would; returns the variables that name them and the API
     server."""
     (folder / "token").write_text(token)
     (folder / "token").chmod(0o600)
     (folder / "ca.crt").write_bytes(authority)
+    (folder / "namespace").write_text(namespace)
     address = urlsplit(server)
     return {
         "KUBERNETES_SERVICE_HOST": address.hostname or "",

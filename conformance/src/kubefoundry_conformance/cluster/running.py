@@ -86,8 +86,7 @@ def running(
             try:
                 token = runner.run(_install(rig, manifest))
                 subject.environment |= {
-                    **account_files(folder, token, authority, who.server),
-                    "KUBEFOUNDRY_NAMESPACE": namespace,
+                    **account_files(folder, namespace, token, authority, who.server),
                     **SHORT,
                 }
                 yield rig

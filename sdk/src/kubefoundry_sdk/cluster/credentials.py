@@ -81,6 +81,16 @@ def service_account_dir() -> Path:
     return Path(os.environ.get("KUBEFOUNDRY_SERVICE_ACCOUNT_DIR", SERVICE_ACCOUNT_DIR))
 
 
+def own_namespace(kubeconfig: str | None) -> str | None:
+    """Return the namespace of the pod's ServiceAccount, or None outside a cluster and where its file is missing."""
+    if not inside(kubeconfig):
+        return None
+    try:
+        return (service_account_dir() / "namespace").read_text().strip() or None
+    except OSError:
+        return None
+
+
 def server_of_pods() -> str:
     """The API server's URL as pods get it."""
     host = os.environ["KUBERNETES_SERVICE_HOST"]

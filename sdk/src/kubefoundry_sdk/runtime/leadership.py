@@ -24,6 +24,11 @@ class Leadership:
         self._holder: Holder | None = None
         self._led: set[asyncio.Task[None]] = set()
 
+    @property
+    def refused(self) -> str | None:
+        """Return why the Lease can never be held, or None."""
+        return self._holder.refused if self._holder else None
+
     def fence(self) -> None:
         """Called before each write: raises Fenced if this replica may not write.
 

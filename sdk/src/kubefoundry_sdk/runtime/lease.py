@@ -78,6 +78,8 @@ class Holder:
         self._held: Object | None = None
         self._renewed: float | None = None
         """When the request was sent that took or renewed it last; None while it is not held."""
+        self.refused: str | None = None
+        """Why the Lease cannot be taken, if this process lacks the permission: waiting does not help."""
 
     @property
     def holds(self) -> bool:
@@ -93,6 +95,11 @@ class Holder:
                     log.info("holding lease %s/%s as %s", self._namespace, self._name, self._identity)
                     return
             except (ApiError, Unreachable, TimeoutError) as error:
+                if isinstance(error, ApiError) and error.code == 403:
+                    self.refused = (
+                        f"lease {self._namespace}/{self._name} cannot be held: {error.message}; grant this in "
+                        f"namespace {self._namespace}, or set --namespace to the component's own"
+                    )
                 if failures in (0, 10) or failures % 100 == 99:
                     log.warning(
                         "acquiring lease %s/%s failed, retrying: %s", self._namespace, self._name, error
@@ -129,8 +136,10 @@ class Holder:
         """`_try` within RENEW seconds."""
         sent = now()
         async with asyncio.timeout(RENEW):
-            if not await self._try():
-                return False
+            held = await self._try()
+        self.refused = None
+        if not held:
+            return False
         self._renewed = sent
         return True
 

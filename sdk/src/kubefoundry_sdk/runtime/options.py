@@ -37,7 +37,12 @@ def parser(program: str, description: str) -> argparse.ArgumentParser:
     """A parser with the flags of every process."""
     made = _Parser(prog=program, description=description)
     flag(made, "--kubeconfig", "kubeconfig file; default: the ServiceAccount, otherwise as kubectl finds it")
-    flag(made, "--namespace", "namespace of the component and of its Lease", default=SYSTEM_NAMESPACE)
+    flag(
+        made,
+        "--namespace",
+        "namespace of the component and of its Lease; default: that of the ServiceAccount, otherwise "
+        f"{SYSTEM_NAMESPACE}",
+    )
     flag(made, "--log-format", "text or json", default="text", choices=("text", "json"))
     flag(made, "--metrics-port", "port for /metrics, 0 to disable", default=8080, read=_port)
     flag(made, "--health-port", "port for /healthz and /readyz, 0 to disable", default=8081, read=_port)

@@ -60,7 +60,9 @@ class Process:
         self.client = client.behind(self._leadership.fence, self._congestion)
         """Its writes are refused (Fenced) while this replica has no right to them."""
         self._unfenced = client
-        self.namespace: str = options.namespace
+        self.namespace: str = (
+            options.namespace or credentials.own_namespace(options.kubeconfig) or names.SYSTEM_NAMESPACE
+        )
         self.identity: str = (
             options.identity or os.environ.get("POD_UID") or f"{socket.gethostname()}-{os.getpid()}"
         )
@@ -247,6 +249,8 @@ class Process:
     def _ready(self) -> str | None:
         if self._no_server:
             return self._no_server
+        if self._leadership.refused:
+            return self._leadership.refused
         waiting = [name for name, store in self._stores.items() if not store.synced.is_set()]
         if waiting:
             return f"not listed yet: {', '.join(waiting)}"
