@@ -69,6 +69,35 @@ def manifest(provider: Provider, image: str, *, namespace: str = SYSTEM_NAMESPAC
                 "selector": {"matchLabels": {"app.kubernetes.io/name": name}},
             },
         },
+        *_roles_of_users(provider, labels),
+    ]
+
+
+def _roles_of_users(provider: Provider, labels: dict[str, str]) -> list[Object]:
+    """Return the roles by which users see the upstream objects of their models, and eject them.
+
+    Kubernetes adds them to its own roles view, edit and admin, which have its own kinds already.
+    """
+    upstream = provider.upstream
+    if upstream.version is not None:
+        return []
+    return [
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {
+                "name": f"kubefoundry-provider-{provider.name}-{role}",
+                "labels": {
+                    "app.kubernetes.io/part-of": labels["app.kubernetes.io/part-of"],
+                    **{f"rbac.authorization.k8s.io/aggregate-to-{to}": "true" for to in added_to},
+                },
+            },
+            "rules": [_rule(upstream.group, [upstream.plural], verbs)],
+        }
+        for role, added_to, verbs in (
+            ("view", ("view", "edit", "admin"), _READ),
+            ("edit", ("edit", "admin"), ["patch"]),
+        )
     ]
 
 
