@@ -25,7 +25,9 @@ def test_phases_are_counted_at_every_scrape(per_object: bool) -> None:
     live = [deployment("a", "n", RUNNING), deployment("b", "n", RUNNING), deployment("c", "o", None)]
     registry = CollectorRegistry(auto_describe=True)
     registry.register(Deployments(lambda: live, per_object=per_object))
-    assert scraped(registry)[:2] == [
+    assert scraped(registry)[:4] == [
+        'kubefoundry_modeldeployments{namespace="n",phase="Running"} 2.0',
+        'kubefoundry_modeldeployments{namespace="o",phase="Pending"} 1.0',
         'kubefoundry_modeldeployment_total{namespace="n",phase="Running"} 2.0',
         'kubefoundry_modeldeployment_total{namespace="o",phase="Pending"} 1.0',
     ]
@@ -33,6 +35,7 @@ def test_phases_are_counted_at_every_scrape(per_object: bool) -> None:
     del live[1:]
 
     assert scraped(registry) == [
+        'kubefoundry_modeldeployments{namespace="n",phase="Running"} 1.0',
         'kubefoundry_modeldeployment_total{namespace="n",phase="Running"} 1.0',
         *(
             [

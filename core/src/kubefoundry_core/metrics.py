@@ -22,11 +22,11 @@ class Deployments(Collector):
         self._per_object = per_object
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        total = GaugeMetricFamily(
-            "kubefoundry_modeldeployment_total",
-            "ModelDeployments by namespace and phase.",
-            labels=("namespace", "phase"),
-        )
+        # The design's name has the suffix of a counter, which promtool rejects for a gauge.
+        totals = [
+            GaugeMetricFamily(name, "ModelDeployments by namespace and phase.", labels=("namespace", "phase"))
+            for name in ("kubefoundry_modeldeployments", "kubefoundry_modeldeployment_total")
+        ]
         replicas = GaugeMetricFamily(
             "kubefoundry_deployment_replicas",
             "Replicas of a ModelDeployment: desired, ready, available.",
@@ -50,8 +50,9 @@ class Deployments(Collector):
                     if state in (status.get("replicas") or {}):
                         replicas.add_metric((name, namespace, state), status["replicas"][state])
         for labels, count in sorted(counts.items()):
-            total.add_metric(labels, count)
-        yield total
+            for total in totals:
+                total.add_metric(labels, count)
+        yield from totals
         if self._per_object:
             yield replicas
             yield phases
