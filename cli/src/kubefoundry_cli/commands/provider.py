@@ -34,13 +34,19 @@ def command() -> None:
 def listed(form: str, target: Target) -> None:
     """List the providers of the cluster, and those that come with this command line."""
 
-    async def work() -> tuple[list[Object], Counter[str | None]]:
+    async def work() -> tuple[list[Object], Counter[str | None] | None]:
         async with cluster.session(target) as session:
             try:
                 found, _ = await session.client.list(PROVIDER_CONFIGS)
             except (ApiError, Unreachable) as error:
                 raise of(error, "list InferenceProviderConfigs") from error
-            models = await run.models(session)
+            try:
+                models = await run.models(session)
+            except Failure as failure:
+                # Users of one namespace may not count the models of all.
+                if failure.exit_code != Exit.FORBIDDEN:
+                    raise
+                return found, None
             return found, Counter(provider_of(one) for one in models)
 
     found, count = cluster.run(work())
@@ -51,16 +57,22 @@ def listed(form: str, target: Target) -> None:
 
 
 def _rows(
-    found: Sequence[Object], count: Mapping[str | None, int], *, wide: bool
+    found: Sequence[Object], count: Mapping[str | None, int] | None, *, wide: bool
 ) -> tuple[list[str], list[list[str]]]:
-    """Head and cells of the list. count: models by provider."""
+    """Head and cells of the list. count: models by provider, None if the caller may not count them."""
     head = ["NAME", "READY", "UPSTREAM", "HEARTBEAT", "MODELS"]
     rows = []
     for one in found:
         name, status = one["metadata"]["name"], one.get("status") or {}
         ready = "True" if status.get("ready") is True else "False"
         upstream = str(status.get("upstreamCRDVersion") or "<none>")
-        row = [name, ready, upstream, age(status.get("lastHeartbeat")), str(count.get(name, 0))]
+        row = [
+            name,
+            ready,
+            upstream,
+            age(status.get("lastHeartbeat")),
+            "?" if count is None else str(count.get(name, 0)),
+        ]
         if wide:
             flags = status.get("flags")
             pairs = sorted(flags.items()) if isinstance(flags, Mapping) else ()

@@ -96,7 +96,8 @@ def _roles_of_users(provider: Provider, labels: dict[str, str]) -> list[Object]:
         }
         for role, added_to, verbs in (
             ("view", ("view", "edit", "admin"), _READ),
-            ("edit", ("edit", "admin"), ["patch"]),
+            # delete: where OwnerReferencesPermissionEnforcement is on, owners change with it only.
+            ("edit", ("edit", "admin"), ["patch", "delete"]),
         )
     ]
 
