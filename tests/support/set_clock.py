@@ -23,5 +23,5 @@ class Clock(datetime):
 
 if __name__ == "__main__":
     sys.argv[0] = main.PROGRAM
-    certificate_keeper.datetime = Clock  # type: ignore[misc]
+    certificate_keeper.datetime = Clock  # type: ignore[attr-defined]
     main.main()
