@@ -63,6 +63,18 @@ class Watched:
         pytest.param({"observedGeneration": 2}, False, False, id="behind"),
         pytest.param({"observedGeneration": 2}, True, False, id="behind, and serving"),
         pytest.param({"observedGeneration": 3}, False, True, id="current"),
+        pytest.param(
+            {"observedGeneration": 2, "conditions": [{"observedGeneration": 3}]},
+            True,
+            True,
+            id="behind, with a condition that is current",
+        ),
+        pytest.param(
+            {"observedGeneration": 3, "conditions": [{"observedGeneration": 2}]},
+            True,
+            True,
+            id="current, with a condition that is behind",
+        ),
         pytest.param({"conditions": [{"observedGeneration": 2}]}, False, False, id="conditions behind"),
         pytest.param(
             {"conditions": [{"observedGeneration": 2}]},

@@ -20,8 +20,8 @@ THRESHOLD: Final = 300.0
 def acknowledged(live: Object, *, serving: bool = False) -> bool:
     """Whether the upstream's status describes the object as it is now, as far as it shows.
 
-    Read from `status.observedGeneration`, else from the conditions' generations, else from whether there is a status
-    at all.
+    Read from `status.observedGeneration` and the conditions' generations, the newest of them (the 1.5 line of Dynamo
+    moves only the condition's if it fails), else from whether there is a status at all.
 
     serving: if it serves, the generations of conditions prove nothing, because an operator may leave a condition
         alone while nothing in it changes (KAITO's UpdateStatusConditionIfNotMatch, `pkg/utils/workspace`).
@@ -30,15 +30,16 @@ def acknowledged(live: Object, *, serving: bool = False) -> bool:
     if not status:
         return False
     seen = status.get("observedGeneration")
-    if seen is None and not serving:
-        reported = [
-            item.get("observedGeneration")
-            for item in status.get("conditions") or ()
-            if isinstance(item, dict)
-        ]
-        known = [number for number in reported if isinstance(number, int)]
-        seen = max(known, default=None)
-    return not isinstance(seen, int) or seen >= live["metadata"]["generation"]
+    if seen is None and serving:
+        return True
+    conditions = status.get("conditions")
+    reported = [
+        item.get("observedGeneration")
+        for item in (conditions if isinstance(conditions, list) else ())
+        if isinstance(item, dict)
+    ]
+    known = [number for number in (seen, *reported) if isinstance(number, int)]
+    return not known or max(known) >= live["metadata"]["generation"]
 
 
 def message(live: Object, threshold: float, down: str | None = None) -> str:
