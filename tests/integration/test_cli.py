@@ -46,8 +46,8 @@ async def test_a_model_from_deploy_to_status(kubefoundry: CommandLine, api: Clie
 
     listed = await kubefoundry("status")
     assert [line.split()[:4] for line in listed.out.splitlines()] == [
-        ["NAME", "PHASE", "READY", "PROVIDER"],
-        ["m", "Running", "True", "kuberay"],
+        ["NAME", "PHASE", "READY", "STATE"],
+        ["m", "Running", "True", "Serving"],
     ]
     one = await kubefoundry("status", "m")
     assert (one.code, "RayService 'm'" in one.out, "✔ Ready: DeploymentReady" in one.out) == (0, True, True)
@@ -300,7 +300,9 @@ async def test_the_doctor_finds_what_fails(kubefoundry: CommandLine, api: Client
     found: list[dict[str, Any]] = json.loads(done.out)
     assert done.code == 1
     assert [one["state"] for one in found if one["text"].startswith("provider dynamo is ready")] == ["good"]
-    assert any(one["state"] == "wrong" and f"model {namespace}/m: " in one["text"] for one in found)
+    assert any(
+        one["state"] == "wrong" and f"model {namespace}/m is refused: " in one["text"] for one in found
+    )
     assert [one["text"].split(";")[0] for one in found if "hf-token" in one["text"]] == [
         f"Secret {namespace}/hf-token does not exist, and m needs it"
     ]
@@ -383,7 +385,7 @@ async def test_a_watched_list_has_a_line_for_each_change(
         while seen[-1][1] != "Deleted":
             seen.append((await anext(lines)).split())
 
-    assert seen[0][:4] == ["NAME", "PHASE", "READY", "PROVIDER"]
+    assert seen[0][:4] == ["NAME", "PHASE", "READY", "STATE"]
     assert {row[0] for row in seen[1:]} == {"m"}
     assert len({tuple(row[:6]) for row in seen}) == len(seen)
 
@@ -497,5 +499,5 @@ async def test_every_list_has_every_form(
 
     assert [done.code for done in (table, wide, names, text)] == [0] * 4, (table, wide, names, text)
     assert wide.out.split("\n")[0].startswith(table.out.split("\n")[0].rstrip())
-    found = [one["metadata"]["name"] for one in json.loads(text.out)]
+    found = [one["metadata"]["name"] for one in json.loads(text.out)["items"]]
     assert [line.rpartition("/")[2] for line in names.out.split()] == found

@@ -195,6 +195,7 @@ def test_the_columns_show_the_state(installed: ControlPlane) -> None:
         "replicas": {"desired": 2, "ready": 1, "available": 1},
         "endpoint": {"service": "shown-api", "port": 8000},
         "message": "serves",
+        "observedGeneration": 1,
         "conditions": [ready],
     }
     installed.kubectl(
@@ -202,14 +203,20 @@ def test_the_columns_show_the_state(installed: ControlPlane) -> None:
         *("-p", json.dumps({"status": status})),
     )
 
+    # an edit that is not observed yet, of a model that is paused
+    installed.kubectl("annotate", "md", "shown", "-n", NAMESPACE, f"{names.PAUSED_ANNOTATION}=true")
+    edit = {"spec": {"engine": {"contextLength": 4096}}}
+    installed.kubectl("patch", "md", "shown", "-n", NAMESPACE, "--type=merge", "-p", json.dumps(edit))
+
     header, row = installed.kubectl("get", "md", "shown", "-n", NAMESPACE, "-o", "wide").stdout.splitlines()
 
     assert " ".join(header.split()) == (
-        "NAME PROVIDER PHASE READY REPLICAS DESIRED ENDPOINT PORT AGE MODEL ENGINE REASON MESSAGE"
+        "NAME PROVIDER PHASE READY GENERATION OBSERVED REPLICAS DESIRED ENDPOINT PORT AGE "
+        "MODEL ENGINE PAUSED REASON MESSAGE"
     )
     cells = row.split()
-    assert cells[:8] == ["shown", "somebody", "Running", "True", "1", "2", "shown-api", "8000"]
-    assert cells[9:] == ["meta-llama/Llama-3.1-8B-Instruct", "vllm", "DeploymentReady", "serves"]
+    assert cells[:10] == ["shown", "somebody", "Running", "True", "2", "1", "1", "2", "shown-api", "8000"]
+    assert cells[11:] == ["meta-llama/Llama-3.1-8B-Instruct", "vllm", "true", "DeploymentReady", "serves"]
 
 
 def test_each_writer_keeps_its_own_conditions(installed: ControlPlane) -> None:

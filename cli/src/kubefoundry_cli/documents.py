@@ -1,7 +1,7 @@
 """The documents that commands print for programs, as types; docs/cli-output.schema.json is made of them.
 
-`status` prints ModelDeployments, `provider list` InferenceProviderConfigs and `controller status` Deployments as the
-API server stores them: their schemas are those of the cluster.
+`status` prints a List of ModelDeployments, with NAME one of them, `provider list` a List of InferenceProviderConfigs,
+`controller status` a List of Deployments. Their items are as the API server stores them.
 """
 
 from __future__ import annotations
@@ -75,12 +75,21 @@ class CompatDocument(TypedDict):
     models: list[Outcome]
 
 
+class VersionDocument(TypedDict):
+    """kubefoundry: this command line. kubernetes: the API server, missing with --client. providers: what each
+    registered provider has reported, missing where that may not be read."""
+
+    kubefoundry: str
+    kubernetes: NotRequired[str]
+    providers: NotRequired[dict[str, str]]
+
+
 DOCUMENTS: Final[Mapping[str, Any]] = {
     "explain": ExplainDocument,
     "plan": PlanDocument,
     "compat": CompatDocument,
     "doctor": list[Finding],
-    "version": dict[str, str],
+    "version": VersionDocument,
 }
 """By command."""
 

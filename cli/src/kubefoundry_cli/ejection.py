@@ -7,9 +7,9 @@ from typing import Any, Final
 from kubefoundry_cli.cluster import MANAGER, Session
 from kubefoundry_cli.edit import TRIES, Operations, annotation, guarded, guarded_patch, write
 from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.install import change
-from kubefoundry_cli.model import provider_of
 from kubefoundry_cli.providers import named
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.handover import holders

@@ -8,8 +8,8 @@ from typing import Any
 
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.health import endpoint, summary
 from kubefoundry_cli.hint import hint
-from kubefoundry_cli.model import endpoint, summary
 from kubefoundry_cli.output import clean, say
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable

@@ -9,11 +9,9 @@ from typing import Any, Final
 
 from kubefoundry_cli import plain_yaml
 from kubefoundry_cli.failure import Exit, Failure
-from kubefoundry_cli.output import clean
 from kubefoundry_cli.spec_path import ABSENT, NotAnObject, with_value
 from kubefoundry_cli.unknown_fields import described, unknown_fields
 from kubefoundry_sdk.api import foreign_text, names
-from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.validation import default, schema, validate
 
@@ -96,31 +94,6 @@ def valid(obj: Object) -> Object:
         reason = "; ".join(f"{problem.path}: {problem.message}" for problem in problems)
         raise Failure(f"ModelDeployment '{obj['metadata']['name']}' is not valid: {reason}")
     return {**obj, "spec": default(obj["spec"])}
-
-
-def endpoint(status: Mapping[str, Any]) -> str | None:
-    """`service:port` or the URL where the model answers, None while it does not."""
-    found = status.get("endpoint") or {}
-    if found.get("url"):
-        return str(found["url"])
-    return f"{found['service']}:{found['port']}" if found.get("service") and found.get("port") else None
-
-
-def provider_of(obj: Object) -> str | None:
-    """Who runs it, as its status says."""
-    return ((obj.get("status") or {}).get("provider") or {}).get("name")
-
-
-def ready(obj: Object) -> bool:
-    """Whether Ready is True of this very generation."""
-    found = find((obj.get("status") or {}).get("conditions"), "Ready") or {}
-    return found.get("status") == "True" and found.get("observedGeneration") == obj["metadata"]["generation"]
-
-
-def summary(obj: Object) -> str:
-    """Phase and message, in one line."""
-    status = obj.get("status") or {}
-    return clean(f"{status.get('phase') or 'Pending'}: {status.get('message') or 'waiting for core'}")
 
 
 def _typed(steps: Sequence[str], text: str, edit: str) -> Any:

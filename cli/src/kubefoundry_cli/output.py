@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -9,9 +10,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
-import yaml
 
 if TYPE_CHECKING:
+    import yaml
+
     from kubefoundry_sdk.api.kinds import Kind, Object
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -42,7 +44,10 @@ def objects(
 ) -> None:
     """A list of objects in one of LISTS. rows: head and cells, with the further columns or without."""
     if form in ("json", "yaml"):
-        data(found, form)
+        # as kubectl prints it
+        data(
+            {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": [*found]}, form
+        )
     elif form == "name":
         for obj in found:
             print(f"{kind.crd}/{clean(obj['metadata']['name'])}")
@@ -70,22 +75,28 @@ def documents(values: Iterable[Any]) -> None:
 
 def as_yaml(values: Iterable[Any]) -> str:
     """YAML documents that people can read."""
-    return str(yaml.dump_all(list(values), Dumper=_Readable, sort_keys=False, allow_unicode=True))
+    import yaml
+
+    return str(yaml.dump_all(list(values), Dumper=_readable(), sort_keys=False, allow_unicode=True))
 
 
-class _Readable(yaml.SafeDumper):
+@functools.cache
+def _readable() -> type[yaml.SafeDumper]:
     """Texts of several lines as such; repeated parts written out."""
+    # Commands that print a table do not need it: 0.03 s of imports.
+    import yaml
 
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
+    class Readable(yaml.SafeDumper):
+        def ignore_aliases(self, data: Any) -> bool:
+            return True
 
-
-_Readable.add_representer(
-    str,
-    lambda dumper, text: dumper.represent_scalar(
-        "tag:yaml.org,2002:str", text, style="|" if "\n" in text else None
-    ),
-)
+    Readable.add_representer(
+        str,
+        lambda dumper, text: dumper.represent_scalar(
+            "tag:yaml.org,2002:str", text, style="|" if "\n" in text else None
+        ),
+    )
+    return Readable
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -122,10 +133,13 @@ def since(stamp: str | None) -> float | None:
 
 
 def age(stamp: str | None) -> str:
-    """`5d`, `3h`, `12m`, `40s` since an RFC 3339 time, as kubectl tells it."""
+    """Return the time since an RFC 3339 time as `duration` writes it."""
     seconds = since(stamp)
-    if seconds is None:
-        return "<unknown>"
+    return "<unknown>" if seconds is None else duration(seconds)
+
+
+def duration(seconds: float) -> str:
+    """Return `5d`, `3h`, `12m` or `40s`, as kubectl writes ages."""
     for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
         if seconds >= 2 * size:
             return f"{seconds // size:.0f}{unit}"

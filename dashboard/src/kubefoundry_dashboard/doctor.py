@@ -16,5 +16,5 @@ async def show(request: web.Request) -> web.Response:
     async with opened(request) as session:
         seen = await listed(session, request.query.get("namespace", ""))
         found = await examine(session, seen.namespace or None)
-    order = ("wrong", "unknown", "good")
+    order = ("wrong", "unknown", "pending", "good")
     return page(request, "doctor.html", findings=sorted(found, key=lambda one: order.index(one.state)))

@@ -15,7 +15,8 @@ from kubefoundry_cli.commands.explain import result_of, values_read
 from kubefoundry_cli.commands.plan import live_of
 from kubefoundry_cli.commands.status import pod_state
 from kubefoundry_cli.failure import Failure, of
-from kubefoundry_cli.model import provider_of, valid
+from kubefoundry_cli.health import health_of, provider_of
+from kubefoundry_cli.model import valid
 from kubefoundry_cli.output import since
 from kubefoundry_cli.pods import NotToBeFound, of_model
 from kubefoundry_cli.providers import as_running, in_cluster, named
@@ -66,6 +67,7 @@ def shown(
         template,
         obj=obj,
         row=cells(obj),
+        health=health_of(obj),
         base=f"/models/{meta['namespace']}/{meta['name']}",
         stream=f"/live/models/{meta['namespace']}/{meta['name']}?since={meta['resourceVersion']}"
         if live

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from kubefoundry_cli.commands.doctor import providers as findings
 from kubefoundry_cli.failure import Failure
-from kubefoundry_cli.model import provider_of
+from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.requested import registered_configs
 from kubefoundry_dashboard.models import listed
 from kubefoundry_dashboard.page import opened, page

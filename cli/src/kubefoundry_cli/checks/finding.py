@@ -14,9 +14,14 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """good; wrong: it has to be corrected; unknown: it could not be looked at. text: what, and what to do."""
+    """The result of a check.
 
-    state: Literal["good", "wrong", "unknown"]
+    Attributes:
+        state: good; wrong: somebody has to correct it; pending: it goes on by itself; unknown: it could not be read.
+        text: What was found, and what to do.
+    """
+
+    state: Literal["good", "wrong", "pending", "unknown"]
     text: str
 
 

@@ -1,14 +1,16 @@
-"""Models that need somebody: failed ones, Secrets that are missing, objects that others keep changing."""
+"""Models that need somebody: those that do not serve, missing Secrets, objects that others keep changing."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kubefoundry_cli.checks.finding import Finding
+from kubefoundry_cli.checks.one_model import of_pods
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import of
+from kubefoundry_cli.health import health_of
 from kubefoundry_cli.output import since
 from kubefoundry_sdk.api.kinds import SECRETS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
@@ -20,19 +22,34 @@ SHOWN: Final = 5
 DRIFT: Final = {"fieldSelector": "reason=DriftDetected"}
 
 
-def failing(models: Sequence[Object], namespace: str | None) -> Iterator[Finding]:
-    """Failed ones in the words of their status; where there are none, how many run."""
+def verdicts(models: Sequence[Object], namespace: str | None) -> Iterator[Finding]:
+    """Yield the models that do not serve their newest edit or have other trouble; if all are well, their number."""
     where = f"namespace {namespace}" if namespace else "all namespaces"
-    failed = [one for one in models if (one.get("status") or {}).get("phase") == "Failed"]
-    for one in failed:
-        meta = one["metadata"]
-        yield Finding("wrong", f"model {meta['namespace']}/{meta['name']}: {(one['status']).get('message')}")
-    if not failed:
-        running = sum((one.get("status") or {}).get("phase") == "Running" for one in models)
-        summary = (
-            f"{len(models)} model{'' if len(models) == 1 else 's'} in {where}, {running} running, none failed"
-        )
-        yield Finding("good", summary if models else f"no models in {where}")
+    states = Counter[str]()
+    for model in models:
+        health = health_of(model)
+        states[health.state] += 1
+        if health.severity != "good":
+            yield Finding(health.severity, f"model {model['metadata']['namespace']}/{health.text}")
+    if not models:
+        yield Finding("good", f"no models in {where}")
+    elif well := states["Serving"] + states["ScaledToZero"]:
+        zero = f" ({states['ScaledToZero']} scaled to zero)" if states["ScaledToZero"] else ""
+        yield Finding("good", f"{well} of {len(models)} models in {where} serve their newest edit{zero}")
+
+
+async def pods_of(session: Session, models: Sequence[Object]) -> list[Finding]:
+    """Return the pods with problems of the first models that start or are stuck."""
+    # Rendering is behind this import: a list of healthy models does not need it.
+    from kubefoundry_cli.pods import NotToBeFound, of_model
+
+    found: list[Finding] = []
+    for model in [one for one in models if health_of(one).state in ("Starting", "Updating", "Stuck")][:SHOWN]:
+        try:
+            found += of_pods(await of_model(session, model))
+        except NotToBeFound:
+            continue
+    return found
 
 
 async def secrets(session: Session, models: Sequence[Object]) -> list[Finding]:

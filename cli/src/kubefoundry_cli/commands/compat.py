@@ -11,7 +11,7 @@ import click
 from kubefoundry_cli import cluster, output, upgrade
 from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.failure import Exit, Failure, of
-from kubefoundry_cli.model import provider_of
+from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.providers import RELEASE_HELP, crd_file, crds_in, in_cluster, installed, named
 from kubefoundry_cli.upgrade import Model, Outcome, Release

@@ -9,7 +9,7 @@ import click
 
 from kubefoundry_cli import cluster, output
 from kubefoundry_cli.cluster import MANAGER, Session, Target
-from kubefoundry_cli.commands.wait import until
+from kubefoundry_cli.commands.wait import KEEP_WAITING, until
 from kubefoundry_cli.edit import YES, confirmed
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.hint import hint
@@ -43,6 +43,7 @@ NAME_LENGTH = 40
     "--set", "edits", multiple=True, metavar="PATH=VALUE", help="Set any other field of the spec; repeatable."
 )
 @click.option("--wait", "waits", is_flag=True, help="Wait up to ten minutes until it is ready.")
+@KEEP_WAITING
 @click.option("--dry-run", is_flag=True, help="Print the ModelDeployment and create nothing.")
 @YES
 @cluster.options
@@ -56,6 +57,7 @@ def command(
     hf_secret: str | None,
     edits: tuple[str, ...],
     waits: bool,
+    keep_waiting: bool,
     dry_run: bool,
     yes: bool,
     target: Target,
@@ -90,7 +92,7 @@ def command(
     if dry_run:
         output.documents([obj])
         return
-    cluster.run(_create(obj, waits, yes, target))
+    cluster.run(_create(obj, waits, keep_waiting, yes, target))
 
 
 def name_of(model: str) -> str:
@@ -110,7 +112,7 @@ def _object(name: str, spec: dict[str, Any]) -> Object:
     }
 
 
-async def _create(obj: Object, waits: bool, yes: bool, target: Target) -> None:
+async def _create(obj: Object, waits: bool, keep_waiting: bool, yes: bool, target: Target) -> None:
     name = obj["metadata"]["name"]
     async with cluster.session(target) as session:
         obj = {**obj, "metadata": {"name": name, "namespace": session.namespace}}
@@ -121,7 +123,7 @@ async def _create(obj: Object, waits: bool, yes: bool, target: Target) -> None:
         await create(session, obj)
         say(f"ModelDeployment '{name}' created in namespace {session.namespace}; {hint(f'status {name}')}")
         if waits:
-            await until(session, name, "ready", 600.0)
+            await until(session, name, "ready", 600.0, keep_waiting=keep_waiting)
 
 
 async def create(session: Session, obj: Object) -> Object:

@@ -11,13 +11,13 @@ import click
 from kubefoundry_cli import cluster, output, server, support_bundle
 from kubefoundry_cli.checks import one_model
 from kubefoundry_cli.checks.finding import Finding, listed
-from kubefoundry_cli.checks.models import DRIFT, changed_by_others, failing, secrets
+from kubefoundry_cli.checks.models import DRIFT, changed_by_others, pods_of, secrets, verdicts
 from kubefoundry_cli.checks.versions import versions
 from kubefoundry_cli.checks.webhooks import webhooks
 from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.hint import hint
-from kubefoundry_cli.model import provider_of
 from kubefoundry_cli.output import clean, say, since
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.conditions import find
@@ -29,7 +29,7 @@ from kubefoundry_sdk.runtime.options import HEARTBEAT_TIMEOUT
 RENEWED: Final = 60.0
 """Seconds after which a Lease that nobody renews is nobody's, four times its duration."""
 
-SIGNS: Final = {"good": "✔", "wrong": "✗", "unknown": "?"}
+SIGNS: Final = {"good": "✔", "wrong": "✗", "pending": "…", "unknown": "?"}
 
 
 @click.command()
@@ -48,8 +48,8 @@ def command(name: str | None, everywhere: bool, file: str | None, form: str, tar
 
     With NAME, check one model: why it does not serve what is asked for, and what to do.
 
-    Exit code 1 when something is wrong, 5 when you may read none of it. What you may not read is marked with a
-    question mark.
+    Exit code 1 when something is wrong, 5 when you may read none of it. Three dots mark a model that starts or is
+    being updated, a question mark what you may not read.
     """
     if name and (everywhere or file):
         raise Failure("a model's name goes with neither -A nor --bundle", Exit.USAGE)
@@ -62,8 +62,8 @@ def command(name: str | None, everywhere: bool, file: str | None, form: str, tar
     states = [finding.state for finding in found]
     if "wrong" in states:
         raise SystemExit(Exit.NO)
-    # The first says that the API server answers.
-    if "unknown" in states and "good" not in states[1:]:
+    # Without a NAME, the first finding only says that the API server answers.
+    if "unknown" in states and not {"good", "pending"} & set(states if name else states[1:]):
         raise SystemExit(Exit.FORBIDDEN)
 
 
@@ -132,7 +132,7 @@ async def examine(session: Session, namespace: str | None) -> list[Finding]:
     found += await secrets(session, models)
     found += await listed(session, EVENTS, namespace, changed_by_others, DRIFT)
     # the same permission may be missing for several checks
-    return list(dict.fromkeys([*found, *failing(models, namespace)]))
+    return list(dict.fromkeys([*found, *verdicts(models, namespace), *await pods_of(session, models)]))
 
 
 def _absent(failure: Failure, old: str | None) -> Failure:

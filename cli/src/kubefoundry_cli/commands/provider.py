@@ -11,11 +11,11 @@ from kubefoundry_cli import cluster, output, server
 from kubefoundry_cli.cluster import Target
 from kubefoundry_cli.edit import YES, confirmed
 from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.install import bundle, change, origin, run
 from kubefoundry_cli.install.options import EJECT, FORCE, REGISTRY, WAIT, dry_run, in_its_namespace, one_of
 from kubefoundry_cli.install.rights import rights
-from kubefoundry_cli.model import provider_of
 from kubefoundry_cli.new.commands import manifest, new
 from kubefoundry_cli.output import age, say
 from kubefoundry_cli.seconds import seconds

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from kubefoundry_cli import cluster, output
 from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.health import Health, endpoint, health_of
 from kubefoundry_cli.hint import hint
-from kubefoundry_cli.model import endpoint, ready
 from kubefoundry_cli.output import age, clean, say
 from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+
+EXPLAINED: Final = 20
+"""Models whose reasons are below the list, at most."""
 
 
 @click.command()
@@ -26,6 +29,9 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 @cluster.options
 def command(name: str | None, everywhere: bool, watch: bool, form: str, target: Target) -> None:
     """Show models: phase, provider, endpoint, and why one is not ready. With NAME, all that is known of one.
+
+    STATE is the verdict on the newest edit: Serving, Updating or Starting, or why it does not serve. READY and PHASE
+    are about the edit that serves.
 
     Exit code with NAME: 0 when it is ready, 1 when it is not.
     """
@@ -55,12 +61,19 @@ async def _list(everywhere: bool, form: str, target: Target) -> None:
         output.objects(
             found, form, MODEL_DEPLOYMENTS, lambda wide: rows(found, everywhere=everywhere, wide=wide)
         )
-        for obj in found if form == "table" else ():
-            status = obj.get("status") or {}
-            if status.get("phase") == "Failed":
-                say(
-                    f"{obj['metadata']['name']}: {clean(status.get('message') or 'failed without a message')}"
-                )
+        if form == "table":
+            _explain(found, everywhere)
+
+
+def _explain(found: list[Object], everywhere: bool) -> None:
+    """Print a line for each model that does not serve its newest edit or has other trouble."""
+    notable = [
+        (obj, health) for obj in found if (health := health_of(obj)).severity != "good" and health.reason
+    ]
+    for obj, health in notable[:EXPLAINED]:
+        say(f"{obj['metadata']['namespace']}/{health.text}" if everywhere else health.text)
+    if len(notable) > EXPLAINED:
+        say(f"and {len(notable) - EXPLAINED} more, which -o wide shows")
 
 
 async def _watch(name: str | None, everywhere: bool, wide: bool, target: Target) -> None:
@@ -121,7 +134,7 @@ async def _watch(name: str | None, everywhere: bool, wide: bool, target: Target)
 def rows(found: list[Object], *, everywhere: bool, wide: bool) -> tuple[list[str], list[list[str]]]:
     """Head and cells of the list."""
     head = ["NAMESPACE"] if everywhere else []
-    head += ["NAME", "PHASE", "READY", "PROVIDER", "REPLICAS", "ENDPOINT", "AGE"]
+    head += ["NAME", "PHASE", "READY", "STATE", "PROVIDER", "REPLICAS", "ENDPOINT", "AGE"]
     head += ["MODEL", "ENGINE", "MESSAGE"] if wide else []
     made = []
     for obj in found:
@@ -132,6 +145,7 @@ def rows(found: list[Object], *, everywhere: bool, wide: bool) -> tuple[list[str
             meta["name"],
             status.get("phase") or "-",
             (find(status.get("conditions"), "Ready") or {}).get("status") or "-",
+            health_of(obj).state,
             (status.get("provider") or {}).get("name") or "-",
             f"{replicas.get('ready', 0)}/{replicas['desired']}" if "desired" in replicas else "-",
             endpoint(status) or "-",
@@ -151,17 +165,18 @@ async def _one(name: str, form: str, target: Target) -> bool:
     """Prints it; whether it is ready as it is asked for now."""
     async with cluster.session(target) as session:
         obj = await session.model(name)
+        health = health_of(obj)
         if form in ("json", "yaml"):
             output.data(obj, form)
         elif form == "name":
-            print(f"{MODEL_DEPLOYMENTS.crd}/{name}")
+            print(f"{MODEL_DEPLOYMENTS.crd}/{clean(obj['metadata']['name'])}")
         else:
-            _describe(obj)
+            _describe(obj, health)
             await _pods(session, obj)
-    return ready(obj)
+    return health.ready
 
 
-def _describe(obj: Object) -> None:
+def _describe(obj: Object, health: Health) -> None:
     meta, status = obj["metadata"], obj.get("status") or {}
     provider = status.get("provider") or {}
     replicas = status.get("replicas") or {}
@@ -169,6 +184,7 @@ def _describe(obj: Object) -> None:
         ("Model", (obj.get("spec", {}).get("model") or {}).get("id")),
         ("Phase", status.get("phase") or "none yet: core has not reconciled it"),
         ("Message", status.get("message")),
+        ("State", f"{health.state}: {health.text}"),
         ("Provider", provider.get("name")),
         ("Chosen", provider.get("selectedReason")),
         ("Upstream", _upstream(provider)),

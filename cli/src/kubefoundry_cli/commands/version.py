@@ -13,6 +13,9 @@ from kubefoundry_cli.output import say
 from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
+Versions = dict[str, str | dict[str, str]]
+"""By component; those of the providers by name."""
+
 
 @click.command()
 @click.option("--client", is_flag=True, help="Print only this command's version; contacts no cluster.")
@@ -20,7 +23,7 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 @cluster.options
 def command(client: bool, form: str, target: Target) -> None:
     """Print the version of the command line, of the API server, and of the providers in the cluster."""
-    found = {"kubefoundry": version("kubefoundry-cli")}
+    found: Versions = {"kubefoundry": version("kubefoundry-cli")}
     if form == "table":
         _print(found)
     rest, failure = ({}, None) if client else cluster.run(_of_cluster(target))
@@ -32,15 +35,17 @@ def command(client: bool, form: str, target: Target) -> None:
         raise failure
 
 
-def _print(found: dict[str, str]) -> None:
+def _print(found: Versions) -> None:
     for name, value in found.items():
-        print(f"{name}: {output.clean(value)}", flush=True)
+        lines = {name: value} if isinstance(value, str) else {f"provider {one}": value[one] for one in value}
+        for title, text in lines.items():
+            print(f"{title}: {output.clean(text)}", flush=True)
 
 
-async def _of_cluster(target: Target) -> tuple[dict[str, str], Failure | None]:
+async def _of_cluster(target: Target) -> tuple[Versions, Failure | None]:
     """The versions, and why those of the providers are missing."""
     async with cluster.session(target) as session:
-        found = {"kubernetes": await server.version(session)}
+        found: Versions = {"kubernetes": await server.version(session)}
         try:
             configs, _ = await session.client.list(PROVIDER_CONFIGS)
         except (ApiError, Unreachable) as error:
@@ -50,7 +55,8 @@ async def _of_cluster(target: Target) -> tuple[dict[str, str], Failure | None]:
                 say(failure.message)
                 return found, None
             return found, failure
-        for config in configs:
-            status = config.get("status") or {}
-            found[f"provider {config['metadata']['name']}"] = str(status.get("version") or "never reported")
+        found["providers"] = {
+            config["metadata"]["name"]: str((config.get("status") or {}).get("version") or "never reported")
+            for config in configs
+        }
         return found, None

@@ -8,22 +8,22 @@ from typing import Final
 import click
 
 from kubefoundry_cli import cluster
-from kubefoundry_cli.cluster import Session, Target
+from kubefoundry_cli.cluster import Session, Target, name_only
 from kubefoundry_cli.failure import Exit, Failure, of
-from kubefoundry_cli.hint import hint
-from kubefoundry_cli.model import endpoint, ready, summary
-from kubefoundry_cli.output import clean, say
+from kubefoundry_cli.health import PHRASES, health_of, summary
+from kubefoundry_cli.output import say
 from kubefoundry_cli.seconds import seconds
-from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.api.reasons import PROVIDER_SELECTED, READY
 from kubefoundry_sdk.cluster.errors import ApiError, Silent, Unreachable
-
-REFUSED: Final = ("Validated", "ProviderCompatible")
-"""Conditions that, False at the current generation, only an edit makes True."""
 
 STATES: Final = {"ready": "ready", "deleted": "deleted", "condition=Ready": "ready", "delete": "deleted"}
 """What may be waited for; the last two are as kubectl calls them."""
+
+KEEP_WAITING: Final = click.option(
+    "--keep-waiting",
+    is_flag=True,
+    help="Wait on, even if the model cannot become ready before somebody changes it.",
+)
 
 AGAIN: Final = 1.0
 """Seconds before another watch, after one that could not be kept."""
@@ -33,23 +33,27 @@ AGAIN: Final = 1.0
 @click.argument("name")
 @click.option("--for", "state", type=click.Choice([*STATES]), default="ready", show_default=True)
 @click.option("--timeout", "seconds", default=600.0, show_default=True, metavar="SECONDS", type=seconds)
+@KEEP_WAITING
 @cluster.options
-def command(name: str, state: str, seconds: float, target: Target) -> None:
+def command(name: str, state: str, seconds: float, keep_waiting: bool, target: Target) -> None:
     """Wait until a model is ready, or deleted.
 
-    Ends at once, with exit code 1, when the spec is refused or names a provider that is not registered, or when the
-    model is scaled to zero. Exit code 6 when time is up.
+    Ends at once, with exit code 1, when the model cannot become ready before somebody changes something: its spec is
+    refused, it has failed, it is paused or scaled to zero, no provider takes it. Exit code 6 when time is up.
     """
-    cluster.run(_wait(name, STATES[state], seconds, target))
+    cluster.run(_wait(name, STATES[state], seconds, keep_waiting, target))
 
 
-async def _wait(name: str, state: str, seconds: float, target: Target) -> None:
+async def _wait(name: str, state: str, seconds: float, keep_waiting: bool, target: Target) -> None:
     async with cluster.session(target) as session:
-        await until(session, name, state, seconds)
+        await until(session, name_only(name), state, seconds, keep_waiting=keep_waiting)
 
 
-async def until(session: Session, name: str, state: str, seconds: float) -> None:
-    """Raises Failure when it is refused, not there, or not so in time."""
+async def until(session: Session, name: str, state: str, seconds: float, *, keep_waiting: bool) -> None:
+    """Wait for `ready` or `deleted`. Raises Failure if time is up, or if the model cannot become ready by itself.
+
+    keep_waiting: also wait for somebody else to change the model.
+    """
     reported = ""
     try:
         async with asyncio.timeout(seconds):
@@ -62,7 +66,7 @@ async def until(session: Session, name: str, state: str, seconds: float) -> None
                         return
                     raise
                 reported = _report(obj, reported)
-                if _done(obj, state):
+                if state == "ready" and _ready(obj, keep_waiting=keep_waiting):
                     return
                 await _change(session, obj)
     except TimeoutError:
@@ -80,29 +84,16 @@ def _report(obj: Object, before: str) -> str:
     return now
 
 
-def _done(obj: Object, state: str) -> bool:
-    if state == "deleted":
-        return False
-    status = obj.get("status") or {}
-    named = f"ModelDeployment '{obj['metadata']['name']}'"
-    for type_ in (*REFUSED, PROVIDER_SELECTED):
-        found = find(status.get("conditions"), type_) or {}
-        if found.get("observedGeneration") != obj["metadata"]["generation"]:
-            continue
-        if type_ in REFUSED and found.get("status") == "False":
-            raise Failure(f"{named} is refused: {clean(found.get('message'))}")
-        if type_ == PROVIDER_SELECTED and found.get("reason") == "ProviderNotRegistered":
-            raise Failure(f"{named} waits for a provider: {clean(found.get('message'))}")
-    readiness = find(status.get("conditions"), READY) or {}
-    if (readiness.get("reason"), readiness.get("observedGeneration")) == (
-        "ScaledToZero",
-        obj["metadata"]["generation"],
-    ):
-        name = obj["metadata"]["name"]
-        raise Failure(f"{named} is scaled to zero, so it serves nothing: {hint(f'scale {name} 1')} starts it")
-    if ready(obj):
-        say(f"ready at {endpoint(status) or 'an endpoint that is not published yet'}")
+def _ready(obj: Object, *, keep_waiting: bool) -> bool:
+    """Check whether the newest edit serves. Raises Failure if that takes a change."""
+    health = health_of(obj)
+    if health.ready:
+        say(f"ready at {health.endpoint or 'an endpoint that is not published yet'}")
         return True
+    if health.final and not keep_waiting:
+        todo = f"; {health.remedy}" if health.remedy else ""
+        why = f": {health.reason}" if health.reason else ""
+        raise Failure(f"ModelDeployment '{health.name}' {PHRASES[health.state]}{why}{todo}")
     return False
 
 

@@ -8,10 +8,10 @@ from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.edit import confirmed
 from kubefoundry_cli.ejection import SECONDS, eject
 from kubefoundry_cli.failure import Failure, of
+from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.install import change
 from kubefoundry_cli.install.change import Change, Kinds
 from kubefoundry_cli.install.rights import rights
-from kubefoundry_cli.model import provider_of
 from kubefoundry_cli.output import clean, say
 from kubefoundry_sdk.api.kinds import CRDS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable

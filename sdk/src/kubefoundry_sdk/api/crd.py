@@ -22,6 +22,7 @@ HEADER: Final = """\
 # To change it, edit those and run: python -m kubefoundry_sdk.api.crd crds
 """
 
+_PAUSED: Final = ".metadata.annotations." + names.PAUSED_ANNOTATION.replace(".", r"\.")
 _READY: Final = '.status.conditions[?(@.type=="Ready")]'
 
 
@@ -43,7 +44,16 @@ def model_deployments() -> Object:
         [
             _column("Provider", ".status.provider.name", "Provider that runs the model"),
             _column("Phase", ".status.phase", "Summary of the state"),
-            _column("Ready", f"{_READY}.status", "Whether the model is served as specified"),
+            _column("Ready", f"{_READY}.status", "Whether the observed generation serves"),
+            # no path can compare the two: users see at a glance that the numbers differ
+            _column("Generation", ".metadata.generation", "Newest edit", type_="integer"),
+            _column(
+                "Observed",
+                ".status.observedGeneration",
+                "Edit that the other columns are about; behind Generation while an edit is refused, held back or "
+                "rolling out",
+                type_="integer",
+            ),
             _column("Replicas", ".status.replicas.ready", "Units that are ready to serve", type_="integer"),
             _column("Desired", ".status.replicas.desired", "Units that were requested", type_="integer"),
             _column("Endpoint", ".status.endpoint.service", "Service of the API"),
@@ -51,6 +61,7 @@ def model_deployments() -> Object:
             _AGE,
             _column("Model", ".spec.model.id", "Model that is served", wide=True),
             _column("Engine", ".spec.engine.type", "Engine that runs the model", wide=True),
+            _column("Paused", _PAUSED, "Whether edits have no effect", wide=True),
             _column("Reason", f"{_READY}.reason", "Reason of the Ready condition", wide=True),
             _column("Message", ".status.message", "Current state, and what to do", wide=True),
         ],

@@ -1,0 +1,84 @@
+"""Advice for each condition that is trouble. Its commands are written for the options of the command that runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kubefoundry_cli.hint import hint
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.reasons import (
+    OVERRIDES_VALID,
+    PROVIDER_COMPATIBLE,
+    PROVIDER_HEALTHY,
+    PROVIDER_SELECTED,
+    READY,
+    RESOURCE_CREATED,
+    STALE_STATUS,
+    VALIDATED,
+)
+
+UNREPORTED: Final = "its message says what to do"
+
+ADVICE: Final[dict[str, dict[str, str]]] = {
+    VALIDATED: {"ValidationFailed": "correct these fields of the spec: until then it is not applied"},
+    PROVIDER_SELECTED: {
+        "ProviderNotRegistered": "correct spec.provider.name, or install that provider: {provider install PROVIDER}",
+        "NoSelector": "name a provider in spec.provider.name, or install the selector: {controller install}",
+        "NoHealthyProviders": "look at the providers: {provider list}",
+        "NoMatchingProvider": "change the spec, or name a provider: {explain NAME} says what each would need",
+    },
+    PROVIDER_COMPATIBLE: {
+        "Unsupported": "change that field, or choose another provider: {explain NAME}",
+        "InvalidOverrides": "correct spec.provider.overrides",
+    },
+    RESOURCE_CREATED: {
+        "DryRun": f"read the annotation {names.DRY_RUN_RESULT_ANNOTATION}, then remove {names.DRY_RUN_ANNOTATION}",
+        "CRDNotInstalled": "install the upstream operator: it goes on by itself then",
+        "UnsupportedSchema": "install a release of the upstream system that the provider supports",
+        "ApplyRejected": "do what the API server says: it is tried again at each change, and every 5 minutes",
+        "ApplyFailed": "nothing: it is tried again, at the latest in 5 minutes",
+        "ProviderError": "report it to the provider's maintainers: {doctor --bundle FILE}",
+        "NameConflict": "delete that object, import it ({import KIND/NAME}), or choose another name",
+        "Recreating": "wait until the old object is gone",
+        "WaitingForCleanup": "wait: after five minutes it goes on anyway",
+        "Terminating": "wait; if it does not go, look at the finalizers of the upstream object",
+    },
+    READY: {
+        "Progressing": "wait, and see how it goes on: {wait NAME}",
+        "Failed": "look at its pods and their logs: {status NAME}, {logs NAME}",
+        "ScaledToZero": "give it replicas: {scale NAME 1}",
+        "Unknown": "look at the upstream object: {status NAME} names it",
+        "EndpointUnverified": "look at the pods behind the Service, network policies and model.servedName",
+    },
+    PROVIDER_HEALTHY: {
+        "HeartbeatLost": "look at the provider's process: changes are not applied until it is back",
+        "UpstreamOperatorDown": "look at the upstream operator",
+    },
+    STALE_STATUS: {
+        "NoUpstreamProgress": "look whether the upstream operator runs: the status may be out of date",
+        "ProviderError": "report it to the provider's maintainers: {doctor --bundle FILE}",
+    },
+    OVERRIDES_VALID: {"UnknownKeys": "correct the spelling: these keys have no effect"},
+}
+"""By condition and reason (docs/conditions.md). Commands are in braces: NAME is the model, PROVIDER the one that the
+spec names; other words in capitals are for the user to replace."""
+
+COMMAND: Final = re.compile(r"\{([^}]+)\}")
+
+
+def is_trouble(condition: Mapping[str, Any]) -> bool:
+    """Check whether the condition reports trouble: it is False, or for StaleStatus True."""
+    return condition.get("status") == ("True" if condition.get("type") == STALE_STATUS else "False")
+
+
+def advice(condition: Mapping[str, Any], name: str, provider: str | None = None) -> str:
+    """Return the advice for a condition that is trouble. provider: the name in the spec."""
+    template = ADVICE.get(str(condition.get("type")), {}).get(str(condition.get("reason")), UNREPORTED)
+    values = {"NAME": name, "PROVIDER": provider or "PROVIDER"}
+
+    def command(found: re.Match[str]) -> str:
+        return hint(" ".join(values.get(word, word) for word in found[1].split(" ")))
+
+    return COMMAND.sub(command, template)

@@ -1,0 +1,287 @@
+"""The verdict on one model: whether its newest edit serves, and if not, why.
+
+Lists, `status`, `doctor`, `wait` and the page all show this verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, get_args
+
+from kubefoundry_cli.advice import ADVICE, advice, is_trouble
+from kubefoundry_cli.hint import hint
+from kubefoundry_cli.output import clean, duration, since
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.conditions import find
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.parts import mapping, mappings
+from kubefoundry_sdk.api.reasons import (
+    PROVIDER_COMPATIBLE,
+    PROVIDER_HEALTHY,
+    PROVIDER_SELECTED,
+    READY,
+    RESOURCE_CREATED,
+    STALE_STATUS,
+    VALIDATED,
+)
+
+STUCK: Final = 600.0
+"""Seconds without success after which a model counts as stuck: the default timeout of `wait`."""
+
+State = Literal[
+    "Serving",
+    "Updating",
+    "Starting",
+    "Stuck",
+    "Refused",
+    "NotApplied",
+    "Paused",
+    "WaitingForProvider",
+    "Failed",
+    "ScaledToZero",
+    "Deleting",
+]
+STATES: Final[tuple[State, ...]] = get_args(State)
+
+PHRASES: Final[dict[State, str]] = {
+    "Updating": "is being updated",
+    "Starting": "is starting",
+    "Stuck": "is stuck",
+    "Refused": "is refused",
+    "NotApplied": "is not applied",
+    "Paused": "is paused",
+    "WaitingForProvider": "waits for a provider",
+    "Failed": "has failed",
+    "ScaledToZero": "is scaled to zero",
+    "Deleting": "is being deleted",
+}
+"""The state in a sentence whose subject is the model or its newest edit."""
+
+OBSTACLES: Final[dict[str, State]] = {
+    VALIDATED: "Refused",
+    PROVIDER_SELECTED: "WaitingForProvider",
+    PROVIDER_COMPATIBLE: "Refused",
+    RESOURCE_CREATED: "NotApplied",
+}
+"""Conditions that hold an edit back while they are False, in the order of the components' work."""
+
+REFUSALS: Final = {type_: state for type_, state in OBSTACLES.items() if state == "Refused"}
+
+SILENCES: Final[dict[str, State]] = {PROVIDER_HEALTHY: "WaitingForProvider", STALE_STATUS: "Stuck"}
+"""Conditions that report that nobody works on the edit."""
+
+PROGRESS: Final = frozenset({"Recreating", "WaitingForCleanup", "Terminating"})
+"""Reasons of ResourceCreated that go away by themselves."""
+
+PASSING: Final = frozenset({*PROGRESS, "NoSelector", "NoHealthyProviders", "ApplyFailed", "ProviderError"})
+"""Reasons that may go away although nobody changes anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The verdict on one model.
+
+    Attributes:
+        name: The model's name.
+        state: Summary of the verdict.
+        generation: The newest edit.
+        serves: The edit that serves; None if none does.
+        reason: Why the newest edit does not serve, or what else is wrong; empty if nothing is.
+        remedy: What to do about the reason; may be empty.
+        final: Whether the newest edit cannot serve before somebody changes something.
+        endpoint: Where the model answers, None if that is not published.
+    """
+
+    name: str
+    state: State
+    generation: int
+    serves: int | None
+    reason: str = ""
+    remedy: str = ""
+    final: bool = False
+    endpoint: str | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether the newest edit serves, and goes on to serve."""
+        return self.serves == self.generation and self.state not in ("Deleting", "Refused")
+
+    @property
+    def severity(self) -> Literal["good", "pending", "wrong"]:
+        """good: nothing to do. pending: it may become ready by itself. wrong: it needs somebody."""
+        if self.state in ("Serving", "ScaledToZero"):
+            return "wrong" if self.reason and self.state == "Serving" else "good"
+        return "pending" if self.state in ("Starting", "Updating") else "wrong"
+
+    @property
+    def text(self) -> str:
+        """The verdict in one line that begins with the model's name."""
+        why = f": {self.reason}" if self.reason else ""
+        todo = f"; {self.remedy}" if self.remedy else ""
+        if self.state == "Serving":
+            also = f", but {self.reason}" if self.reason else ""
+            serves = f"serves generation {self.serves} at {self.endpoint or 'no endpoint'}"
+            return f"{self.name} {serves}{also}{todo}"
+        refused = self.state == "Refused" and self.serves == self.generation
+        if self.serves is None or self.state == "Deleting" or refused:
+            return f"{self.name} {PHRASES[self.state]}{why}{todo}"
+        if self.ready:
+            return f"{self.name} {PHRASES[self.state]}{why}{todo}; generation {self.serves} serves"
+        return (
+            f"{self.name} serves generation {self.serves}, not yet {self.generation}, which "
+            f"{PHRASES[self.state]}{why}{todo}"
+        )
+
+
+def health_of(obj: Object) -> Health:
+    """Return the verdict on a ModelDeployment. Its status may be of any shape: others write there, too."""
+    meta, status = obj["metadata"], mapping(obj.get("status"))
+    name, generation = str(meta["name"]), meta.get("generation")
+    conditions = mappings(status.get("conditions"))
+    ready = find(conditions, READY) or {}
+    serves = ready.get("observedGeneration") if ready.get("status") == "True" else None
+    newest = generation if isinstance(generation, int) else 0
+    state, reason, remedy, final = _verdict(obj, conditions, ready, newest, serves)
+    return Health(
+        name,
+        state,
+        newest,
+        serves if isinstance(serves, int) else None,
+        clean(reason),
+        remedy,
+        final,
+        endpoint(status),
+    )
+
+
+Verdict = tuple[State, str, str, bool]
+"""State, reason, remedy, and whether it is final."""
+
+
+def _verdict(
+    obj: Object, conditions: list[Mapping[str, Any]], ready: Mapping[str, Any], newest: int, serves: object
+) -> Verdict:
+    meta, name = obj["metadata"], str(obj["metadata"]["name"])
+    if meta.get("deletionTimestamp"):
+        held = ", ".join(map(str, meta.get("finalizers") or ())) or "nothing"
+        return "Deleting", f"held by {held}", "wait for its provider to clean up", True
+    if mapping(meta.get("annotations")).get(names.PAUSED_ANNOTATION) == "true":
+        return "Paused", "no change is applied", hint(f"resume {name}"), serves != newest
+    if refused := _obstacle(obj, conditions, newest, REFUSALS):
+        # even if Ready names the newest edit: providers of earlier releases report that
+        return refused
+    if serves is not None and serves == newest:
+        first = next(troubles(obj, conditions), None)
+        return ("Serving", first.text, first.remedy, False) if first else ("Serving", "", "", False)
+    if not conditions:
+        return _waiting(obj, "core has not reconciled it", hint("controller status"), serves)
+    return _obstacle(obj, conditions, newest, OBSTACLES) or _outcome(obj, conditions, ready, newest, serves)
+
+
+def _obstacle(
+    obj: Object, conditions: list[Mapping[str, Any]], newest: int, among: Mapping[str, State]
+) -> Verdict | None:
+    """The verdict if a condition of the newest edit holds it back."""
+    for type_, state in among.items():
+        found = find(conditions, type_)
+        if found and is_trouble(found) and found.get("observedGeneration") == newest:
+            reason = found.get("reason")
+            if reason in PROGRESS:
+                continue
+            return state, _said(found), _advice(obj, found), reason not in PASSING
+    return None
+
+
+def _outcome(
+    obj: Object, conditions: list[Mapping[str, Any]], ready: Mapping[str, Any], newest: int, serves: object
+) -> Verdict:
+    """The verdict on an edit that nothing refused: its provider, its upstream object and its pods decide."""
+    for type_, state in SILENCES.items():
+        found = find(conditions, type_)
+        if found and is_trouble(found):
+            return state, _said(found), _advice(obj, found), False
+    message = str(mapping(obj.get("status")).get("message") or ready.get("message") or "")
+    if serves is not None:
+        return _waiting(obj, message, hint(f"wait {obj['metadata']['name']}"), serves)
+    current = ready.get("observedGeneration") == newest
+    if ready.get("reason") == "ScaledToZero" and current:
+        return "ScaledToZero", message, _advice(obj, ready), True
+    if ready.get("reason") == "Failed" and current:
+        return "Failed", message or "no message", _advice(obj, ready), True
+    return _waiting(obj, message, _advice(obj, ready) if current else "", serves)
+
+
+def _waiting(obj: Object, reason: str, remedy: str, serves: object) -> Verdict:
+    """Starting or Updating, or Stuck if that has taken too long."""
+    age = since(_edited(obj) if serves is not None else _not_ready_since(obj))
+    if age is not None and age > STUCK:
+        return "Stuck", f"not ready for {duration(age)}: {reason or 'no message'}", remedy, False
+    return ("Starting" if serves is None else "Updating"), reason, remedy, False
+
+
+def _not_ready_since(obj: Object) -> str | None:
+    found = find(mappings(mapping(obj.get("status")).get("conditions")), READY) or {}
+    stamps = (found.get("lastTransitionTime"), _edited(obj), obj["metadata"].get("creationTimestamp"))
+    known = [str(stamp) for stamp in stamps if stamp]
+    return max(known, default=None)
+
+
+def _edited(obj: Object) -> str | None:
+    """The last change of the spec, as managedFields show it."""
+    stamps = [
+        str(entry.get("time"))
+        for entry in mappings(obj["metadata"].get("managedFields"))
+        if "f:spec" in mapping(entry.get("fieldsV1")) and entry.get("time")
+    ]
+    return max(stamps, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A condition that is trouble. text: its type, reason and message. remedy: what to do."""
+
+    reason: str
+    message: str
+    text: str
+    remedy: str
+
+
+def troubles(obj: Object, conditions: list[Mapping[str, Any]]) -> Iterator[Trouble]:
+    """Yield the conditions that are trouble, in the order of the components' work."""
+    for type_ in ADVICE:
+        found = find(conditions, type_)
+        if found is not None and is_trouble(found):
+            older = found.get("observedGeneration") != obj["metadata"].get("generation")
+            reason, message = str(found.get("reason")), clean(_said(found))
+            text = f"{type_}: {reason}{' (of an earlier generation)' if older else ''}: {message}"
+            yield Trouble(reason, message, text, _advice(obj, found))
+
+
+def _said(condition: Mapping[str, Any]) -> str:
+    return str(condition.get("message") or "no message")
+
+
+def _advice(obj: Object, condition: Mapping[str, Any]) -> str:
+    wanted = mapping(mapping(obj.get("spec")).get("provider")).get("name")
+    return advice(condition, str(obj["metadata"]["name"]), str(wanted) if wanted else None)
+
+
+def endpoint(status: Mapping[str, Any]) -> str | None:
+    """Return `service:port` or the URL where the model answers, None while it does not."""
+    found = mapping(status.get("endpoint"))
+    if found.get("url"):
+        return str(found["url"])
+    return f"{found['service']}:{found['port']}" if found.get("service") and found.get("port") else None
+
+
+def provider_of(obj: Object) -> str | None:
+    """Return the provider that runs the model, as its status says."""
+    found = mapping(mapping(obj.get("status")).get("provider")).get("name")
+    return str(found) if found else None
+
+
+def summary(obj: Object) -> str:
+    """Return phase and message in one line."""
+    status = mapping(obj.get("status"))
+    return clean(f"{status.get('phase') or 'Pending'}: {status.get('message') or 'waiting for core'}")

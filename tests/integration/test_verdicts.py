@@ -1,0 +1,142 @@
+"""Lists, `status`, `doctor`, `wait` and kubectl give the same verdict on models of a real API server."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kubefoundry_local.suite import Suite
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.cluster.client import Client
+from support.command_line import CommandLine
+from support.deployments import GPU, model_deployment
+from support.edits import running
+from support.waiting import reason, until_deployment
+
+pytestmark = pytest.mark.integration
+
+ROLE_BINDINGS = Kind("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
+
+
+@pytest.fixture
+def kubefoundry(suite: Suite, namespace: str) -> CommandLine:
+    return CommandLine(suite.plane.kubeconfig, namespace)
+
+
+async def edit(api: Client, namespace: str, spec: Object, **annotations: str) -> None:
+    patch = {"spec": spec, "metadata": {"annotations": annotations}}
+    operations = [
+        {"op": "add", "path": f"/spec/{key}", "value": value} for key, value in patch["spec"].items()
+    ]
+    if annotations:
+        operations.insert(0, {"op": "add", "path": "/metadata/annotations", "value": annotations})
+    await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, operations, manager="test")
+
+
+async def test_refused_edit_is_visible_everywhere(
+    kubefoundry: CommandLine, api: Client, namespace: str
+) -> None:
+    await running(api, namespace, GPU, "kaito")
+    await edit(api, namespace, {"engine": {"type": "sglang"}})
+    await until_deployment(
+        api, "m", namespace, lambda obj: reason(obj, "ProviderCompatible") == "Unsupported"
+    )
+
+    listed, one, doctor, waited = [
+        await kubefoundry(*command)
+        for command in (("status",), ("status", "m"), ("doctor", "m"), ("wait", "m", "--timeout", "60"))
+    ]
+
+    cells = dict(zip(*(line.split() for line in listed.out.splitlines()), strict=True))
+    assert (cells["PHASE"], cells["STATE"]) == ("Running", "Refused")
+    assert "is refused: " in listed.err
+    assert (one.code, "State:      Refused: m " in one.out) == (1, True), one
+    assert (doctor.code, "✗ m " in doctor.out, "is refused: " in doctor.out) == (1, True, True), doctor
+    assert (waited.code, "is refused: " in waited.err) == (1, True), waited
+
+
+async def test_paused_edit_is_visible_everywhere(
+    kubefoundry: CommandLine, suite: Suite, api: Client, namespace: str
+) -> None:
+    await running(api, namespace, GPU, "kuberay")
+    await edit(api, namespace, {"env": [{"name": "A", "value": "b"}]}, **{names.PAUSED_ANNOTATION: "true"})
+
+    listed, waited, patient = [
+        await kubefoundry(*command)
+        for command in (
+            ("status",),
+            ("wait", "m", "--timeout", "60"),
+            ("wait", "m", "--timeout", "1", "--keep-waiting"),
+        )
+    ]
+    head, row = suite.plane.kubectl("get", "md", "m", "-n", namespace).stdout.splitlines()
+
+    cells = dict(zip(*(line.split() for line in listed.out.splitlines()), strict=True))
+    assert (cells["PHASE"], cells["STATE"]) == ("Running", "Paused")
+    assert (waited.code, "is paused" in waited.err) == (1, True), waited
+    assert (patient.code, "is not ready after 1 s" in patient.err) == (6, True), patient
+    columns = dict(zip(head.split(), row.split(), strict=True))
+    assert (columns["GENERATION"], columns["OBSERVED"]) == ("2", "1")
+
+
+async def test_doctor_fails_while_models_hang(kubefoundry: CommandLine, api: Client, namespace: str) -> None:
+    await api.create(
+        MODEL_DEPLOYMENTS, model_deployment("noprov", namespace, GPU, provider="nosuch"), manager="test"
+    )
+    await until_deployment(
+        api, "noprov", namespace, lambda obj: reason(obj, "ProviderSelected") == "ProviderNotRegistered"
+    )
+
+    done = await kubefoundry("doctor")
+
+    [line] = [line for line in done.out.splitlines() if f"model {namespace}/noprov" in line]
+    assert done.code == 1
+    assert line.startswith("✗") and "waits for a provider" in line
+    assert f"kubefoundry provider install nosuch -n {namespace}" in line
+
+
+async def test_doctor_of_a_serving_model_passes_without_cluster_rights(
+    kubefoundry: CommandLine, api: Client, namespace: str
+) -> None:
+    await running(api, namespace, GPU, "kuberay")
+    body = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": "viewers", "namespace": namespace},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"kind": "User", "name": "vera", "apiGroup": "rbac.authorization.k8s.io"}],
+    }
+    await api.create(ROLE_BINDINGS, body, manager="test")
+
+    done = await kubefoundry("doctor", "m", "--as", "vera")
+
+    assert "✔ m serves generation 1" in done.out
+    assert "? " in done.out
+    assert done.code == 0, done
+
+
+async def test_wait_ends_when_the_model_has_failed(
+    kubefoundry: CommandLine, api: Client, namespace: str
+) -> None:
+    failing = model_deployment(
+        "m", namespace, GPU, provider="dynamo", labels={"kubefoundry.ai/simulator-fail": "failed"}
+    )
+    await api.create(MODEL_DEPLOYMENTS, failing, manager="test")
+    await until_deployment(api, "m", namespace, lambda obj: obj.get("status", {}).get("phase") == "Failed")
+
+    done = await kubefoundry("wait", "m", "--timeout", "60")
+
+    assert (done.code, "has failed: " in done.err) == (1, True), done
+
+
+async def test_lists_are_kubernetes_lists(kubefoundry: CommandLine, api: Client, namespace: str) -> None:
+    await running(api, namespace, GPU, "kuberay")
+
+    listed = json.loads((await kubefoundry("status", "-o", "json")).out)
+    named = await kubefoundry("status", "modeldeployment/m", "-o", "name")
+
+    assert (listed["apiVersion"], listed["kind"]) == ("v1", "List")
+    assert [one["metadata"]["name"] for one in listed["items"]] == ["m"]
+    assert named.out == "modeldeployments.kubefoundry.ai/m\n"
