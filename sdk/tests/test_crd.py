@@ -80,10 +80,21 @@ def test_names_and_columns() -> None:
     assert (deployments["names"]["shortNames"], deployments["scope"]) == (["md"], "Namespaced")
     assert (configs["names"]["shortNames"], configs["scope"]) == (["ipc"], "Cluster")
     assert [column["name"] for column in columns if not column.get("priority")] == [
-        *("Provider", "Phase", "Ready", "Replicas", "Desired", "Endpoint", "Port", "Age")
+        *(
+            "Provider",
+            "Phase",
+            "Ready",
+            "Generation",
+            "Observed",
+            "Replicas",
+            "Desired",
+            "Endpoint",
+            "Port",
+            "Age",
+        )
     ]
     assert [column["name"] for column in columns if column.get("priority")] == [
-        *("Model", "Engine", "Reason", "Message")
+        *("Model", "Engine", "Paused", "Reason", "Message")
     ]
 
 

@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from kubefoundry_cli import model
+from kubefoundry_cli import health
 from kubefoundry_sdk.api.kinds import Object
 
 COLORS: Final = {"Running": "green", "Deploying": "cyan", "Pending": "yellow", "Failed": "red"}
@@ -43,7 +43,7 @@ def row(deployment: Object) -> Row:
         provider=(status.get("provider") or {}).get("name") or "-",
         phase=status.get("phase") or "-",
         ready=f"{replicas.get('ready', 0)}/{replicas['desired']}" if "desired" in replicas else "-",
-        endpoint=model.endpoint(status) or "-",
+        endpoint=health.endpoint(status) or "-",
         message=status.get("message") or "",
     )
 
