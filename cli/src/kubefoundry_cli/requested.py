@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.hint import hint
-from kubefoundry_cli.model import edited, from_file, provider_of, stored_as, valid
+from kubefoundry_cli.model import edited, from_file, stored_as, valid
 from kubefoundry_cli.providers import as_running_all, installed
 from kubefoundry_cli.selection import foreseen, pending, selected_provider, with_spec
 from kubefoundry_sdk.api import names
