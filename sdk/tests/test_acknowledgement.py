@@ -1,65 +1,88 @@
-"""When an upstream object's status speaks of what was applied last."""
+"""When an upstream object's status describes the object as it was applied last."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.provider.contract import Endpoint, Observation, Replicas
-from kubefoundry_sdk.provider.health.acknowledgement import NOT_YET, generation_reported, left
-from kubefoundry_sdk.runtime.wait import Wait
+from kubefoundry_sdk.provider.health.acknowledgement import Acknowledgement
 
-SERVES = Observation("Running", "DeploymentReady", "it serves", Replicas(1, 1, 1), Endpoint("m", 80))
-
-
-def live(generation: int, observed: object = None, uid: str = "u") -> dict[str, Any]:
-    meta = {"name": "m", "namespace": "n", "uid": uid, "generation": generation}
-    status = {"state": "x"} if observed is None else {"observedGeneration": observed}
-    return {"kind": "Thing", "metadata": meta, "status": status}
+MANAGER = "example-provider"
+EARLY, LATE = "2026-01-01T00:00:01Z", "2026-01-01T00:00:02Z"
 
 
-def test_an_object_that_is_behind_is_waited_for_and_then_settles() -> None:
-    settling = Wait()
-
-    assert left(settling, live(2, 1), SERVES, 3.0, 10.0) == NOT_YET
-    assert left(settling, live(2, 2), SERVES, 3.0, 20.0) == 3.0
-    assert left(settling, live(2, 2), SERVES, 3.0, 22.0) == 1.0
-    assert left(settling, live(2, 2), SERVES, 3.0, 99.0) == 0.0
-
-
-@pytest.mark.parametrize("other", [live(3, 3), live(2, 2, uid="other")], ids=["edit", "object"])
-def test_each_generation_of_each_object_settles_by_itself(other: dict[str, Any]) -> None:
-    settling = Wait()
-    left(settling, live(2, 2), SERVES, 3.0, 10.0)
-
-    assert left(settling, other, SERVES, 3.0, 99.0) == 3.0
+def upstream(
+    generation: int, status: Any, *, applied: str | None = EARLY, written: str | None = None, uid: str = "u"
+) -> dict[str, Any]:
+    managed = []
+    if applied:
+        managed.append({"manager": MANAGER, "operation": "Apply", "time": applied})
+    if written:
+        managed.append(
+            {"manager": "operator", "operation": "Update", "subresource": "status", "time": written}
+        )
+    meta = {"name": "m", "uid": uid, "generation": generation, "managedFields": managed}
+    return {"metadata": meta, "status": status}
 
 
 @pytest.mark.parametrize(
-    "seen", [replace(SERVES, updating=True), replace(SERVES, update_failed=True)], ids=["goes on", "failed"]
-)
-def test_while_an_earlier_spec_serves_the_new_one_is_waited_for(seen: Observation) -> None:
-    settling = Wait()
-    left(settling, live(2, 2), SERVES, 3.0, 10.0)
-
-    assert left(settling, live(2, 2), seen, 3.0, 99.0) == NOT_YET
-
-
-def test_an_upstream_that_tells_no_generation_is_believed() -> None:
-    assert left(Wait(), live(7), SERVES, 0.0, 1.0) == 0.0
-
-
-@pytest.mark.parametrize(
-    ("status", "expected"),
+    ("live", "expected"),
     [
-        ({}, 5),
-        ({"observedGeneration": 4}, 4),
-        ({"observedGeneration": 9}, 5),
-        ({"observedGeneration": "4"}, 5),
-        ({"observedGeneration": 5, "conditions": [{"type": "Ready", "observedGeneration": 3}]}, 3),
+        pytest.param(upstream(2, {}), False, id="no status"),
+        pytest.param(upstream(2, {"observedGeneration": 1}, written=LATE), False, id="generation behind"),
+        pytest.param(upstream(2, {"observedGeneration": 2}), True, id="generation reached"),
+        pytest.param(upstream(1, {"state": "x"}), True, id="never edited"),
+        pytest.param(upstream(2, {"state": "x"}, applied=None), True, id="never applied by us"),
+        pytest.param(upstream(2, {"state": "x"}, written=LATE), True, id="status written later"),
+        pytest.param(
+            upstream(2, {"state": "x"}, applied=LATE, written=EARLY), False, id="status written earlier"
+        ),
+        pytest.param(upstream(2, {"state": "x"}, written=EARLY), False, id="status of the same second"),
+        pytest.param(upstream(2, {"state": "x"}), False, id="time of the status unknown"),
+        pytest.param(
+            upstream(2, {"conditions": [{"type": "Ready", "observedGeneration": 2}]}),
+            True,
+            id="condition new",
+        ),
+        pytest.param(
+            upstream(2, {"conditions": [{"type": "Ready", "observedGeneration": 1}]}),
+            False,
+            id="condition old",
+        ),
+        pytest.param(upstream(2, {"conditions": [None, 3]}), False, id="conditions unreadable"),
     ],
 )
-def test_the_generation_that_was_reported(status: dict[str, Any], expected: int) -> None:
-    assert generation_reported(status, 5) == expected
+def test_first_look_needs_proof(live: dict[str, Any], expected: bool) -> None:
+    assert Acknowledgement().is_processed(live, MANAGER) is expected
+
+
+def test_changed_status_is_proof_after_an_edit() -> None:
+    acknowledgement = Acknowledgement()
+    acknowledgement.is_processed(upstream(1, {"state": "old"}), MANAGER)
+
+    assert not acknowledgement.is_processed(upstream(2, {"state": "old"}, written=EARLY), MANAGER)
+    assert acknowledgement.is_processed(upstream(2, {"state": "new"}, written=EARLY), MANAGER)
+
+
+def test_changed_status_is_no_proof_if_written_before_the_apply() -> None:
+    acknowledgement = Acknowledgement()
+    acknowledgement.is_processed(upstream(1, {"state": "old"}), MANAGER)
+
+    late = upstream(2, {"state": "new"}, applied=LATE, written=EARLY)
+
+    assert not acknowledgement.is_processed(late, MANAGER)
+
+
+def test_metadata_edit_needs_no_new_status_once_confirmed() -> None:
+    acknowledgement = Acknowledgement()
+    acknowledgement.confirm(upstream(7, {"state": "x"}))
+
+    assert acknowledgement.is_processed(upstream(7, {"state": "x"}, applied=LATE, written=EARLY), MANAGER)
+
+
+def test_status_of_another_object_is_no_proof() -> None:
+    acknowledgement = Acknowledgement()
+    acknowledgement.confirm(upstream(2, {"state": "x"}))
+
+    assert not acknowledgement.is_processed(upstream(2, {"state": "y"}, uid="other"), MANAGER)

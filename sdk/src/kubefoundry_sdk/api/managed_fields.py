@@ -32,7 +32,9 @@ def compact(managed: list[dict[str, Any]], own: frozenset[str]) -> list[dict[str
 
 def _reduced(entry: Mapping[str, Any]) -> dict[str, Any]:
     """The entry with the conditions of a hand-over as its only fields, and the phase if a provider reports it."""
-    reduced = {key: entry[key] for key in ("manager", "operation", "subresource") if key in entry}
+    # When a status was written is read later (`status_written_at`); other times are not.
+    time = ("time",) if entry.get("subresource") == "status" else ()
+    reduced = {key: entry[key] for key in ("manager", "operation", "subresource", *time) if key in entry}
     status = (entry.get("fieldsV1") or {}).get("f:status") or {}
     kept: dict[str, Any] = {}
     stated = {
@@ -45,6 +47,31 @@ def _reduced(entry: Mapping[str, Any]) -> dict[str, Any]:
     if "f:phase" in status and str(entry.get("manager")).endswith(names.provider_manager("")):
         kept["f:phase"] = {}
     return {**reduced, "fieldsV1": {"f:status": kept}} if kept else reduced
+
+
+def applied_at(obj: Object, manager: str) -> str | None:
+    """When the manager last changed a field by an apply, in RFC 3339; None if it applied none.
+
+    The API server writes all times in one form, in UTC and with a resolution of one second, so they compare as text.
+    """
+    return _latest(
+        entry
+        for entry in obj["metadata"].get("managedFields") or ()
+        if entry.get("manager") == manager
+        and entry.get("operation") == "Apply"
+        and not entry.get("subresource")
+    )
+
+
+def status_written_at(obj: Object) -> str | None:
+    """When any manager last changed the status, in the form of `applied_at`; None if it is unknown."""
+    return _latest(
+        entry for entry in obj["metadata"].get("managedFields") or () if entry.get("subresource") == "status"
+    )
+
+
+def _latest(entries: Iterator[dict[str, Any]]) -> str | None:
+    return max((time for entry in entries if isinstance(time := entry.get("time"), str)), default=None)
 
 
 def owned(obj: Object, manager: str, subresource: str = "") -> Fields | None:

@@ -107,6 +107,9 @@ class Observation:
         so for some seconds.
     selector: the label selector of the serving pods, for autoscalers of the ModelDeployment; empty if the upstream
         does not report one.
+    acknowledged: whether the upstream has processed the object as it is now, for kinds whose status shows it in a way
+        of their own. None leaves it to the runtime: it compares `status.observedGeneration`, and without that field
+        it waits until the status was written after the last apply.
     """
 
     phase: ObservedPhase
@@ -118,6 +121,7 @@ class Observation:
     updating: bool = False
     unclear: bool = False
     selector: str = ""
+    acknowledged: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

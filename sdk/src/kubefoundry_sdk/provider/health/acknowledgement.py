@@ -1,41 +1,90 @@
-"""Whether the upstream operator has acknowledged the last apply. Until then `Ready` describes the previous
-generation.
+"""Whether the upstream operator has processed the last apply.
 
-An operator that has not looked at an edit yet reports that the old spec serves. That is true, but misleads anyone who
-waits for the new one (`kubectl wait` compares the condition's observedGeneration with the object's).
+An operator that has not looked at an edit yet reports that the old spec serves. The report is true, but misleads
+everyone who waits for the new spec.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+import hashlib
+import json
+from typing import Any
 
-from kubefoundry_sdk.api import conditions, reasons
+from kubefoundry_sdk.api import managed_fields
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider.contract import Observation
-from kubefoundry_sdk.provider.health.staleness import acknowledged
-from kubefoundry_sdk.runtime.wait import Wait
-
-NOT_YET: Final = float("inf")
 
 
-def left(settling: Wait, live: Object, seen: Observation, settles: float, now: float) -> float:
-    """Seconds until the live object is what serves: 0 if it already does, `NOT_YET` until the operator has
-    acknowledged it, and while an earlier spec serves because an update is in progress or failed.
+class Acknowledgement:
+    """Remember of one upstream object which generation its operator is known to have processed.
 
-    settling: the wait of this object.
-    settles: seconds after the acknowledgement during which the status may still show the previous state.
-    now: monotonic seconds.
+    Only needed for kinds without `status.observedGeneration`. A status counts for a generation if the operator wrote
+    it after that generation was applied.
     """
-    if seen.updating or seen.update_failed or not acknowledged(live, serving=True):
-        return NOT_YET
+
+    def __init__(self) -> None:
+        self._processed: tuple[str, int] | None = None
+        self._status: tuple[str, str] | None = None
+        """The uid of the object, and a digest of its status before the last edit."""
+
+    def confirm(self, live: Object) -> None:
+        """Record that the present generation has served: later writes that keep it need no new status."""
+        self._processed = _version(live)
+        self._status = (self._processed[0], _digest(live.get("status") or {}))
+
+    def is_processed(self, live: Object, manager: str) -> bool:
+        """Check whether the status describes the object as it is now.
+
+        Args:
+            live: The upstream object.
+            manager: The field manager of its provider.
+        """
+        status: dict[str, Any] = live.get("status") or {}
+        version = _version(live)
+        observed = status.get("observedGeneration")
+        if not status or isinstance(observed, int):
+            return isinstance(observed, int) and observed >= version[1]
+        if self._processed == version or self._has_new_status(live, manager):
+            self.confirm(live)
+            return True
+        if self._status is None or self._status[0] != version[0]:
+            self._status = (version[0], _digest(status))
+        return False
+
+    def _has_new_status(self, live: Object, manager: str) -> bool:
+        """Check for proof that the operator wrote the status after the last apply."""
+        status, (uid, generation) = live["status"], _version(live)
+        applied = managed_fields.applied_at(live, manager)
+        if generation <= 1 or applied is None or _condition_generation(status) >= generation:
+            # No edit of ours can be newer than the status.
+            return True
+        written = managed_fields.status_written_at(live)
+        if written is not None and written > applied:
+            return True
+        # Times have a resolution of one second. Within it, only a change that was seen is proof.
+        seen_uid, seen_status = self._status or ("", "")
+        is_changed = seen_uid == uid and seen_status != _digest(status)
+        return is_changed and (written is None or written >= applied)
+
+
+def _version(live: Object) -> tuple[str, int]:
     meta = live["metadata"]
-    return max(0.0, settling.left([meta["uid"], str(meta["generation"])], settles, now))
+    return str(meta.get("uid")), int(meta.get("generation") or 1)
 
 
-def generation_reported(status: Mapping[str, Any], generation: int) -> int:
-    """The newest generation that a ModelDeployment's status reports on; `generation` if the status names none."""
-    ready = conditions.find(status.get("conditions"), reasons.READY) or {}
-    reported = [status.get("observedGeneration"), ready.get("observedGeneration")]
-    known = [number for number in reported if isinstance(number, int)]
-    return min(generation, *known) if known else generation
+def _digest(status: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(status, sort_keys=True).encode()).hexdigest()
+
+
+def _condition_generation(status: dict[str, Any]) -> int:
+    """The newest generation that a condition names, 0 if none does.
+
+    An operator may leave a condition alone while nothing in it changes (KAITO's UpdateStatusConditionIfNotMatch,
+    `pkg/utils/workspace`), so an old generation proves nothing.
+    """
+    conditions = status.get("conditions")
+    named = [
+        item.get("observedGeneration")
+        for item in (conditions if isinstance(conditions, list) else ())
+        if isinstance(item, dict)
+    ]
+    return max((number for number in named if isinstance(number, int)), default=0)

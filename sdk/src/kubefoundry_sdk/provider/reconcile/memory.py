@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from kubefoundry_sdk.provider.health.secret import AskedFor
 from kubefoundry_sdk.provider.health.steadiness import Steadiness
 from kubefoundry_sdk.provider.reconcile.failures import Failures
+from kubefoundry_sdk.provider.reconcile.reported_generation import Generations
 from kubefoundry_sdk.provider.write.manifest import Record
 from kubefoundry_sdk.provider.write.version_drift import LastLook
 from kubefoundry_sdk.runtime.refusals import Refusal
@@ -35,5 +36,4 @@ class Memory:
     steadiness: Steadiness = field(default_factory=Steadiness)
     silence: Wait = field(default_factory=Wait)
     """For an operator to look after the upstream object of that uid and generation."""
-    settling: Wait = field(default_factory=Wait)
-    """For an acknowledged change of that object to show up in its status."""
+    generations: Generations = field(default_factory=Generations)

@@ -13,8 +13,8 @@ from kubefoundry_sdk.api import conditions, reasons
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider import answers
 from kubefoundry_sdk.provider.contract import Deployment, Endpoint, Observation, Replicas
-from kubefoundry_sdk.provider.health import acknowledgement, pod_causes, staleness
-from kubefoundry_sdk.provider.reconcile import release
+from kubefoundry_sdk.provider.health import pod_causes, staleness
+from kubefoundry_sdk.provider.reconcile import release, reported_generation
 from kubefoundry_sdk.provider.reconcile.context import Context, read
 from kubefoundry_sdk.provider.reconcile.report import Report
 from kubefoundry_sdk.provider.write import manifest
@@ -58,6 +58,9 @@ def _not_read(context: Context, live: Object, report: Report, fault: str) -> Non
         endpoint=Endpoint(endpoint.get("service", ""), endpoint.get("port", 0), endpoint.get("url", "")),
     )
     report.stale, report.stale_reason = message, "ProviderError"
+    if phase == "Running":
+        # The status that was read last says nothing about a newer generation.
+        report.seen_generation = min(report.generation, reported_generation.reported(before))
 
 
 def _observe(context: Context, live: Object, report: Report) -> float | None:
@@ -82,7 +85,7 @@ def _observe(context: Context, live: Object, report: Report) -> float | None:
         report.endpoint = (live.get("status") or {}).get("endpoint")
     else:
         due = _explain(context, upstream, report)
-        due = _soonest(due, _hold(context, live, upstream, report))
+    due = _soonest(due, _hold(context, live, upstream, report))
     _verify(context, live, deployment, report)
     verdict = staleness.judge(
         context.memory(key).silence,
@@ -122,23 +125,22 @@ def _soonest(*waits: float | None) -> float | None:
 
 
 def _hold(context: Context, live: Object, upstream: Object, report: Report) -> float | None:
-    """Keep the reported generation while the upstream reports an earlier one; returns the seconds until that may
-    change."""
-    if report.observation is None or report.observation.phase != "Running":
+    """Keep the reported generation while an earlier one serves; returns the seconds until that may change."""
+    seen = report.observation
+    generations = context.memory(key_of(live)).generations
+    if seen is None or seen.phase != "Running":
+        reported_generation.note_idle(generations, upstream)
         return None
-    if report.stop is not None:
-        # Nothing of this generation was written, so the upstream has nothing to acknowledge.
-        return None
-    reported = acknowledgement.generation_reported(live.get("status") or {}, report.generation)
-    if reported >= report.generation:
-        return None
+    if report.applied:
+        reported_generation.note_applied(generations, report, upstream)
     now = asyncio.get_running_loop().time()
-    settling = context.memory(key_of(live)).settling
-    left = acknowledgement.left(settling, upstream, report.observation, context.provider.settles, now)
-    if not left:
+    held = reported_generation.judge(
+        generations, live, upstream, report, seen, context.provider, context.manager, now
+    )
+    if held is None:
         return None
-    report.seen_generation = reported
-    return left if left < acknowledgement.NOT_YET else None
+    report.seen_generation, report.held_back = held.generation, held.why
+    return held.left
 
 
 def _explain(context: Context, upstream: Object, report: Report) -> float | None:

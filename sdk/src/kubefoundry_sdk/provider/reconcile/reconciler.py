@@ -142,6 +142,9 @@ async def _attempt(context: Context, live: Object, report: Report) -> float | No
     upstream = context.upstream.objects.get(key)
     mark = failures.mark(live, upstream, context.upstream.digest, own)
     version = upstream["metadata"]["resourceVersion"] if upstream else ""
+    if upstream is not None:
+        # The status before the write is what a new one is compared with.
+        context.memory(key).generations.acknowledgement.is_processed(upstream, context.manager)
     if standing := failed.standing(mark, version, now()):
         earlier, left = standing
         if earlier is not None:
@@ -278,7 +281,9 @@ async def _write(context: Context, live: Object, report: Report) -> float | None
             return None
         # 14. Apply, or revert what someone has changed.
         if todo.repairs:
-            return await drift_repair.put_back(context, kind, todo, live, report)
+            left_alone = await drift_repair.put_back(context, kind, todo, live, report)
+            report.applied = left_alone is None
+            return left_alone
         if await apply.write(
             context.client, kind, context.upstream.objects, context.helpers, todo, manager=context.manager
         ):
@@ -294,4 +299,5 @@ async def _write(context: Context, live: Object, report: Report) -> float | None
         report.stop = preconditions.name_conflict(str(taken))
         return RETRY
     memory.refusal.over()
+    report.applied = True
     return None

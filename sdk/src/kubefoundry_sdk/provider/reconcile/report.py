@@ -41,6 +41,10 @@ class Report:
     generation: int
     seen_generation: int | None = None
     """The generation that the observation describes, if it is not this one."""
+    held_back: str = ""
+    """The obstacle that keeps an earlier generation serving; empty if the stop or the observation names it."""
+    applied: bool = False
+    """Whether this generation was applied completely."""
     compatible: str | None = None
     """Message of a True `ProviderCompatible`."""
     created: str | None = None
@@ -95,6 +99,9 @@ class Report:
         """
         seen, stop = self.observation, self.stop
         if seen is not None and seen.phase == "Running":
+            if stop is None and self.held_back:
+                message = f"Generation {self.generation} does not serve yet: {self.held_back}; {seen.message}"
+                return "Running", "DeploymentReady", message
             if stop is None:
                 return "Running", "DeploymentReady", seen.message
             kept = "" if stop.reason in _GOING else "; the last good version keeps serving"

@@ -1,0 +1,150 @@
+"""Decides which generation `Ready` and `status.observedGeneration` name while a model serves (contract §3).
+
+One rule for all providers: they name the newest generation only once its own pods serve. `kubectl wait`, kstatus and
+Argo CD compare them with `metadata.generation`, so an edit that is refused, waiting, rolling out or failed is not
+taken for a success.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kubefoundry_sdk.api import conditions, reasons
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider.contract import Observation, Provider
+from kubefoundry_sdk.provider.health.acknowledgement import Acknowledgement
+from kubefoundry_sdk.provider.reconcile.report import Report
+from kubefoundry_sdk.runtime.wait import Wait
+
+NO_GENERATION: Final = 0
+"""Reported if it is unknown which earlier generation serves. Generations begin with 1."""
+
+
+@dataclass(slots=True)
+class Generations:
+    """What a process remembers of one ModelDeployment's generations."""
+
+    acknowledgement: Acknowledgement = field(default_factory=Acknowledgement)
+    settling: Wait = field(default_factory=Wait)
+    """For an acknowledged change of the upstream object to show up in its status."""
+    applied: tuple[str, int] | None = None
+    """The uid of the upstream object and the generation of the ModelDeployment that was applied to it completely."""
+    idle: tuple[str, int] | None = None
+    """The uid and generation of the upstream object at which nothing served."""
+    served: int = NO_GENERATION
+    """The newest generation that was reported as Ready."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holdback:
+    """An earlier generation serves.
+
+    generation: The generation to report.
+    why: The obstacle to the newest one, for the message; empty if the observation's own message names it.
+    left: Seconds until the obstacle may be gone without an event, or None.
+    """
+
+    generation: int
+    why: str = ""
+    left: float | None = None
+
+
+def note_applied(generations: Generations, report: Report, upstream: Object) -> None:
+    """Record that the newest generation was applied completely."""
+    generations.applied = (_version(upstream)[0], report.generation)
+
+
+def note_idle(generations: Generations, upstream: Object) -> None:
+    """Record that nothing serves at this version of the upstream object."""
+    generations.idle = _version(upstream)
+
+
+def judge(
+    generations: Generations,
+    live: Object,
+    upstream: Object,
+    report: Report,
+    seen: Observation,
+    provider: Provider,
+    manager: str,
+    now: float,
+) -> Holdback | None:
+    """Return the holdback of a model that serves, or None if the newest generation serves.
+
+    Args:
+        generations: The memory of this ModelDeployment. Updated.
+        live: The ModelDeployment.
+        upstream: The upstream object.
+        report: The results of the steps before.
+        seen: The observation, with phase `Running`.
+        provider: Ours.
+        manager: Our field manager.
+        now: Monotonic seconds.
+    """
+    status: Mapping[str, Any] = live.get("status") or {}
+    oldest = reported(status)
+    if conditions.is_true(status.get("conditions"), reasons.READY) and oldest >= report.generation:
+        # Whatever happens now happens to pods of this generation.
+        if report.generation == live["metadata"]["generation"]:
+            generations.acknowledgement.confirm(upstream)
+        generations.served = report.generation
+        return None
+    found = _obstacle(generations, live, upstream, report, seen, provider, manager, now)
+    if found is None:
+        generations.served = report.generation
+        return None
+    why, left = found
+    return Holdback(_earlier(generations, oldest, report.generation), why, left)
+
+
+def _obstacle(
+    generations: Generations,
+    live: Object,
+    upstream: Object,
+    report: Report,
+    seen: Observation,
+    provider: Provider,
+    manager: str,
+    now: float,
+) -> tuple[str, float | None] | None:
+    """The reason why the newest generation does not serve yet, and the seconds until it may; None if it serves."""
+    # Asked at each look, because it remembers the status before the next edit.
+    processed = generations.acknowledgement.is_processed(upstream, manager)
+    if seen.acknowledged is not None:
+        processed = seen.acknowledged
+    asked = ((live.get("spec") or {}).get("provider") or {}).get("name")
+    if asked and asked != provider.name:
+        return f"it names provider {asked}, which has not taken over", None
+    if generations.applied != (_version(upstream)[0], report.generation):
+        return ("" if report.stop else "it is not applied yet"), None
+    if upstream["metadata"].get("deletionTimestamp"):
+        return "the object that serves is being deleted", None
+    if seen.updating or seen.update_failed:
+        return "", None
+    if not processed:
+        return f"{provider.title} has not reported on it yet", None
+    if generations.idle == _version(upstream):
+        # Nothing served when this version was seen first: there is no earlier state that the status could still show.
+        return None
+    left = generations.settling.left([str(part) for part in _version(upstream)], provider.settles, now)
+    return (f"waiting for the status of {provider.title} to settle", left) if left > 0 else None
+
+
+def reported(status: Mapping[str, Any]) -> int:
+    """Return the oldest generation that the status of a ModelDeployment names."""
+    ready = conditions.find(status.get("conditions"), reasons.READY) or {}
+    named = [status.get("observedGeneration"), ready.get("observedGeneration")]
+    return min((number for number in named if isinstance(number, int)), default=NO_GENERATION)
+
+
+def _version(upstream: Object) -> tuple[str, int]:
+    """The uid and generation of an upstream object."""
+    meta = upstream["metadata"]
+    return str(meta.get("uid")), int(meta.get("generation") or 1)
+
+
+def _earlier(generations: Generations, oldest: int, newest: int) -> int:
+    """The generation that serves instead of the newest one, as far as it is known."""
+    return next((known for known in (oldest, generations.served) if known < newest), NO_GENERATION)

@@ -1,0 +1,257 @@
+"""The generation that `Ready` names while a model serves: never one whose pods do not serve yet."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from kubefoundry_sdk.provider.contract import Endpoint, Observation, Replicas
+from kubefoundry_sdk.provider.reconcile.report import Report, Stop
+from kubefoundry_sdk.provider.reconcile.reported_generation import (
+    NO_GENERATION,
+    Generations,
+    Holdback,
+    judge,
+    note_applied,
+    note_idle,
+)
+from support.plans import provider
+
+MANAGER = "example-provider"
+PLAIN = replace(provider(), settles=0.0)
+SERVES = Observation("Running", "DeploymentReady", "it serves", Replicas(1, 1, 1), Endpoint("m", 80))
+REFUSED = Stop("ProviderCompatible", "Unsupported", "no", failed=True)
+
+
+def model(generation: int, reported: int | None, *, ready: bool = True, asked: str | None = None) -> Any:
+    spec = {"provider": {"name": asked}} if asked else {}
+    status: dict[str, Any] = {}
+    if reported is not None:
+        condition = {"type": "Ready", "status": str(ready), "observedGeneration": reported}
+        status = {"observedGeneration": reported, "conditions": [condition]}
+    return {
+        "metadata": {"name": "m", "namespace": "n", "generation": generation},
+        "spec": spec,
+        "status": status,
+    }
+
+
+def upstream(generation: int = 2, observed: int = 2, **meta: Any) -> Any:
+    return {
+        "metadata": {"name": "m", "uid": "u", "generation": generation, **meta},
+        "status": {"observedGeneration": observed},
+    }
+
+
+def judged(
+    live: Any,
+    thing: Any,
+    *,
+    applied: bool = True,
+    stop: Stop | None = None,
+    seen: Observation = SERVES,
+    served: int = NO_GENERATION,
+) -> Holdback | None:
+    report = Report(live["metadata"]["generation"], stop=stop)
+    generations = Generations(served=served)
+    if applied:
+        note_applied(generations, report, thing)
+    return judge(generations, live, thing, report, seen, PLAIN, MANAGER, 1.0)
+
+
+HELD = [
+    pytest.param({"applied": False, "stop": REFUSED}, "", id="refused"),
+    pytest.param({"applied": False}, "it is not applied yet", id="not applied"),
+    pytest.param({"thing": upstream(2, 1)}, "has not reported on it yet", id="not picked up"),
+    pytest.param({"seen": replace(SERVES, updating=True)}, "", id="rolling out"),
+    pytest.param({"seen": replace(SERVES, update_failed=True)}, "", id="failed"),
+    pytest.param({"seen": replace(SERVES, acknowledged=False)}, "has not reported on it yet", id="own word"),
+    pytest.param({"thing": upstream(deletionTimestamp="x")}, "is being deleted", id="recreated"),
+    pytest.param({"live": model(4, 3, asked="other")}, "names provider other", id="other provider"),
+]
+
+
+@pytest.mark.parametrize(("changes", "why"), HELD)
+def test_earlier_generation_is_reported(changes: dict[str, Any], why: str) -> None:
+    held = judged(**{"live": model(4, 3), "thing": upstream(), **changes})
+
+    assert held is not None
+    assert held.generation == 3
+    assert why in held.why and bool(why) == bool(held.why)
+
+
+@pytest.mark.parametrize(("changes", "why"), HELD)
+def test_served_generation_is_kept_whatever_follows(changes: dict[str, Any], why: str) -> None:
+    live = {**model(4, 4), "spec": changes.get("live", {}).get("spec", {})}
+
+    assert judged(**{"thing": upstream(), **changes, "live": live}) is None
+
+
+@pytest.mark.parametrize("seen", [SERVES, replace(SERVES, acknowledged=True)], ids=["runtime", "provider"])
+def test_newest_generation_is_reported_once_it_serves(seen: Observation) -> None:
+    thing = upstream(2, 2) if seen.acknowledged is None else upstream(2, 1)
+
+    assert judged(model(4, 3), thing, seen=seen) is None
+
+
+@pytest.mark.parametrize(("served", "expected"), [(2, 2), (NO_GENERATION, NO_GENERATION)])
+def test_crash_during_a_rollout_does_not_promote_the_edit(served: int, expected: int) -> None:
+    """While nothing serves, Ready is False at the newest generation. The old pods come back."""
+    held = judged(model(4, 4, ready=False), upstream(), seen=replace(SERVES, updating=True), served=served)
+
+    assert held is not None
+    assert held.generation == expected
+
+
+def test_status_settles_after_the_acknowledgement() -> None:
+    generations, report, thing = Generations(), Report(4), upstream()
+    note_applied(generations, report, thing)
+    slow = replace(PLAIN, settles=3.0)
+
+    lefts = []
+    for now in (10.0, 12.0, 13.0):
+        held = judge(generations, model(4, 3), thing, report, SERVES, slow, MANAGER, now)
+        lefts.append(held.left if held else None)
+
+    assert lefts == [3.0, 1.0, None]
+
+
+def test_first_generation_is_reported_at_once() -> None:
+    generations, report, thing = Generations(), Report(1), upstream()
+    note_idle(generations, thing)
+    note_applied(generations, report, thing)
+
+    held = judge(
+        generations, model(1, 1, ready=False), thing, report, SERVES, replace(PLAIN, settles=3.0), MANAGER, 1.0
+    )
+
+    assert held is None
+
+
+@dataclass
+class World:
+    """A cluster in which it is known which generation serves."""
+
+    reports_generation: bool
+    generation: int = 1
+    applied: int = 1
+    processed: int = 1
+    """By the upstream operator, generation of the ModelDeployment."""
+    serving: int | None = 1
+    """The generation of the ready pods."""
+    crashed: int = 1
+    """The generation of the pods that were ready last."""
+    upstream_generation: int = 1
+    clock: float = 0.0
+    applied_at: int = 0
+    written_at: int = 0
+    status: dict[str, Any] = field(default_factory=dict)
+    model: dict[str, Any] = field(default_factory=dict)
+    generations: Generations = field(default_factory=Generations)
+
+    def edit(self) -> None:
+        self.generation += 1
+
+    def apply(self) -> None:
+        if self.applied != self.generation:
+            self.applied, self.applied_at = self.generation, int(self.clock)
+            self.upstream_generation += 1
+
+    def process(self) -> None:
+        self.processed = self.applied
+        self._write({"rollout": self.processed})
+
+    def roll_out(self) -> None:
+        if not self.reports_generation:
+            # Nobody can tell which spec such a status is about: an operator is trusted to read the newest one first.
+            self.processed = self.applied
+        self.serving = self.processed
+        self._write({"rollout": self.processed, "done": True})
+
+    def crash(self) -> None:
+        self.crashed, self.serving = self.serving or self.crashed, None
+
+    def recover(self) -> None:
+        self.serving = self.serving or self.crashed
+
+    def restart(self) -> None:
+        self.generations = Generations()
+
+    def tick(self) -> None:
+        self.clock += 0.4
+
+    def _write(self, status: dict[str, Any]) -> None:
+        if self.reports_generation:
+            status["observedGeneration"] = (
+                self.upstream_generation if self.processed == self.applied else self.upstream_generation - 1
+            )
+        if status != self.status:
+            self.status, self.written_at = status, int(self.clock)
+
+    def upstream(self) -> Any:
+        managed = [
+            {"manager": MANAGER, "operation": "Apply", "time": f"{self.applied_at:09}"},
+            {"manager": "o", "operation": "Update", "subresource": "status", "time": f"{self.written_at:09}"},
+        ]
+        meta = {"uid": "u", "generation": self.upstream_generation, "managedFields": managed}
+        return {"metadata": meta, "status": self.status}
+
+    def reconcile(self, *, writes: bool) -> int | None:
+        """One turn of the provider; the generation that Ready is True at, None if it is not."""
+        live = {"metadata": {"generation": self.generation}, "status": self.model}
+        self.generations.acknowledgement.is_processed(self.upstream(), MANAGER)
+        report = Report(self.generation, stop=None if writes else REFUSED)
+        if writes:
+            self.apply()
+            note_applied(self.generations, report, self.upstream())
+        reported = self.generation
+        if self.serving is not None:
+            updating = self.serving != self.processed
+            seen = replace(SERVES, updating=updating)
+            held = judge(self.generations, live, self.upstream(), report, seen, PLAIN, MANAGER, self.clock)
+            reported = held.generation if held else self.generation
+        is_ready = self.serving is not None
+        condition = {"type": "Ready", "status": str(is_ready), "observedGeneration": reported}
+        self.model = {"observedGeneration": reported, "conditions": [condition]}
+        return reported if is_ready else None
+
+
+@pytest.mark.parametrize("reports_generation", [True, False])
+@pytest.mark.parametrize("seed", range(150))
+def test_ready_never_names_a_generation_that_does_not_serve(reports_generation: bool, seed: int) -> None:
+    chance = random.Random(seed)
+    world = World(reports_generation)
+    world.roll_out()
+    world.reconcile(writes=True)
+    for _ in range(60):
+        chance.choice(
+            [world.edit, world.process, world.roll_out, world.crash, world.recover, world.restart]
+            + [world.tick] * 4
+        )()
+        if chance.random() < 0.7:
+            ready = world.reconcile(writes=chance.random() < 0.6)
+            assert ready != world.generation or world.serving == world.generation
+
+
+@pytest.mark.parametrize("reports_generation", [True, False])
+@pytest.mark.parametrize("seed", range(50))
+def test_ready_names_the_newest_generation_in_the_end(reports_generation: bool, seed: int) -> None:
+    chance = random.Random(seed)
+    world = World(reports_generation)
+    world.roll_out()
+    world.reconcile(writes=True)
+    for _ in range(30):
+        chance.choice([world.edit, world.process, world.roll_out, world.restart, world.tick])()
+        world.reconcile(writes=chance.random() < 0.5)
+    world.edit()
+    world.reconcile(writes=True)
+    for _ in range(4):
+        world.tick()
+
+    world.process()
+    world.roll_out()
+
+    assert world.reconcile(writes=True) == world.generation
