@@ -24,6 +24,8 @@ class Memory:
     since: dict[str, float] = field(default_factory=dict)
     repairs: deque[float] = field(default_factory=deque)
     failures: int = 0
+    unseen: tuple[int, object] | None = None
+    """After an edit: the generation that served before it, and the Widget's status at that time."""
 
     def rest(self, what: str, seconds: float) -> float:
         """Seconds that are left of a time-out, which begins with the first call."""
@@ -129,6 +131,8 @@ class Turn(ModelDeployment):
             await self.event(
                 "Warning", "DriftDetected", f"Put back what others have changed: {', '.join(found)}"
             )
+        if ours and self.memory.unseen is None:
+            self.memory.unseen = (upstream.applied_generation(ours), ours.get("status"))
         made = await self.apply(wanted, ours)
         self.memory.failures = 0
         return made
@@ -222,12 +226,29 @@ class Turn(ModelDeployment):
                 if ours and (running or not self.valid)
                 else meta["generation"]
             )
+            if ours and self.is_unseen(ours):
+                served = min(served, self.served_before)
             wanted = serving(meta["name"], served, stop, seen)
             wanted["conditions"] = [*decided, *wanted["conditions"]]
         before = self.live.get("status") or {}
         if await self.write(wanted):
             for event in transitions(before, wanted):
                 await self.event(*event)
+
+    def is_unseen(self, ours: Object) -> bool:
+        """Whether the Widget's status is older than the last edit: its status names no generation."""
+        if self.memory.unseen and self.memory.unseen[1] != ours.get("status"):
+            self.memory.unseen = None
+            return False
+        return bool(self.memory.unseen) or not upstream.reported_since_applied(ours, MANAGER)
+
+    @property
+    def served_before(self) -> int:
+        """The generation that `Ready` names until the edit is seen."""
+        if self.memory.unseen:
+            return self.memory.unseen[0]
+        status = self.live.get("status") or {}
+        return int(status.get("observedGeneration") or 0)
 
     def orphaned(self, there: Object) -> bool:
         """Whether its owner is an earlier ModelDeployment of this name: the garbage collector takes it away."""

@@ -62,6 +62,15 @@ def applied_generation(live: Object) -> int:
     return int(recorded) if recorded.isdecimal() and len(recorded) < 16 else 0
 
 
+def reported_since_applied(live: Object, manager: str) -> bool:
+    """Whether the status may be about the last apply, by the times in managedFields; True of a new object."""
+    entries = live["metadata"].get("managedFields") or ()
+    applied = [item.get("time", "") for item in entries if item.get("manager") == manager]
+    written = [item.get("time", "") for item in entries if item.get("subresource") == "status"]
+    new = live["metadata"].get("generation", 1) <= 1
+    return new or not applied or max(written, default="") >= max(applied)
+
+
 def identity_changed(deployment: Object, live: Object) -> list[str]:
     """Fields whose change makes another model of it: a new object, in place of the old one."""
     record = recorded(live)

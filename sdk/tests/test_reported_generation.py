@@ -125,7 +125,14 @@ def test_first_generation_is_reported_at_once() -> None:
     note_applied(generations, report, thing)
 
     held = judge(
-        generations, model(1, 1, ready=False), thing, report, SERVES, replace(PLAIN, settles=3.0), MANAGER, 1.0
+        generations,
+        model(1, 1, ready=False),
+        thing,
+        report,
+        SERVES,
+        replace(PLAIN, settles=3.0),
+        MANAGER,
+        1.0,
     )
 
     assert held is None

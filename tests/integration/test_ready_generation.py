@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -14,7 +15,9 @@ from kubefoundry_sdk.cluster.client import Client
 from support.audit import AuditLog
 from support.deployments import GPU
 from support.edits import running, until_upstream
+from support.foreign import foreign
 from support.kinds import UPSTREAM
+from support.refusing_webhook import refusing
 from support.waiting import until_deployment
 
 pytestmark = pytest.mark.integration
@@ -96,6 +99,80 @@ async def test_what_serve_makes_of_an_edit_is_waited_for(suite: Suite, api: Clie
     await edit(api, namespace, {"op": "remove", "path": "/metadata/labels"})
 
     await until_deployment(api, "m", namespace, lambda obj: ready(obj) == ("True", new))
+
+
+BAD, GOOD = "example.com/bad:1.0.0", "example.com/good:1.0.0"
+
+NOT_IN_FORCE = [
+    pytest.param({"path": "/spec/image", "value": BAD}, "; the last good version", id="refused by admission"),
+    pytest.param(
+        {"path": "/spec/provider/name", "value": "nosuch"}, "it names provider nosuch", id="not registered"
+    ),
+]
+
+
+@pytest.mark.parametrize("provider", UPSTREAM)
+@pytest.mark.parametrize(("change", "words"), NOT_IN_FORCE)
+async def test_edit_not_in_force_keeps_the_generation(
+    suite: Suite, api: Client, namespace: str, provider: str, change: dict[str, Any], words: str
+) -> None:
+    before = await running(api, namespace, {**GPU, "image": GOOD}, provider)
+    old = before["metadata"]["generation"]
+    kind = UPSTREAM[provider]
+
+    async with refusing(
+        api,
+        kind,
+        namespace,
+        marker=BAD,
+        code=403,
+        words="no",
+        example=foreign(provider, "example", namespace),
+    ):
+        edited = await edit(api, namespace, {"op": "add", **change})
+        seen = await states(api, namespace, edited, lambda obj: words in obj["status"]["message"])
+
+        assert edited["metadata"]["generation"] == old + 1
+        assert seen[-1] == ("True", old)
+        assert ("True", old + 1) not in seen
+        await edit(api, namespace, {"op": "replace", "path": "/spec", "value": before["spec"]})
+
+        back = await states(api, namespace, edited, lambda obj: ready(obj) == ("True", old + 2))
+
+        assert ("True", old + 1) not in back
+
+
+async def test_dry_run_of_an_edit_keeps_the_generation(suite: Suite, api: Client, namespace: str) -> None:
+    before = await running(api, namespace, GPU, "dynamo")
+    old = before["metadata"]["generation"]
+
+    edited = await edit(
+        api,
+        namespace,
+        {"op": "add", "path": "/metadata/annotations", "value": {"kubefoundry.ai/dry-run": "true"}},
+        {"op": "add", "path": "/spec/engine/contextLength", "value": 4096},
+    )
+    seen = await states(
+        api, namespace, edited, lambda obj: "kubefoundry.ai/dry-run-result" in obj["metadata"]["annotations"]
+    )
+
+    assert ("True", old + 1) not in seen
+
+
+async def states(
+    api: Client, namespace: str, since: Object, holds: Callable[[Object], bool]
+) -> list[tuple[str, int]]:
+    """All states of Ready after `since`, until `holds` is true of an event's object."""
+    found: list[tuple[str, int]] = []
+    version = since["metadata"]["resourceVersion"]
+    async for event in api.watch(
+        MODEL_DEPLOYMENTS, namespace, resource_version=version, seconds=60, silence=120
+    ):
+        if event["type"] == "MODIFIED":
+            found.append(ready(event["object"]))
+            if holds(event["object"]):
+                return found
+    raise AssertionError(f"the state was not reached; seen: {found}")
 
 
 def operator_lagged(log: AuditLog, namespace: str) -> bool:

@@ -118,6 +118,8 @@ class Wrong(Client):
             status["phase"] = "Failed"
         if FAULT == "OBS-6" and status.get("phase") != "Running":
             status["endpoint"] = {"service": name, "port": 8000}
+        if FAULT == "OBS-10" and "Ready" in said:
+            said["Ready"]["observedGeneration"] = said["ProviderCompatible"]["observedGeneration"]
         if FAULT == "STA-1":
             other = {"phase": status.get("phase", "Pending")}
             plain = {key: body["metadata"][key] for key in ("name", "namespace", "uid")}

@@ -96,6 +96,10 @@ RULES: Final[dict[str, Rule]] = {
         Rule("OBS-8", "Every observation fits the status of a ModelDeployment."),
         Rule("OBS-9", "What the upstream reports is what the subject's own table of cases says."),
         Rule(
+            "OBS-10",
+            "`Ready` names a generation only once its own pods serve; until then, the one that serves.",
+        ),
+        Rule(
             "STA-1",
             "The status is applied under the own field manager, with the resourceVersion that was read.",
         ),

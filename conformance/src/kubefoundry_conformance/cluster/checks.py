@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kubefoundry_conformance.cluster import (
+    generations,
     handing_over,
     leaving,
     life,
@@ -20,6 +21,7 @@ PROVIDER: Final = (
     *registering.process(registering.a_model),
     *life.CHECKS,
     *refusing.CHECKS,
+    *generations.CHECKS,
     *handing_over.CHECKS,
     *leaving.CHECKS,
     *permissions.CHECKS,

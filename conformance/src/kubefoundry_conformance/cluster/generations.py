@@ -1,0 +1,86 @@
+"""OBS-10: `Ready` names a generation only once its own pods serve."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubefoundry_conformance.check import Finding, Skipped
+from kubefoundry_conformance.cluster.refusing import CHANGES, refused
+from kubefoundry_conformance.cluster.rig import Place, Rig, of_rig
+from kubefoundry_conformance.cluster.waiting import condition, phase
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.reasons import PROVIDER_COMPATIBLE, READY, RESOURCE_CREATED
+
+EXPECTED: Final = "Ready at an earlier generation"
+
+
+async def refused_edit(rig: Rig) -> Finding | None:
+    """Refuse the write of an edit, and look at the generation of `Ready`."""
+    place = rig.place()
+    await rig.running(place)
+    async with refused(rig, place, await rig.upstream(place)):
+        for change in CHANGES:
+            generation = (await rig.respec(place, change))["metadata"]["generation"]
+            live = await rig.deployment(place, lambda obj, newest=generation: _is_reported(obj, newest))
+            if condition(live, RESOURCE_CREATED).get("reason") == "ApplyRejected":
+                return _premature(live, generation, "the API server refused")
+            await rig.replace(place, rig.spec)
+    raise Skipped(_unchanged())
+
+
+async def unseen_edit(rig: Rig) -> Finding | None:
+    """Leave the upstream's status as it is after an edit, then let the upstream catch up."""
+    place = rig.place()
+    await rig.running(place)
+    for change in CHANGES:
+        before = await rig.upstream(place)
+        generation = (await rig.respec(place, change))["metadata"]["generation"]
+        live = await rig.deployment(place, lambda obj, newest=generation: _is_reported(obj, newest))
+        if not await _is_edited(rig, place, before):
+            await rig.replace(place, rig.spec)
+            continue
+        if found := _premature(live, generation, "the upstream has not reported on"):
+            return found
+        await rig.play(place, rig.case("Deploying"))
+        await rig.deployment(place, lambda obj: phase(obj) != "Running")
+        await rig.play(place, rig.case("Running"))
+        await rig.deployment(place, lambda obj, newest=generation: _is_ready(obj, newest))
+        return None
+    raise Skipped(_unchanged())
+
+
+async def _is_edited(rig: Rig, place: Place, before: Object) -> bool:
+    """Check whether the subject changed the spec of the upstream object in place."""
+    after = (await rig.upstream(place))["metadata"]
+    meta = before["metadata"]
+    return bool(after["uid"] == meta["uid"] and after.get("generation") != meta.get("generation"))
+
+
+def _is_reported(obj: Object, generation: int) -> bool:
+    """Check whether the subject has reported the result of that generation."""
+    fits, created = condition(obj, PROVIDER_COMPATIBLE), condition(obj, RESOURCE_CREATED)
+    if fits.get("observedGeneration") != generation:
+        return False
+    return fits.get("status") == "False" or created.get("observedGeneration") == generation
+
+
+def _is_ready(obj: Object, generation: int) -> bool:
+    ready = condition(obj, READY)
+    return ready.get("status") == "True" and ready.get("observedGeneration") == generation
+
+
+def _premature(obj: Object, generation: int, why: str) -> Finding | None:
+    if not _is_ready(obj, generation):
+        return None
+    return Finding(f"Ready=True at generation {generation}, which {why}", EXPECTED)
+
+
+def _unchanged() -> str:
+    fields = ", ".join(next(iter(change)) for change in CHANGES)
+    return f"the subject changes its upstream object in place for none of {fields}"
+
+
+CHECKS: Final = (
+    of_rig("OBS-10", "an edit that the API server refuses", refused_edit, EXPECTED),
+    of_rig("OBS-10", "an edit that the upstream reports on later", unseen_edit, EXPECTED),
+)
