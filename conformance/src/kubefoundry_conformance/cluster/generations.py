@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from kubefoundry_conformance.check import Finding, Skipped
@@ -21,7 +22,7 @@ async def refused_edit(rig: Rig) -> Finding | None:
     async with refused(rig, place, await rig.upstream(place)):
         for change in CHANGES:
             generation = (await rig.respec(place, change))["metadata"]["generation"]
-            live = await rig.deployment(place, lambda obj, newest=generation: _is_reported(obj, newest))
+            live = await rig.deployment(place, partial(_is_reported, generation))
             if condition(live, RESOURCE_CREATED).get("reason") == "ApplyRejected":
                 return _premature(live, generation, "the API server refused")
             await rig.replace(place, rig.spec)
@@ -35,7 +36,7 @@ async def unseen_edit(rig: Rig) -> Finding | None:
     for change in CHANGES:
         before = await rig.upstream(place)
         generation = (await rig.respec(place, change))["metadata"]["generation"]
-        live = await rig.deployment(place, lambda obj, newest=generation: _is_reported(obj, newest))
+        live = await rig.deployment(place, partial(_is_reported, generation))
         if not await _is_edited(rig, place, before):
             await rig.replace(place, rig.spec)
             continue
@@ -44,7 +45,7 @@ async def unseen_edit(rig: Rig) -> Finding | None:
         await rig.play(place, rig.case("Deploying"))
         await rig.deployment(place, lambda obj: phase(obj) != "Running")
         await rig.play(place, rig.case("Running"))
-        await rig.deployment(place, lambda obj, newest=generation: _is_ready(obj, newest))
+        await rig.deployment(place, partial(_is_ready, generation))
         return None
     raise Skipped(_unchanged())
 
@@ -56,7 +57,7 @@ async def _is_edited(rig: Rig, place: Place, before: Object) -> bool:
     return bool(after["uid"] == meta["uid"] and after.get("generation") != meta.get("generation"))
 
 
-def _is_reported(obj: Object, generation: int) -> bool:
+def _is_reported(generation: int, obj: Object) -> bool:
     """Check whether the subject has reported the result of that generation."""
     fits, created = condition(obj, PROVIDER_COMPATIBLE), condition(obj, RESOURCE_CREATED)
     if fits.get("observedGeneration") != generation:
@@ -64,13 +65,13 @@ def _is_reported(obj: Object, generation: int) -> bool:
     return fits.get("status") == "False" or created.get("observedGeneration") == generation
 
 
-def _is_ready(obj: Object, generation: int) -> bool:
+def _is_ready(generation: int, obj: Object) -> bool:
     ready = condition(obj, READY)
     return ready.get("status") == "True" and ready.get("observedGeneration") == generation
 
 
 def _premature(obj: Object, generation: int, why: str) -> Finding | None:
-    if not _is_ready(obj, generation):
+    if not _is_ready(generation, obj):
         return None
     return Finding(f"Ready=True at generation {generation}, which {why}", EXPECTED)
 
