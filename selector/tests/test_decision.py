@@ -19,6 +19,7 @@ def test_first_selection_is_written_and_reported() -> None:
 
     assert decided == {
         "provider": {"name": "a", "selectedReason": "always → a"},
+        "selection": {"reselect": ""},
         "conditions": [
             {
                 "type": "ProviderSelected",

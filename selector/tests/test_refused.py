@@ -16,7 +16,7 @@ def test_refused_before_anything_was_created_goes_to_another() -> None:
     deployment.provider_refuses("a", "A cannot do that")
 
     assert deployment.turn(A, B) == "Normal ProviderSelected: Selected provider 'b': always → b"
-    assert deployment.selected[2] == "Provider b auto-selected; a refused it: A cannot do that [left out: a]"
+    assert deployment.selected[2] == "Provider b auto-selected; a refused it: A cannot do that"
 
 
 def test_refused_by_all_stays_with_the_last_and_does_not_go_round() -> None:

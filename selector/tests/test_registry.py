@@ -101,10 +101,28 @@ def test_what_was_never_ready_has_no_outage(config: Any, status: dict[str, Any])
     assert (outage(registry), registry.end_of_short_outage()) == (None, None)
 
 
-def test_one_that_is_registered_again_starts_over(config: Any) -> None:
-    registry = Registry(Clock(), TIMEOUT)
+def test_deleted_registration_counts_as_a_short_outage(config: Any) -> None:
+    clock = Clock()
+    registry = Registry(clock, TIMEOUT)
     registry.see("kaito", beating(0, config))
+
+    assert registry.see("kaito", None)
+    assert outage(registry) == "short"
+    assert [offered.healthy for offered in registry.providers()] == [False]
+
+    registry.see("kaito", config("kaito", ready=False))
+    assert outage(registry) == "short"
+
     registry.see("kaito", None)
+    clock.now += SHORT
+    assert registry.get("kaito") is None
+    assert registry.providers() == []
+
+
+def test_deleted_registration_that_was_never_ready_is_forgotten(config: Any) -> None:
+    registry = Registry(Clock(), TIMEOUT)
     registry.see("kaito", config("kaito", ready=False))
 
-    assert outage(registry) is None
+    registry.see("kaito", None)
+
+    assert registry.get("kaito") is None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from kubefoundry_selector.decision import unsettled
 from support.selections import A, B, Deployment, offered
 
@@ -15,7 +17,7 @@ def test_reselect_with_a_new_value_only() -> None:
     deployment.annotate("1")
 
     assert deployment.turn(low, high) == "Normal ProviderSelected: Selected provider 'b': always → b"
-    assert deployment.selected[2] == "Provider b auto-selected [reselect: 1]"
+    assert deployment.selected[2] == "Provider b auto-selected"
 
     higher = offered("a", priority=10)
     deployment.turn(higher, high)
@@ -75,4 +77,30 @@ def test_reselect_forgets_who_refused() -> None:
     deployment.turn(A, B)
 
     assert deployment.provider == "a"
-    assert deployment.selected[2] == "Provider a auto-selected [reselect: 1]"
+    assert deployment.selected[2] == "Provider a auto-selected"
+    assert deployment.status["selection"] == {"reselect": "1"}
+
+
+@pytest.mark.parametrize(
+    ("message", "selection"),
+    [
+        pytest.param("Provider a auto-selected", {"reselect": "1"}, id="another selector that remembers"),
+        pytest.param("cheapest", None, id="another selector that does not"),
+        pytest.param("Provider a auto-selected [reselect: 1]", None, id="an earlier release"),
+    ],
+)
+def test_selection_of_another_selector_is_kept(message: str, selection: dict[str, str] | None) -> None:
+    deployment = Deployment(annotations={"kubefoundry.ai/reselect": "1"})
+    deployment.status["provider"] = {"name": "a", "selectedReason": "cheapest"}
+    deployment.status["selection"] = selection
+    deployment.put_condition(
+        "ProviderSelected", status="True", reason="AutoSelected", message=message, observedGeneration=1
+    )
+
+    deployment.turn(A, offered("b", priority=9))
+
+    assert deployment.provider == "a"
+    assert deployment.status["selection"] == {"reselect": "1"}
+    deployment.annotate("2")
+    deployment.turn(A, offered("b", priority=9))
+    assert deployment.provider == "b"

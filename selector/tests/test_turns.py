@@ -47,7 +47,7 @@ def test_taken_back_from_core_the_provider_is_kept(registered: list[Provider]) -
         "name": "a",
         "selectedReason": "kept → a (selected before)",
     }
-    assert deployment.selected == ("True", "AutoSelected", "Provider a auto-selected [reselect: 1]")
+    assert deployment.selected == ("True", "AutoSelected", "Provider a auto-selected")
 
 
 def test_taken_back_from_core_a_provider_that_cannot_do_it_is_replaced() -> None:

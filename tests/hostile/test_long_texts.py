@@ -32,14 +32,20 @@ ESCAPES: Final = ("\\", "%", "25", "%41", "\\u0041", "\\x4", "&#65;", "&#x0", "0
 LENGTH: Final = 20_000
 """Characters; steps in the order of its square are minutes."""
 
+
+def selected(message: str) -> dict[str, object]:
+    """A status with that message of the selector."""
+    return {"conditions": [{"type": "ProviderSelected", "reason": "AutoSelected", "message": message}]}
+
+
 READERS: Final[dict[str, Callable[[str], object]]] = {
     "certificates": lambda text: ca_bundle.bundle({"ca": text}, ["ca"], "cas", given=True),
     "credentials": scrubbed,
     "JSON": lambda text: foreign_json.decode(text.encode()),
     "foreign_yaml": foreign_yaml.decode,
     "messages": clip,
-    "the selector's memory": memory.recall,
-    "refusals": lambda text: memory.words_of(text, ["kaito", "dynamo"]),
+    "the selector's memory": lambda text: memory.recall(selected(text)),
+    "refusals": lambda text: memory.recall(selected(f"{text} [left out: kaito, dynamo]")),
     "secrets": Redaction({"A": "abcdefgh12345678"}, frozenset({"A"})).clean,
     "tracebacks": lambda text: culprit.find(text, Path("/packages"), {}),
 }

@@ -66,6 +66,8 @@ FAULTS: Final = (
     "SEL-8",
     "SEL-9",
     "SEL-10",
+    "SEL-11 moved",
+    "SEL-11 unrecorded",
 )
 """The rule that it breaks, and where there are several ways, which."""
 

@@ -107,6 +107,7 @@ class Deployment:
         for condition in decided.get("conditions", []):
             self.put_condition(condition["type"], **{k: v for k, v in condition.items() if k != "type"})
         self.status["provider"] = {**self.status.get("provider", {}), **decided.get("provider", {})}
+        self.status["selection"] = decided.get("selection")
         assert decide(self.object, registered) == decided
         assert announcement(self.object, decided) is None
         return f"{reported[0]} {reported[1]}: {reported[2]}" if reported else None

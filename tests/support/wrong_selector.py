@@ -55,7 +55,11 @@ def decide(deployment: Object, registered: Sequence[Provider], choice: Select = 
     annotations.pop(IGNORED.get(FAULT), None)
     if FAULT == "SEL-4 again" and names.RESELECT_ANNOTATION in annotations:
         annotations[names.RESELECT_ANNOTATION] += ",".join(one.name for one in registered if one.healthy)
+    if FAULT == "SEL-11 moved" and "selection" not in live:
+        live["selection"] = {"reselect": ""}
     decided = decision.decide(seen, _as_seen(registered), choice)
+    if FAULT == "SEL-11 unrecorded" and decided:
+        decided.pop("selection", None)
     if FAULT == "SEL-7" and decided and any(one["status"] == "False" for one in decided["conditions"]):
         return None
     return None if FAULT == "SEL-9" and decided == {} else decided

@@ -15,7 +15,7 @@ from kubefoundry_sdk.api.validation import default
 from kubefoundry_sdk.provider.contract import Provider as Package
 from kubefoundry_sdk.provider.registration import registration
 from kubefoundry_selector.candidate import Provider, Request, provider, request
-from kubefoundry_selector.decision import OURS, decide, explicit
+from kubefoundry_selector.decision import decide, explicit
 from kubefoundry_selector.memory import recall
 from kubefoundry_selector.select import Decision, select
 
@@ -44,18 +44,18 @@ def stored(obj: Object) -> Stored | None:
     name = (status.get("provider") or {}).get("name")
     if not name or found.get("status") != "True":
         return None
-    ours = found.get("reason") in OURS
-    _, memory = recall(str(found.get("message") or "") if ours else "")
-    return Stored(str(name), str((status.get("provider") or {}).get("selectedReason") or ""), memory.left_out)
+    _, memory = recall(status)
+    left_out = tuple(memory.left_out) if memory else ()
+    return Stored(str(name), str((status.get("provider") or {}).get("selectedReason") or ""), left_out)
 
 
 def pending(obj: Object) -> str | None:
     """Why the selector has selected none for this very generation of the spec, or what it waits for; None where it
     has selected one, or has not looked yet. Only the selector knows how long a provider has been down."""
     found = _condition(obj)
-    if found.get("status") != "False" or found.get("reason") not in OURS:
+    if found.get("status") != "False":
         return None
-    return recall(str(found.get("message") or ""))[0] or None
+    return recall(obj["status"])[0] or None
 
 
 def _condition(obj: Object) -> Mapping[str, Any]:

@@ -133,6 +133,9 @@ RULES: Final[dict[str, Rule]] = {
         Rule("SEL-8", "A paused ModelDeployment is left alone."),
         Rule("SEL-9", "Fields are released while the user names a provider."),
         Rule("SEL-10", "Only providers whose capabilities cover the spec are selected."),
+        Rule(
+            "SEL-11", "A selection of another selector is kept, and `status.selection` lets others take over."
+        ),
     )
 }
 """By id, in the order of the groups. An id is never used again for another rule."""

@@ -18,13 +18,24 @@ if TYPE_CHECKING:
     from kubefoundry_selector.decision import keep_or_choose
     from kubefoundry_selector.main import run
     from kubefoundry_selector.registry import Registry
-    from kubefoundry_selector.select import Choice, Choose, candidates
+    from kubefoundry_selector.select import Choice, Choose, NoChoice, candidates
 
-__all__ = ["Choice", "Choose", "Provider", "Registry", "Request", "candidates", "keep_or_choose", "run"]
+__all__ = [
+    "Choice",
+    "Choose",
+    "NoChoice",
+    "Provider",
+    "Registry",
+    "Request",
+    "candidates",
+    "keep_or_choose",
+    "run",
+]
 
 _WHERE: Final = {
     "Choice": "select",
     "Choose": "select",
+    "NoChoice": "select",
     "Provider": "candidate",
     "Registry": "registry",
     "Request": "candidate",

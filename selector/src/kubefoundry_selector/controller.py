@@ -83,11 +83,18 @@ class Controller:
             # Deleted meanwhile; its watch event is on the way.
             return False
 
+    def follow(self, store: Store) -> None:
+        """Decide undecided deployments again whenever an object of this store changes: a choice depends on it."""
+        store.subscribe(lambda key, obj: self._decide_waiting())
+
     def _config_changed(self, key: Key, config: Object | None) -> None:
         """Undecided deployments are reconciled only if something that matters to the choice changes, not for a
         heartbeat."""
         if self._registry.see(key[1], config):
-            for waiting in self._deployments.indexed(UNSETTLED, namespace=None):
-                meta = waiting["metadata"]
-                self._selections.add((meta["namespace"], meta["name"]))
+            self._decide_waiting()
         self._rules.add(key)
+
+    def _decide_waiting(self) -> None:
+        for waiting in self._deployments.indexed(UNSETTLED, namespace=None):
+            meta = waiting["metadata"]
+            self._selections.add((meta["namespace"], meta["name"]))

@@ -7,30 +7,44 @@ or a refusal before anything was created requires another).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from kubefoundry_sdk.api import conditions, handover, names, reasons
 from kubefoundry_sdk.api.conditions import Condition, condition, find
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_selector.candidate import Provider, Request, incapabilities, request
-from kubefoundry_selector.memory import Memory, mark, quoted, recall, refusals, remember, words_of
+from kubefoundry_selector.memory import SELECTED, Memory, mark, quoted, recall, refusals, shortened
 from kubefoundry_selector.select import Choose, Decision, Select, by, select
 
 RESELECT_FAILED: Final = "reselection requested, but: "
-OURS: Final = ("AutoSelected", "NoHealthyProviders", "NoMatchingProvider")
-"""Reasons that a selector sets; the others are core's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The current selection. `condition`: `ProviderSelected`, {} if there is none."""
+    """The current selection.
+
+    Attributes:
+        condition: `ProviderSelected`, {} if there is none.
+        text: Its message, if a selector wrote it.
+        memory: None if core has decided, or a selector that keeps no memory.
+    """
 
     name: str | None
     reason: str
     condition: Mapping[str, Any]
     text: str
-    memory: Memory
+    memory: Memory | None
+
+    @property
+    def ours(self) -> bool:
+        """Whether a selector has decided."""
+        return self.condition.get("reason") in SELECTED
+
+    @property
+    def reselect(self) -> str | None:
+        """The last value of the annotation that was acted on."""
+        return self.memory.reselect if self.memory else None
 
     @property
     def settled(self) -> bool:
@@ -73,7 +87,7 @@ def unsettled(deployment: Object, status: Object | None = None) -> bool:
 def announcement(deployment: Object, decided: Object) -> tuple[Literal["Normal", "Warning"], str, str] | None:
     """The Event (type, reason, note) that reports a change of the selection, once it is written (contract §4.16)."""
     before, after = _standing(deployment.get("status") or {}), _standing(decided)
-    if after.settled and (after.name != before.name or after.memory.reselect != before.memory.reselect):
+    if after.settled and (after.name != before.name or after.reselect != before.reselect):
         return "Normal", "ProviderSelected", f"Selected provider '{after.name}': {after.reason}"
     unsuccessful = after.condition and (not after.settled or RESELECT_FAILED in after.text)
     if unsuccessful and (after.text, after.settled) != (before.text, before.settled):
@@ -91,7 +105,7 @@ def explicit(deployment: Object) -> str | None:
 def _standing(live: Object) -> Standing:
     chosen = live.get("provider") or {}
     held = find(live.get("conditions"), reasons.PROVIDER_SELECTED) or {}
-    text, memory = recall(held.get("message", "")) if held.get("reason") in OURS else ("", Memory())
+    text, memory = recall(live)
     return Standing(chosen.get("name"), chosen.get("selectedReason", ""), held, text, memory)
 
 
@@ -99,35 +113,31 @@ def _turn(deployment: Object, standing: Standing, registered: Sequence[Provider]
     generation: int = deployment["metadata"]["generation"]
     current = standing.condition.get("observedGeneration") == generation
     asked_again = mark((deployment["metadata"].get("annotations") or {}).get(names.RESELECT_ANNOTATION))
-    memory = Memory(standing.memory.left_out if current else (), asked_again or standing.memory.reselect)
+    known = standing.memory or Memory()
+    memory = Memory(known.left_out if current else {}, asked_again or known.reselect)
 
-    # Taken over from core, or from a selector that remembers nothing: an annotation from before does not count.
-    ours = standing.condition.get("reason") in OURS
-    reselect = ours and asked_again is not None and asked_again != standing.memory.reselect
+    # Taken over from core, or from a selector that keeps no memory: an annotation from before does not count.
+    reselect = standing.memory is not None and asked_again is not None and asked_again != known.reselect
     refusal = None if reselect else refused(deployment, standing.name)
     if reselect:
-        memory = replace(memory, left_out=())
+        memory = Memory({}, memory.reselect)
     elif refusal is not None and standing.name and standing.name not in memory.left_out:
-        memory = replace(memory, left_out=(*memory.left_out, standing.name))
-    elif ours and standing.settled and current and refusal is None:
+        memory = memory.without(standing.name, quoted(refusal))
+    elif standing.ours and standing.settled and current and refusal is None:
         return _kept(standing, memory, generation)
 
-    said = words_of(standing.text, memory.left_out)
-    if refusal is not None and standing.name:
-        said[standing.name] = quoted(refusal)
-    asked = request(deployment, said)
+    asked = request(deployment, memory.left_out)
     if not reselect and _stays(asked, standing, registered):
         return _kept(standing, memory, generation)
 
     decision = choice(asked, registered)
     if decision.provider is not None:
-        return _chosen(decision, memory, generation, said)
+        return _chosen(decision, memory, generation)
     if reselect and standing.settled:
-        failed = replace(memory, reselect=standing.memory.reselect)
+        failed = Memory(memory.left_out, standing.reselect)
         return _kept(standing, failed, generation, f"; {RESELECT_FAILED}{decision.text}")
     if (holder := _serving(deployment, standing.name)) is not None:
-        left = request(deployment, said)
-        return _handed_back(holder, choice(left, registered), memory, generation)
+        return _handed_back(holder, decision, memory, generation)
     return _none(decision, standing, memory, generation)
 
 
@@ -180,38 +190,33 @@ def _serving(deployment: Object, chosen: str | None) -> str | None:
 
 def _handed_back(holder: str, decision: Decision, memory: Memory, generation: int) -> Object:
     """All that were asked have refused, and none is left: the model stays where it is served."""
-    message = remember(f"{decision.text}. Provider {holder} keeps serving", memory)
-    return {
-        "provider": {"name": holder, "selectedReason": f"kept → {holder} (no other provider takes it)"},
-        "conditions": [_selected(False, decision.reason, message, generation)],
-    }
+    message = f"{decision.text}. Provider {holder} keeps serving"
+    kept = {"name": holder, "selectedReason": f"kept → {holder} (no other provider takes it)"}
+    return _fields(kept, _selected(False, decision.reason, message, generation), memory)
 
 
-def _chosen(decision: Decision, memory: Memory, generation: int, said: Mapping[str, str]) -> Object:
-    message = remember(f"Provider {decision.provider} auto-selected{refusals(said)}", memory)
-    return {
-        "provider": {"name": decision.provider, "selectedReason": decision.text},
-        "conditions": [_selected(True, decision.reason, message, generation)],
-    }
+def _chosen(decision: Decision, memory: Memory, generation: int) -> Object:
+    message = f"Provider {decision.provider} auto-selected{refusals(memory.left_out)}"
+    chosen = {"name": decision.provider, "selectedReason": decision.text}
+    return _fields(chosen, _selected(True, decision.reason, message, generation), memory)
 
 
 def _kept(standing: Standing, memory: Memory, generation: int, note: str = "") -> Object:
-    said = refusals(words_of(standing.text, memory.left_out))
-    message = remember(f"Provider {standing.name} auto-selected{said}{note}", memory)
-    return {
-        "provider": _unchanged(standing),
-        "conditions": [_selected(True, "AutoSelected", message, generation)],
-    }
+    message = f"Provider {standing.name} auto-selected{refusals(memory.left_out)}{note}"
+    return _fields(_unchanged(standing), _selected(True, "AutoSelected", message, generation), memory)
 
 
 def _none(decision: Decision, standing: Standing, memory: Memory, generation: int) -> Object:
     """No provider fits. The current one keeps the model, and reports what it cannot do itself."""
     kept = f". Provider {standing.name} keeps serving" if standing.name else ""
-    message = remember(f"{decision.text}{kept}", memory)
-    status: Object = {"conditions": [_selected(False, decision.reason, message, generation)]}
-    if standing.name:
-        status["provider"] = _unchanged(standing)
-    return status
+    found = _selected(False, decision.reason, f"{decision.text}{kept}", generation)
+    return _fields(_unchanged(standing) if standing.name else None, found, memory)
+
+
+def _fields(provider: Mapping[str, Any] | None, found: Condition, memory: Memory) -> Object:
+    """All status fields of the selector."""
+    chosen = {"provider": dict(provider)} if provider else {}
+    return {**chosen, "selection": memory.to_status(), "conditions": [found]}
 
 
 def _unchanged(standing: Standing) -> dict[str, Any]:
@@ -223,4 +228,4 @@ def _unchanged(standing: Standing) -> dict[str, Any]:
 
 
 def _selected(status: bool, reason: str, message: str, generation: int) -> Condition:
-    return condition(reasons.PROVIDER_SELECTED, status, reason, message, generation=generation)
+    return condition(reasons.PROVIDER_SELECTED, status, reason, shortened(message), generation=generation)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from kubefoundry_sdk.runtime import options, process
 from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_selector.controller import Controller
-from kubefoundry_selector.select import Choose, by, select
+from kubefoundry_selector.select import Choose, by
 
 PROGRAM = "kubefoundry-selector"
 
@@ -23,12 +23,19 @@ def run(prepare: Callable[[Process], Choose] | None = None) -> int:
     messages.
 
     prepare: receives the process, watches what the choice needs, and returns the choice; None for the rules of the
-        InferenceProviderConfigs.
+        InferenceProviderConfigs. Models that wait are decided again when an object changes that it watches.
     """
     parser = options.parser(PROGRAM, "Chooses a provider for ModelDeployments that name none.")
     options.heartbeat_timeout(parser)
 
     def set_up(running: Process) -> None:
-        Controller(running, by(prepare(running)) if prepare else select)
+        if prepare is None:
+            Controller(running)
+            return
+        choose = prepare(running)
+        inputs = running.stores
+        controller = Controller(running, by(choose))
+        for store in inputs:
+            controller.follow(store)
 
     return process.run(PROGRAM, parser.parse_args(), set_up)

@@ -1,41 +1,60 @@
-"""What a selection remembers beyond the provider's name, in the message of its own condition.
+"""The selector's memory of one ModelDeployment, in `status.selection` (contract §5).
 
-It has to survive a restart and belong to one field manager, and a status condition is all that the selector may write
-on a ModelDeployment. People read the same words. The generation is the condition's own.
+It survives a restart, belongs to one field manager, and has a documented format, so that another selector can take
+over. Releases before 0.2 kept it in the message of `ProviderSelected`, which is still read.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
 
-from kubefoundry_sdk.api.conditions import clip
+from kubefoundry_sdk.api import reasons
+from kubefoundry_sdk.api.conditions import clip, find
+from kubefoundry_sdk.api.kinds import Object
+
+SELECTED: Final = ("AutoSelected", "NoHealthyProviders", "NoMatchingProvider")
+"""Reasons of `ProviderSelected` that a selector sets; the others are core's."""
 
 MAX_WORDS: Final = 1024
 """Characters that are kept of one provider's message."""
 
 MAX_TEXT: Final = 8192
-"""Characters of text; a condition may have 32768 in all."""
+"""Characters of a condition's message."""
 
 _TRAILER: Final = re.compile(
     r"(?: \[left out: (?P<left_out>[a-z0-9.\-]+(?:, [a-z0-9.\-]+)*)\])?"
     r"(?: \[reselect: (?P<reselect>[A-Za-z0-9_.:+\-]{1,80})\])?\Z"
 )
+"""The memory in a message of an earlier release."""
+
 _SHORT: Final = re.compile(r"[A-Za-z0-9_.:+\-]{1,64}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """left_out: providers that refused this generation of the spec before they created anything.
+    """What a selector has to remember of one ModelDeployment.
 
-    reselect: the last value of the annotation that was acted on, as `mark` returns it.
+    Attributes:
+        left_out: The providers that refused this generation of the spec before they created anything, each with its
+            message (`quoted`).
+        reselect: The last value of the annotation that was acted on, as `mark` returns it.
     """
 
-    left_out: tuple[str, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
     reselect: str | None = None
+
+    def without(self, provider: str, words: str) -> Memory:
+        """Return the memory with one more provider left out."""
+        return Memory({**self.left_out, provider: words}, self.reselect)
+
+    def to_status(self) -> dict[str, Any]:
+        """Return the value of `status.selection`. An empty `reselect` says that no value was acted on."""
+        left_out = [{"name": name, "message": words} for name, words in self.left_out.items()]
+        return {"reselect": self.reselect or "", **({"leftOut": left_out} if left_out else {})}
 
 
 def mark(value: str | None) -> str | None:
@@ -45,13 +64,9 @@ def mark(value: str | None) -> str | None:
     return value if _SHORT.fullmatch(value) else f"sha256:{sha256(value.encode()).hexdigest()[:16]}"
 
 
-def remember(text: str, memory: Memory) -> str:
-    """A condition's message with the memory appended and the text cut to leave room for it."""
-    if len(text) > MAX_TEXT:
-        text = f"{text[: MAX_TEXT - 1]}…"
-    left_out = f" [left out: {', '.join(memory.left_out)}]" if memory.left_out else ""
-    reselect = f" [reselect: {memory.reselect}]" if memory.reselect else ""
-    return f"{text}{left_out}{reselect}"
+def shortened(text: str) -> str:
+    """Return a text that fits into the message of a condition."""
+    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
 
 
 def refusals(said: Mapping[str, str]) -> str:
@@ -65,20 +80,49 @@ def quoted(words: str) -> str:
     return clip(clean, MAX_WORDS)
 
 
-def words_of(text: str, names: Iterable[str]) -> dict[str, str]:
-    """The message of each of `names` (`quoted`), read from a text; empty for one that the text does not mention."""
+def recall(status: Mapping[str, Any]) -> tuple[str, Memory | None]:
+    """Return the text and the memory of the current selection.
+
+    Args:
+        status: The status of a ModelDeployment.
+
+    Returns:
+        The message of `ProviderSelected`, and the memory. ("", None) if no selector has decided. The memory is None
+        if a selector has decided that keeps none.
+    """
+    condition = find(status.get("conditions"), reasons.PROVIDER_SELECTED) or {}
+    if condition.get("reason") not in SELECTED:
+        return "", None
+    message = str(condition.get("message") or "")
+    kept = status.get("selection")
+    if not isinstance(kept, Mapping):
+        return _from_message(message)
+    left_out = {
+        str(item["name"]): str(item.get("message") or "")
+        for item in _items(kept.get("leftOut"))
+        if item.get("name")
+    }
+    return message, Memory(left_out, str(kept.get("reselect") or "") or None)
+
+
+def _items(value: Any) -> list[Object]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _from_message(message: str) -> tuple[str, Memory | None]:
+    """The text and the memory in a message of an earlier release; None if it has no memory."""
+    for start in (match.start() for match in re.finditer(r" \[|\Z", message)):
+        found = _TRAILER.match(message, start)
+        if found and start < len(message):
+            text, names = message[:start], (found["left_out"] or "").split(", ")
+            return text, Memory(_words(text, [name for name in names if name]), found["reselect"])
+    return message, None
+
+
+def _words(text: str, names: Iterable[str]) -> dict[str, str]:
+    """The message of each of `names` (`quoted`), read from a text; empty if the text does not mention it."""
     found = {}
     for name in names:
         match = re.search(rf"(?:^|[ ;:]){re.escape(name)} refused it: (.*?)(?:; |\. |\Z)", text, re.S)
         found[name] = match[1] if match else ""
     return found
-
-
-def recall(message: str) -> tuple[str, Memory]:
-    """The text and the memory in a message; no memory if another selector wrote it."""
-    for start in (match.start() for match in re.finditer(r" \[|\Z", message)):
-        found = _TRAILER.match(message, start)
-        if found:
-            left_out = tuple(found["left_out"].split(", ")) if found["left_out"] else ()
-            return message[:start], Memory(left_out, found["reselect"])
-    return message, Memory()

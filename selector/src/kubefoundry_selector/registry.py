@@ -11,6 +11,10 @@ from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.runtime.lease import Expiry
 from kubefoundry_selector.candidate import Outage, Provider, provider
 
+GONE: Final = " (its InferenceProviderConfig was deleted)"
+"""`not_ready` of a provider whose registration has vanished. It may come back in a moment: a GitOps tool prunes and
+applies again, and the provider registers itself with its next heartbeat."""
+
 SHORT: Final = 300.0
 """Seconds for which a model waits for a provider that is down, before one of last resort gets it (contract §5)."""
 
@@ -39,8 +43,7 @@ class Registry:
         """Records an InferenceProviderConfig, or its deletion; returns whether that matters to a choice."""
         before = self.get(name)
         if config is None:
-            self._entries.pop(name, None)
-            return before is not None
+            return self._forget(name, before)
         heartbeat = (config.get("status") or {}).get("lastHeartbeat")
         known = self._entries.get(name)
         expiry = known.expiry if known else Expiry(self._clock)
@@ -50,12 +53,24 @@ class Registry:
         self._entries[name] = _Entry(offered, heartbeat, expiry, until)
         return self.get(name) != before
 
+    def _forget(self, name: str, before: Provider | None) -> bool:
+        """Keep a provider that was healthy until its outage is long, so that no model goes to one of last resort."""
+        entry = self._entries.get(name)
+        if entry is None:
+            return False
+        until = self._clock() if before is not None and before.healthy else entry.ready_until
+        entry.offered, entry.ready_until = replace(entry.offered, not_ready=GONE), until
+        return self.get(name) != before
+
     def get(self, name: str) -> Provider | None:
+        """Return the provider as it is now, None if it is not registered and has not been for a while."""
         entry = self._entries.get(name)
         if entry is None:
             return None
         fresh = entry.expiry.see(entry.heartbeat) <= self._timeout
         down = self._down_for(entry)
+        if entry.offered.not_ready == GONE and down is not None and down >= SHORT:
+            return None
         outage: Outage | None = None
         if down is not None and down < inf:
             outage = "short" if down < SHORT else "long"

@@ -8,7 +8,13 @@ from typing import Literal
 
 from kubefoundry_selector import cel
 from kubefoundry_selector.candidate import Provider, Request, SelectionRule, exclusions
-from kubefoundry_selector.wording import LAST_RESORT, chosen_text, no_provider_text, waiting_text
+from kubefoundry_selector.wording import (
+    LAST_RESORT,
+    chosen_text,
+    no_choice_text,
+    no_provider_text,
+    waiting_text,
+)
 
 RuleFailures = Mapping[tuple[str, int], str]
 """Why rules could not be evaluated, by provider and index."""
@@ -41,8 +47,15 @@ class Choice:
     why: str
 
 
-Choose = Callable[[Request, Sequence[Provider]], Choice | None]
-"""From a request and its candidates to one of them, None to choose none."""
+@dataclass(frozen=True, slots=True)
+class NoChoice:
+    """Why another selector chooses none of the candidates, for the user: the obstacle, and what to do."""
+
+    why: str
+
+
+Choose = Callable[[Request, Sequence[Provider]], Choice | NoChoice | None]
+"""From a request and its candidates to one of them; None or a NoChoice to choose none."""
 
 
 def select(asked: Request, registered: Sequence[Provider]) -> Decision:
@@ -99,15 +112,15 @@ def by(choose: Choose) -> Select:
 
     def select(asked: Request, registered: Sequence[Provider]) -> Decision:
         able = candidates(asked, registered)
-        if (choice := choose(asked, able) if able else None) is not None:
+        choice = choose(asked, able) if able else None
+        if isinstance(choice, Choice):
             if choice.provider not in {offered.name for offered in able}:
                 raise ValueError(f"{choice.provider} was chosen but is not a candidate")
             return Decision(choice.provider, "AutoSelected", choice.why)
-        healthy = any(offered.healthy for offered in registered)
-        reason: Literal["NoMatchingProvider", "NoHealthyProviders"] = (
-            "NoMatchingProvider" if healthy else "NoHealthyProviders"
-        )
-        return Decision(None, reason, no_provider_text(asked, registered, {}))
+        if not any(offered.healthy for offered in registered):
+            return Decision(None, "NoHealthyProviders", no_provider_text(asked, registered, {}))
+        text = choice.why if choice else no_choice_text(asked, registered)
+        return Decision(None, "NoMatchingProvider", text)
 
     return select
 

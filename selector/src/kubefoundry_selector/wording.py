@@ -77,6 +77,16 @@ def no_provider_text(
     return f"No provider matches {asked}: {each}. Change the spec, or name a provider in spec.provider.name"
 
 
+def no_choice_text(asked: Request, registered: Sequence[Provider]) -> str:
+    """One line: that a selector without rules chose none, and why each provider that is no candidate is none."""
+    each = "; ".join(
+        f"{offered.name} "
+        + (" and ".join(item.text for item in exclusions(asked, offered)) or "was not chosen")
+        for offered in sorted(registered, key=lambda offered: offered.name)
+    )
+    return f"The selector chose no provider for {asked}: {each}. Name a provider in spec.provider.name"
+
+
 def _only(chosen: Provider, able: Sequence[Provider]) -> bool:
     counted = [other for other in able if _last(chosen) or not _last(other)]
     return [other.name for other in counted] == [chosen.name]

@@ -13,6 +13,7 @@ from kubefoundry_conformance.cluster import (
     refusing,
     registering,
     selecting,
+    swapping,
 )
 from kubefoundry_conformance.cluster.offered import offering
 
@@ -28,4 +29,9 @@ PROVIDER: Final = (
 )
 """In this order: the first ones see the CRD come, the last ones all that was asked for."""
 
-SELECTOR: Final = (*selecting.CHECKS, *registering.process(offering(selecting.chosen)), *permissions.CHECKS)
+SELECTOR: Final = (
+    *selecting.CHECKS,
+    *swapping.CHECKS,
+    *registering.process(offering(selecting.chosen)),
+    *permissions.CHECKS,
+)

@@ -63,6 +63,30 @@ class ProviderStatus(ApiModel):
     """API version that the provider uses for its object."""
 
 
+class LeftOutProvider(ApiModel):
+    """A provider that refused this generation of the spec before it created anything."""
+
+    name: str
+    """Name of the provider."""
+
+    message: Annotated[str, Field(max_length=1024)] | None = None
+    """The provider's reason."""
+
+
+class SelectionStatus(ApiModel):
+    """The memory of the selector. Every selector keeps it, so that one can take over from another."""
+
+    reselect: Annotated[str, Field(max_length=128)] | None = None
+    """The last value of the annotation kubefoundry.ai/reselect that was acted on: the value, or sha256: and 16 hex
+    digits if it is longer than 64 characters or has odd ones. Empty if there was none."""
+
+    left_out: Annotated[
+        list[LeftOutProvider],
+        Field(json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}),
+    ] = Field(default_factory=list)
+    """Providers that are not selected for the generation of condition ProviderSelected."""
+
+
 class ReplicasStatus(ApiModel):
     """Numbers of serving units. In disaggregated mode, prefill and decode together."""
 
@@ -105,6 +129,9 @@ class ModelDeploymentStatus(ApiModel):
 
     provider: ProviderStatus | None = None
     """The selected provider and what it created."""
+
+    selection: SelectionStatus | None = None
+    """The memory of the selector; absent while a provider is named in the spec."""
 
     replicas: ReplicasStatus | None = None
     """Numbers of serving units."""

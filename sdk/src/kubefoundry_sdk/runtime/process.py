@@ -81,6 +81,11 @@ class Process:
         self._running: set[asyncio.Task[None]] = set()
         self._no_server: str | None = "the API server has not answered yet"
 
+    @property
+    def stores(self) -> list[Store]:
+        """Return the stores of all kinds that are watched so far."""
+        return list(self._stores.values())
+
     def watch(
         self,
         kind: Kind,
@@ -163,7 +168,7 @@ class Process:
         queue = WorkQueue(label, reconcile, room=self._congestion.room, failed=failed)
 
         async def work() -> None:
-            for store in list(self._stores.values()):
+            for store in self.stores:
                 await store.synced.wait()
             await queue.run(self.options.workers)
 

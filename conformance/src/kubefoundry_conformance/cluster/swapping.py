@@ -1,0 +1,97 @@
+"""SEL-11: one selector takes over from another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from kubefoundry_conformance.check import Finding
+from kubefoundry_conformance.cluster.offered import Offered, offering
+from kubefoundry_conformance.cluster.rig import QUIET, Place, Rig, now, of_rig
+from kubefoundry_conformance.cluster.selecting import ask, chosen, selected, selected_now
+from kubefoundry_conformance.cluster.waiting import NotSeen, condition
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.conditions import condition as condition_of
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk.api.reasons import PROVIDER_SELECTED, VALIDATED
+
+FOLLOWED: Final = "kept-by-another-selector"
+"""A value of the annotation `reselect` that the earlier selector acted on."""
+
+MEMORIES: Final[tuple[Mapping[str, Any], ...]] = ({"selection": {"reselect": FOLLOWED}}, {})
+"""Status fields of an earlier selector: one that keeps `status.selection`, and one that does not."""
+
+
+async def keeps_selections_of_others(rig: Rig, offered: Offered) -> Finding | None:
+    """Select a provider as another selector would, start the subject, and see whether the selection stays."""
+    _, favourite = await chosen(rig, offered)
+    other = next(name for name in rig.providers if name != favourite)
+    await rig.stop()
+    places = [await _selected_by_another(rig, other, memory) for memory in MEMORIES]
+    rig.subject.start()
+    await asyncio.to_thread(rig.subject.wait_ready)
+    # New models show that the subject leads again, and has seen the earlier ones.
+    await selected_now(rig, bool)
+    for place, memory in zip(places, MEMORIES, strict=True):
+        with suppress(NotSeen):
+            live = await rig.deployment(place, lambda obj: selected(obj) not in ("", other), seconds=QUIET)
+            kept = "status.selection" if memory else "no status.selection"
+            return Finding(f"{selected(live)} in place of {other}, which a selector with {kept} chose", other)
+    return None
+
+
+async def records_what_it_followed(rig: Rig, offered: Offered) -> Finding | None:
+    """Ask for another choice, and read `status.selection`."""
+    place, _ = await chosen(rig, offered)
+    await rig.annotate(place, names.RESELECT_ANNOTATION, FOLLOWED)
+    live = await rig.deployment(place, lambda obj: _followed(obj) == FOLLOWED or not selected(obj))
+    return None if selected(live) else Finding("the selection was withdrawn", "a selection")
+
+
+def _followed(obj: Mapping[str, Any]) -> str:
+    return str(((obj.get("status") or {}).get("selection") or {}).get("reselect", ""))
+
+
+async def _selected_by_another(rig: Rig, provider: str, memory: Mapping[str, Any]) -> Place:
+    """Make a ModelDeployment that another selector has decided, as the field manager of all selectors."""
+    place = rig.place()
+    await ask(rig, place, annotations={names.RESELECT_ANNOTATION: FOLLOWED})
+    live = await rig.deployment(place, lambda obj: condition(obj, VALIDATED))
+    found = condition_of(
+        PROVIDER_SELECTED,
+        True,
+        "AutoSelected",
+        "by another selector",
+        generation=live["metadata"]["generation"],
+    )
+    status = {
+        "provider": {"name": provider, "selectedReason": "by another selector"},
+        "conditions": [{**found, "lastTransitionTime": now()}],
+        **memory,
+    }
+    body = {
+        "apiVersion": names.API_VERSION,
+        "kind": names.MODEL_DEPLOYMENT,
+        "metadata": {key: live["metadata"][key] for key in ("name", "namespace", "uid")},
+        "status": status,
+    }
+    await rig.api.apply_status(MODEL_DEPLOYMENTS, body, manager=names.SELECTOR_MANAGER)
+    return place
+
+
+CHECKS: Final = (
+    of_rig(
+        "SEL-11",
+        "selections of another selector, with and without its memory",
+        offering(keeps_selections_of_others),
+        "the selection stays",
+    ),
+    of_rig(
+        "SEL-11",
+        "the value of reselect that was followed",
+        offering(records_what_it_followed),
+        f"status.selection.reselect is {FOLLOWED}",
+    ),
+)
