@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kubefoundry_sdk.provider.contract import Endpoint, Observation, ObservedPhase, ReadyReason, Replicas
-from kubefoundry_sdk.provider.health.pod_causes import Cause, cause, explain
+from kubefoundry_sdk.provider.health.pod_causes import Cause, Creations, cause, explain
 from kubefoundry_sdk.provider.watch.pods import trim
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -47,17 +47,24 @@ def container(
     }
 
 
-def pod(*containers: dict[str, Any], name: str = "m-0", init: Any = (), **status: Any) -> dict[str, Any]:
-    """As the watch keeps it."""
+def pod(
+    *containers: dict[str, Any],
+    name: str = "m-0",
+    init: Any = (),
+    made: float = 60,
+    gates: Any = (),
+    **status: Any,
+) -> dict[str, Any]:
+    """As the watch keeps it. made: seconds ago."""
     whole = {
         "metadata": {
             "name": name,
             "namespace": "n",
             "resourceVersion": "1",
-            "creationTimestamp": at(60),
+            "creationTimestamp": at(made),
             "labels": {LABEL: "m", "other": "x"},
         },
-        "spec": {"containers": []},
+        "spec": {"containers": [], "schedulingGates": [{"name": gate} for gate in gates]},
         "status": {"containerStatuses": list(containers), "initContainerStatuses": list(init), **status},
     }
     return trim(whole, LABEL)
@@ -68,6 +75,27 @@ UNSCHEDULABLE: dict[str, Any] = {
         {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes fit."}
     ]
 }
+GATED: dict[str, Any] = {
+    "conditions": [
+        {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "SchedulingGated",
+            "message": "Scheduling is blocked due to non-empty scheduling gates",
+        }
+    ]
+}
+EVICTED: dict[str, Any] = {
+    "phase": "Failed",
+    "reason": "Evicted",
+    "message": "The node was low on resource: memory.",
+}
+REFUSED: dict[str, Any] = {
+    "phase": "Failed",
+    "reason": "UnexpectedAdmissionError",
+    "message": "Pod was rejected: Allocate failed due to no healthy devices present",
+}
+DESCRIBE = "see kubectl describe pod -n n m-0"
 LOGS = "see kubectl logs -n n m-0 -c main --previous"
 PULL = "; correct the image, or give the nodes access to its registry"
 MEMORY = "; raise its memory, or reduce what the model needs"
@@ -155,6 +183,51 @@ MEMORY = "; raise its memory, or reduce what the model needs"
             "pod m-0 cannot be scheduled: 0/3 nodes fit.; free or add nodes with the resources that it requests",
             id="unschedulable",
         ),
+        pytest.param(
+            pod(conditions=[UNSCHEDULABLE["conditions"][0] | {"message": 'persistentvolumeclaim "c" not found'}]),
+            False,
+            'pod m-0 cannot be scheduled: persistentvolumeclaim "c" not found; check the PersistentVolumeClaims that '
+            "it mounts, and free or add nodes with the resources that it requests",
+            id="missing claim",
+        ),
+        pytest.param(
+            pod(gates=["example.com/queue", "example.com/quota"], **GATED),
+            False,
+            "pod m-0 is not scheduled because of scheduling gate example.com/queue, example.com/quota: it starts "
+            "once the gate's controller, such as a job queue, has removed the gate",
+            id="gated",
+        ),
+        pytest.param(
+            pod(container(ended(137), restarts=1), **EVICTED),
+            False,
+            f"pod m-0 has failed: Evicted: The node was low on resource: memory.; {DESCRIBE}",
+            id="evicted after a crash",
+        ),
+        pytest.param(
+            pod(**REFUSED),
+            False,
+            "pod m-0 has failed: UnexpectedAdmissionError: Pod was rejected: Allocate failed due to no healthy "
+            f"devices present; {DESCRIBE}",
+            id="refused by the kubelet",
+        ),
+        pytest.param(
+            pod(container(ended(3, "x\nKeyError: 'a'\nEOFError"), restarts=4), phase="Failed"),
+            False,
+            f"pod m-0 has failed: container main ended: KeyError: 'a' (exit code 3); {DESCRIBE}",
+            id="never restarted",
+        ),
+        pytest.param(
+            pod(
+                waiting(
+                    "CrashLoopBackOff",
+                    restarts=4,
+                    last=ended(1, "ValueError: heads\nRuntimeError: Engine core failed. See root cause above."),
+                )
+            ),
+            True,
+            f"container main of pod m-0 keeps crashing, restarted 4 times: ValueError: heads (exit code 1); {LOGS}",
+            id="cause before the follow-up error",
+        ),
     ],
 )  # fmt: skip
 def test_a_pod_in_trouble_says(item: dict[str, Any], failed: bool, message: str) -> None:
@@ -178,6 +251,7 @@ def test_a_pod_in_trouble_says(item: dict[str, Any], failed: bool, message: str)
         ),
         pytest.param(pod(init=[container(ended(0), ready=True)]), id="init container done"),
         pytest.param(pod(container(running(), ended(0), restarts=1)), id="restarted after a good end"),
+        pytest.param(pod(container(ended(1), restarts=9), phase="Succeeded"), id="succeeded"),
     ],
 )
 def test_a_pod_without_trouble_says_nothing(item: dict[str, Any]) -> None:
@@ -212,6 +286,76 @@ def test_the_root_of_the_trouble_is_reported_whatever_the_order() -> None:
     assert found is not None and "pod c" in found.message
 
 
+@pytest.mark.parametrize(
+    "live",
+    [
+        pytest.param(pod(waiting("ErrImagePull", "no"), name="m-1"), id="image"),
+        pytest.param(pod(waiting("CrashLoopBackOff", restarts=3, last=ended()), name="m-1"), id="crash loop"),
+        pytest.param(pod(name="m-1", **UNSCHEDULABLE), id="unschedulable"),
+        pytest.param(pod(name="m-1", **GATED), id="gated"),
+    ],
+)
+def test_live_pod_precedes_finished_pods(live: dict[str, Any]) -> None:
+    dead = [pod(container(ended(137), restarts=9), name=f"m-{number}", **EVICTED) for number in (0, 2)]
+
+    found = cause([*dead, live], NOW)
+
+    assert found is not None and "pod m-1" in found.message and not found.past
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [
+        (1, "devices present; see"),
+        (2, ", and so have 1 other pod; see"),
+        (11, ", and so have 10 other pods; see"),
+        (12, ", and so have more than 10 other pods; see"),
+        (101, ", and so have more than 10 other pods; see"),
+        (102, ", and so have more than 100 other pods; see"),
+        (2000, ", and so have more than 1000 other pods; see"),
+    ],
+)
+def test_failed_pods_are_counted(count: int, expected: str) -> None:
+    refused = [pod(name=f"m-{number:04}", made=5000 - number, **REFUSED) for number in range(count)]
+
+    found = cause([pod(name="old", made=9000, **EVICTED), *refused[::-1]], NOW)
+
+    assert found is not None and found.past
+    assert (
+        found.message.startswith("pod m-0000 has failed: UnexpectedAdmissionError")
+        and expected in found.message
+    )
+
+
+def test_many_failed_pods_change_the_message_rarely() -> None:
+    pods: list[dict[str, Any]] = []
+    messages = set()
+    for number in range(500):
+        pods.append(pod(name=f"m-{number:04}", made=5000 - number, **REFUSED))
+        messages.add(str(cause(pods, NOW)))
+
+    assert len(messages) == 13
+
+
+def test_slow_container_creation_is_reported_after_a_minute() -> None:
+    creations = Creations()
+    starting = [pod(waiting("ContainerCreating")), pod(waiting("PodInitializing"), name="m-1")]
+
+    assert creations.overdue(starting[:1], 100.0) == (frozenset(), 60.0)
+    assert creations.overdue(starting, 130.0) == (frozenset(), 30.0)
+    assert creations.overdue(starting, 160.0) == ({"m-0"}, 30.0)
+    assert creations.overdue([starting[0], pod(container(running()), name="m-1")], 190.0) == ({"m-0"}, None)
+    assert creations.overdue([pod(waiting("ContainerCreating"), made=1)], 200.0) == (frozenset(), 60.0)
+
+    found = cause(starting, NOW, {"m-1"})
+    assert found is not None
+    assert (found.failed, found.message) == (
+        False,
+        "container main of pod m-1 has been waiting to be created for more than a minute: its image is still being "
+        "pulled, or a volume cannot be attached or mounted; see the Events in kubectl describe pod -n n m-1",
+    )
+
+
 def test_of_a_healthy_pod_nothing_is_kept_but_whose_it_is() -> None:
     healthy = pod(container(running(), ready=True), phase="Running", podIP="10.0.0.1")
 
@@ -222,6 +366,7 @@ def test_of_a_healthy_pod_nothing_is_kept_but_whose_it_is() -> None:
 
 CRASH = Cause("it crashes; do this", failed=True, rank=1)
 WAIT = Cause("no node; add one", failed=False, rank=5)
+PAST = Cause("evicted; see it", failed=False, rank=7, past=True)
 
 
 @pytest.mark.parametrize(
@@ -235,6 +380,9 @@ WAIT = Cause("no node; add one", failed=False, rank=5)
         ("Pending", "Progressing", WAIT, ("Deploying", "Progressing", "no node; add one (Up: words)")),
         ("Failed", "Failed", WAIT, ("Failed", "Failed", "words; no node; add one")),
         ("Running", "DeploymentReady", WAIT, ("Running", "DeploymentReady", "words; no node; add one")),
+        ("Deploying", "Progressing", PAST, ("Deploying", "Progressing", "evicted; see it (Up: words)")),
+        ("Failed", "Failed", PAST, ("Failed", "Failed", "words; evicted; see it")),
+        ("Running", "DeploymentReady", PAST, ("Running", "DeploymentReady", "words")),
         ("Pending", "ScaledToZero", CRASH, ("Pending", "ScaledToZero", "words")),
     ],
 )

@@ -96,6 +96,72 @@ async def test_a_pod_that_finds_no_node_is_reported_and_waited_for(
     assert (phase(received), reason(received, "Ready")) == ("Deploying", "Progressing")
 
 
+async def test_gated_pod_is_reported_with_its_gate(suite: Suite, api: Client, namespace: str) -> None:
+    await stuck(api, namespace, "dynamo")
+
+    gate = "example.com/queue"
+    await pods.pod(api, namespace, "m-0", await label(api, namespace, "dynamo"), pods.gated(), gates=[gate])
+
+    received = await until_deployment(
+        api,
+        "m",
+        namespace,
+        lambda obj: said(obj, f"pod m-0 is not scheduled because of scheduling gate {gate}"),
+    )
+    assert (phase(received), reason(received, "Ready")) == ("Deploying", "Progressing")
+
+
+async def test_finished_pods_are_reported_only_while_nothing_serves(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    await stuck(api, namespace, "dynamo")
+    theirs = await label(api, namespace, "dynamo")
+
+    await pods.pod(
+        api, namespace, "m-0", theirs, pods.evicted("The node was low on resource: ephemeral-storage.")
+    )
+
+    evicted = await until_deployment(
+        api,
+        "m",
+        namespace,
+        lambda obj: said(obj, "pod m-0 has failed: Evicted: The node was low on resource"),
+    )
+    assert (phase(evicted), reason(evicted, "Ready")) == ("Deploying", "Progressing")
+
+    for number in range(1, 4):
+        status = pods.refused("UnexpectedAdmissionError", "Pod was rejected: no healthy devices present")
+        await pods.pod(api, namespace, f"m-{number}", theirs, status)
+
+    refused = await until_deployment(
+        api, "m", namespace, lambda obj: "and so have 2 other pods" in message(obj, "Ready")
+    )
+    assert message(refused, "Ready").startswith(
+        "pod m-1 has failed: UnexpectedAdmissionError: Pod was rejected"
+    )
+    assert phase(refused) == "Deploying"
+
+
+async def test_evicted_pod_leaves_no_message_on_a_serving_model(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    before = await running(api, namespace, GPU, "dynamo")
+    theirs = await label(api, namespace, "dynamo")
+
+    await pods.pod(api, namespace, "m-0", theirs, pods.evicted("The node was low on resource: memory."))
+    # The second pod proves that the provider has read the first.
+    await pods.pod(api, namespace, "m-1", theirs, pods.crash_loop("ValueError: x"))
+
+    received = await until_deployment(api, "m", namespace, lambda obj: "ValueError" in message(obj, "Ready"))
+    assert "m-0" not in message(received, "Ready") and "Evicted" not in message(received, "Ready")
+
+    await pods.pod(api, namespace, "m-1", theirs, pods.ready())
+    received = await until_deployment(
+        api, "m", namespace, lambda obj: message(obj, "Ready") == message(before, "Ready")
+    )
+    assert phase(received) == "Running"
+
+
 async def test_a_serving_model_stays_running_and_says_which_pod_crashes(
     suite: Suite, api: Client, namespace: str
 ) -> None:

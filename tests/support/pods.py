@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from kubefoundry_sdk.api.kinds import PODS, Kind, Object
@@ -32,7 +33,31 @@ def unschedulable(message: str) -> Object:
     return {"phase": "Pending", "conditions": [condition]}
 
 
-async def pod(client: Client, namespace: str, name: str, labels: dict[str, str], status: Object) -> None:
+def gated() -> Object:
+    condition = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": "gated"}
+    return {"phase": "Pending", "conditions": [condition]}
+
+
+def refused(reason: str, message: str) -> Object:
+    """A pod that its node refuses before it starts a container."""
+    return {"phase": "Failed", "reason": reason, "message": message}
+
+
+def evicted(message: str) -> Object:
+    """A pod that had restarted once before its node evicted it."""
+    end = {"exitCode": 137, "reason": "Error", "startedAt": SINCE, "finishedAt": SINCE}
+    status = _container({"terminated": end}, restartCount=1)
+    return {**status, **refused("Evicted", message)}
+
+
+async def pod(
+    client: Client,
+    namespace: str,
+    name: str,
+    labels: dict[str, str],
+    status: Object,
+    gates: Sequence[str] = (),
+) -> None:
     """Makes the pod, or has its kubelet report another status."""
     await account(client, namespace)
     body: Object = {
@@ -42,7 +67,8 @@ async def pod(client: Client, namespace: str, name: str, labels: dict[str, str],
     }
     container = {"name": "main", "image": "example.com/engine:1"}
     try:
-        await client.create(PODS, {**body, "spec": {"containers": [container]}}, manager="kubelet")
+        spec = {"containers": [container], "schedulingGates": [{"name": gate} for gate in gates]}
+        await client.create(PODS, {**body, "spec": spec}, manager="kubelet")
     except ApiError as error:
         if error.reason != "AlreadyExists":
             raise

@@ -207,6 +207,11 @@ def unschedulable(status: Mapping[str, Any]) -> str:
     """Why no node accepts the pod; empty if one does."""
     if (found := pod_status.unscheduled(status)) is not None:
         reason, message = found
+        if reason == pod_status.GATED:
+            return (
+                f"The pod is not scheduled: {message or reason}\n"
+                "Resolution: Have the controller that set the scheduling gate, such as a job queue, admit the pod."
+            )
         return (
             f"No node can run the pod: {message or reason}\n"
             "Resolution: Add a node with enough capacity, or request less in containerSpec.resources."

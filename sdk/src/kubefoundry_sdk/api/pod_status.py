@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -33,6 +34,14 @@ CONFIGURATION: Final = frozenset(
 )
 """Reasons of a waiting container that cannot be created or started in its current configuration."""
 
+CREATING: Final = frozenset({"ContainerCreating", "PodInitializing"})
+"""Reasons of a container that waits for volumes, for its image, or for an init container."""
+
+FINISHED: Final = frozenset({"Failed", "Succeeded"})
+"""Phases of a pod whose containers never run again (an evicted pod, for example)."""
+
+UNSCHEDULABLE: Final = "Unschedulable"
+GATED: Final = "SchedulingGated"
 CRASH_LOOP: Final = "CrashLoopBackOff"
 OUT_OF_MEMORY: Final = "OOMKilled"
 
@@ -78,9 +87,78 @@ def unscheduled(status: Mapping[str, Any]) -> tuple[str, str] | None:
     return None
 
 
+def creating(status: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the container that the kubelet is creating; None if there is none, or an init container runs."""
+    for container in mappings(status.get("initContainerStatuses")):
+        if (waiting(container) or ("",))[0] in CREATING:
+            return container
+        if running(container) is not None:
+            return None
+    starting = (
+        container
+        for container in mappings(status.get("containerStatuses"))
+        if (waiting(container) or ("",))[0] in CREATING
+    )
+    return next(starting, None)
+
+
 def last_line(text: str) -> str:
     """The last non-empty line, where a failing program says why; at most LINE characters of it."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if not lines:
-        return ""
-    return lines[-1] if len(lines[-1]) <= LINE else f"{lines[-1][: LINE - 1]}…"
+    return _shortened(next(iter(_lines_from_the_end(text)), ""))
+
+
+_PREFIX: Final = re.compile(
+    r"(\([^()]{1,80}\) )?((ERROR|CRITICAL|FATAL|WARNING|INFO|DEBUG) [-\d:T., ]{1,40}(\[[^\]]{0,80}\] ?)?)?"
+)
+"""vLLM's prefixes: `(EngineCore_DP0 pid=88) ERROR 11-25 12:00:00 [core.py:708] `."""
+
+_EXCEPTION: Final = re.compile(
+    r"([\w.]{0,100}(Error|Exception|Interrupt|Exit|Failure)(:|$)|(Value error|Assertion failed), )"
+)
+"""The line with which a Python traceback ends, and the detail of a pydantic error."""
+
+_ERROR: Final = re.compile(
+    r"\b(error|exception|fatal|panic(ked)?|failed|failure|cannot|unable)\b", re.IGNORECASE
+)
+
+_SOURCE: Final = re.compile(r"(raise |File \"|Traceback |During handling |The above exception )")
+"""Lines of a traceback that name an exception and are not its message."""
+
+_FOLLOW_UP: Final = re.compile(
+    r"root cause|(see|check) .{0,40}\babove\b|Engine core initialization failed|Engine process failed"
+    r"|EngineDeadError|EngineCore failed to start|background process|Failed core proc|worker.{0,20} died"
+    r"|scheduler.{0,40} (died|terminated)"
+    r"|ChildFailedError|ChildProcessError|BrokenPipeError|ConnectionResetError|EOFError|CancelledError|SystemExit"
+    r"|KeyboardInterrupt|Executor worker returned error|MPI_ABORT|mpirun|validation errors? for"
+    r"|resource_tracker|leaked|[A-Z]\w{0,40}Warning\b|destroy_process_group"
+)
+"""Errors that only report that another process or step has failed (vLLM, SGLang, TensorRT-LLM, torchrun), and noise
+of an exit."""
+
+
+def root_cause(text: str) -> str:
+    """Return the line that names the cause of a failure; at most LINE characters of it.
+
+    This is the last line that names an exception, or else the last one that names an error. Known follow-up errors
+    come after both, and the last line is the fallback.
+    """
+    candidates = [(_closeness(line), line) for line in _lines_from_the_end(text)]
+    return _shortened(max(candidates, key=lambda item: item[0], default=(0, ""))[1])
+
+
+def _closeness(line: str) -> int:
+    """How close to the cause of a failure the line is; the higher, the closer."""
+    words = _PREFIX.sub("", line, count=1).strip()
+    if _SOURCE.match(words):
+        return 0
+    if _EXCEPTION.match(words):
+        return 1 if _FOLLOW_UP.search(words) else 3
+    return 2 if _ERROR.search(words) and not _FOLLOW_UP.search(words) else 0
+
+
+def _lines_from_the_end(text: str) -> list[str]:
+    return [line.strip() for line in reversed(text.splitlines()) if line.strip()]
+
+
+def _shortened(line: str) -> str:
+    return line if len(line) <= LINE else f"{line[: LINE - 1]}…"

@@ -1,24 +1,29 @@
 """Why an upstream object does not serve, as its pods show it: a pure function from pods to one cause.
 
 Contract §3, pod causes: image pull errors, crash loops, running out of memory and invalid container configuration
-make a deployment Failed if nothing serves. A pod that cannot be scheduled is only reported.
+make a deployment Failed if nothing serves. A pod that cannot be scheduled, or whose container is not created, is only
+reported. A pod that has finished is reported only while nothing serves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from kubefoundry_sdk.api import pod_status
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.parts import mapping
-from kubefoundry_sdk.api.pod_status import last_line
+from kubefoundry_sdk.api.parts import mapping, mappings
+from kubefoundry_sdk.api.pod_status import last_line, root_cause
 from kubefoundry_sdk.provider.contract import Observation
 
 PATIENCE: Final = timedelta(seconds=60)
 """A container that crashed has recovered once it has run this many seconds longer than twice its last run."""
+
+
+CREATION: Final = 60.0
+"""Seconds after which a container that is still being created is reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,32 +33,66 @@ class Cause:
     failed: whether a deployment that does not serve is Failed because of it.
     until: when it may be over although no event reports it.
     rank: the lower, the closer to the root cause.
+    past: whether it says nothing about a model that serves, because the pod has finished.
     """
 
     message: str
     failed: bool
     rank: int
     until: datetime | None = None
+    past: bool = False
 
 
-def cause(pods: Iterable[Object], now: datetime) -> Cause | None:
+class Creations:
+    """Since when containers of one model are being created, by the process's own clock."""
+
+    def __init__(self) -> None:
+        self._since: dict[tuple[str, ...], float] = {}
+
+    def overdue(self, pods: Iterable[Object], now: float) -> tuple[frozenset[str], float | None]:
+        """Return the pods that have been creating a container for too long, and the seconds until there may be more.
+
+        now: monotonic seconds.
+        """
+        self._since = {key: self._since.get(key, now) for key in map(_creation, pods) if key}
+        left = {key[0]: CREATION - (now - since) for key, since in self._since.items()}
+        overdue = frozenset(name for name, seconds in left.items() if seconds <= 0)
+        return overdue, min((seconds for seconds in left.values() if seconds > 0), default=None)
+
+
+def _creation(pod: Object) -> tuple[str, ...]:
+    """The pod and its container that is being created; empty if there is none."""
+    meta, container = pod["metadata"], pod_status.creating(mapping(pod.get("status")))
+    if container is None or is_finished(pod):
+        return ()
+    return meta["name"], str(meta.get("creationTimestamp")), str(container.get("name"))
+
+
+def is_finished(pod: Object) -> bool:
+    """Check whether the containers of the pod will never run again."""
+    return mapping(pod.get("status")).get("phase") in pod_status.FINISHED
+
+
+def cause(pods: Iterable[Object], now: datetime, overdue: Collection[str] = ()) -> Cause | None:
     """The cause to report, or None if the pods show none. Does not depend on the order of the pods.
 
     pods: as `watch.pods.trim` returns them: without containers that are ready.
+    overdue: the pods in which a container has been created for too long (`Creations`).
     """
+    present = [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
     found = [
         (item.rank, pod["metadata"]["name"], number, item)
-        for pod in pods
-        if not pod["metadata"].get("deletionTimestamp")
-        for number, item in enumerate(_causes(pod, now))
+        for pod in present
+        if not is_finished(pod)
+        for number, item in enumerate(_causes(pod, now, pod["metadata"]["name"] in overdue))
     ]
-    return min(found, key=lambda entry: entry[:3])[3] if found else None
+    return min(found, key=lambda entry: entry[:3])[3] if found else _finished(present)
 
 
 def explain(seen: Observation, why: Cause, title: str) -> Observation:
     """The observation with the cause added to its message, in front if it does not serve. title: what messages call
     the upstream."""
-    if seen.reason == "ScaledToZero":
+    if seen.reason == "ScaledToZero" or (why.past and seen.phase == "Running"):
         return seen
     if seen.phase == "Running" or (seen.phase == "Failed" and not why.failed):
         return replace(seen, message=f"{seen.message}; {why.message}")
@@ -63,19 +102,89 @@ def explain(seen: Observation, why: Cause, title: str) -> Observation:
     return replace(seen, phase="Deploying", message=message)
 
 
-def _causes(pod: Object, now: datetime) -> Iterator[Cause]:
+def _causes(pod: Object, now: datetime, overdue: bool) -> Iterator[Cause]:
     status = mapping(pod.get("status"))
-    reason, why = pod_status.unscheduled(status) or ("", "")
-    if reason == "Unschedulable":
-        yield Cause(
-            f"pod {pod['metadata']['name']} cannot be scheduled: {why or 'no node fits'}; "
-            "free or add nodes with the resources that it requests",
-            failed=False,
-            rank=5,
-        )
+    if (found := _not_scheduled(pod, status)) is not None:
+        yield found
     for container in pod_status.containers(status):
         if (found := _container(pod, container, now)) is not None:
             yield found
+    starting = pod_status.creating(status)
+    if overdue and starting is not None:
+        yield Cause(
+            f"container {starting.get('name')} of pod {pod['metadata']['name']} has been waiting to be created for "
+            "more than a minute: its image is still being pulled, or a volume cannot be attached or mounted; "
+            f"see the Events in {_describe(pod)}",
+            failed=False,
+            rank=6,
+        )
+
+
+def _not_scheduled(pod: Object, status: Mapping[str, Any]) -> Cause | None:
+    reason, why = pod_status.unscheduled(status) or ("", "")
+    name = pod["metadata"]["name"]
+    if reason == pod_status.GATED:
+        gates = [str(gate.get("name")) for gate in mappings(mapping(pod.get("spec")).get("schedulingGates"))]
+        return Cause(
+            f"pod {name} is not scheduled because of scheduling gate {', '.join(gates) or '(unknown)'}: it starts "
+            "once the gate's controller, such as a job queue, has removed the gate",
+            failed=False,
+            rank=5,
+        )
+    if reason != pod_status.UNSCHEDULABLE:
+        return None
+    claims = "check the PersistentVolumeClaims that it mounts, and " if "volume" in why.lower() else ""
+    return Cause(
+        f"pod {name} cannot be scheduled: {why or 'no node fits'}; "
+        f"{claims}free or add nodes with the resources that it requests",
+        failed=False,
+        rank=5,
+    )
+
+
+def _finished(pods: Iterable[Object]) -> Cause | None:
+    """The cause for pods that were evicted, refused by the kubelet or stopped with their node.
+
+    Names the first pod that failed for the newest reason, and a rounded number: a kubelet may refuse thousands of
+    pods, and each changed message is a write.
+    """
+    failed = [pod for pod in pods if mapping(pod.get("status")).get("phase") == "Failed"]
+    failed.sort(key=lambda pod: (str(pod["metadata"].get("creationTimestamp")), pod["metadata"]["name"]))
+    if not failed:
+        return None
+    reason = failed[-1]["status"].get("reason")
+    alike = [pod for pod in failed if pod["status"].get("reason") == reason]
+    first = alike[0]
+    others = f", and so have {_rounded(len(alike) - 1)}" if len(alike) > 1 else ""
+    return Cause(
+        f"pod {first['metadata']['name']} has failed: {_last_words(first['status'])}{others}; see {_describe(first)}",
+        failed=False,
+        rank=7,
+        past=True,
+    )
+
+
+def _last_words(status: Mapping[str, Any]) -> str:
+    """The pod's reason and message, or else how its container ended."""
+    if status.get("reason"):
+        return ": ".join(str(part) for part in (status["reason"], status.get("message")) if part)
+    for container in pod_status.containers(status):
+        if (end := pod_status.ended(container)).get("exitCode"):
+            said = root_cause(str(end.get("message") or ""))
+            exit_ = f"exit code {end['exitCode']}"
+            return f"container {container.get('name')} ended: {f'{said} ({exit_})' if said else exit_}"
+    return "no reason given"
+
+
+def _rounded(count: int) -> str:
+    """`1 other pod`, `7 other pods`, and `more than 10`, `100`, `1000` from there on."""
+    if count > 10:
+        return f"more than {10 ** (len(str(count - 1)) - 1)} other pods"
+    return "1 other pod" if count == 1 else f"{count} other pods"
+
+
+def _describe(pod: Object) -> str:
+    return f"kubectl describe pod -n {pod['metadata']['namespace']} {pod['metadata']['name']}"
 
 
 def _container(pod: Object, container: Mapping[str, Any], now: datetime) -> Cause | None:
@@ -120,7 +229,7 @@ def _crash(
             rank=3,
             until=until,
         )
-    said = last_line(str(end.get("message") or ""))
+    said = root_cause(str(end.get("message") or ""))
     exit_ = f"exit code {end['exitCode']}"
     return Cause(
         f"{where} {'keeps crashing' if loop else 'crashed'}, {_times(restarts)}: "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from kubefoundry_sdk.provider.health.pod_causes import Creations
 from kubefoundry_sdk.provider.health.secret import AskedFor
 from kubefoundry_sdk.provider.health.steadiness import Steadiness
 from kubefoundry_sdk.provider.reconcile.failures import Failures
@@ -37,3 +38,4 @@ class Memory:
     silence: Wait = field(default_factory=Wait)
     """For an operator to look after the upstream object of that uid and generation."""
     generations: Generations = field(default_factory=Generations)
+    pod_creations: Creations = field(default_factory=Creations)

@@ -20,7 +20,7 @@ from kubefoundry_sdk.provider.reconcile.report import Report
 from kubefoundry_sdk.provider.write import manifest
 from kubefoundry_sdk.provider.write.helpers import whole
 from kubefoundry_sdk.runtime.logs import described
-from kubefoundry_sdk.runtime.store import key_of
+from kubefoundry_sdk.runtime.store import Key, key_of
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ def _observe(context: Context, live: Object, report: Report) -> float | None:
         # an object that is being deleted serves to its end
         report.endpoint = (live.get("status") or {}).get("endpoint")
     else:
-        due = _explain(context, upstream, report)
+        due = _explain(context, key, upstream, report)
     due = _soonest(due, _hold(context, live, upstream, report))
     _verify(context, live, deployment, report)
     verdict = staleness.judge(
@@ -143,17 +143,20 @@ def _hold(context: Context, live: Object, upstream: Object, report: Report) -> f
     return held.left
 
 
-def _explain(context: Context, upstream: Object, report: Report) -> float | None:
-    """Adds the cause that the pods show; returns the seconds until it may be over."""
+def _explain(context: Context, key: Key, upstream: Object, report: Report) -> float | None:
+    """Adds the cause that the pods show; returns the seconds until it may be over, or another may be due."""
     now = context.now()
-    there = context.pods.of(upstream) if context.pods else []
-    why = pod_causes.cause(there, now)
-    if why is None and context.creations is not None:
-        why = context.creations.cause(upstream, there)
+    pods = context.pods.of(upstream) if context.pods else []
+    overdue, due = context.memory(key).pod_creations.overdue(pods, context.clock())
+    why = pod_causes.cause(pods, now, overdue)
+    if (why is None or why.past) and context.creations is not None:
+        # A pod that has finished does not mean that its controller may create another.
+        alive = [pod for pod in pods if not pod_causes.is_finished(pod)]
+        why = context.creations.cause(upstream, alive) or why
     if why is None or report.observation is None:
-        return None
+        return due
     report.observation = pod_causes.explain(report.observation, why, context.provider.title)
-    return (why.until - now).total_seconds() if why.until else None
+    return _soonest(due, (why.until - now).total_seconds() if why.until else None)
 
 
 def _verify(context: Context, live: Object, deployment: Deployment, report: Report) -> None:

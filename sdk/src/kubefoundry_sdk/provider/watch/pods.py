@@ -7,7 +7,16 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from kubefoundry_sdk.api.kinds import PODS, Object
-from kubefoundry_sdk.api.pod_status import last_line
+from kubefoundry_sdk.api.parts import mapping, mappings
+from kubefoundry_sdk.api.pod_status import (
+    CREATING,
+    FINISHED,
+    GATED,
+    creating,
+    last_line,
+    root_cause,
+    unscheduled,
+)
 from kubefoundry_sdk.provider.upstream_pods import Pods, belongs, selector
 from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.store import Key, Store
@@ -15,6 +24,9 @@ from kubefoundry_sdk.runtime.store import Key, Store
 FIRST_LOOK: Final = 10.0
 """Seconds that reconciling waits for the first list of pods. Without it, a restarted provider would report Deploying
 for a model that fails because of a pod."""
+
+GATES: Final = 5
+"""Scheduling gates of a pod that are reported."""
 
 Owner = tuple[str, str]
 """Namespace, and value of the provider's label."""
@@ -113,18 +125,8 @@ def trim(pod: Object, label: str) -> Object:
     meta = pod["metadata"]
     kept = ("name", "namespace", "resourceVersion", "creationTimestamp", "deletionTimestamp")
     status = pod.get("status") or {}
-    reported = {
-        "conditions": [
-            item
-            for item in status.get("conditions") or ()
-            if item.get("type") == "PodScheduled" and item.get("status") == "False"
-        ],
-        **{
-            field: [_trim_container(item) for item in status.get(field) or () if _troubled(item)]
-            for field in ("initContainerStatuses", "containerStatuses")
-        },
-    }
-    return {
+    reported = _trim_finished(status) if status.get("phase") in FINISHED else _trim_live(status)
+    trimmed: Object = {
         "metadata": {
             **{name: meta[name] for name in kept if name in meta},
             "labels": {label: meta["labels"][label]},
@@ -132,6 +134,37 @@ def trim(pod: Object, label: str) -> Object:
         },
         "status": {name: value for name, value in reported.items() if value},
     }
+    if (unscheduled(status) or ("",))[0] == GATED:
+        gates = list(mappings(mapping(pod.get("spec")).get("schedulingGates")))
+        trimmed["spec"] = {"schedulingGates": gates[:GATES]}
+    return trimmed
+
+
+def _trim_live(status: Mapping[str, Any]) -> dict[str, Any]:
+    starting = creating(status)
+    return {
+        "conditions": [
+            item
+            for item in status.get("conditions") or ()
+            if item.get("type") == "PodScheduled" and item.get("status") == "False"
+        ],
+        **{
+            field: [
+                _trim_container(item)
+                for item in status.get(field) or ()
+                if item is starting or _is_in_trouble(item)
+            ]
+            for field in ("initContainerStatuses", "containerStatuses")
+        },
+    }
+
+
+def _trim_finished(status: Mapping[str, Any]) -> dict[str, Any]:
+    """Without containers if the pod has a reason of its own: they describe a pod that never runs again."""
+    reported = {name: status.get(name) for name in ("phase", "reason")}
+    if reported["reason"]:
+        return {**reported, "message": last_line(str(status.get("message") or ""))}
+    return {**reported, **_trim_live(status)}
 
 
 def _controller(meta: Mapping[str, Any]) -> dict[str, Any]:
@@ -142,13 +175,10 @@ def _controller(meta: Mapping[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def _troubled(container: Mapping[str, Any]) -> bool:
+def _is_in_trouble(container: Mapping[str, Any]) -> bool:
     state = container.get("state") or {}
     end = state.get("terminated") or (container.get("lastState") or {}).get("terminated") or {}
-    starting = state.get("waiting", {}).get("reason", "ContainerCreating") in (
-        "ContainerCreating",
-        "PodInitializing",
-    )
+    starting = state.get("waiting", {}).get("reason", "ContainerCreating") in CREATING
     return not starting or bool(end.get("exitCode") and not container.get("ready"))
 
 
@@ -158,9 +188,9 @@ def _trim_container(container: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _trim_state(state: Mapping[str, Any]) -> dict[str, Any]:
-    """A termination message may have 4 KiB; only its last line is reported."""
+    """A termination message may have 4 KiB; only the line that names the cause is reported."""
     return {
-        name: {**part, "message": last_line(part["message"])}
+        name: {**part, "message": root_cause(part["message"])}
         if name == "terminated" and "message" in part
         else part
         for name, part in state.items()
