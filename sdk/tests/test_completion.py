@@ -14,7 +14,7 @@ from aiohttp import web
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider.contract import Deployment, Endpoint
 from kubefoundry_sdk.provider.health import completion, verification
-from kubefoundry_sdk.provider.health.models_endpoint import NoModels, models
+from kubefoundry_sdk.provider.health.models_endpoint import KeyRequired, NoModels, models
 from kubefoundry_sdk.provider.health.verification import Verification
 from kubefoundry_sdk.runtime.store import Key
 from kubefoundry_sdk.runtime.tenant_http import LIMIT
@@ -92,6 +92,16 @@ async def test_what_is_no_answer(statuses: dict[str, int], body: str, words: str
 
     assert words in str(reported.value)
     assert len(engine.asked) == asked
+
+
+@pytest.mark.parametrize("path", [READY_PATH, COMPLETION, CHAT, EMBEDDING])
+@pytest.mark.parametrize("status", [401, 403])
+async def test_missing_key_is_distinguished(path: str, status: int) -> None:
+    async with serving(Engine({path: status})) as engine:
+        with pytest.raises(KeyRequired, match=rf"(answers|answered by) {status}$"):
+            await completion.at(engine.root, "org/m")
+
+    assert engine.asked[-1][0] == path
 
 
 async def test_an_answer_is_not_read_on_and_on() -> None:

@@ -17,7 +17,14 @@ from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider.contract import Deployment, Endpoint
 from kubefoundry_sdk.provider.health import verification
-from kubefoundry_sdk.provider.health.models_endpoint import NoModels, address, directly, models
+from kubefoundry_sdk.provider.health.models_endpoint import (
+    KeyRequired,
+    NoModels,
+    address,
+    directly,
+    models,
+    through_server,
+)
 from kubefoundry_sdk.provider.health.verification import LISTED, LONGEST, Verification, shown
 from kubefoundry_sdk.runtime.store import Key
 from kubefoundry_sdk.runtime.supervision import Work
@@ -225,8 +232,15 @@ class Watched:
         self.tasks.add(task)
         return task
 
-    def verdict(self, generation: int = 1, uid: str = "u", spec: dict[str, Any] | None = None) -> str | None:
-        deployment = Deployment("m", "n", "md", 1, ModelDeploymentSpec.model_validate(spec or SPEC))
+    def verdict(
+        self,
+        generation: int = 1,
+        uid: str = "u",
+        spec: dict[str, Any] | None = None,
+        annotations: dict[str, str] | None = None,
+    ) -> str | None:
+        typed = ModelDeploymentSpec.model_validate(spec or SPEC)
+        deployment = Deployment("m", "n", "md", 1, typed, annotations=annotations or {})
         upstream = {"metadata": {"uid": uid, "generation": generation}}
         return self.verification.verdict(deployment, upstream, ENDPOINT)
 
@@ -275,6 +289,60 @@ async def test_an_endpoint_is_asked_until_it_lists_the_model(engine: Engine, wat
     engine.answer = lambda: listing("model", "other")
     await watched.settled()
     assert watched.verdict() is None
+
+
+@pytest.mark.parametrize(("status", "named"), [(401, "401 Unauthorized"), (403, "403 Forbidden")])
+async def test_server_with_api_key_is_verified_with_a_note(
+    engine: Engine, watched: Watched, status: int, named: str
+) -> None:
+    engine.answer = lambda: web.Response(status=status)
+    watched.verdict()
+    await watched.settled()
+
+    assert watched.verdict() is None
+    assert watched.verification.note(("n", "m")) == (
+        f"GET {engine.root}/v1/models answers {named} without an API key: a server answers, but it was not verified "
+        "that it lists the model"
+    )
+    await watched.idle()
+    assert engine.asked == 1
+
+    # The note belongs to the answer: the key was removed with the next generation.
+    engine.answer = lambda: listing("model")
+    assert watched.verdict(generation=2) is None
+    await watched.settled()
+    assert watched.verification.note(("n", "m")) == ""
+
+
+async def test_answer_cannot_be_verified_without_the_api_key(engine: Engine, watched: Watched) -> None:
+    engine.answer = lambda: web.Response(status=401)
+    annotations = {"kubefoundry.ai/verify-endpoint": "answer"}
+    watched.verdict(annotations=annotations)
+    await watched.settled()
+
+    reported = watched.verdict(annotations=annotations) or ""
+    assert (
+        "answers 401 Unauthorized without an API key, so no token can be requested: remove the key"
+        in reported
+    )
+    assert "network policies" not in reported
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "expected"),
+    [
+        pytest.param(401, {"error": "Unauthorized"}, KeyRequired, id="vLLM"),
+        pytest.param(403, "<html>", KeyRequired, id="a proxy"),
+        pytest.param(403, {"kind": "Status", "reason": "Forbidden", "message": "no"}, NoModels, id="API server"),
+        pytest.param(503, {"error": "loading"}, NoModels, id="not up yet"),
+    ],
+)  # fmt: skip
+async def test_api_server_refusal_is_not_a_required_key(code: int, body: Any, expected: type) -> None:
+    async with wire(lambda asked: web.json_response(body, status=code)) as server:
+        with pytest.raises(NoModels) as raised:
+            await through_server(server.client)("n", ENDPOINT)
+
+    assert type(raised.value) is expected
 
 
 @pytest.mark.parametrize("count", [1, 10_000])

@@ -90,6 +90,24 @@ async def test_running_needs_the_endpoint_to_list_the_served_name(
             assert engine.asked == asked
 
 
+async def test_server_with_api_key_runs_with_a_note(suite: Suite, api: Client, namespace: str) -> None:
+    engine = Engine("model")
+    engine.lists = 401
+    async with listening(engine) as port:
+        with outside(suite, "true"):
+            body = model_deployment("m", namespace, GPU, provider="dynamo")
+            await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+            await until_deployment(api, "m", namespace, lambda obj: unverified(obj, "GET /api/v1"))
+
+            await led_to(api, namespace, "m-frontend", port)
+
+            served = await until_deployment(
+                api, "m", namespace, lambda obj: phase(obj) == "Running", seconds=ASKED
+            )
+    assert served["status"]["endpoint"] == {"service": "m-frontend", "port": 8000}
+    assert "answers 401 Unauthorized without an API key: a server answers" in message(served, "Ready")
+
+
 async def test_running_needs_an_answer_where_the_flag_says_so(
     suite: Suite, api: Client, namespace: str
 ) -> None:

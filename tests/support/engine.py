@@ -20,13 +20,14 @@ ENDPOINTS = Kind("", "v1", "endpoints", "Endpoints")
 
 class Engine:
     """An OpenAI-style server. serves: what it lists now. asked: how often. answers: the status of a completion;
-    completed: what it was asked to complete. words: what it says in a chat."""
+    completed: what it was asked to complete. words: what it says in a chat. lists: the status of its list."""
 
     def __init__(self, *serves: str, answers: int = 503) -> None:
         self.serves = serves
         self.words: asyncio.Queue[str | None] = asyncio.Queue()
         self.asked = 0
         self.answers = answers
+        self.lists = 200
         self.completed: list[Any] = []
 
     async def complete(self, request: web.Request) -> web.Response:
@@ -45,7 +46,8 @@ class Engine:
 
     async def handle(self, request: web.Request) -> web.Response:
         self.asked += 1
-        return web.json_response({"object": "list", "data": [{"id": name} for name in self.serves]})
+        body = {"object": "list", "data": [{"id": name} for name in self.serves]}
+        return web.json_response(body, status=self.lists)
 
 
 def own_address() -> str:

@@ -10,6 +10,9 @@ TOO_LARGE: Final = ("etcdserver: request is too large", "trying to send message 
 """What etcd and its client say about an object beyond their limits; the API server passes both on as a 500."""
 
 
+NO_REASON: Final = "Unknown"
+"""`reason` of a Status without one, and of an answer that is no Status and so not the API server's own."""
+
 LONGEST: Final = 300.0
 """The longest `Retry-After` in seconds that is obeyed: a day would block a key for a day."""
 
@@ -43,13 +46,13 @@ class ApiError(Exception):
                 retry_after = seconds(details.get("retryAfterSeconds"))
             return cls(
                 said if isinstance(said, int) and said else code,
-                str(body.get("reason") or "Unknown"),
+                str(body.get("reason") or NO_REASON),
                 str(body.get("message") or ""),
                 retry_after=retry_after,
                 request=request,
             )
         text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
-        return cls(code, "Unknown", text[:500], retry_after=retry_after, request=request)
+        return cls(code, NO_REASON, text[:500], retry_after=retry_after, request=request)
 
     @property
     def conflict(self) -> bool:

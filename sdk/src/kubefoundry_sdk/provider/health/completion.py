@@ -12,9 +12,16 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.cluster.errors import NO_REASON, ApiError, Unreachable
 from kubefoundry_sdk.provider.contract import Endpoint
-from kubefoundry_sdk.provider.health.models_endpoint import NoModels, exchange, parsed, root
+from kubefoundry_sdk.provider.health.models_endpoint import (
+    KEY_REQUIRED,
+    KeyRequired,
+    NoModels,
+    exchange,
+    parsed,
+    root,
+)
 from kubefoundry_sdk.runtime.tenant_http import LIMIT
 
 TIMEOUT: Final = 60.0
@@ -50,6 +57,9 @@ def through_server(client: Client) -> Try:
                 else:
                     await client.send(root + path, body, most=LIMIT)
             except ApiError as error:
+                if error.code in KEY_REQUIRED and error.reason != NO_REASON:
+                    # The API server itself refuses.
+                    raise NoModels(str(error)) from error
                 return error.code
             except Unreachable as error:
                 raise NoModels(str(error)) from error
@@ -84,15 +94,19 @@ async def at(url: str, model: str) -> None:
 
 async def one_token(send: Send, model: str) -> None:
     """First Dynamo's own readiness path, if it exists, then each kind of request until one is answered. Raises
-    NoModels."""
+    NoModels, or KeyRequired."""
     ready = f"/v1/models/{quote(model, safe='')}/ready"
-    if (status := await send(ready, None)) not in (200, *OTHER_KIND):
+    if (status := await send(ready, None)) in KEY_REQUIRED:
+        raise KeyRequired(f"GET {ready} answers {status}")
+    if status not in (200, *OTHER_KIND):
         raise NoModels(f"GET {ready} answers {status}")
     refused = []
     for path, body in REQUESTS:
         status = await send(path, {"model": model, **body})
         if status == 200:
             return
+        if status in KEY_REQUIRED:
+            raise KeyRequired(f"a request for one token to {path} is answered by {status}")
         refused.append(f"{path} {status}")
         if status not in OTHER_KIND:
             break

@@ -9,7 +9,7 @@ from typing import Any, Final
 from kubefoundry_sdk.api.foreign_json import Unreadable, decode
 from kubefoundry_sdk.api.kinds import SERVICES, Object
 from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.cluster.errors import NO_REASON, ApiError, Unreachable
 from kubefoundry_sdk.provider.contract import Endpoint
 from kubefoundry_sdk.runtime import tenant_http
 from kubefoundry_sdk.runtime.tenant_http import LIMIT
@@ -19,12 +19,19 @@ TIMEOUT: Final = 5.0
 NAME: Final = 300
 """Characters of a model's name that are read; `model.servedName` has at most 253."""
 
+KEY_REQUIRED: Final = (401, 403)
+"""Status codes of a server that answers only with a key."""
+
 Ask = Callable[[str, Endpoint], Awaitable[frozenset[str]]]
 """The names that the endpoint in a namespace lists. Raises NoModels."""
 
 
 class NoModels(Exception):
     """The endpoint did not list its models; the text says what was requested and what came back."""
+
+
+class KeyRequired(NoModels):
+    """A server answers at the endpoint, but not without a key (`--api-key` of an engine, a proxy)."""
 
 
 def through_server(client: Client) -> Ask:
@@ -35,7 +42,12 @@ def through_server(client: Client) -> Ask:
         path = f"/api/v1/namespaces/{namespace}/services/{endpoint.service}:{endpoint.port}/proxy/v1/models"
         try:
             return listed(await client.read(path, most=LIMIT), path)
-        except (ApiError, Unreachable) as error:
+        except Unreachable as error:
+            raise NoModels(f"{error}"[:300]) from error
+        except ApiError as error:
+            # The API server itself refuses with a reason (Forbidden); the endpoint's answer has none.
+            if error.code in KEY_REQUIRED and error.reason == NO_REASON:
+                raise KeyRequired(f"GET {path} answers {_named(error.code)}") from error
             raise NoModels(f"{error}"[:300]) from error
 
     return ask
@@ -83,8 +95,13 @@ async def models(root: str) -> frozenset[str]:
     status, body = await exchange("GET", url)
     if status != 200:
         # In our own words, because a tenant controls those in the answer.
-        raise NoModels(f"GET {url} answers {status} {responses.get(status, '')}".rstrip())
+        raise (KeyRequired if status in KEY_REQUIRED else NoModels)(f"GET {url} answers {_named(status)}")
     return listed(parsed(body, f"GET {url}"), url)
+
+
+def _named(status: int) -> str:
+    """`401 Unauthorized`."""
+    return f"{status} {responses.get(status, '')}".rstrip()
 
 
 async def exchange(

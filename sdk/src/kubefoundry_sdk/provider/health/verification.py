@@ -1,5 +1,7 @@
 """Verifies that the endpoint lists the model before it counts as ready. Requests run next to the reconciles.
 
+A server that answers 401 or 403 counts as verified, with a note: it wants a key, which this process does not have.
+
 Contract §3, `EndpointUnverified`. Once an endpoint has answered, it is asked again only if the upstream object's
 generation, the endpoint or the model's name changes.
 """
@@ -18,7 +20,7 @@ from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.contract import Deployment, Endpoint
 from kubefoundry_sdk.provider.health.completion import Try
-from kubefoundry_sdk.provider.health.models_endpoint import Ask, NoModels
+from kubefoundry_sdk.provider.health.models_endpoint import Ask, KeyRequired, NoModels
 from kubefoundry_sdk.runtime.fair_queue import FairLimit
 from kubefoundry_sdk.runtime.store import Key
 from kubefoundry_sdk.runtime.supervision import Work
@@ -61,6 +63,8 @@ class _Finding:
     claim: Claim
     problem: str | None
     """Why it is not verified; None once it is."""
+    note: str = ""
+    """What a verified endpoint leaves open."""
     task: asyncio.Task[None] | None = None
 
 
@@ -123,10 +127,18 @@ class Verification:
         same_object = known is not None and known.claim.uid == claim.uid
         self.forget(key)
         at = f"{endpoint.service}:{endpoint.port}"
-        problem = known.problem if known and same_object else f"its endpoint {at} has not been asked yet"
-        finding = self._found[key] = _Finding(claim, problem)
+        if known and same_object:
+            finding = _Finding(claim, known.problem, known.note)
+        else:
+            finding = _Finding(claim, f"its endpoint {at} has not been asked yet")
+        self._found[key] = finding
         finding.task = self._spawn(partial(self._verify, key, finding))
         return finding.problem
+
+    def note(self, key: Key) -> str:
+        """Return what the verified endpoint leaves open; empty if nothing."""
+        known = self._found.get(key)
+        return known.note if known else ""
 
     def forget(self, key: Key) -> None:
         """Stop verifying that deployment for now."""
@@ -137,36 +149,53 @@ class Verification:
     async def _verify(self, key: Key, finding: _Finding) -> None:
         """Asks until the answer is good."""
         delay, failures = FIRST_DELAY, 0
-        while (problem := await self._problem(finding.claim)) is not None:
+        while True:
+            problem, note = await self._result(finding.claim)
+            if problem is None:
+                break
             failures += 1
             if finding.problem is not None or failures >= PATIENCE:
                 self._report(key, finding, problem)
             await asyncio.sleep(delay * random.uniform(0.8, 1.2))
             delay = min(2 * delay, LAST_DELAY)
-        self._report(key, finding, None)
+        self._report(key, finding, None, note)
 
-    async def _problem(self, claim: Claim) -> str | None:
+    async def _result(self, claim: Claim) -> tuple[str | None, str]:
+        """Why the endpoint is not verified, or None; and what a verified one leaves open."""
         try:
-            async with self._limit.turn(claim.namespace):
-                found = await self._ask(claim.namespace, claim.endpoint)
-            model = claim.model if claim.model in found else min(found, default=None)
-            if claim.answer and self._attempt and model and claim.model in (None, model):
-                async with self._attempts.turn(claim.namespace):
-                    await self._attempt(claim.namespace, claim.endpoint, model)
+            return await self._problem(claim), ""
+        except KeyRequired as error:
+            said = f"{shortened(str(error))} without an API key"
+            if claim.answer:
+                return (
+                    f"{said}, so no token can be requested: remove the key (engine.args api-key, or the proxy that "
+                    f"wants one), or verify without an answer ({names.VERIFY_ENDPOINT_ANNOTATION} or "
+                    "--verify-endpoint: true)"
+                ), ""
+            return None, f"{said}: a server answers, but it was not verified that it lists the model"
         except NoModels as error:
-            return f"{shortened(str(error))}; look at the pods behind it and at network policies"
+            return f"{shortened(str(error))}; look at the pods behind it and at network policies", ""
         except Exception as error:
             log.exception("an endpoint's answer cannot be read because of an internal error")
-            return f"its endpoint's answer cannot be read: {type(error).__name__}"
+            return f"its endpoint's answer cannot be read: {type(error).__name__}", ""
+
+    async def _problem(self, claim: Claim) -> str | None:
+        """Raises NoModels."""
+        async with self._limit.turn(claim.namespace):
+            found = await self._ask(claim.namespace, claim.endpoint)
+        model = claim.model if claim.model in found else min(found, default=None)
+        if claim.answer and self._attempt and model and claim.model in (None, model):
+            async with self._attempts.turn(claim.namespace):
+                await self._attempt(claim.namespace, claim.endpoint, model)
         if found and claim.model in (None, *found):
             return None
         there = shown(found)
         at = f"{claim.endpoint.service}:{claim.endpoint.port}"
         return f"its endpoint {at} lists {there}, not {claim.model}; correct model.servedName or wait for the rollout"
 
-    def _report(self, key: Key, finding: _Finding, problem: str | None) -> None:
-        if problem != finding.problem:
-            finding.problem = problem
+    def _report(self, key: Key, finding: _Finding, problem: str | None, note: str = "") -> None:
+        if (problem, note) != (finding.problem, finding.note):
+            finding.problem, finding.note = problem, note
             self._changed(key)
 
 

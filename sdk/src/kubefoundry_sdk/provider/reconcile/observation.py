@@ -165,7 +165,10 @@ def _verify(context: Context, live: Object, deployment: Deployment, report: Repo
     if seen is None or upstream is None or seen.phase != "Running" or not context.verification.wanted(live):
         context.verification.forget((deployment.namespace, deployment.name))
         return
-    if problem := context.verification.verdict(deployment, upstream, seen.endpoint):
+    problem = context.verification.verdict(deployment, upstream, seen.endpoint)
+    if note := context.verification.note((deployment.namespace, deployment.name)):
+        report.observation = replace(seen, message=f"{seen.message}; {note}")
+    if problem:
         message = f"{context.provider.title} reports the model as ready, but {problem}"
         report.observation = replace(
             seen,
