@@ -13,6 +13,7 @@ from click.testing import Result
 from kubefoundry_cli import cluster
 from kubefoundry_cli.commands.deploy import name_of
 from kubefoundry_cli.commands.status import rows
+from kubefoundry_cli.health import phase, summary
 from kubefoundry_cli.main import COMMANDS, GROUPS, LEADING, kubefoundry, reordered
 from support.deployments import CPU, GPU
 from support.upstream import STANDINS
@@ -141,6 +142,19 @@ def test_replicas_in_the_list(status: dict[str, object], cells: str) -> None:
     head, [row] = rows([obj], everywhere=False, wide=False)
 
     assert row[head.index("REPLICAS")] == cells
+
+
+@pytest.mark.parametrize("reported", ["Running", "Failed", "Pending", "Terminating", None])
+def test_deleted_model_is_terminating_in_lists(reported: str | None) -> None:
+    meta = {"name": "m", "namespace": "n"}
+    live = {"metadata": meta, "spec": {}, "status": {"phase": reported} if reported else {}}
+    deleted = {**live, "metadata": {**meta, "deletionTimestamp": "2026-03-01T00:00:00Z"}}
+
+    head, [before, after] = rows([live, deleted], everywhere=False, wide=False)
+
+    assert before[head.index("PHASE")] == (reported or "-")
+    assert after[head.index("PHASE")] == phase(deleted) == "Terminating"
+    assert summary(deleted).startswith("Terminating: ")
 
 
 @pytest.mark.slow

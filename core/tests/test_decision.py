@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -267,6 +268,39 @@ def test_what_is_deleted_before_a_provider_reported_is_terminating() -> None:
 
     assert decided["phase"] == "Terminating"
     assert decided["message"] == "Waiting for finalizers: kubefoundry.ai/acme-provider"
+
+
+def test_deletion_is_terminating_when_the_provider_is_silent() -> None:
+    running = {
+        "phase": "Running",
+        "conditions": [condition("True", "ProviderCompatible", "CompatibilityVerified")],
+    }
+
+    decided = decide(deployment(GOOD, running, deleting=True), replace(around("acme"), unreported=True))
+
+    ready = find(decided["conditions"], "Ready") or {}
+    assert (decided["phase"], ready["status"], ready["reason"]) == ("Terminating", "False", "Progressing")
+    assert decided["message"] == ready["message"] == "Waiting for finalizers: kubefoundry.ai/acme-provider"
+
+
+@pytest.mark.parametrize("unreported", [False, True])
+@pytest.mark.parametrize(("owned", "kept"), [(("phase", "message"), True), (("phase",), False), ((), False)])
+def test_core_reports_a_deletion_until_the_provider_does(
+    owned: tuple[str, ...], kept: bool, unreported: bool
+) -> None:
+    status = {
+        "phase": "Terminating",
+        "conditions": [condition("True", "ProviderCompatible", "CompatibilityVerified")],
+    }
+    live = deployment(GOOD, status, deleting=True)
+    fields = {"f:status": {f"f:{name}": {} for name in owned}}
+    live["metadata"]["managedFields"] = [
+        {"manager": "kubefoundry-core", "operation": "Apply", "subresource": "status", "fieldsV1": fields}
+    ]
+
+    decided = decide(live, replace(around("acme"), unreported=unreported))
+
+    assert ("phase" in decided) is kept
 
 
 @pytest.mark.parametrize(

@@ -48,3 +48,13 @@ def test_phases_are_counted_at_every_scrape(per_object: bool) -> None:
             else []
         ),
     ]
+
+
+@pytest.mark.parametrize("status", [RUNNING, None])
+def test_deleted_model_counts_as_terminating(status: dict[str, Any] | None) -> None:
+    deleted = deployment("a", "n", status)
+    deleted["metadata"]["deletionTimestamp"] = "2026-03-01T00:00:00Z"
+    registry = CollectorRegistry(auto_describe=True)
+    registry.register(Deployments(lambda: [deleted], per_object=False))
+
+    assert scraped(registry) == ['kubefoundry_modeldeployment_total{namespace="n",phase="Terminating"} 1.0']

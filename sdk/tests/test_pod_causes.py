@@ -344,7 +344,10 @@ def test_slow_container_creation_is_reported_after_a_minute() -> None:
     assert creations.overdue(starting[:1], 100.0) == (frozenset(), 60.0)
     assert creations.overdue(starting, 130.0) == (frozenset(), 30.0)
     assert creations.overdue(starting, 160.0) == (frozenset({"m-0"}), 30.0)
-    assert creations.overdue([starting[0], pod(container(running()), name="m-1")], 190.0) == (frozenset({"m-0"}), None)
+    assert creations.overdue([starting[0], pod(container(running()), name="m-1")], 190.0) == (
+        frozenset({"m-0"}),
+        None,
+    )
     assert creations.overdue([pod(waiting("ContainerCreating"), made=1)], 200.0) == (frozenset(), 60.0)
 
     found = cause(starting, NOW, {"m-1"})

@@ -168,6 +168,23 @@ async def test_an_outage_of_the_api_server_is_nobodys_silence(
     assert await health_events(api, namespace) == {}
 
 
+async def test_deletion_is_reported_while_the_provider_is_down(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    made = await running(api, namespace, "m", GPU, "dynamo")
+
+    with crashed(suite, "dynamo"):
+        await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
+
+        deleted = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Terminating")
+        assert reason(deleted, "Ready") == "Progressing"
+        assert message(deleted, "Ready") == "Waiting for finalizers: kubefoundry.ai/dynamo-provider"
+
+    # The provider is back and takes the fields over.
+    await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
+    await until(api, GRAPHS, "m", namespace, lambda obj: obj is None)
+
+
 async def test_what_it_would_have_cleaned_up_is_given_up(suite: Suite, api: Client, namespace: str) -> None:
     made = await running(api, namespace, "m", GPU, "dynamo")
 

@@ -281,7 +281,15 @@ def provider_of(obj: Object) -> str | None:
     return str(found) if found else None
 
 
+def phase(obj: Object) -> str | None:
+    """Return the phase of a ModelDeployment, which is Terminating from its deletion on, reported or not."""
+    if obj["metadata"].get("deletionTimestamp"):
+        return "Terminating"
+    reported = mapping(obj.get("status")).get("phase")
+    return str(reported) if reported else None
+
+
 def summary(obj: Object) -> str:
     """Return phase and message in one line."""
     status = mapping(obj.get("status"))
-    return clean(f"{status.get('phase') or 'Pending'}: {status.get('message') or 'waiting for core'}")
+    return clean(f"{phase(obj) or 'Pending'}: {status.get('message') or 'waiting for core'}")

@@ -28,6 +28,10 @@ from kubefoundry_sdk.runtime.wait import Wait
 
 log = logging.getLogger(__name__)
 
+REPORT: Final = 0.1
+"""Share of `--finalizer-timeout` that a provider has to report a deletion. Then core does, so that a model whose
+provider is down does not look as if nobody had deleted it."""
+
 CHANGING_HANDS: Final = "changing hands"
 """Index value of the ModelDeployments that depend on more than one provider."""
 
@@ -98,12 +102,20 @@ class Controller:
             self._deletions.pop(key, None)
             return None
         try:
-            waits = []
+            waits: list[float | None] = []
+            unreported = False
             if live["metadata"].get("deletionTimestamp"):
-                waits.append(await self._remove_orphaned_finalizers(key, live))
+                wait = self._deletions.setdefault(key, Wait())
+                left = wait.left([live["metadata"]["uid"]], self._timeout, self._clock())
+                silence = left - (1 - REPORT) * self._timeout
+                unreported = silence <= 0
+                waits += [
+                    silence if silence > 0 else None,
+                    await self._remove_orphaned_finalizers(live, left),
+                ]
                 live = self._deployments.get(key)
             # First, because a dead manager cannot be released because of a condition that core co-owns.
-            if live and await self._write_status(key, live):
+            if live and await self._write_status(key, live, unreported):
                 live = self._deployments.get(key)
             if live:
                 waits.append(await self._release_dead_managers(live))
@@ -114,24 +126,27 @@ class Controller:
             return None
         return min((wait for wait in waits if wait is not None), default=None)
 
-    async def _write_status(self, key: Key, live: Object) -> bool:
-        """Whether something had to be written."""
+    async def _write_status(self, key: Key, live: Object, unreported: bool) -> bool:
+        """Whether something had to be written. unreported: see `Surroundings`."""
         # A deployment that still waits for its paced report keeps what was last reported.
         health = {} if key in self._news else self._healths
-        decided = decide(live, Surroundings(self._providers.registered(), self._selector, health))
+        decided = decide(live, Surroundings(self._providers.registered(), self._selector, health, unreported))
         client, store = self._process.client, self._deployments
+        # Fields that core has to state are not shared: it takes them from a provider that does not report a deletion.
+        given = () if "phase" in decided else shared(live)
         written = await status.write(
-            client, store, MODEL_DEPLOYMENTS, live, decided, manager=CORE_MANAGER, shared=shared(live)
+            client, store, MODEL_DEPLOYMENTS, live, decided, manager=CORE_MANAGER, shared=given
         )
         if written:
             for event in announcements(live.get("status") or {}, decided):
                 self._process.recorder.event(live, event.type, event.reason, event.note)
         return written
 
-    async def _remove_orphaned_finalizers(self, key: Key, live: Object) -> float | None:
-        """The last step of a deletion whose provider is gone; returns the seconds until it may be due."""
-        wait = self._deletions.setdefault(key, Wait())
-        left = wait.left([live["metadata"]["uid"]], self._timeout, self._clock())
+    async def _remove_orphaned_finalizers(self, live: Object, left: float) -> float | None:
+        """The last step of a deletion whose provider is gone; returns the seconds until it may be due.
+
+        left: seconds of the time-out of the deletion.
+        """
         orphaned = orphaned_finalizers(live, self._providers.lost_in(), left)
         if not orphaned.names:
             return orphaned.again

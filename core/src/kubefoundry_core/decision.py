@@ -1,7 +1,8 @@
 """Core's status fields of a ModelDeployment: a pure function of the object.
 
 Contract §3: `Validated` always; the provider fields while `spec.provider.name` is set; phase, message and Ready until
-a provider has reported; `ProviderHealthy` once something was wrong with the provider.
+a provider has reported, and for a deletion that no provider reports; `ProviderHealthy` once something was wrong with
+the provider.
 """
 
 from __future__ import annotations
@@ -45,11 +46,13 @@ class Surroundings:
     """registered: names of the InferenceProviderConfigs.
     selector: whether a selector holds its Lease.
     health: of the providers whose health is known and has to be reported now.
+    unreported: whether the ModelDeployment is being deleted, and no provider has reported that in time.
     """
 
     registered: Set[str]
     selector: bool
     health: Mapping[str, Health] = field(default_factory=dict)
+    unreported: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,7 @@ def decide(deployment: Object, around: Surroundings) -> Object:
     reported = find(live.get("conditions"), reasons.PROVIDER_COMPATIBLE) or _a_provider_has_written(
         deployment
     )
-    if not reported:
+    if not reported or _is_cores_to_terminate(deployment, around):
         paused = (meta.get("annotations") or {}).get(names.PAUSED_ANNOTATION) == "true"
         waiting = selection.waiting
         if waiting == WAITING and chosen and chosen not in around.registered:
@@ -115,6 +118,20 @@ def decide(deployment: Object, around: Surroundings) -> Object:
         status |= {"phase": phase, "message": message, "observedGeneration": generation}
         conditions.append(condition(reasons.READY, False, "Progressing", message, generation=generation))
     return {**status, "conditions": conditions}
+
+
+def _is_cores_to_terminate(deployment: Object, around: Surroundings) -> bool:
+    """Check whether core reports the deletion although a provider has reported on the model.
+
+    Once core has done so, it keeps these fields until the provider takes them over. Without core's part, `Ready`
+    would have no status.
+    """
+    if not deployment["metadata"].get("deletionTimestamp"):
+        return False
+    if (deployment.get("status") or {}).get("phase") != "Terminating":
+        return around.unreported
+    fields: Any = managed_fields.owned(deployment, names.CORE_MANAGER, "status") or {}
+    return "f:message" in fields.get("f:status", {})
 
 
 def relied_on(deployment: Object, chosen: str | None) -> list[str]:

@@ -41,8 +41,9 @@ class Deployments(Collector):
         for obj in self._objects():
             name, namespace = obj["metadata"]["name"], obj["metadata"]["namespace"]
             status = obj.get("status") or {}
-            # Not reconciled yet.
-            phase = status.get("phase") or "Pending"
+            # Without a phase it is not reconciled yet; the provider of a deleted object may be down.
+            deleted = obj["metadata"].get("deletionTimestamp")
+            phase = "Terminating" if deleted else status.get("phase") or "Pending"
             counts[namespace, phase] += 1
             if self._per_object:
                 phases.add_metric((name, namespace, phase), 1)

@@ -10,7 +10,7 @@ import click
 from kubefoundry_cli import cluster, output
 from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.failure import Exit, Failure, of
-from kubefoundry_cli.health import Health, endpoint, health_of
+from kubefoundry_cli.health import Health, endpoint, health_of, phase
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.output import age, clean, say
 from kubefoundry_sdk.api.conditions import find
@@ -143,7 +143,7 @@ def rows(found: list[Object], *, everywhere: bool, wide: bool) -> tuple[list[str
         row = [meta["namespace"]] if everywhere else []
         row += [
             meta["name"],
-            status.get("phase") or "-",
+            phase(obj) or "-",
             (find(status.get("conditions"), "Ready") or {}).get("status") or "-",
             health_of(obj).state,
             (status.get("provider") or {}).get("name") or "-",
@@ -182,7 +182,7 @@ def _describe(obj: Object, health: Health) -> None:
     replicas = status.get("replicas") or {}
     lines = [
         ("Model", (obj.get("spec", {}).get("model") or {}).get("id")),
-        ("Phase", status.get("phase") or "none yet: core has not reconciled it"),
+        ("Phase", phase(obj) or "none yet: core has not reconciled it"),
         ("Message", status.get("message")),
         ("State", f"{health.state}: {health.text}"),
         ("Provider", provider.get("name")),
