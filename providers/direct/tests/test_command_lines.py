@@ -166,6 +166,16 @@ def test_an_address_that_they_find_is_taken(name: str, value: str) -> None:
     assert DIRECT.supports(deployment({**spec, "resources": {"gpu": {"count": 1}}}), None) == []
 
 
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm", "llamacpp"])
+def test_host_for_ipv6_is_taken(engine: str) -> None:
+    spec = {"model": {"id": "org/m"}, "engine": {"type": engine, "args": {"host": "::"}}}
+    gpu = {"resources": {"gpu": {"count": 1}}}
+
+    assert DIRECT.supports(deployment({**spec, **gpu}), None) == []
+    line = started(engine, args={"host": "::"})
+    assert [line[number + 1] for number, entry in enumerate(line) if entry == "--host"] == ["::"]
+
+
 def test_values_stay_entries_of_their_own() -> None:
     line = started("vllm", args={"chat-template": "a b; $(rm)"})
 

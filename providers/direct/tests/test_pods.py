@@ -45,6 +45,9 @@ def container(made: Rendered) -> dict[str, Any]:
         pytest.param(on_gpus(2, replicas=2), 0, 1, id="several on GPUs"),
         pytest.param(on_gpus(1, rollout="replace"), 0, 1, id="stated"),
         pytest.param(on_gpus(2, replicas=2, rollout="surge"), 1, 0, id="stated for several"),
+        pytest.param(on_gpus(1, cacheClaim="weights"), 0, 1, id="the only one with a claim"),
+        pytest.param(on_gpus(0, replicas=3, cacheClaim="weights"), 0, 1, id="CPU, several with a claim"),
+        pytest.param(on_gpus(1, cacheClaim="weights", rollout="surge"), 1, 0, id="stated with a claim"),
     ],
 )
 def test_a_rollout_keeps_serving_where_it_can(spec: dict[str, Any], surge: int, unavailable: int) -> None:
@@ -61,6 +64,9 @@ def test_a_rollout_keeps_serving_where_it_can(spec: dict[str, Any], surge: int, 
         (on_gpus(2, replicas=2), ""),
         (on_gpus(2), "needs 2 GPUs free for a moment"),
         (on_gpus(1, rollout="replace"), "nothing serves meanwhile"),
+        (on_gpus(1, cacheClaim="w"), "set provider.overrides.rollout to surge if it is ReadWriteMany"),
+        (on_gpus(1, cacheClaim="w", rollout="surge"), "needs PersistentVolumeClaim w to be ReadWriteMany"),
+        (on_gpus(1, cacheClaim="w", rollout="replace"), "nothing serves meanwhile"),
     ],
 )
 def test_what_an_update_needs_is_said(spec: dict[str, Any], words: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubefoundry_dynamo.render import render
 from kubefoundry_dynamo.settings import Settings
-from kubefoundry_sdk.api.pod_status import LAST_WORDS
+from kubefoundry_sdk.api.pod_status import LAST_WORDS, NO_SERVICE_LINKS
 from kubefoundry_sdk.provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.generated import deployment
 
@@ -56,7 +56,7 @@ def test_aggregated_on_0_7() -> None:
                     "envFromSecret": "hf-token",
                     "envs": [{"name": "DYN_ROUTER_MODE", "value": "round-robin"}],
                     "resources": {"requests": {"cpu": "2", "memory": "4Gi"}, "limits": {"memory": "4Gi"}},
-                    "extraPodSpec": {"mainContainer": {"image": image, **LAST_WORDS}},
+                    "extraPodSpec": {"mainContainer": {"image": image, **LAST_WORDS}, **NO_SERVICE_LINKS},
                 },
                 "VllmWorker": {
                     "componentType": "worker",
@@ -65,6 +65,7 @@ def test_aggregated_on_0_7() -> None:
                     "envFromSecret": "hf-token",
                     "resources": {"requests": {"memory": "32Gi"}, "limits": {"memory": "32Gi", "gpu": "1"}},
                     "extraPodSpec": {
+                        **NO_SERVICE_LINKS,
                         "mainContainer": {
                             "image": image,
                             **LAST_WORDS,
@@ -75,7 +76,7 @@ def test_aggregated_on_0_7() -> None:
                                 *("--max-model-len", "8192"),
                                 *("--tensor-parallel-size", "1"),
                             ],
-                        }
+                        },
                     },
                 },
             },
@@ -125,6 +126,7 @@ def test_disaggregated_on_v1beta1() -> None:
     assert decode["podTemplate"] == {
         "metadata": {"labels": {"kubefoundry.ai/modeldeployment": "llama-70b-pd"}},
         "spec": {
+            **NO_SERVICE_LINKS,
             "containers": [
                 {
                     "name": "main",
@@ -144,6 +146,6 @@ def test_disaggregated_on_v1beta1() -> None:
                         "limits": {"memory": "64Gi", "nvidia.com/gpu": "2"},
                     },
                 }
-            ]
+            ],
         },
     }

@@ -10,7 +10,7 @@ import yaml
 from kubefoundry_kaito.probe import ACCESS_SECRET, ANY_MODEL, ENGINE_CONFIG
 from kubefoundry_kaito.render import render
 from kubefoundry_kaito.settings import Settings
-from kubefoundry_sdk.api.pod_status import LAST_WORDS
+from kubefoundry_sdk.api.pod_status import LAST_WORDS, NO_SERVICE_LINKS
 from kubefoundry_sdk.provider.contract import Rendered
 from kubefoundry_sdk.provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.generated import deployment
@@ -52,6 +52,7 @@ def test_a_cpu_model_becomes_a_pod_template() -> None:
             "template": {
                 "metadata": {"labels": {"kubefoundry.ai/modeldeployment": "gemma"}},
                 "spec": {
+                    **NO_SERVICE_LINKS,
                     "containers": [
                         {
                             "name": "model",
@@ -65,7 +66,7 @@ def test_a_cpu_model_becomes_a_pod_template() -> None:
                                 "limits": {"memory": "16Gi"},
                             },
                         }
-                    ]
+                    ],
                 },
             }
         },
@@ -176,6 +177,20 @@ def test_a_model_inside_the_image_gets_no_model_argument(engine: str, provider: 
     }
 
     assert container(spec)["args"] == args
+
+
+def test_llama_server_takes_a_host_for_ipv6() -> None:
+    spec = {
+        "model": {"id": "org/m"},
+        "engine": {"type": "llamacpp", "args": {"host": "::"}},
+        "resources": {"gpu": {"count": 1}},
+        "image": "example/own:1",
+        "provider": LLAMA_SERVER,
+    }
+
+    line = container(spec)["args"]
+
+    assert [line[number + 1] for number, entry in enumerate(line) if entry == "--host"] == ["::"]
 
 
 def test_a_name_that_reads_like_a_switch_stays_a_name() -> None:

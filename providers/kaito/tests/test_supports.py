@@ -38,6 +38,15 @@ OLDEST = Schema("kaito.sh/v1alpha1", frozenset({INSTANCE_TYPE_DEFAULT}))
         ),
         ("a.b", 'KAITO does not allow a dot in a name, but "a.b" has one: choose another name'),
         ("1st", None),
+        ("vllm-a", None),
+        *(
+            (
+                name,
+                f'KAITO creates a Service called "{name}", which gives pods of its namespace {variable}=tcp://…, and '
+                "an engine that reads it as its port exits: choose another name",
+            )
+            for name, variable in (("vllm", "VLLM_PORT"), ("llama-arg", "LLAMA_ARG_PORT"))
+        ),
     ],
 )
 def test_names(name: str, text: str | None) -> None:

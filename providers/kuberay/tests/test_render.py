@@ -9,7 +9,7 @@ import pytest
 
 from kubefoundry_kuberay.provider import provider
 from kubefoundry_kuberay.settings import Settings
-from kubefoundry_sdk.api.pod_status import LAST_WORDS
+from kubefoundry_sdk.api.pod_status import LAST_WORDS, NO_SERVICE_LINKS
 from kubefoundry_sdk.provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.generated import deployment
 
@@ -52,6 +52,7 @@ def test_the_whole_object() -> None:
         "metadata": {"name": "m"},
     }
     pod = {
+        **NO_SERVICE_LINKS,
         "nodeSelector": {"pool": "gpu"},
         "tolerations": [{"key": "gpu", "operator": "Exists"}],
     }
@@ -133,6 +134,7 @@ def test_nothing_is_rendered_for_what_is_not_stated() -> None:
     assert worker == {
         "metadata": {"labels": {"kubefoundry.ai/modeldeployment": "m"}},
         "spec": {
+            **NO_SERVICE_LINKS,
             "containers": [
                 {
                     "name": "ray-worker",
@@ -140,7 +142,7 @@ def test_nothing_is_rendered_for_what_is_not_stated() -> None:
                     **LAST_WORDS,
                     "resources": {"limits": {"nvidia.com/gpu": "1"}},
                 }
-            ]
+            ],
         },
     }
 

@@ -21,7 +21,7 @@ class Overrides(BaseModel):
 
     rollout: Rollout | None = None
     """How a change reaches the pods: surge (a new one is ready before an old one goes: needs room for one more) or
-    replace (an old one goes first: needs none). By the number of GPUs where it is left out."""
+    replace (an old one goes first: needs none). By claim and number of GPUs where it is left out."""
 
     cache_claim: ObjectName | None = None
     """PersistentVolumeClaim of the same namespace that keeps what the engine downloads."""

@@ -13,7 +13,7 @@ from kubefoundry_direct.names import CONTAINER, OPTIONS_ANNOTATION, PORT, PORT_N
 from kubefoundry_direct.overrides import Overrides, overrides_of
 from kubefoundry_direct.probes import probes
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.api.pod_status import LAST_WORDS
+from kubefoundry_sdk.api.pod_status import LAST_WORDS, NO_SERVICE_LINKS
 from kubefoundry_sdk.provider import pod_labels
 from kubefoundry_sdk.provider.contract import Deployment
 from kubefoundry_sdk.provider.pod_resources import aggregated_resources, secret_env_from
@@ -55,9 +55,9 @@ def _pod(spec: ModelDeploymentSpec, image: str, engine: Engine, overrides: Overr
         "containers": [_container(spec, image, engine, overrides, mounts)],
         "volumes": volumes,
         "terminationGracePeriodSeconds": overrides.drain_seconds + ENDING,
-        # It calls no API server, and a Service called vllm would give vLLM a VLLM_PORT.
+        # It calls no API server.
         "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
+        **NO_SERVICE_LINKS,
         "securityContext": {
             "runAsNonRoot": user != 0,
             "runAsUser": user,

@@ -10,10 +10,15 @@ from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 
 def rollout(spec: ModelDeploymentSpec) -> Rollout:
     """As the override states. Otherwise with one extra replica if that costs no GPU, or if there is only one; if
-    other replicas keep serving meanwhile, do not wait for GPUs that may not exist."""
-    stated = overrides_of(spec).rollout
-    if stated:
-        return stated
+    other replicas keep serving meanwhile, do not wait for GPUs that may not exist.
+
+    With a cache claim an old pod goes first: one that is ReadWriteOnce cannot be attached to a second node, and the
+    new pod would wait until the deadline of the rollout."""
+    overrides = overrides_of(spec)
+    if overrides.rollout:
+        return overrides.rollout
+    if overrides.cache_claim:
+        return "replace"
     return "replace" if spec.gpu_count and spec.scaling.replicas > 1 else "surge"
 
 
@@ -28,6 +33,17 @@ def strategy(spec: ModelDeploymentSpec) -> dict[str, Any]:
 
 def notes(spec: ModelDeploymentSpec) -> tuple[str, ...]:
     """What an update needs if that may be missing, and what it costs."""
+    claim = overrides_of(spec).cache_claim
+    if claim and rollout(spec) == "surge":
+        return (
+            f"An update starts a new pod beside the old one, which needs PersistentVolumeClaim {claim} to be "
+            "ReadWriteMany: set provider.overrides.rollout to replace if it is ReadWriteOnce.",
+        )
+    if claim and not overrides_of(spec).rollout:
+        return (
+            f"An update stops a pod before its replacement starts, because PersistentVolumeClaim {claim} may be "
+            "ReadWriteOnce: set provider.overrides.rollout to surge if it is ReadWriteMany.",
+        )
     if rollout(spec) == "surge" and spec.gpu_count:
         return (
             f"An update keeps serving and needs {_gpus(spec)} free for a moment; where there are none, it waits "

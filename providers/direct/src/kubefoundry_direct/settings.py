@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-
-NVIDIA_GPU: Final = "nvidia.com/gpu"
+from kubefoundry_sdk.provider.pod_resources import is_nvidia
 
 ON_NVIDIA: Final[Mapping[str, str]] = {
     "vllm": "vllm/vllm-openai:v0.18.0",
@@ -40,7 +39,7 @@ def _own(engine: str, spec: ModelDeploymentSpec) -> str | None:
     if not spec.gpu_count:
         return ON_CPU.get(engine)
     assert spec.resources.gpu is not None
-    return ON_NVIDIA.get(engine) if spec.resources.gpu.type == NVIDIA_GPU else None
+    return ON_NVIDIA.get(engine) if is_nvidia(spec.resources.gpu.type) else None
 
 
 def from_arguments(arguments: Namespace) -> Settings:

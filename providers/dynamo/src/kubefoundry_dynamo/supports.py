@@ -15,6 +15,7 @@ from kubefoundry_dynamo.settings import Settings
 from kubefoundry_dynamo.versions import OLDEST_RUNTIME, Version, release_line
 from kubefoundry_sdk import Deployment, ModelDeploymentSpec, Schema
 from kubefoundry_sdk.provider import pod_labels
+from kubefoundry_sdk.provider.pod_resources import is_nvidia
 
 MAX_LABEL: Final = 63
 """Longest Service name and longest label value in Kubernetes."""
@@ -41,6 +42,7 @@ def supports(deployment: Deployment, schema: Schema | None, settings: Settings) 
     line = release_line(schema) if schema is not None else None
     problems = [*_name(deployment, line), *_engine_args(spec), *_router(spec), *_resources(spec), *labels]
     problems += _replicas(spec)
+    problems += _image(spec, settings)
     if schema is not None:
         problems += _runtime(deployment, schema, settings)
     return problems
@@ -138,6 +140,15 @@ def _resources(spec: ModelDeploymentSpec) -> Iterator[str]:
                 f"resources.{name} has no meaning in disaggregated mode; remove it "
                 "(memory is scaling.prefill.memory and scaling.decode.memory)"
             )
+
+
+def _image(spec: ModelDeploymentSpec, settings: Settings) -> Iterator[str]:
+    """NVIDIA's images are the defaults."""
+    if spec.image or spec.engine.type in settings.default_images:
+        return
+    for gpu_type in sorted({pool.gpu.type for pool in pools(spec) if pool.gpu.count}):
+        if not is_nvidia(gpu_type):
+            yield f"Dynamo has no default image of {spec.engine.type} for {gpu_type}: set image"
 
 
 def _runtime(deployment: Deployment, schema: Schema, settings: Settings) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from kubefoundry_dynamo.graph import Component, Graph
 from kubefoundry_sdk import Object, Schema
-from kubefoundry_sdk.api.pod_status import LAST_WORDS
+from kubefoundry_sdk.api.pod_status import LAST_WORDS, NO_SERVICE_LINKS
 from kubefoundry_sdk.provider.pod_resources import container_resources
 
 NVIDIA_GPU: Final = "nvidia.com/gpu"
@@ -49,7 +49,7 @@ def _pod_spec(graph: Graph, component: Component) -> Object:
     container = {"image": component.image, **LAST_WORDS} | _nonempty(
         command=list(component.command), args=list(component.args)
     )
-    return {"mainContainer": container} | _nonempty(
+    return {"mainContainer": container, **NO_SERVICE_LINKS} | _nonempty(
         nodeSelector=dict(graph.node_selector), tolerations=list(graph.tolerations)
     )
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from kubefoundry_dynamo.graph import Component, Graph
 from kubefoundry_sdk import Object, Schema
-from kubefoundry_sdk.api.pod_status import LAST_WORDS
+from kubefoundry_sdk.api.pod_status import LAST_WORDS, NO_SERVICE_LINKS
 from kubefoundry_sdk.provider.pod_resources import container_resources
 
 
@@ -19,7 +19,7 @@ def spec_of(graph: Graph, schema: Schema) -> Object:
 
 def _component(graph: Graph, component: Component, schema: Schema) -> Object:
     metadata = _nonempty(labels=dict(graph.labels), annotations=dict(graph.annotations))
-    pod: Object = {"containers": [_main_container(graph, component)]}
+    pod: Object = {"containers": [_main_container(graph, component)], **NO_SERVICE_LINKS}
     pod |= _nonempty(nodeSelector=dict(graph.node_selector), tolerations=list(graph.tolerations))
     rendered: Object = {
         "name": component.name,

@@ -8,7 +8,7 @@ from kubefoundry_kaito.overrides import LlamaCppServer
 from kubefoundry_kaito.vllm import PORT, SERVICE_TARGET
 from kubefoundry_sdk.api import engine_args
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider.command_line import Derived, argv
+from kubefoundry_sdk.provider.command_line import Derived, all_addresses, argv
 
 ADDRESS_FLAG: Final = "address"
 ADDRESS: Final = f":{PORT}"
@@ -25,7 +25,7 @@ def derived(spec: ModelDeploymentSpec, server: LlamaCppServer) -> list[Derived]:
         context = "context-size"
     else:
         options = [
-            Derived("host", "0.0.0.0", SERVICE_TARGET),
+            all_addresses(spec.engine.args, SERVICE_TARGET),
             Derived("port", str(PORT), SERVICE_TARGET),
         ]
         context = "ctx-size"

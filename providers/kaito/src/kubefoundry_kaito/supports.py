@@ -26,6 +26,16 @@ OWN_LABELS: Final = ("kaito.sh/",)
 
 NVIDIA_GPU: Final = "nvidia.com/gpu"
 
+MISLEADING_NAMES: Final = {
+    "vllm": "VLLM_PORT",
+    "sglang": "SGLANG_PORT",
+    "ray": "RAY_PORT",
+    "master": "MASTER_PORT",
+    "llama-arg": "LLAMA_ARG_PORT",
+}
+"""Names of Services for which Kubernetes gives pods a variable that vLLM, SGLang, Ray, PyTorch or llama.cpp reads as
+its port. KAITO gives its Service the name of the Workspace, and its presets' pods have such variables."""
+
 OF_PODS: Final = (
     "resources.memory",
     "resources.cpu",
@@ -60,6 +70,11 @@ def _name(name: str) -> Iterator[str]:
         yield (
             f'KAITO allows names of at most {LONGEST_NAME} characters, but "{name}" has {len(name)}: '
             "choose a shorter one"
+        )
+    if variable := MISLEADING_NAMES.get(name):
+        yield (
+            f'KAITO creates a Service called "{name}", which gives pods of its namespace {variable}=tcp://…, and an '
+            "engine that reads it as its port exits: choose another name"
         )
     if "." in name:
         yield f'KAITO does not allow a dot in a name, but "{name}" has one: choose another name'

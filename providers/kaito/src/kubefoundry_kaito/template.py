@@ -8,7 +8,7 @@ from kubefoundry_kaito import llamacpp, vllm
 from kubefoundry_kaito.overrides import overrides_of
 from kubefoundry_sdk.api import engine_args
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.api.pod_status import LAST_WORDS
+from kubefoundry_sdk.api.pod_status import LAST_WORDS, NO_SERVICE_LINKS
 from kubefoundry_sdk.provider import pod_labels
 from kubefoundry_sdk.provider.command_line import argv
 from kubefoundry_sdk.provider.contract import Deployment
@@ -22,7 +22,7 @@ SHARED_MEMORY: Final = "shared-memory"
 def inference(deployment: Deployment, image: str) -> dict[str, Any]:
     """The `inference` section: `template` is a PodTemplateSpec that no schema checks."""
     spec = deployment.spec
-    pod: dict[str, Any] = {"containers": [_container(spec, image)]}
+    pod: dict[str, Any] = {"containers": [_container(spec, image)], **NO_SERVICE_LINKS}
     if _needs_shared_memory(spec):
         pod["volumes"] = [{"name": SHARED_MEMORY, "emptyDir": {"medium": "Memory"}}]
     if spec.node_selector:

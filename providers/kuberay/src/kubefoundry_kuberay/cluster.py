@@ -17,7 +17,7 @@ from kubefoundry_kuberay.roles import Role, roles
 from kubefoundry_sdk import Deployment, GpuSpec
 from kubefoundry_sdk.api import quantity
 from kubefoundry_sdk.api.names import PREFIX
-from kubefoundry_sdk.api.pod_status import LAST_WORDS
+from kubefoundry_sdk.api.pod_status import LAST_WORDS, NO_SERVICE_LINKS
 from kubefoundry_sdk.provider import pod_labels
 from kubefoundry_sdk.provider.pod_resources import Resources, container_resources, secret_env_from
 
@@ -102,7 +102,7 @@ def _pod_template(deployment: Deployment, container: dict[str, Any]) -> dict[str
         container["env"] = spec.env
     if secret := secret_env_from(spec):
         container["envFrom"] = secret
-    pod: dict[str, Any] = {"containers": [{**container, **LAST_WORDS}]}
+    pod: dict[str, Any] = {"containers": [{**container, **LAST_WORDS}], **NO_SERVICE_LINKS}
     annotations = dict(spec.pod_template.metadata.annotations)
     if spec.node_selector:
         pod["nodeSelector"] = dict(spec.node_selector)

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from kubefoundry_sdk.provider.pod_resources import is_nvidia
 from kubefoundry_sdk.runtime import options
 
 DEFAULT_IMAGE: Final = "rayproject/ray-llm:2.56.0-py312-cu130"
@@ -33,6 +34,10 @@ class Settings:
 
     default_image: str = DEFAULT_IMAGE
     ray_version: str | None = None
+
+    def is_for(self, gpu_type: str, stated: str | None) -> bool:
+        """Check whether the image fits a GPU of that type: Ray's own default image is built for NVIDIA's CUDA."""
+        return self.image(stated) != DEFAULT_IMAGE or bool(stated) or is_nvidia(gpu_type)
 
     def image(self, stated: str | None) -> str:
         return stated or self.default_image

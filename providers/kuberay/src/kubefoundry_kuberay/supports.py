@@ -91,6 +91,9 @@ def _replicas(spec: ModelDeploymentSpec, schema: Schema | None) -> Iterator[str]
 
 
 def _image(spec: ModelDeploymentSpec, settings: Settings) -> Iterator[str]:
+    for gpu_type in sorted({role.gpu_type for role in roles(spec) if role.gpus}):
+        if not settings.is_for(gpu_type, spec.image):
+            yield f"KubeRay has no default image of {spec.engine.type} for {gpu_type}: set image"
     image = settings.image(spec.image)
     version = settings.ray_version_of(image)
     if version and as_version(version)[:2] < OLDEST_RAY:

@@ -48,6 +48,10 @@ OUT_OF_MEMORY: Final = "OOMKilled"
 LAST_WORDS: Final = {"terminationMessagePolicy": "FallbackToLogsOnError"}
 """For containers that we render: puts the last log lines before a failure into the pod's status."""
 
+NO_SERVICE_LINKS: Final = {"enableServiceLinks": False}
+"""For pods that we render: otherwise a Service called `vllm` in the namespace gives vLLM a VLLM_PORT=tcp://…, with
+which it exits."""
+
 LINE: Final = 300
 """Characters of a container's last line that are reported."""
 

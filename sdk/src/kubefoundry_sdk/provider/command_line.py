@@ -25,6 +25,12 @@ class Derived:
     switch: bool = False
 
 
+def all_addresses(args: Mapping[str, str], source: str) -> Derived:
+    """Return the `--host` with which a server listens on all addresses: 0.0.0.0, or :: if `args` asks for it, which a
+    cluster without IPv4 needs."""
+    return Derived("host", "::" if args.get("host") == "::" else "0.0.0.0", source)
+
+
 def argv(derived: Iterable[Derived], args: Mapping[str, str]) -> list[str]:
     """The `args` of a container, each as a separate entry. An option that `args` repeats appears once (contract §2).
 

@@ -8,6 +8,11 @@ from kubefoundry_sdk.api.modeldeployment import GpuSpec, ModelDeploymentSpec
 Resources = dict[str, dict[str, Quantity]]
 
 
+def is_nvidia(gpu_type: str) -> bool:
+    """Check whether a GPU's resource is NVIDIA's: a whole GPU, a shared one or a MIG slice."""
+    return gpu_type.startswith("nvidia.com/")
+
+
 def container_resources(
     gpu: GpuSpec | None = None, memory: Quantity | None = None, cpu: Quantity | None = None
 ) -> Resources:

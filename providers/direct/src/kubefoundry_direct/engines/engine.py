@@ -9,10 +9,9 @@ from typing import Any, Final
 from kubefoundry_direct.names import PORT
 from kubefoundry_sdk.api import engine_args
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider.command_line import Derived
+from kubefoundry_sdk.provider.command_line import Derived, all_addresses
 
 SERVICE: Final = "the Service"
-EVERYWHERE: Final = "0.0.0.0"
 
 
 def no_options(spec: ModelDeploymentSpec) -> Mapping[str, Any]:
@@ -57,9 +56,12 @@ def trust(spec: ModelDeploymentSpec, flag: str) -> Derived:
     return Derived(flag, value, "engine.trustRemoteCode", switch=True)
 
 
-def address(*, host: str | None = EVERYWHERE) -> list[Derived]:
-    stated = [Derived("host", host, SERVICE)] if host else []
-    return [*stated, Derived("port", str(PORT), SERVICE)]
+def address(spec: ModelDeploymentSpec) -> list[Derived]:
+    return [all_addresses(spec.engine.args, SERVICE), port()]
+
+
+def port() -> Derived:
+    return Derived("port", str(PORT), SERVICE)
 
 
 def tensor(spec: ModelDeploymentSpec, flag: str) -> list[Derived]:

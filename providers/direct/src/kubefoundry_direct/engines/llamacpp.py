@@ -26,7 +26,7 @@ def derived(spec: ModelDeploymentSpec) -> list[Derived]:
             Derived("hf-repo", repository, "model.id"),
             *([Derived("hf-file", file, "model.id")] if file else []),
         ]
-    return [*model, *served_name(spec, "alias"), *address(), *context(spec, "ctx-size")]
+    return [*model, *served_name(spec, "alias"), *address(spec), *context(spec, "ctx-size")]
 
 
 def arguments(spec: ModelDeploymentSpec) -> list[str]:

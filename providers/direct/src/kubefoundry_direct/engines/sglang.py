@@ -13,7 +13,7 @@ def derived(spec: ModelDeploymentSpec) -> list[Derived]:
     return [
         *model,
         *served_name(spec, "served-model-name"),
-        *address(),
+        *address(spec),
         *context(spec, "context-length"),
         trust(spec, "trust-remote-code"),
     ]

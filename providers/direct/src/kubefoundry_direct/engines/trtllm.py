@@ -24,7 +24,7 @@ MODEL: Final = ("model", "model-path")
 def derived(spec: ModelDeploymentSpec) -> list[Derived]:
     return [
         *served_name(spec, "served-model-name"),
-        *address(),
+        *address(spec),
         *context(spec, "max-seq-len"),
         trust(spec, "trust-remote-code"),
     ]

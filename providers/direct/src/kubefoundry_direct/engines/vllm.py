@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubefoundry_direct.engines.engine import Engine, address, context, on_hub, served_name, tensor, trust
+from kubefoundry_direct.engines.engine import Engine, context, on_hub, port, served_name, tensor, trust
 from kubefoundry_sdk.api import engine_args, flag_names
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider.command_line import Derived, argv
@@ -12,7 +12,7 @@ def derived(spec: ModelDeploymentSpec) -> list[Derived]:
     """Without a host it listens on all addresses."""
     return [
         *served_name(spec, "served-model-name"),
-        *address(host=None),
+        port(),
         *context(spec, "max-model-len"),
         trust(spec, "trust-remote-code"),
     ]
