@@ -107,6 +107,16 @@ def owned(deployment: Object, manager: str) -> Object:
     return found
 
 
+def states(deployment: Object, manager: str, types: set[str]) -> bool:
+    """Check whether the manager has applied these conditions whole."""
+    said = {"f:status", "f:reason", "f:message", "f:observedGeneration"}
+    for entry in deployment["metadata"].get("managedFields") or ():
+        if entry.get("manager") == manager and entry.get("subresource") == "status":
+            fields = ((entry.get("fieldsV1") or {}).get("f:status") or {}).get("f:conditions") or {}
+            return all(fields.get(f'k:{{"type":"{type_}"}}', {}).keys() >= said for type_ in types)
+    return False
+
+
 def stamped(conditions: list[Object], before: list[Object]) -> list[Object]:
     """With their times: another one only where `status` is another."""
     known = {item["type"]: item for item in before}

@@ -11,7 +11,7 @@ import upstream_objects as upstream
 import widget
 from api_server import Object, Refused
 from model_deployment import MANAGER, NAME, ModelDeployment
-from report import Stop, decisions, owned, serving, transitions
+from report import Stop, decisions, owned, serving, states, transitions
 
 REPAIRS, WITHIN, LATER = 5, 600.0, 300.0
 """Drift is put back so often in so many seconds; what was refused is tried again after LATER."""
@@ -164,7 +164,7 @@ class Turn(ModelDeployment):
         meta, there = self.live["metadata"], self.there
         if not self.held:
             return None
-        owned_by_it = there and (upstream.owner(there) or {}).get("uid") == meta["uid"]
+        owned_by_it = there and upstream.owned_by(there, meta["uid"])
         if not owned_by_it or not there or "orphan" in meta["finalizers"]:
             await self.unhold()
             return None
@@ -191,7 +191,10 @@ class Turn(ModelDeployment):
         spoken = not {"ProviderCompatible", "ResourceCreated"} & {
             item["type"] for item in owned(self.live, MANAGER).get("conditions") or ()
         }
-        over = chosen and spoken and current and takes and fits.get("status") == "True"
+        # Equal words of somebody else are no acceptance.
+        carried = {"ProviderCompatible", "ResourceCreated"}
+        their = bool(chosen) and states(self.live, f"{chosen}-provider", carried)
+        over = spoken and their and current and takes and fits.get("status") == "True"
         if ours and not (over and self.annotation("dry-run") != "true"):
             await self.observe(ours, decided=not chosen)
             return None

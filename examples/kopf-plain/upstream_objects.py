@@ -101,10 +101,16 @@ def owner(live: Object) -> Object | None:
     return next((one for one in references if one.get("kind") == "ModelDeployment"), None)
 
 
+def owned_by(live: Object, uid: str) -> bool:
+    """Whether one of its owners has that uid: anybody may put another owner in front."""
+    references = live["metadata"].get("ownerReferences") or ()
+    return any(one.get("kind") == "ModelDeployment" and one.get("uid") == uid for one in references)
+
+
 def made_for(live: Object, uid: str) -> bool:
     """Whether it was made for that ModelDeployment: by owner or annotation, because either may have been removed."""
     marked = (live["metadata"].get("annotations") or {}).get(f"{PREFIX}owner-uid") == uid
-    return marked or (owner(live) or {}).get("uid") == uid
+    return marked or owned_by(live, uid)
 
 
 def written_by(live: Object, manager: str) -> bool:

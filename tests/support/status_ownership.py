@@ -109,5 +109,6 @@ class OwnedConditions:
 def _fields_v1(fields: set[tuple[str, str]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for type_, field in sorted(fields):
-        found.setdefault(f"k:{json.dumps({'type': type_})}", {".": {}})[f"f:{field}"] = {}
+        key = json.dumps({"type": type_}, separators=(",", ":"))
+        found.setdefault(f"k:{key}", {".": {}})[f"f:{field}"] = {}
     return found
