@@ -9,6 +9,7 @@ from click.testing import Result
 
 from kubefoundry_cli.cluster import name_only
 from kubefoundry_cli.failure import Failure
+from kubefoundry_cli.main import main
 
 
 @pytest.mark.parametrize(
@@ -34,6 +35,29 @@ def test_one_line_says_it(call: Callable[..., Result], arguments: tuple[str, ...
     assert done.exit_code == 2, done.output
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["status", "--nosuch"], "No such option '--nosuch' (kubefoundry status --help)"),
+        (["wait"], "Missing argument 'NAME' (kubefoundry wait --help)"),
+        (["stauts"], "did you mean 'status'? (kubefoundry --help)"),
+        (["scale", "x", "-1"], "'-1' is not a whole number of 0 or more (kubefoundry scale --help)"),
+        (["provider", "install"], "Missing argument 'PROVIDER' (kubefoundry provider install --help)"),
+    ],
+)
+def test_usage_error_is_one_line_like_every_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    monkeypatch.setattr("sys.argv", ["kubefoundry", *arguments])
+
+    with pytest.raises(SystemExit) as ended:
+        main()
+
+    lines = capsys.readouterr().err.splitlines()
+    assert (ended.value.code, len(lines)) == (2, 1), lines
+    assert lines[0].startswith("error: ") and lines[0].endswith(said)
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ async def test_from_nothing_and_back(plane: ControlPlane, tmp_path: Path) -> Non
         # asked first, and nothing is written by a question
         shown = await kubefoundry("controller install", "--dry-run")
         assert shown.code == 0, shown.err
-        assert f"created    Deployment {SYSTEM}/kubefoundry-core" in shown.out
+        assert f"will create  Deployment {SYSTEM}/kubefoundry-core" in shown.out
         assert "rights:" in shown.out
         early = await kubefoundry("provider install", "kaito", "--dry-run")
         assert early.code == 1
@@ -201,11 +201,35 @@ async def test_an_uninstall_that_ejects_leaves_what_serves(fresh: Suite, api: Cl
         )
     before = {name: await api.get(DEPLOYMENTS, name, namespace) for name in names}
 
+    body = model_deployment("going", namespace, GPU, provider="nobody")
+    body["metadata"]["finalizers"] = ["example.com/hold"]
+    body["status"] = {}
+    going = await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+    hold = {"provider": {"name": "direct", "resourceName": "going", "resourceAPIVersion": "apps/v1"}}
+    await api.json_patch(
+        *(MODEL_DEPLOYMENTS, "going", namespace, [{"op": "add", "path": "/status", "value": hold}]),
+        manager="test",
+        subresource="/status",
+    )
+    await api.delete(MODEL_DEPLOYMENTS, "going", namespace, uid=going["metadata"]["uid"])
+
+    # one model that cannot be ejected stops it before the first write
+    stopped = await kubefoundry("controller uninstall", "--yes", "--eject")
+    assert (stopped.code, "is being deleted" in stopped.err) == (1, True), stopped
+    assert "deleted  " not in stopped.out
+    assert {one["metadata"]["name"] for one in (await api.list(MODEL_DEPLOYMENTS))[0]} == {*names, "going"}
+    await api.json_patch(
+        *(MODEL_DEPLOYMENTS, "going", namespace, [{"op": "remove", "path": "/metadata/finalizers"}]),
+        manager="test",
+    )
+
     refused = await kubefoundry("controller uninstall", "--yes")
     done = await kubefoundry("controller uninstall", "--yes", "--eject")
 
     assert (refused.code, "3 ModelDeployments need KubeFoundry" in refused.err) == (1, True), refused
     assert (done.code, "KubeFoundry is removed" in done.err) == (0, True), done
+    assert f"will delete  Namespace {SYSTEM}" in done.out
+    assert done.out.index("will delete  ") < done.out.index("deleted      ")
     assert (await api.list(MODEL_DEPLOYMENTS))[0] == []
     for name, was in before.items():
         left = await api.get(DEPLOYMENTS, name, namespace)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import tarfile
+from pathlib import Path
 
 import pytest
 
+from kubefoundry_cli.support_bundle import QUOTAS
 from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PODS, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.command_line import CommandLine
 from support.deployments import GPU, model_deployment
@@ -17,6 +20,7 @@ from support.waiting import reason, until_deployment
 
 pytestmark = pytest.mark.integration
 
+SECRET = "S3cr3t-value-0815"
 ROLE_BINDINGS = Kind("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
 
 
@@ -129,6 +133,60 @@ async def test_wait_ends_when_the_model_has_failed(
     done = await kubefoundry("wait", "m", "--timeout", "60")
 
     assert (done.code, "has failed: " in done.err) == (1, True), done
+
+
+async def test_edit_without_effect_claims_nothing(
+    kubefoundry: CommandLine, api: Client, namespace: str
+) -> None:
+    created = await api.create(MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU), manager="test")
+
+    scaled, resumed = await kubefoundry("scale", "m", "1"), await kubefoundry("resume", "m")
+
+    assert (scaled.code, "asks for 1 replica already: nothing was changed" in scaled.err) == (0, True), scaled
+    assert (resumed.code, "is not paused: nothing was changed" in resumed.err) == (0, True), resumed
+    now = await api.get(MODEL_DEPLOYMENTS, "m", namespace)
+    assert now["metadata"]["generation"] == created["metadata"]["generation"]
+
+
+async def test_bundle_holds_what_is_broken(
+    kubefoundry: CommandLine, api: Client, namespace: str, tmp_path: Path
+) -> None:
+    await running(api, namespace, GPU, "dynamo")
+    label = {"nvidia.com/dynamo-graph-deployment-name": "m"}
+    container = {"name": "main", "image": "x", "env": [{"name": "TOKEN", "value": SECRET}]}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "worker", "namespace": namespace, "labels": label},
+        "spec": {"containers": [container]},
+    }
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "tight", "namespace": namespace},
+        "spec": {"hard": {"pods": "1000"}},
+    }
+    await api.create(PODS, pod, manager="test")
+    await api.create(QUOTAS, quota, manager="test")
+    file = tmp_path / "bundle.tar.gz"
+
+    done = await kubefoundry("doctor", "--bundle", str(file))
+
+    assert file.exists(), done.err
+    with tarfile.open(file) as archive:
+        content = {
+            one.name.removeprefix("kubefoundry/"): archive.extractfile(one).read()  # type: ignore[union-attr]
+            for one in archive.getmembers()
+        }
+    held = {name: json.loads(data) for name, data in content.items() if name.endswith(".json")}
+    named = {
+        name: [one["metadata"]["name"] for one in held[name]]
+        for name in ("upstream/dynamographdeployments.json", "model-pods.json", "quotas.json")
+    }
+    assert [*named.values()] == [["m"], ["worker"], ["tight"]]
+    assert held["quotas.json"][0]["spec"]["hard"] == {"pods": "1000"}
+    assert [name for name, data in content.items() if SECRET.encode() in data] == []
+    assert not [line for line in held["missing.json"] if "CRD" in line], held["missing.json"]
 
 
 async def test_lists_are_kubernetes_lists(kubefoundry: CommandLine, api: Client, namespace: str) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 
 import click
 
+from kubefoundry_cli.output import printable
 from kubefoundry_cli.suggestion import suggestion
 
 COMMANDS: Final[dict[str, str]] = {
@@ -125,6 +126,10 @@ def main() -> None:
             if sys.stdout is not None:
                 sys.stdout.flush()
         sys.exit(code if isinstance(code, int) else 0)
+    except click.UsageError as error:
+        where = f" ({error.ctx.command_path} --help)" if error.ctx else ""
+        sys.stderr.write(f"error: {printable(error.format_message().rstrip('.'))}{where}\n")
+        sys.exit(error.exit_code)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

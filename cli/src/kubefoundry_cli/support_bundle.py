@@ -6,13 +6,14 @@ import io
 import json
 import os
 import tarfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.pods import NotToBeFound, of_model
 from kubefoundry_cli.providers import installed
 from kubefoundry_cli.redaction import redacted, scrubbed
 from kubefoundry_sdk.api import names
@@ -27,7 +28,12 @@ from kubefoundry_sdk.api.kinds import (
     Kind,
     Object,
 )
+from kubefoundry_sdk.api.parts import part
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+
+QUOTAS: Final = Kind("", "v1", "resourcequotas", "ResourceQuota")
+LIMIT_RANGES: Final = Kind("", "v1", "limitranges", "LimitRange")
+NODES: Final = Kind("", "v1", "nodes", "Node", namespaced=False)
 
 LINES: Final = 2000
 """Of each pod's log, the last ones."""
@@ -54,13 +60,17 @@ async def collected(session: Session, namespace: str | None, findings: list[Obje
         ("providers", PROVIDER_CONFIGS, None),
         ("models", MODEL_DEPLOYMENTS, namespace),
         ("model-events", CORE_EVENTS, namespace),
+        ("quotas", QUOTAS, namespace),
+        ("limit-ranges", LIMIT_RANGES, namespace),
+        ("nodes", NODES, None),
     ):
         try:
             found, _ = await session.client.list(kind, where)
             files[name] = [redacted(one) for one in found]
         except (ApiError, Unreachable) as error:
             missing.append(of(error, f"list {kind.plural}").message)
-    async for name, crd in _crds(session, missing):
+    files |= await _of_models(session, files.get("models", []), namespace, missing)
+    async for name, crd in _crds(session, files, missing):
         files[f"crds/{name}"] = crd
     content = {f"{name}.json": _json(value) for name, value in files.items()}
     for pod in files.get("pods", ()):
@@ -114,10 +124,59 @@ async def _versions(session: Session) -> Object:
     }
 
 
-async def _crds(session: Session, missing: list[str]) -> AsyncIterator[tuple[str, Object]]:
-    """Ours and those that the installed packages write, without their texts."""
+async def _of_models(
+    session: Session, models: Sequence[Object], namespace: str | None, missing: list[str]
+) -> dict[str, list[Object]]:
+    """The upstream objects of the models, and their pods: those that carry the label, and those of the upstream
+    object. models: as redacted."""
+    upstream: dict[str, list[Object]] = {}
+    pods: dict[str, Object] = {}
+    for model in models:
+        meta = model["metadata"]
+        try:
+            if found := await upstream_of(session, model):
+                kind, live = found
+                upstream.setdefault(f"upstream/{kind.plural}", []).append(redacted(live))
+            for pod in await of_model(session, model):
+                pods[pod["metadata"]["uid"]] = redacted(pod)
+        except NotToBeFound as error:
+            missing.append(f"pods of model {meta['namespace']}/{meta['name']}: {error}")
+        except (ApiError, Unreachable) as error:
+            missing.append(
+                of(error, f"read what model {meta['namespace']}/{meta['name']} has upstream").message
+            )
+    try:
+        labelled, _ = await session.client.list(
+            PODS, namespace, selector={"labelSelector": names.MODEL_LABEL}
+        )
+        pods |= {pod["metadata"]["uid"]: redacted(pod) for pod in labelled}
+    except (ApiError, Unreachable) as error:
+        missing.append(of(error, "list pods").message)
+    return {**upstream, "model-pods": [*pods.values()]}
+
+
+async def upstream_of(session: Session, model: Object) -> tuple[Kind, Object] | None:
+    """The upstream object that the model's status names; None if it names none. Raises ApiError, Unreachable."""
+    status = part(model, "status", "provider")
+    version, name = str(status.get("resourceAPIVersion") or ""), status.get("resourceName")
+    package = installed().get(str(status.get("name")))
+    if package is None or not name or "/" not in version:
+        return None
+    kind = package.upstream.served(version)
+    return kind, await session.client.get(kind, str(name), model["metadata"]["namespace"])
+
+
+async def _crds(
+    session: Session, files: Mapping[str, Any], missing: list[str]
+) -> AsyncIterator[tuple[str, Object]]:
+    """Ours and those of the registered providers, without their texts."""
+    registered = {one["metadata"]["name"] for one in files.get("providers", ())}
     wanted = [MODEL_DEPLOYMENTS.crd, PROVIDER_CONFIGS.crd]
-    wanted += [one.upstream.crd for one in installed().values() if one.upstream.version is None]
+    wanted += [
+        one.upstream.crd
+        for name, one in installed().items()
+        if one.upstream.version is None and name in registered
+    ]
     for name in wanted:
         try:
             crd = await session.client.get(CRDS, name)

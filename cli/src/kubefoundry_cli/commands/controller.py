@@ -105,13 +105,13 @@ def uninstall(
             if not there:
                 say("KubeFoundry is not installed: nothing to do")
                 return
-            for one in there:
-                print(f"deleted    {output.clean(one.named)}")
+            await run.check_models(session, found, eject=eject)
+            run.show_deletion(there)
             models = "" if not found or eject else f"{len(found)} ModelDeployments and "
             kept = f", and keep {len(found)} models running unmanaged" if found and eject else ""
             confirmed(f"delete {models}{len(there)} objects from {session.client.server}{kept}", yes)
             await (run.eject_models(session, found) if eject else run.delete_models(session, found, timeout))
-            await run.delete(session, there)
+            await run.delete(session, there, report=True)
             await run.until_gone(session, there, timeout)
             left = await run.standing(session, [one.body for one in there if one.kind == NAMESPACES])
             say(f"KubeFoundry is removed{''.join(f'; {one.named} is terminating' for one in left)}")

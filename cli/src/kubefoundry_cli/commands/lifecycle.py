@@ -35,6 +35,7 @@ def pause(name: str, target: Target) -> None:
         target,
         paused,
         f"is paused: what runs keeps running, and edits have no effect until {hint(f'resume {name}')}",
+        already="is paused already",
     )
 
 
@@ -43,7 +44,7 @@ def pause(name: str, target: Target) -> None:
 @cluster.options
 def resume(name: str, target: Target) -> None:
     """Reconcile a paused model again."""
-    _write(name, target, resumed, "is resumed")
+    _write(name, target, resumed, "is resumed", already="is not paused")
 
 
 @click.command()
@@ -78,7 +79,8 @@ def refresh(name: str, yes: bool, target: Target) -> None:
     )
 
 
-@click.command()
+# -1 is a bad number, not an unknown option
+@click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("name")
 @click.argument("replicas", callback=_whole)
 @cluster.options
@@ -90,12 +92,14 @@ def scale(name: str, replicas: int, target: Target) -> None:
         target,
         lambda obj: scaled(obj, replicas),
         f"scaled to {replicas} replica{'' if replicas == 1 else 's'}; {hint(f'status {name}')} shows the progress",
+        already=f"asks for {replicas} replica{'' if replicas == 1 else 's'} already",
     )
 
 
 def paused(obj: Object) -> Operations:
     """What runs keeps running, and edits have no effect."""
-    return annotation(obj, names.PAUSED_ANNOTATION, "true")
+    held = (obj["metadata"].get("annotations") or {}).get(names.PAUSED_ANNOTATION) == "true"
+    return [] if held else annotation(obj, names.PAUSED_ANNOTATION, "true")
 
 
 def resumed(obj: Object) -> Operations:
@@ -134,18 +138,25 @@ def _write(
     change: Callable[[Object], Operations],
     done: str,
     *,
+    already: str = "has that request already",
     ask: str | None = None,
     yes: bool = False,
 ) -> None:
-    """ask: what to confirm first, None where nothing is at stake."""
+    """Change a model, and say so only if something was written.
 
-    async def work() -> None:
+    done: the result. already: the state in which there is nothing to write. ask: the question to confirm first, None
+    where nothing is at stake.
+    """
+
+    async def work() -> bool:
         async with cluster.session(target) as session:
             obj = await session.model(name)
             if ask is not None:
                 confirmed(f"ModelDeployment '{name}' in namespace {session.namespace}: {ask}", yes)
-            if operations := change(obj):
+            operations = change(obj)
+            if operations:
                 await write(session, obj, operations, f"change ModelDeployment '{name}'")
+            return bool(operations)
 
-    cluster.run(work())
-    say(f"ModelDeployment '{name}' {done}")
+    written = cluster.run(work())
+    say(f"ModelDeployment '{name}' {done if written else f'{already}: nothing was changed'}")

@@ -169,14 +169,16 @@ def uninstall(
             if not there and registration is None:
                 say(f"provider {name} is not installed: nothing to do")
                 return
+            await run.check_models(session, found, eject=eject)
+            run.show_deletion([*there, *([registration] if registration else [])])
             models = "" if not found or eject else f"{len(found)} ModelDeployments and "
             kept = f", and keep {len(found)} models running unmanaged" if found and eject else ""
             confirmed(f"delete {models}provider {name} from {session.client.server}{kept}", yes)
             await (run.eject_models(session, found) if eject else run.delete_models(session, found, timeout))
-            await run.delete(session, there)
+            await run.delete(session, there, report=True)
             # last: while the process runs it would register again
             if registration is not None:
-                await run.delete(session, [registration])
+                await run.delete(session, [registration], report=True)
             say(f"provider {name} is removed")
 
     cluster.run(work())

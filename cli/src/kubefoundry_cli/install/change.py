@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from kubefoundry_cli.cluster import MANAGER, Session
+from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.hint import hint
+from kubefoundry_cli.install import ownership
 from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, NAMESPACES, Kind, Object
-from kubefoundry_sdk.api.names import SYSTEM_NAMESPACE
+from kubefoundry_sdk.api.names import PREFIX, SYSTEM_NAMESPACE, provider_finalizer
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.write.drift import differences
 
@@ -33,10 +34,11 @@ class Change:
     paths: tuple[str, ...] = ()
 
     @property
-    def state(self) -> Literal["created", "changed", "unchanged"]:
+    def state(self) -> Literal["create", "change", "unchanged"]:
+        """What applying it does."""
         if self.live is None:
-            return "created"
-        return "changed" if self.paths else "unchanged"
+            return "create"
+        return "change" if self.paths else "unchanged"
 
     @property
     def namespace(self) -> str | None:
@@ -103,19 +105,17 @@ async def plan(session: Session, objects: Sequence[Object], *, force: bool) -> l
                 raise
             refused.append(failure)
     if refused:
-        raise _all(refused)
+        raise together(refused, f"{len(refused)} objects cannot be written")
     return found
 
 
-def _all(refused: Sequence[Failure]) -> Failure:
+def together(refused: Sequence[Failure], what: str) -> Failure:
     """One failure for them: each refusal once, a line each; its exit code if all have the same one."""
     if len(refused) == 1:
         return refused[0]
     codes = {Exit(one.exit_code) for one in refused}
     lines = "".join(f"\n  {one}" for one in dict.fromkeys(one.message for one in refused))
-    return Failure(
-        f"{len(refused)} objects cannot be written:{lines}", codes.pop() if len(codes) == 1 else Exit.NO
-    )
+    return Failure(f"{what}:{lines}", codes.pop() if len(codes) == 1 else Exit.NO)
 
 
 async def _change(
@@ -126,7 +126,7 @@ async def _change(
     if kind == CRDS and one.live is not None:
         _keeps_what_is_stored(body, one.live)
     try:
-        wanted = await session.client.apply(kind, body, manager=MANAGER, force=force, dry_run=True)
+        wanted = await ownership.applied(session, kind, body, force=force, dry_run=True)
     except (ApiError, Unreachable) as error:
         role = body.get("roleRef") or {}
         needs = {(NAMESPACES.kind, one.namespace), (role.get("kind"), role.get("name"))}
@@ -176,14 +176,23 @@ def _refused(error: Exception, change: Change) -> Failure:
     return of(error, f"apply {change.named}")
 
 
-async def apply(session: Session, changes: Iterable[Change], *, force: bool) -> None:
-    """Writes what a plan says has changed. Raises Failure, which says what was not written any more."""
+async def apply(
+    session: Session, changes: Iterable[Change], *, force: bool, written: Callable[[Change], None]
+) -> None:
+    """Write the objects that a plan creates or changes. Raises Failure, which says how many were written.
+
+    written: called with each change once the API server has it.
+    """
     todo = [change for change in changes if change.state != "unchanged"]
     for number, change in enumerate(todo):
         try:
-            await session.client.apply(change.kind, change.body, manager=MANAGER, force=force)
+            if change.live is not None:
+                await ownership.transfer(session, change.kind, change.live)
+            await ownership.applied(session, change.kind, change.body, force=force)
+            written(change)
             if change.kind == CRDS:
-                await _until(session, CRDS, None, change.body["metadata"]["name"], _established, SECONDS)
+                name = change.body["metadata"]["name"]
+                await _until(session, CRDS, None, name, _established, SECONDS, "served")
         except (ApiError, Unreachable) as error:
             failure = _refused(error, change)
             raise Failure(
@@ -197,22 +206,25 @@ async def rolled_out(session: Session, changes: Iterable[Change], seconds: float
     for change in changes:
         if change.kind.kind == DEPLOYMENTS.kind:
             name = change.body["metadata"]["name"]
-            await _until(session, DEPLOYMENTS, change.namespace, name, _available, seconds)
+            await _until(session, DEPLOYMENTS, change.namespace, name, _available, seconds, "available")
 
 
 async def gone(session: Session, kind: Kind, namespace: str | None, name: str, seconds: float) -> None:
     """Until there is no such object. Raises Failure where that takes too long."""
-    await _until(session, kind, namespace, name, lambda obj: obj is None, seconds)
+    await _until(session, kind, namespace, name, lambda obj: obj is None, seconds, "deleted")
 
 
 async def _until(
-    session: Session, kind: Kind, namespace: str | None, name: str, holds: Any, seconds: float
+    session: Session, kind: Kind, namespace: str | None, name: str, holds: Any, seconds: float, state: str
 ) -> None:
+    """state: the word for what `holds` checks, for the message."""
+    last: Object | None = None
     selector = {"fieldSelector": f"metadata.name={name}"}
     try:
         async with asyncio.timeout(seconds):
             found, version = await session.client.list(kind, namespace, selector=selector)
-            if holds(found[0] if found else None):
+            last = found[0] if found else None
+            if holds(last):
                 return
             watch = session.client.watch(
                 kind,
@@ -223,15 +235,37 @@ async def _until(
                 selector=selector,
             )
             async for event in watch:
-                if event["type"] != "BOOKMARK" and holds(
-                    None if event["type"] == "DELETED" else event["object"]
-                ):
+                if event["type"] == "BOOKMARK":
+                    continue
+                last = None if event["type"] == "DELETED" else event["object"]
+                if holds(last):
                     return
     except TimeoutError:
         pass
-    raise Failure(
-        f"{kind.kind} '{name}' did not get there within {seconds:.0f} s; kubectl describe it", Exit.TIMEOUT
-    )
+    raise Failure(f"{_late(kind, namespace, name, state, last)} (waited {seconds:.0f} s)", Exit.TIMEOUT)
+
+
+def _late(kind: Kind, namespace: str | None, name: str, state: str, last: Object | None) -> str:
+    """Which object is not in that state, why as far as it shows, and the command that shows more."""
+    where = f"-n {namespace} " if namespace else ""
+    look = f"kubectl {where}describe {kind.kind.lower()} {name}"
+    what = f"{kind.kind} {f'{namespace}/' if namespace else ''}{name} is not {state}"
+    holders = ", ".join(map(str, (last or {}).get("metadata", {}).get("finalizers") or ()))
+    if state != "deleted" or not holders:
+        return f"{what}; {look}"
+    waits = [
+        f"; the process of provider {one} removes it once it has cleaned up: "
+        f"kubectl -n {SYSTEM_NAMESPACE} get deployment kubefoundry-provider-{one}"
+        for one in (_provider_of(holder) for holder in holders.split(", "))
+        if one
+    ]
+    return f"{what}: held by finalizer {holders}{''.join(waits) or f'; {look}'}"
+
+
+def _provider_of(finalizer: str) -> str | None:
+    """The provider whose finalizer it is."""
+    name = finalizer.removeprefix(PREFIX).removesuffix("-provider")
+    return name if finalizer == provider_finalizer(name) else None
 
 
 def _established(crd: Object | None) -> bool:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from typing import Final
 
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.edit import confirmed
-from kubefoundry_cli.ejection import SECONDS, eject
+from kubefoundry_cli.ejection import SECONDS, eject, made_for
 from kubefoundry_cli.failure import Failure, of
 from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.install import change
 from kubefoundry_cli.install.change import Change, Kinds
 from kubefoundry_cli.install.rights import rights
-from kubefoundry_cli.output import clean, say
-from kubefoundry_sdk.api.kinds import CRDS, MODEL_DEPLOYMENTS, Object
+from kubefoundry_cli.output import clean, say, since
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.handover import holders
+from kubefoundry_sdk.api.kinds import CRDS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.runtime.options import HEARTBEAT_TIMEOUT
 
 SHOWN = 8
 """Values of an object, and models, that are named at most."""
@@ -38,26 +43,37 @@ async def install(
     _show(changes)
     todo = [one for one in changes if one.state != "unchanged"]
     if not todo:
-        say(f"{what} is installed as this command line has it: nothing to do")
+        say(f"{what} is up to date: nothing to do")
     elif dry_run:
         say(f"{len(todo)} of {len(changes)} objects would be written; nothing was")
         return
     else:
         confirmed(f"write {len(todo)} of {len(changes)} objects for {what} to {session.client.server}", yes)
-        await change.apply(session, changes, force=force)
+        await change.apply(session, changes, force=force, written=_report)
         say(f"{what} is installed: {len(todo)} objects written")
     if wait is not None:
         await change.rolled_out(session, changes, wait)
         say(f"{what} is up")
 
 
+DONE: Final = {"create": "created", "change": "changed"}
+"""By the state of a change that was written."""
+
+
+def _report(one: Change) -> None:
+    """Print the result of a write."""
+    print(f"{DONE[one.state]:11}  {clean(one.named)}", flush=True)
+
+
 def _show(changes: Sequence[Change]) -> None:
+    """Print the plan: every object, the values that change, and the rights."""
     for one in changes:
-        print(f"{one.state:9}  {clean(one.named)}")
+        plan = one.state if one.state == "unchanged" else f"will {one.state}"
+        print(f"{plan:11}  {clean(one.named)}")
         for path in one.paths[:SHOWN]:
-            print(f"             {clean(path)}")
+            print(f"               {clean(path)}")
         if len(one.paths) > SHOWN:
-            print(f"             and {len(one.paths) - SHOWN} more")
+            print(f"               and {len(one.paths) - SHOWN} more")
     written = {
         f"{one.kind.kind} {one.body['metadata']['name']}" for one in changes if one.state != "unchanged"
     }
@@ -93,11 +109,56 @@ def refuse_while_needed(found: Sequence[Object], what: str) -> None:
         )
 
 
+async def check_models(session: Session, found: Sequence[Object], *, eject: bool) -> None:
+    """Raise Failure if one of the models cannot be ejected, or deleted, before anything is written."""
+    refused: list[Failure] = []
+    if eject:
+        for one in filter(_has_upstream, found):
+            try:
+                await made_for(session, one)
+            except Failure as failure:
+                refused.append(failure)
+    else:
+        refused = await _silent(session, found)
+    if refused:
+        raise change.together(refused, "nothing was changed")
+
+
+async def _silent(session: Session, found: Sequence[Object]) -> list[Failure]:
+    """A failure for each provider that would have to clean up and does not report."""
+    needed = Counter(
+        provider
+        for one in found
+        for provider in {*holders(one), provider_of(one)}
+        if provider and names.provider_finalizer(provider) in (one["metadata"].get("finalizers") or ())
+    )
+    try:
+        configs, _ = await session.client.list(PROVIDER_CONFIGS) if needed else ([], "")
+    except (ApiError, Unreachable) as error:
+        raise of(error, "list InferenceProviderConfigs") from error
+    silent = {
+        one["metadata"]["name"]: since((one.get("status") or {}).get("lastHeartbeat")) for one in configs
+    }
+    return [
+        Failure(
+            f"provider {name} has not reported for {age:.0f} s and would have to clean up {count} models; "
+            f"start it, or keep them with --eject: "
+            f"kubectl -n {names.SYSTEM_NAMESPACE} get deployment kubefoundry-provider-{name}"
+        )
+        for name, count in sorted(needed.items())
+        if (age := silent.get(name)) is not None and age > HEARTBEAT_TIMEOUT
+    ]
+
+
+def _has_upstream(obj: Object) -> bool:
+    return bool(((obj.get("status") or {}).get("provider") or {}).get("resourceName"))
+
+
 async def eject_models(session: Session, found: Sequence[Object]) -> None:
     """Lets them serve on without KubeFoundry; one without an upstream object is deleted. Raises Failure."""
     for one in found:
         name = clean(f"{one['metadata']['namespace']}/{one['metadata']['name']}")
-        if ((one.get("status") or {}).get("provider") or {}).get("resourceName"):
+        if _has_upstream(one):
             await eject(session, one)
             say(f"ejected {name}")
         else:
@@ -121,14 +182,25 @@ async def standing(session: Session, objects: Sequence[Object], *, keep: Sequenc
     return [one for one in found if one is not None]
 
 
-async def delete(session: Session, found: Sequence[Change]) -> None:
-    """Deletes those very objects. Raises Failure."""
+def show_deletion(found: Sequence[Change]) -> None:
+    """Print the plan of a deletion."""
+    for one in found:
+        print(f"will delete  {clean(one.named)}")
+
+
+async def delete(session: Session, found: Sequence[Change], *, report: bool = False) -> None:
+    """Delete those very objects. Raises Failure.
+
+    report: print each one once the API server has accepted its deletion.
+    """
     for one in found:
         assert one.live is not None
         try:
             await session.client.delete(
                 one.kind, one.live["metadata"]["name"], one.namespace, uid=one.live["metadata"]["uid"]
             )
+            if report:
+                print(f"{'deleted':11}  {clean(one.named)}", flush=True)
         except (ApiError, Unreachable) as error:
             if not (isinstance(error, ApiError) and error.not_found):
                 raise of(error, f"delete {one.named}") from error

@@ -159,7 +159,9 @@ def _deployment(name: str, meta: Object, labels: dict[str, str], image: str) -> 
         "command": [name],
         "args": ["--leader-elect=true", "--log-format=json"],
         # holder of the Lease: a restarted container takes its own back immediately
-        "env": [{"name": "POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}],
+        "env": [
+            {"name": "POD_UID", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.uid"}}}
+        ],
         "ports": [
             {"name": "metrics", "containerPort": 8080},
             {"name": "health", "containerPort": 8081},

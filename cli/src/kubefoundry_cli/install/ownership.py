@@ -1,0 +1,68 @@
+"""Fields of our objects that kubectl has applied: the command line takes them over."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from kubefoundry_cli.cluster import MANAGER, Session
+from kubefoundry_cli.edit import guarded
+from kubefoundry_sdk.api.kinds import Kind, Object
+from kubefoundry_sdk.cluster.errors import ApiError
+
+CLIENT_SIDE: Final = "kubectl-client-side-apply"
+"""The field manager of `kubectl apply` without --server-side."""
+
+TAKEN_OVER: Final = frozenset({CLIENT_SIDE, "kubectl"})
+"""Managers that wrote a manifest of ours, or brought an earlier one back.
+
+`kubectl rollout undo` names no manager, so the API server takes the program's name. These stay conflicts: an edit or
+a patch of an administrator has another manager, a scale a subresource, and a server-side apply no "using".
+"""
+
+CONFLICT: Final = re.compile(r'conflicts? with ("[^"]*"(?: with subresource "[^"]*")?(?: using)?)')
+UPDATES: Final = frozenset(f'"{manager}" using' for manager in TAKEN_OVER)
+
+
+async def applied(
+    session: Session, kind: Kind, body: Object, *, force: bool, dry_run: bool = False
+) -> Object:
+    """Apply the object, and take over values of kubectl's managers without `force`. Raises ApiError, Unreachable."""
+    try:
+        return await session.client.apply(kind, body, manager=MANAGER, force=force, dry_run=dry_run)
+    except ApiError as error:
+        managers = set(CONFLICT.findall(error.message)) if error.conflict else set()
+        if not managers or not managers <= UPDATES:
+            raise
+    return await session.client.apply(kind, body, manager=MANAGER, force=True, dry_run=dry_run)
+
+
+async def transfer(session: Session, kind: Kind, live: Object) -> None:
+    """Make the fields of client-side apply ours: an apply removes those that the manifest no longer has.
+
+    Raises ApiError, Unreachable.
+    """
+    managed = transferred(live)
+    if managed is None:
+        return
+    meta = live["metadata"]
+    patch = [*guarded(live), {"op": "replace", "path": "/metadata/managedFields", "value": managed}]
+    await session.client.json_patch(kind, meta["name"], meta.get("namespace"), patch, manager=MANAGER)
+
+
+def transferred(live: Object) -> list[dict[str, Any]] | None:
+    """Return managedFields with the entry of client-side apply merged into ours; None if there is no such entry."""
+    managed = live["metadata"].get("managedFields") or []
+    theirs = [one for one in managed if one.get("manager") == CLIENT_SIDE and not one.get("subresource")]
+    if not theirs:
+        return None
+    ours = [one for one in managed if (one.get("manager"), one.get("operation")) == (MANAGER, "Apply")]
+    fields: dict[str, Any] = {}
+    for entry in (*theirs, *ours):
+        fields = _merged(fields, entry.get("fieldsV1") or {})
+    made = {**theirs[0], "manager": MANAGER, "operation": "Apply", "fieldsV1": fields}
+    return [*(one for one in managed if one not in theirs and one not in ours), made]
+
+
+def _merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    return {**one, **{key: _merged(one.get(key, {}), value) for key, value in other.items()}}
