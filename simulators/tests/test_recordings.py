@@ -6,6 +6,7 @@ The recordings lie in ../shared; a status is compared by what a provider can rea
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -14,7 +15,16 @@ import pytest
 from kubefoundry_sdk.testing.structural import violations
 from kubefoundry_simulators import dynamo, kaito, kuberay
 from kubefoundry_simulators.dynamo_conversion import converted
-from kubefoundry_simulators.steps import FAIL_ANNOTATION, Object, Operator, Report, Rewrite
+from kubefoundry_simulators.steps import (
+    FAIL_ANNOTATION,
+    RUNS_ANNOTATION,
+    Object,
+    Operator,
+    Report,
+    Rewrite,
+    Run,
+    annotated,
+)
 from support.timelines import states
 from support.upstream import crds, requires_shared, schema
 
@@ -40,6 +50,8 @@ def played(operator: Operator, object_: Object, edits: Iterable[Edit]) -> Iterat
         for step in operator.plan(planned, before):
             if isinstance(step, Rewrite):
                 object_ = _stored(object_, step.change(object_))
+            if isinstance(step, Run):
+                object_ = annotated(object_, {RUNS_ANNOTATION: json.dumps(step.workload)})
             if isinstance(step, Report):
                 object_ = {**object_, "status": step.status}
                 yield step.status
@@ -59,7 +71,9 @@ def _stored(old: Object, new: Object) -> Object:
 
 def failing(case: str | None) -> Edit:
     def edit(object_: Object) -> None:
-        object_["metadata"]["annotations"] = {FAIL_ANNOTATION: case} if case else {}
+        kept = dict(object_["metadata"].get("annotations") or {})
+        kept.pop(FAIL_ANNOTATION, None)
+        object_["metadata"]["annotations"] = {**kept, FAIL_ANNOTATION: case} if case else kept
 
     return edit
 
@@ -92,6 +106,21 @@ def ray_digest(status: Any) -> Any:
 
 def workspace_digest(status: Any) -> Any:
     return conditions(status), status.get("state"), status.get("targetNodeCount"), "performance" in status
+
+
+def graph_digest(status: Any) -> Any:
+    """State, condition, update, counts (replicas, updated, ready), which generation is acknowledged."""
+    counts = status.get("services") or status.get("components") or {}
+    return (
+        status.get("state"),
+        conditions(status),
+        status.get("rollingUpdate", {}).get("phase"),
+        {
+            name: (count["replicas"], count["updatedReplicas"], count["readyReplicas"])
+            for name, count in counts.items()
+        },
+        status.get("observedGeneration"),
+    )
 
 
 def recorded(recording: str, kind: str, name: str, digest: Callable[[Any], Any]) -> list[Any]:
@@ -210,6 +239,62 @@ GRAPH: Object = {
     "metadata": {"name": "m"},
     "spec": {"services": {"Frontend": {"componentType": "frontend"}, "Worker": {"replicas": 2}}},
 }
+
+
+def graph_of(replicas: int) -> Object:
+    workers = {"componentType": "worker", "replicas": replicas}
+    return {
+        "apiVersion": "nvidia.com/v1alpha1",
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"name": "m"},
+        "spec": {"services": {"Frontend": {"componentType": "frontend"}, "VllmWorker": workers}},
+    }
+
+
+def graph_digests(statuses: Iterable[Any]) -> list[Any]:
+    return [graph_digest(status) for status in statuses if status.get("conditions")]
+
+
+def worker(**change: Any) -> Edit:
+    return lambda graph: graph["spec"]["services"]["VllmWorker"].update(change)
+
+
+def stuck(graph: Object) -> None:
+    worker(image="none")(graph)
+    failing("stuck")(graph)
+
+
+def undone(graph: Object) -> None:
+    graph["spec"]["services"]["VllmWorker"].pop("image")
+    failing(None)(graph)
+
+
+@pytest.mark.parametrize("recording", ["dynamo-1.4-edit1", "dynamo-main-edit1"])
+def test_simulated_update_is_that_of_the_recording(recording: str) -> None:
+    reported = graph_digests(played(dynamo.OPERATOR, graph_of(1), [worker(args=["--a"])]))
+
+    found = recorded(recording, "dynamographdeployments", "m", graph_digest)
+    assert [digest for digest in reported if digest not in found] == []
+    edited = [digest for digest in found if digest[4] == 2]
+    assert [digest for digest in reported if digest[4] == 2] == edited
+
+
+def test_simulated_update_of_three_workers_is_that_of_the_recording() -> None:
+    reported = graph_digests(played(dynamo.OPERATOR, graph_of(3), [worker(args=["--a"])]))
+
+    found = recorded("dynamo-1.4-edit3", "dynamographdeployments", "m", graph_digest)
+    assert [digest for digest in reported if digest[4] == 2] == [digest for digest in found if digest[4] == 2]
+
+
+def test_simulated_stuck_update_is_undone_without_a_restart() -> None:
+    reported = graph_digests(played(dynamo.OPERATOR, graph_of(1), [stuck, undone]))
+
+    found = recorded("dynamo-1.4-badimage1", "dynamographdeployments", "m", graph_digest)
+    last = [digest for digest in found if digest[4] == 3]
+    assert [digest for digest in reported if digest[4] == 3] == last
+    assert {digest[1]["Ready"][1] for digest in reported if digest[4] == 2} == {"rolling_update_in_progress"}
+
+
 SUSPENDED: Object = {**RAY, "spec": {**RAY["spec"], "suspend": True}}
 
 

@@ -1,14 +1,25 @@
-"""NVIDIA's Dynamo operator, according to its documentation and source (1.0 to 1.4); it was never seen running.
+"""NVIDIA's Dynamo operator without Grove, as 1.0.1, 1.4 and the 1.5 line were recorded.
 
-The seconds are assumed.
+Seconds, reasons and messages are those of 1.4. An edit of a worker is a rolling update with one worker more than
+requested; one of the frontend only is the rollout of its Deployment; replicas change in place.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from kubefoundry_simulators.dynamo_graph import (
+    components,
+    frontend_parts,
+    frontends,
+    has_served,
+    is_list,
+    is_too_long,
+    running_hash,
+    worker_hash,
+    workload_name,
+)
 from kubefoundry_simulators.steps import (
     Create,
     Object,
@@ -21,6 +32,7 @@ from kubefoundry_simulators.steps import (
     condition,
     failure,
     find_condition,
+    runs,
     service,
     spec,
     with_finalizer,
@@ -31,7 +43,9 @@ FINALIZER: Final = "nvidia.com/finalizer"
 WORKER_HASH: Final = "nvidia.com/current-worker-hash"
 ORIGIN: Final = "nvidia.com/dynamo-operator-origin-version"
 
-NOT_READY: Final = ("pending", "False", "some_resources_are_not_ready", "Resources not ready: {names}")
+UNPROCESSED: Final = "spec not yet processed: generation={new}, observedGeneration={old}"
+UNAVAILABLE: Final = "Component deployment not ready - Available condition not true"
+NOT_READY: Final = ("pending", "False", "some_resources_are_not_ready", "Resources not ready: {words}")
 ROLLING: Final = ("pending", "False", "rolling_update_in_progress", "Rolling update in progress")
 READY: Final = ("successful", "True", "all_resources_are_ready", "All resources are ready")
 BROKEN: Final = (
@@ -40,6 +54,10 @@ BROKEN: Final = (
     "failed_to_reconcile_the_resources",
     "failed to reconcile the resources: backend framework mismatch",
 )
+COMPLETED: Final[Object] = {"rollingUpdate": {"phase": "Completed"}}
+
+Counts = tuple[int, int, int]
+"""Replicas, updated ones, ready ones."""
 
 
 def adopt(graph: Object) -> list[Step]:
@@ -50,7 +68,7 @@ def adopt(graph: Object) -> list[Step]:
         Rewrite(
             0.02,
             lambda live: annotated(
-                with_finalizer(live, FINALIZER), {WORKER_HASH: _worker_hash(live), ORIGIN: "1.4.0"}
+                with_finalizer(live, FINALIZER), {WORKER_HASH: worker_hash(live), ORIGIN: "1.4.0"}
             ),
         )
     ]
@@ -60,23 +78,23 @@ def plan(graph: Object, before: Object | None) -> list[Step]:
     """Deploys, or rolls out an edit. Crash-looping pods stay `pending` forever, like the real ones."""
     asked = failure(graph)
     first = find_condition(graph, "Ready") is None
-    steps: list[Step] = []
-    if first:
-        steps.append(Report(0.05, {"state": "initializing"}))
+    steps: list[Step] = [Report(0.05, {"state": "initializing"})] if first else []
     if asked == "failed":
-        return [*steps, Report(0.2, _status(graph, BROKEN, 0))]
+        return [*steps, Report(0.2, _status(graph, BROKEN, _counts(graph, 0)))]
     if first:
-        steps.append(Report(0.2, _status(graph, NOT_READY, 0)))
-        steps += [Create(0.1, _frontend_service(graph, name)) for name in _frontends(graph)]
-    elif asked == "not-ready":
-        steps.append(Report(0.2, _status(graph, NOT_READY, 0)))
-    elif before is not None and _worker_hash(before) != _worker_hash(graph):
-        steps.append(Rewrite(0.1, lambda live: annotated(live, {WORKER_HASH: _worker_hash(live)})))
-        steps.append(Report(0.1, _status(graph, ROLLING, 1)))
-    if asked != "not-ready":
-        steps.append(Run(3.0, {"backend": spec(graph).get("backendFramework"), **_components(graph)}))
-        steps.append(Report(0.0, _status(graph, READY, None)))
-    return steps
+        return [*steps, *_start(graph)]
+    if asked == "not-ready":
+        return [Report(0.2, _waiting(graph, components(graph), _counts(graph, 0)))]
+    if before is not None and has_served(graph):
+        if runs(graph) and running_hash(graph) == worker_hash(graph) != worker_hash(before):
+            return list(_roll_back(graph))
+        if worker_hash(before) != worker_hash(graph):
+            return list(_roll(graph, before))
+        if frontend_parts(before) != frontend_parts(graph):
+            return list(_replace_frontend(graph))
+        if components(before) != components(graph):
+            return list(_scale(graph, before))
+    return [Run(3.0, _workload(graph)), Report(0.0, _status(graph, READY, _counts(graph)))]
 
 
 def leave(graph: Object) -> list[Step]:
@@ -84,55 +102,130 @@ def leave(graph: Object) -> list[Step]:
     return [Rewrite(0.1, lambda live: without_finalizer(live, FINALIZER))]
 
 
-def _status(graph: Object, outcome: tuple[str, str, str, str], ready: int | None) -> Object:
-    """`ready` limits the ready replicas of every component; None means all."""
+def _start(graph: Object) -> Iterator[Step]:
+    """The real operator reports more steps on the way, by chance: its components come one by one."""
+    yield Report(0.6, _waiting(graph, components(graph), _counts(graph, 0)))
+    for name in frontends(graph):
+        yield Create(0.1, _frontend_service(graph, name))
+    if failure(graph) == "not-ready" or is_too_long(graph):
+        return
+    yield Run(6.2, _workload(graph))
+    yield Report(0.0, _status(graph, READY, _counts(graph)))
+
+
+def _roll(graph: Object, before: Object) -> Iterator[Step]:
+    """Replace the workers one at a time, each new one beside the old ones; the last old one goes at the end.
+
+    A new worker that does not start (`stuck`: no GPU, a bad image) leaves the update in progress.
+    """
+    yield Rewrite(0.1, lambda live: annotated(live, {WORKER_HASH: worker_hash(live)}))
+    old = _replicas(before)
+    yield Report(0.4, _rolling(graph, "Pending", {name: (count, 0, count) for name, count in old.items()}))
+    yield Report(0.9, _rolling(graph, "InProgress", {name: (count, 0, count) for name, count in old.items()}))
+    for done in range(1, 1 + max(old.values(), default=0)):
+        up = {name: (count + 1, min(done, count), count) for name, count in old.items()}
+        yield Report(0.6, _rolling(graph, "InProgress", up))
+        if failure(graph) == "stuck" or is_too_long(graph):
+            return
+        ready = {name: (all_, updated, all_) for name, (all_, updated, _) in up.items()}
+        yield Report(4.9, _rolling(graph, "InProgress", ready))
+        if done < max(old.values()):
+            fewer = {name: (count, min(done, count), count) for name, count in old.items()}
+            yield Report(0.5, _rolling(graph, "InProgress", fewer))
+    yield Run(2.0, _workload(graph))
+    yield Report(0.05, {**_status(graph, READY, _counts(graph)), **COMPLETED})
+
+
+def _roll_back(graph: Object) -> Iterator[Step]:
+    """Back to the spec of the workers that still run: they stay, whatever became of the update."""
+    yield Rewrite(0.1, lambda live: annotated(live, {WORKER_HASH: worker_hash(live)}))
+    names = frontends(graph)
+    two = {**_counts(graph), **dict.fromkeys(names, (2, 1, 1))}
+    yield Report(0.5, {**_waiting(graph, names, two), **COMPLETED})
+    yield Run(1.0, _workload(graph))
+    yield Report(0.0, {**_status(graph, READY, _counts(graph)), **COMPLETED})
+
+
+def _replace_frontend(graph: Object) -> Iterator[Step]:
+    names, generation = frontends(graph), graph["metadata"]["generation"]
+    words = UNPROCESSED.format(new=generation, old=generation - 1)
+    yield Report(0.4, _waiting(graph, names, _counts(graph), words))
+    two = {**_counts(graph), **dict.fromkeys(names, (2, 1, 1))}
+    yield Report(1.0, _waiting(graph, names, two))
+    if failure(graph) == "stuck":
+        return
+    yield Run(3.7, _workload(graph))
+    yield Report(0.7, _status(graph, READY, _counts(graph)))
+
+
+def _scale(graph: Object, before: Object) -> Iterator[Step]:
+    generation, counts = graph["metadata"]["generation"], _counts(before)
+    names = [name for name, part in components(graph).items() if part != components(before).get(name)]
+    words = UNPROCESSED.format(new=generation, old=generation - 1)
+    yield Report(0.4, _waiting(graph, names, counts, words))
+    if failure(graph) == "stuck":
+        return
+    yield Run(0.7, _workload(graph))
+    yield Report(0.0, _status(graph, READY, _counts(graph)))
+
+
+def _waiting(graph: Object, names: Any, counts: Mapping[str, Counts], words: str = UNAVAILABLE) -> Object:
+    outcome = NOT_READY[:3]
+    listed = "; ".join(f"{workload_name(graph, name)}: {words}" for name in names)
+    return _status(graph, (*outcome, NOT_READY[3].format(words=listed)), counts)
+
+
+def _rolling(graph: Object, phase: str, workers: Mapping[str, Counts]) -> Object:
+    up = {name: _counts(graph)[name] for name in frontends(graph)}
+    return {**_status(graph, ROLLING, {**up, **workers}), "rollingUpdate": {"phase": phase}}
+
+
+def _status(graph: Object, outcome: tuple[str, str, str, str], counts: Mapping[str, Counts]) -> Object:
     state, status, reason, message = outcome
     generation = graph["metadata"]["generation"]
-    components = _components(graph)
-    counts = {name: _counts(graph, name, part, ready) for name, part in components.items()}
-    text = message.format(names=", ".join(sorted(components)))
     return {
         "state": state,
         "observedGeneration": generation,
-        "conditions": [condition("Ready", status, reason, text, generation)],
-        "components" if _is_list(graph) else "services": counts,
+        "conditions": [condition("Ready", status, reason, message, generation)],
+        "components" if is_list(graph) else "services": {
+            name: _count(graph, name, count) for name, count in counts.items()
+        },
     }
 
 
-def _counts(graph: Object, name: str, part: dict[str, Any], ready: int | None) -> Object:
-    replicas = int(part.get("replicas", 1))
-    up = replicas if ready is None else min(ready, replicas)
-    workload = f"{graph['metadata']['name']}-{name.lower()}"
+def _count(graph: Object, name: str, counts: Counts) -> Object:
+    replicas, updated, ready = counts
+    workload = workload_name(graph, name)
     # the older shape names one workload, the newer ones several
-    named = {} if _is_list(graph) else {"componentName": workload}
+    named = {} if is_list(graph) else {"componentName": workload}
     return {
         "componentKind": "Deployment",
         **named,
         "componentNames": [workload],
         "replicas": replicas,
-        "updatedReplicas": replicas,
-        "readyReplicas": up,
-        "availableReplicas": up,
+        "updatedReplicas": updated,
+        "readyReplicas": ready,
+        "availableReplicas": ready,
     }
 
 
-def _is_list(graph: Object) -> bool:
-    """v1beta1 has a list of components, v1alpha1 a map of services."""
-    return "components" in spec(graph)
+def _counts(graph: Object, ready: int | None = None) -> dict[str, Counts]:
+    """Of all components as requested; `ready` limits the ready replicas of each, None means all."""
+    requested = {name: int(part.get("replicas", 1)) for name, part in components(graph).items()}
+    return {
+        name: (count, count, count if ready is None else min(ready, count))
+        for name, count in requested.items()
+    }
 
 
-def _components(graph: Object) -> dict[str, dict[str, Any]]:
-    if _is_list(graph):
-        return {part["name"]: part for part in spec(graph)["components"]}
-    return dict(spec(graph).get("services") or {})
+def _replicas(graph: Object) -> dict[str, int]:
+    """Of the workers."""
+    ours = frontends(graph)
+    return {name: count for name, (count, _, _) in _counts(graph).items() if name not in ours}
 
 
-def _frontends(graph: Object) -> list[str]:
-    return [
-        name
-        for name, part in _components(graph).items()
-        if (part.get("type") or part.get("componentType")) == "frontend"
-    ]
+def _workload(graph: Object) -> Object:
+    return {"backend": spec(graph).get("backendFramework"), **components(graph)}
 
 
 def _frontend_service(graph: Object, component: str) -> Object:
@@ -142,14 +235,6 @@ def _frontend_service(graph: Object, component: str) -> Object:
         "nvidia.com/dynamo-graph-deployment-name": name,
     }
     return service(graph, f"{name}-{component.lower()}", {"http": (8000, 8000)}, selector)
-
-
-def _worker_hash(graph: Object) -> str:
-    parts = [
-        {key: value for key, value in part.items() if key != "replicas"}
-        for part in _components(graph).values()
-    ]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:8]
 
 
 OPERATOR: Final = Operator(
