@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from kubefoundry_cli import upstream
-from kubefoundry_sdk.api import names, reasons
+from kubefoundry_sdk.api import handover, names, reasons
 from kubefoundry_sdk.api.conditions import Condition, condition, find
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.reasons import PROVIDER_SELECTED
@@ -171,7 +171,7 @@ def _answered(obj: Object, packages: Mapping[str, Package]) -> Object:
         refusal,
         generation=generation,
     )
-    writer = {"manager": names.provider_manager(name), "subresource": "status", "operation": "Apply"}
+    writer = handover.entry(name, reasons.PROVIDER_COMPATIBLE)
     written = [one for one in obj["metadata"].get("managedFields") or () if one != writer]
     obj = _with_status(obj, {}, answer)
-    return {**obj, "metadata": {**obj["metadata"], "managedFields": [*written, writer]}}
+    return {**obj, "metadata": {**obj["metadata"], "managedFields": [writer, *written]}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 from kubefoundry_sdk.api import conditions, managed_fields, names, reasons
 from kubefoundry_sdk.api.kinds import Object
@@ -26,6 +26,17 @@ def states(deployment: Object, provider: str, type_: str) -> bool:
     fields = managed_fields.owned(deployment, names.provider_manager(provider), "status") or {}
     owned = managed_fields.conditions(fields.get("f:status") or {}).get(type_) or {}
     return owned.keys() >= _STATEMENT
+
+
+def entry(provider: str, type_: str) -> dict[str, Any]:
+    """Return the entry of managedFields with which the condition is the provider's own statement."""
+    fields = {name: dict[str, Any]() for name in sorted(_STATEMENT)}
+    return {
+        "manager": names.provider_manager(provider),
+        "operation": "Apply",
+        "subresource": "status",
+        "fieldsV1": {"f:status": {"f:conditions": {f'k:{{"type":"{type_}"}}': fields}}},
+    }
 
 
 def accepted(deployment: Object) -> bool:
