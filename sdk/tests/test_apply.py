@@ -15,6 +15,7 @@ from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.credentials import Credentials
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.write import apply
+from kubefoundry_sdk.provider.write.admission import Admission
 from kubefoundry_sdk.runtime.refusals import Refused
 from kubefoundry_sdk.runtime.server_side_apply import NameTaken
 from kubefoundry_sdk.runtime.store import Store
@@ -54,7 +55,7 @@ async def put_back(store: Store) -> None:
     """Applies to an API server that is not there, so that any request is Unreachable."""
     nowhere = Credentials("http://127.0.0.1:1", None, lambda: None)
     async with Client(nowhere, user_agent="test") as client:
-        await apply.put_back(client, KIND, store, OURS, manager="test")
+        await apply.put_back(client, KIND, store, OURS, manager="test", admission=Admission())
 
 
 @settings(max_examples=20)
@@ -129,4 +130,4 @@ async def stored(client: Client, dry_run: bool) -> None:
     if dry_run:
         await apply.try_apply(client, CONFIG_MAPS, CONFIG, manager="test", exists=False)
     else:
-        await apply.put_back(client, CONFIG_MAPS, Store(), CONFIG, manager="test")
+        await apply.put_back(client, CONFIG_MAPS, Store(), CONFIG, manager="test", admission=Admission())

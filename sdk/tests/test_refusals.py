@@ -7,7 +7,16 @@ import pytest
 from kubefoundry_sdk.api.kinds import Kind
 from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.write.apply import ORIGIN
-from kubefoundry_sdk.runtime.refusals import PERMISSION, RETRY, Refusal, Refused, refused
+from kubefoundry_sdk.runtime.refusals import (
+    PASSING,
+    PERMISSION,
+    QUOTA,
+    RETRY,
+    Refusal,
+    Refused,
+    Standing,
+    refused,
+)
 
 MODELS = Kind("acme.io", "v1", "models", "Model")
 FORBIDDEN = 'models.acme.io "m" is forbidden: '
@@ -74,7 +83,9 @@ def test_the_servers_words_and_what_to_do(code: int, words: str, remedy: str) ->
     reported = refused(MODELS, "m", ApiError(code, "Whatever", words), ORIGIN)
 
     assert str(reported) == f"Model 'm' was refused: {words}; {remedy}"
-    assert reported.retry == (PERMISSION if remedy.startswith("grant") else RETRY)
+    sooner = {"grant": PERMISSION, "request": QUOTA}
+    assert reported.retry == sooner.get(remedy.split()[0], RETRY)
+    assert not reported.may_pass
 
 
 def test_a_missing_permission_is_tried_again_soon_and_other_refusals_later() -> None:
@@ -82,7 +93,44 @@ def test_a_missing_permission_is_tried_again_soon_and_other_refusals_later() -> 
     missing.remember("d", 100.0, Refused("no permission", PERMISSION))
     invalid.remember("d", 100.0, Refused("invalid"))
 
-    assert missing.standing("d", 104.0) == ("no permission", 1.0)
+    assert missing.standing("d", 104.0) == Standing("no permission", 1.0, False)
     assert missing.standing("d", 105.0) is None
-    assert invalid.standing("d", 105.0) == ("invalid", RETRY - 5)
+    assert invalid.standing("d", 105.0) == Standing("invalid", RETRY - 5, False)
     assert invalid.standing("another", 105.0) is None
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        # KAITO 0.12, a second after its start, and a moment after the ConfigMap was created.
+        "validation failed: Failed to list nodes with labelSelector: the cache is not started, can not read objects",
+        "validation failed: Failed to get ConfigMap m-config-1",
+        "validation failed: ConfigMap 'm-config-1' specified in 'config' not found in namespace n",
+        'Get "https://10.0.0.1/api": dial tcp 10.0.0.1:443: connect: connection refused',
+    ],
+)
+@pytest.mark.parametrize("code", [400, 403, 422])
+def test_refusal_may_pass_when_webhook_cannot_read(code: int, words: str) -> None:
+    denial = f'admission webhook "w.kaito.sh" denied the request: {words}'
+
+    reported = refused(MODELS, "m", ApiError(code, "Whatever", denial), ORIGIN)
+
+    assert reported.may_pass
+    assert denial in str(reported)
+    assert "change the ModelDeployment" not in str(reported)
+
+
+def test_passing_refusal_is_retried_for_half_a_minute() -> None:
+    refusal, now, tries = Refusal(), 100.0, 0
+    reported = Refused("the cache is not started", may_pass=True)
+
+    while (standing := refusal.remember("d", now, reported)).passing:
+        assert refusal.standing("d", now + standing.left / 2) is not None
+        now += standing.left
+        assert refusal.standing("d", now) is None
+        tries += 1
+
+    assert PASSING <= now - 100.0 < 2 * PASSING
+    assert 5 <= tries <= 12
+    assert standing.left == RETRY
+    assert refusal.remember("changed", now, reported).passing

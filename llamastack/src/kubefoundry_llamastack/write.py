@@ -73,7 +73,7 @@ class Writer:
         refusal = self.memory((cr.namespace, cr.name)).refusals[kind.plural, wanted["metadata"]["name"]]
         digest = hashlib.sha256(json.dumps(wanted, sort_keys=True).encode()).hexdigest()
         if standing := refusal.standing(digest, now):
-            raise Refused(*standing)
+            raise Refused(standing.text, standing.left, may_pass=standing.passing)
         if live is not None:
             live = await self.take_over(kind, store, live, cr)
         try:
@@ -95,7 +95,7 @@ class Writer:
             await self.put(kind, store, wanted, found, cr, now)
             return
         except Refused as refused:
-            refusal.remember(digest, now, refused)
+            refused.retry = refusal.remember(digest, now, refused).left
             raise
         refusal.over()
         store.put(answer)

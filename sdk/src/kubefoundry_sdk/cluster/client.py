@@ -17,6 +17,7 @@ from kubefoundry_sdk.cluster.congestion import Congestion
 from kubefoundry_sdk.cluster.credentials import Credentials
 from kubefoundry_sdk.cluster.errors import TooLong, Unreachable
 from kubefoundry_sdk.cluster.rate import RateLimit
+from kubefoundry_sdk.cluster.repetition import Repetition
 from kubefoundry_sdk.cluster.requests import (
     APPLY,
     JSON,
@@ -57,19 +58,26 @@ class Client:
         self._rate = RateLimit(qps)
         self._fence: Callable[[], None] | None = None
         self._congestion: Congestion | None = None
+        self._repetition: Repetition | None = None
 
     @property
     def server(self) -> str:
         """The API server's URL."""
         return self._transport.server
 
-    def behind(self, fence: Callable[[], None], congestion: Congestion | None = None) -> Client:
+    def behind(
+        self,
+        fence: Callable[[], None],
+        congestion: Congestion | None = None,
+        repetition: Repetition | None = None,
+    ) -> Client:
         """This client with a check before each write. fence: raises Fenced if writing is not allowed.
 
         congestion: receives the duration of each write.
+        repetition: raises Repeated if the same write is sent again and again.
         """
         fenced = copy(self)
-        fenced._fence, fenced._congestion = fence, congestion
+        fenced._fence, fenced._congestion, fenced._repetition = fence, congestion, repetition
         return fenced
 
     async def __aenter__(self) -> Client:
@@ -294,10 +302,16 @@ class Client:
         if body is not None:
             headers["Content-Type"] = content_type
             data = sent(body, f"{method} {url}")
-        await self._rate.turn()
         changes = writes and method != "GET"
+        accepted = None
+        if changes and self._repetition:
+            accepted = self._repetition.admit(f"{method} {url}", parameters, body)
+        await self._rate.turn()
         fence = self._fence if changes else None
         if fence:
             fence()
         with self._congestion.write(method, url) if self._congestion and changes else nullcontext():
-            return await self._transport.exchange(method, url, parameters, data, headers, most, fence)
+            answer = await self._transport.exchange(method, url, parameters, data, headers, most, fence)
+        if accepted:
+            accepted()
+        return answer

@@ -6,6 +6,9 @@ import json
 from typing import Any, Final
 
 UNDECLARED: Final = "failed to create typed patch object"
+UNPATCHABLE: Final = "the server rejected our request due to an error in our request"
+"""How a JSON patch is answered (422) that does not fit the object as it is: a failed test, or a missing path. A
+policy or a webhook may answer 422, too, in its own words (seen on Kubernetes 1.36)."""
 TOO_LARGE: Final = ("etcdserver: request is too large", "trying to send message larger than max")
 """What etcd and its client say about an object beyond their limits; the API server passes both on as a 500."""
 
@@ -61,6 +64,11 @@ class ApiError(Exception):
         return self.code == 409 and self.reason != "AlreadyExists"
 
     @property
+    def outdated(self) -> bool:
+        """A JSON patch does not fit, because the object has changed: in effect a conflict."""
+        return self.code == 422 and self.message.startswith(UNPATCHABLE)
+
+    @property
     def not_found(self) -> bool:
         return self.code == 404
 
@@ -79,6 +87,17 @@ class ApiError(Exception):
         if self.code == 500:
             return self.message.startswith(UNDECLARED) or any(words in self.message for words in TOO_LARGE)
         return 400 <= self.code < 500 and self.code not in (401, 404, 408, 409, 410, 429)
+
+
+class Repeated(ApiError):
+    """Nothing was sent: the same write was answered several times in a row, and the object does not stay so."""
+
+    def __init__(self, request: str, times: int, every: float) -> None:
+        message = (
+            f"this write was sent {times} times in a row and does not last: an admission webhook or another "
+            f"controller changes the object back. Until that ends it is sent every {every:.0f} s at most"
+        )
+        super().__init__(429, "TooManyRequests", message, request=request)
 
 
 class Unreachable(Exception):

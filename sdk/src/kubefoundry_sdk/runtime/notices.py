@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubefoundry_sdk.api.kinds import Kind, Object
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.cluster.errors import ApiError, Repeated
 from kubefoundry_sdk.runtime.logs import described
 from kubefoundry_sdk.runtime.recorder import Recorder
 
@@ -20,7 +20,10 @@ def left_out(recorder: Recorder, component: str, kind: Kind, obj: Object) -> Non
 
 def failed(recorder: Recorder, component: str, live: Object, error: Exception) -> None:
     """A refused status cannot report its own refusal, nor one that nobody wrote the error that prevented it."""
-    if isinstance(error, ApiError):
+    if isinstance(error, Repeated):
+        note = f"{component} stops a write that repeats itself: {error}"
+        recorder.event(live, "Warning", "WriteRejected", note)
+    elif isinstance(error, ApiError):
         note = f"A write of {component} was rejected: {error}; retrying with back-off"
         recorder.event(live, "Warning", "WriteRejected", note)
     else:

@@ -30,6 +30,7 @@ from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.congestion import Congestion
 from kubefoundry_sdk.cluster.reflector import SILENCE, Sink, reflect
+from kubefoundry_sdk.cluster.repetition import Repetition
 from kubefoundry_sdk.runtime import health, logs, notices
 from kubefoundry_sdk.runtime.leadership import Leadership
 from kubefoundry_sdk.runtime.recorder import Recorder
@@ -57,7 +58,7 @@ class Process:
         self._leadership = Leadership(
             component if options.leader_elect else None, elected=options.leader_elect
         )
-        self.client = client.behind(self._leadership.fence, self._congestion)
+        self.client = client.behind(self._leadership.fence, self._congestion, Repetition())
         """Its writes are refused (Fenced) while this replica has no right to them."""
         self._unfenced = client
         self.namespace: str = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from kubefoundry_sdk.api.kinds import Kind
 from kubefoundry_sdk.cluster.errors import ApiError
@@ -12,37 +12,102 @@ PERMISSION: Final = 5.0
 """Seconds after which a write without permission is retried. An API server that has just started grants it once it
 has loaded its roles; otherwise an administrator has to."""
 
+QUOTA: Final = 30.0
+"""Seconds after which a write that a quota refused is retried: a deletion of something else, or an administrator,
+makes room without any event that we see."""
+
 RETRY: Final = 300.0
 """Seconds after which any other refused manifest is retried though nothing has changed (contract §4)."""
+
+FIRST_DELAY: Final = 0.2
+PASSING: Final = 30.0
+"""Seconds in which a refusal that may pass is retried with back-off from FIRST_DELAY; then it counts as any other."""
+
+_DENIED: Final = "denied the request"
+_WEBHOOK: Final = "admission webhook"
+_MAY_PASS: Final = (
+    "cache is not started",
+    "cache has not started",
+    "not found",
+    "failed to get ",
+    "failed to list ",
+    "connection refused",
+    "connection reset",
+    "deadline exceeded",
+    "timeout",
+    "timed out",
+    "not ready",
+    "starting",
+    "try again",
+    "unavailable",
+)
+"""Words of an admission webhook that could not read what it judges by. KAITO's denies with them while its cache
+starts, and while the cache lacks the ConfigMap that we created a moment before (seen with 0.12)."""
 
 
 class Refused(Exception):
     """The API server, its admission or its quota refused an object of ours; the text is for the user.
 
     retry: seconds after which to retry though nothing has changed.
+    may_pass: whether the refusal is not about the object, so that it is retried soon at first.
     """
 
-    def __init__(self, message: str, retry: float = RETRY) -> None:
+    def __init__(self, message: str, retry: float = RETRY, *, may_pass: bool = False) -> None:
         super().__init__(message)
         self.retry = retry
+        self.may_pass = may_pass
+
+
+class Standing(NamedTuple):
+    """A refusal whose retry is not due. left: seconds until it is. passing: whether it may still pass by itself."""
+
+    text: str
+    left: float
+    passing: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Last:
+    digest: str
+    since: float
+    count: int
+    due: float
+    text: str
+    passing: bool
 
 
 class Refusal:
     """Which manifest of an object was refused last, when and why, so that it is not retried at every event."""
 
     def __init__(self) -> None:
-        self._last: tuple[str, float, str] | None = None
-        """Digest, moment from which another try is worth it, and text."""
+        self._last: _Last | None = None
 
-    def standing(self, digest: str, now: float) -> tuple[str, float] | None:
-        """The refusal of this very manifest and the seconds until its retry."""
+    def standing(self, digest: str, now: float) -> Standing | None:
+        """The refusal of this very manifest."""
+        return self.latest(now) if self._last is not None and self._last.digest == digest else None
+
+    def latest(self, now: float) -> Standing | None:
+        """The refusal of any manifest."""
         last = self._last
-        if last is None or last[0] != digest or now >= last[1]:
+        if last is None or now >= last.due:
             return None
-        return last[2], last[1] - now
+        return Standing(last.text, last.due - now, last.passing)
 
-    def remember(self, digest: str, now: float, refused: Refused) -> None:
-        self._last = (digest, now + refused.retry, str(refused))
+    def remember(self, digest: str, now: float, refused: Refused) -> Standing:
+        """Return the refusal as it stands now."""
+        last = self._last
+        again = last is not None and last.digest == digest
+        since = last.since if again and last else now
+        count = last.count + 1 if again and last else 0
+        passing = refused.may_pass and now - since < PASSING
+        retry = min(FIRST_DELAY * 2.0 ** min(count, 20), refused.retry) if passing else refused.retry
+        self._last = _Last(digest, since, count, now + retry, str(refused), passing)
+        return Standing(str(refused), retry, passing)
+
+    @property
+    def repeated(self) -> bool:
+        """Whether the manifest was refused more than once in a row."""
+        return self._last is not None and self._last.count > 0
 
     def over(self) -> None:
         """Nothing is refused any more."""
@@ -59,20 +124,38 @@ class Origin:
 
 
 def refused(kind: Kind, name: str, error: ApiError, origin: Origin) -> Refused:
-    """What was refused, in the server's own words, and what to do (contract §4; a 403 has several causes)."""
-    remedy, retry = f"change the {origin.kind} accordingly", RETRY
+    """What was refused, in the server's own words, and what to do."""
+    advice, retry = remedy(error, origin)
+    text = f"{kind.kind} '{name}' was refused: {error.message}; {advice}"
+    return Refused(text, retry, may_pass=may_pass(error))
+
+
+def remedy(error: ApiError, origin: Origin) -> tuple[str, float]:
+    """What to do about a refusal, and the seconds until a retry (contract §4; a 403 has several causes)."""
+    if may_pass(error):
+        return (
+            "the webhook could not check it, so the write is tried again; if this lasts, check the webhook's "
+            "operator and the objects that it names"
+        ), RETRY
     if error.code == 403:
-        remedy, retry = _forbidden(error.message, origin)
-    return Refused(f"{kind.kind} '{name}' was refused: {error.message}; {remedy}", retry)
+        return _forbidden(error.message, origin)
+    return f"change the {origin.kind} accordingly", RETRY
+
+
+def may_pass(error: ApiError) -> bool:
+    """Check whether an admission webhook denied a request because it could not read something."""
+    words = error.message.lower()
+    _, webhook, denial = words.partition(_WEBHOOK)
+    return bool(webhook) and _DENIED in denial and any(text in denial for text in _MAY_PASS)
 
 
 def _forbidden(message: str, origin: Origin) -> tuple[str, float]:
     """The cause of a 403 by its words, in this order: a policy may use any words itself."""
     policy = f"change the {origin.kind} or contact the owner of that policy"
     known = (
-        ("admission webhook", policy, RETRY),
+        (_WEBHOOK, policy, RETRY),
         ("AdmissionPolicy", policy, RETRY),
-        ("exceeded quota", "request less or have the quota raised", RETRY),
+        ("exceeded quota", "request less or have the quota raised", QUOTA),
         ("being terminated", "the namespace is being deleted", RETRY),
         (" cannot ", f"grant {origin.account} that permission", PERMISSION),
     )

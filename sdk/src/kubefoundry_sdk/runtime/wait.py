@@ -26,3 +26,8 @@ class Wait:
     def over(self) -> None:
         """There is nothing to wait for any more."""
         self._since = None
+
+
+def sooner(one: float | None, other: float | None) -> float | None:
+    """The shorter of two waits; None is no wait at all."""
+    return min((wait for wait in (one, other) if wait is not None), default=None)

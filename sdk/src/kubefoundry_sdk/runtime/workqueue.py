@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Final
 
-from kubefoundry_sdk.cluster.errors import ApiError, Fenced, Unreachable
+from kubefoundry_sdk.cluster.errors import ApiError, Fenced, Repeated, Unreachable
 from kubefoundry_sdk.runtime import metrics
 from kubefoundry_sdk.runtime.fair_queue import FairQueue
 from kubefoundry_sdk.runtime.store import Key
@@ -152,7 +152,7 @@ class WorkQueue:
         except ApiError as error:
             # A conflict may mean that the object has changed, and its watch event is on the way; but not always.
             self._retry(key, error, error.retry_after, "conflict" if error.conflict else "api")
-            if error.rejected and self._failures[key] > 1:
+            if (error.rejected and self._failures[key] > 1) or isinstance(error, Repeated):
                 self._failed(key, error)
         except Fenced:
             # The caller that runs this queue is about to get the error.
@@ -178,6 +178,7 @@ class WorkQueue:
             delay = retry_after
             self._held[key] = asyncio.get_running_loop().time() + delay
         metrics.ERRORS.labels(self._label, kind).inc()
-        level = logging.DEBUG if kind == "conflict" and failures <= CONFLICTS else logging.WARNING
+        quiet = (kind == "conflict" and failures <= CONFLICTS) or isinstance(error, Repeated)
+        level = logging.DEBUG if quiet else logging.WARNING
         log.log(level, "reconciling %s/%s failed, retrying in %.1f s: %s", *key, delay, error)
         self.add_after(key, delay)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 
 from kubefoundry_sdk.api import conditions, names, reasons
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.reconcile import finalizer, foreign_status, release, retained
 from kubefoundry_sdk.provider.reconcile.context import Context
@@ -14,6 +14,7 @@ from kubefoundry_sdk.provider.reconcile.observation import observe
 from kubefoundry_sdk.provider.reconcile.report import Report, Stop
 from kubefoundry_sdk.provider.write import manifest
 from kubefoundry_sdk.runtime.store import key_of
+from kubefoundry_sdk.runtime.wait import sooner
 
 log = logging.getLogger(__name__)
 
@@ -117,14 +118,16 @@ async def let_go(context: Context, live: Object) -> float | None:
     if serves:
         # Of others' ModelDeployments the store keeps too little to decide on (`provider.trim`) until our finalizer is
         # there.
-        await finalizer.restore(context.client, context.deployments, live, context.provider.name)
+        again = await finalizer.restore(context, live)
         current = context.deployments.get(key)
         if current is None or current["metadata"]["uid"] != meta["uid"]:
             return None
+        if not finalizer.has(current, context.provider.name):
+            current = await context.client.get(MODEL_DEPLOYMENTS, meta["name"], meta["namespace"])
         live = current
         repeats_us = release.repeats(live, context.provider)
         if why := release.waits_for(live, context.manager, repeats_us=repeats_us):
-            return await _keep(context, live, why)
+            return sooner(again, await _keep(context, live, why))
     elif not _chosen(live):
         return None
     if await finalizer.clean_up(

@@ -7,8 +7,9 @@ import asyncio
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.report import Report
-from kubefoundry_sdk.provider.write import apply
-from kubefoundry_sdk.provider.write.helpers import kind_of
+from kubefoundry_sdk.provider.write import apply, drift, foreign_values, lost_ownership, manifest
+from kubefoundry_sdk.provider.write.admission import recorded
+from kubefoundry_sdk.provider.write.helpers import kind_of, mark
 from kubefoundry_sdk.provider.write.plan import Plan
 from kubefoundry_sdk.runtime import repairs
 from kubefoundry_sdk.runtime.store import key_of
@@ -16,39 +17,76 @@ from kubefoundry_sdk.runtime.store import key_of
 SHOWN = 5
 """The most fields that a message names."""
 
+Repairs = list[tuple[Object, tuple[str, ...]]]
+
 
 async def put_back(
     context: Context, kind: Kind, todo: Plan, deployment: Object, report: Report
 ) -> float | None:
     """Applies the objects of the plan again, with an Event that names the fields and the manager that changed them.
 
-    After `repairs.LIMIT` times it reports that, once, and changes nothing. Then returns the seconds until the next
-    attempt, else None. Raises as `apply.write`.
+    Values that admission changes are left as they are. After `repairs.LIMIT` times it reports that, once, and changes
+    nothing. Then returns the seconds until the next attempt, else None. Raises as `apply.write`.
     """
-    done = context.memory(key_of(deployment)).repairs
+    memory = context.memory(key_of(deployment))
+    done = memory.repairs
     now = asyncio.get_running_loop().time()
-    if wait := done.wait(now):
-        report.created = _left_alone(todo)
+    changed = await _changed_by_others(context, kind, todo, deployment)
+    if changed and (wait := done.wait(now)):
+        report.created = _left_alone(changed)
         context.recorder.event(deployment, "Warning", "DriftDetected", report.created)
         return wait
-    for obj, paths in todo.repairs:
+    for obj, paths in changed:
         main = obj is todo.main
         addressed = kind if main else kind_of(obj)
         store = context.upstream.objects if main else context.helpers.store(obj)
         # Read it first: the apply makes the fields ours.
         writer = await apply.last_writer(context.client, addressed, obj, paths, manager=context.manager)
-        await apply.put_back(context.client, addressed, store, obj, manager=context.manager)
+        # Counted before, because the answer may be a refusal.
+        done.note(now)
+        await apply.put_back(
+            context.client, addressed, store, obj, manager=context.manager, admission=memory.admission
+        )
         note = f"Provider resource was modified directly, reconciling: {_fields(obj, paths)} by {writer}"
         context.recorder.event(deployment, "Warning", "DriftDetected", note)
-    done.note(now)
     return None
 
 
-def _left_alone(todo: Plan) -> str:
-    changed = " and ".join(_fields(obj, paths) for obj, paths in todo.repairs)
+async def _changed_by_others(context: Context, kind: Kind, todo: Plan, deployment: Object) -> Repairs:
+    """The repairs of the plan without the values that admission would change again.
+
+    This process may not have applied the object itself. Then a dry run shows what the API server would store.
+    """
+    admission = context.memory(key_of(deployment)).admission
+    left: Repairs = []
+    for obj, paths in todo.repairs:
+        main = obj is todo.main
+        live = context.upstream.objects.get(key_of(obj)) if main else context.helpers.live(obj)
+        # Paths in another version, or of a missing record, cannot be compared.
+        if live is None or (main and todo.moved is not None) or manifest.applied(live) is None:
+            left.append((obj, paths))
+            continue
+        if not admission.knows(obj):
+            addressed = kind if main else kind_of(obj)
+            await apply.look(
+                context.client, addressed, obj, live, manager=context.manager, admission=admission
+            )
+        applied = recorded(obj)
+        ignored = foreign_values.paths(context.provider) if main else ()
+        found = drift.values(applied, live, ignored)
+        others = admission.changed_by_others(mark(obj), applied, found)
+        if lost_ownership.PATH in paths:
+            others = (*others, lost_ownership.PATH)
+        if others:
+            left.append((obj, others))
+    return left
+
+
+def _left_alone(changed: Repairs) -> str:
+    fields = " and ".join(_fields(obj, paths) for obj, paths in changed)
     minutes = f"{repairs.WINDOW / 60:.0f} minutes"
     return (
-        f"Someone keeps changing {changed}: reverted {repairs.LIMIT} times in {minutes}, now left alone for "
+        f"Someone keeps changing {fields}: reverted {repairs.LIMIT} times in {minutes}, now left alone for "
         f"{minutes}; the Events DriftDetected name the field manager"
     )
 

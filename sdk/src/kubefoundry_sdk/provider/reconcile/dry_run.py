@@ -6,6 +6,7 @@ Nothing is stored upstream and no finalizer is set; the result is in an annotati
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Collection
 from typing import Final
 
@@ -13,6 +14,7 @@ from kubefoundry_sdk.api import names, reasons
 from kubefoundry_sdk.api.conditions import clip
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.reconcile import finalizer
 from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.report import Stop
@@ -23,9 +25,14 @@ from kubefoundry_sdk.runtime.refusals import Refused
 from kubefoundry_sdk.runtime.server_side_apply import NameTaken
 from kubefoundry_sdk.runtime.store import Key
 
+log = logging.getLogger(__name__)
+
 LARGEST: Final = 192 * 1024
 """The longest result in bytes: an object's annotations have 256 KiB together (Kubernetes), and others need room,
 too."""
+
+AGAIN: Final = 30.0
+"""Seconds after which a result that could not be removed is removed."""
 
 SHORT: Final = 4096
 """Characters of the message that are kept when the objects are omitted."""
@@ -112,11 +119,19 @@ def _asked_for(missing: list[Object], words: str) -> str | None:
     return None
 
 
-async def withdraw(context: Context, key: Key) -> None:
-    """Removes an earlier result, which no longer holds. Sends no request if there is none."""
+async def withdraw(context: Context, key: Key) -> float | None:
+    """Removes an earlier result, which no longer holds. Sends no request if there is none.
+
+    Returns the seconds until it is worth another try, or None: observing goes on whatever happened to the write.
+    """
     live = context.deployments.get(key)
     if live is not None and finalizer.owns_result(live, context.provider.name):
         held = finalizer.has(live, context.provider.name)
-        await finalizer.own(
-            context.client, context.deployments, live, context.provider.name, hold=held, dry_run_result=None
-        )
+        try:
+            await finalizer.own(context, live, hold=held, dry_run_result=None)
+        except Refused as refused:
+            return refused.retry
+        except ApiError as error:
+            log.warning("the dry-run result of %s/%s cannot be removed: %s", *key, error)
+            return AGAIN
+    return None

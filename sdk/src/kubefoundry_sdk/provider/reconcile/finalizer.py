@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from contextlib import suppress
 from typing import Final
 
 from kubefoundry_sdk.api import managed_fields, names
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.write import apply, manifest
 from kubefoundry_sdk.provider.write.helpers import Helpers, kind_of
-from kubefoundry_sdk.runtime.refusals import Refused
+from kubefoundry_sdk.runtime import repairs
+from kubefoundry_sdk.runtime.refusals import Refused, remedy
 from kubefoundry_sdk.runtime.server_side_apply import delete
-from kubefoundry_sdk.runtime.store import Store
+from kubefoundry_sdk.runtime.store import Store, key_of
 
 log = logging.getLogger(__name__)
 
@@ -32,55 +34,131 @@ def owns_result(deployment: Object, provider: str) -> bool:
     return "f:annotations" in fields.get("f:metadata", {})
 
 
-async def own(
-    client: Client, store: Store, deployment: Object, provider: str, *, hold: bool, dry_run_result: str | None
-) -> None:
+async def own(context: Context, deployment: Object, *, hold: bool, dry_run_result: str | None) -> None:
     """Applies finalizer and dry-run result as the fields that the provider owns of the ModelDeployment. Sends no
     request if they already are.
 
     By server-side apply with the uid, because a recreated ModelDeployment is another object. Raises Refused if
-    somebody else uses our field manager.
+    somebody else uses our field manager, if the API server refuses the fields or stores others, or if somebody keeps
+    removing them. Raises ApiError for transient errors.
     """
     meta = deployment["metadata"]
-    manager = names.provider_manager(provider)
+    provider = context.provider.name
     wanted: Object = {}
     if hold:
         wanted["finalizers"] = [names.provider_finalizer(provider)]
     if dry_run_result is not None:
         wanted["annotations"] = {names.DRY_RUN_RESULT_ANNOTATION: dry_run_result}
-    fields = managed_fields.owned(deployment, manager) or {}
+    fields = managed_fields.owned(deployment, context.manager) or {}
     if theirs := sorted(set(fields) - {"f:metadata"}):
         # Our apply does not contain it, so it would remove it.
         raise Refused(
-            f"Field manager {manager} belongs to the provider, but somebody has applied "
+            f"Field manager {context.manager} belongs to the provider, but somebody has applied "
             f"{', '.join(name.removeprefix('f:') for name in theirs)} under it: apply under another name, and "
             "remove its entry from metadata.managedFields"
         )
-    annotations = meta.get("annotations") or {}
-    if (
-        has(deployment, provider) == hold
-        and owns_result(deployment, provider) == (dry_run_result is not None)
-        and (dry_run_result is None or annotations.get(names.DRY_RUN_RESULT_ANNOTATION) == dry_run_result)
-    ):
+    if _holds(deployment, provider, hold, dry_run_result):
         return
     body: Object = {
         "apiVersion": names.API_VERSION,
         "kind": names.MODEL_DEPLOYMENT,
         "metadata": {"name": meta["name"], "namespace": meta["namespace"], "uid": meta["uid"], **wanted},
     }
-    store.put(await client.apply(MODEL_DEPLOYMENTS, body, manager=manager))
+    await _apply(context, deployment, body, f"{meta['uid']} {hold} {dry_run_result}")
 
 
-async def restore(client: Client, store: Store, deployment: Object, provider: str) -> None:
-    """Restores a finalizer that somebody removed while our object exists. Sends no request if it is there."""
-    if has(deployment, provider):
-        return
+def _holds(deployment: Object, provider: str, hold: bool, dry_run_result: str | None) -> bool:
+    """Whether the ModelDeployment has our fields, and no more of them."""
     annotations = deployment["metadata"].get("annotations") or {}
-    ours = owns_result(deployment, provider)
+    return (
+        has(deployment, provider) == hold
+        and owns_result(deployment, provider) == (dry_run_result is not None)
+        and (dry_run_result is None or annotations.get(names.DRY_RUN_RESULT_ANNOTATION) == dry_run_result)
+    )
+
+
+async def _apply(context: Context, deployment: Object, body: Object, digest: str) -> None:
+    """Applies our fields, unless that was refused a moment ago or somebody keeps removing them.
+
+    digest: of the fields. Raises as `own`.
+    """
+    memory = context.memory(key_of(deployment))
+    refusal, now = memory.finalizer, asyncio.get_running_loop().time()
+    fields = _named(body)
+    if standing := refusal.standing(digest, now):
+        raise Refused(standing.text, standing.left, may_pass=standing.passing)
+    if digest == memory.held and (wait := memory.restored.wait(now)):
+        raise Refused(
+            f"Somebody keeps removing {fields}: added {repairs.LIMIT} times in {repairs.WINDOW / 60:.0f} minutes, "
+            "now left alone for a while; look for the controller that removes it",
+            wait,
+        )
+    try:
+        stored = await context.client.apply(MODEL_DEPLOYMENTS, body, manager=context.manager)
+    except ApiError as error:
+        # A 403 of the API server itself may pass: it has just started and has not loaded its roles yet.
+        if not error.rejected or (error.code == 403 and "denied" not in error.message):
+            raise
+        advice, retry = remedy(error, apply.ORIGIN)
+        refused = Refused(f"{fields} was refused: {error.message}; {advice}", retry)
+        refusal.remember(digest, now, refused)
+        raise refused from error
+    context.deployments.put(stored)
+    wanted = body["metadata"]
+    kept = set(wanted.get("finalizers", ())) <= set(stored["metadata"].get("finalizers") or ()) and (
+        wanted.get("annotations", {}).items() <= (stored["metadata"].get("annotations") or {}).items()
+    )
+    if not kept:
+        refused = Refused(
+            f"{fields} was accepted but not stored: an admission webhook or policy removes it; "
+            "exempt ModelDeployments from that"
+        )
+        refusal.remember(digest, now, refused)
+        raise refused
+    if digest == memory.held:
+        memory.restored.note(now)
+    memory.held = digest
+    refusal.over()
+
+
+def _named(body: Object) -> str:
+    """The fields of the body, for the user."""
+    wanted = body["metadata"]
+    fields = [f"finalizer {name}" for name in wanted.get("finalizers", ())]
+    fields += [f"annotation {name}" for name in wanted.get("annotations", ())]
+    text = " and ".join(fields) or "the removal of our fields"
+    return f"{text[0].upper()}{text[1:]} of ModelDeployment '{wanted['name']}'"
+
+
+def check(context: Context, deployment: Object) -> None:
+    """Raise Refused if our fields were refused a moment ago: a dry run's result could not be stored."""
+    now = asyncio.get_running_loop().time()
+    if standing := context.memory(key_of(deployment)).finalizer.latest(now):
+        raise Refused(standing.text, standing.left, may_pass=standing.passing)
+
+
+async def restore(context: Context, deployment: Object) -> float | None:
+    """Restores a finalizer that somebody removed while our object exists. Sends no request if it is there.
+
+    Whatever happens to the write, the reconcile goes on: returns the seconds until it is worth another try, or None.
+    """
+    if has(deployment, context.provider.name):
+        return None
+    annotations = deployment["metadata"].get("annotations") or {}
+    ours = owns_result(deployment, context.provider.name)
     result = annotations.get(names.DRY_RUN_RESULT_ANNOTATION) if ours else None
-    with suppress(Refused):
-        # Step 12 reports it.
-        await own(client, store, deployment, provider, hold=True, dry_run_result=result)
+    try:
+        await own(context, deployment, hold=True, dry_run_result=result)
+    except Refused as refused:
+        if not refused.may_pass:
+            context.recorder.event(deployment, "Warning", "WriteRejected", str(refused))
+        return refused.retry
+    except ApiError as error:
+        passing = Refused(f"The finalizer could not be written: {error}", may_pass=True)
+        now = asyncio.get_running_loop().time()
+        digest = f"{deployment['metadata']['uid']} {True} {result}"
+        return context.memory(key_of(deployment)).finalizer.remember(digest, now, passing).left
+    return None
 
 
 async def remove(client: Client, store: Store, deployment: Object, finalizer: str, *, manager: str) -> None:
@@ -104,8 +182,7 @@ async def remove(client: Client, store: Store, deployment: Object, finalizer: st
     except ApiError as error:
         if error.not_found:
             return
-        if error.code == 422:
-            # The API server reports a failed test as Invalid; treat it as any other conflict.
+        if error.outdated:
             raise ApiError(409, "Conflict", error.message) from error
         raise
 

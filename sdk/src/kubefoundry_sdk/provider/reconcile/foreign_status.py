@@ -90,8 +90,7 @@ async def remove(
             subresource="/status",
         )
     except ApiError as error:
-        if error.code == 422:
-            # The API server reports a failed test as Invalid; treat it as any other conflict.
+        if error.outdated:
             raise ApiError(409, "Conflict", error.message) from error
         raise
     context.deployments.put(stored)

@@ -38,7 +38,9 @@ async def wait(
         memory.tried = None
         return None
     if upstream is None and memory.tried != digest:
-        await apply.try_replacement(context.client, kind, context.helpers, todo, manager=context.manager)
+        await apply.try_replacement(
+            context.client, kind, context.helpers, todo, manager=context.manager, admission=memory.admission
+        )
         memory.tried = digest
     now = context.clock()
     timeout = context.finalizer_timeout

@@ -9,6 +9,7 @@ from kubefoundry_sdk.provider.health.secret import AskedFor
 from kubefoundry_sdk.provider.health.steadiness import Steadiness
 from kubefoundry_sdk.provider.reconcile.failures import Failures
 from kubefoundry_sdk.provider.reconcile.reported_generation import Generations
+from kubefoundry_sdk.provider.write.admission import Admission
 from kubefoundry_sdk.provider.write.manifest import Record
 from kubefoundry_sdk.provider.write.version_drift import LastLook
 from kubefoundry_sdk.runtime.refusals import Refusal
@@ -23,6 +24,13 @@ class Memory:
     failures: Failures = field(default_factory=Failures)
     refusal: Refusal = field(default_factory=Refusal)
     repairs: Repairs = field(default_factory=Repairs)
+    admission: Admission = field(default_factory=Admission)
+    finalizer: Refusal = field(default_factory=Refusal)
+    """Of our fields on the ModelDeployment."""
+    held: str | None = None
+    """Digest of those fields as they were stored last."""
+    restored: Repairs = field(default_factory=Repairs)
+    """When they were stored again because somebody had removed them."""
     last_look: LastLook = field(default_factory=LastLook)
     cleanup: Wait = field(default_factory=Wait)
     """For other providers to clean up."""

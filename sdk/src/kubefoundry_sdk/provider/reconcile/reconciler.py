@@ -14,12 +14,12 @@ from pydantic import ValidationError
 from kubefoundry_sdk.api import conditions, names, reasons
 from kubefoundry_sdk.api.handover import holders
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.cluster.errors import ApiError, Repeated, Unreachable
 from kubefoundry_sdk.provider import answers
 from kubefoundry_sdk.provider.reconcile import (
+    application,
     compatibility,
     deletion,
-    drift_repair,
     dry_run,
     failures,
     finalizer,
@@ -42,6 +42,7 @@ from kubefoundry_sdk.runtime import metrics
 from kubefoundry_sdk.runtime.refusals import RETRY, Refused
 from kubefoundry_sdk.runtime.server_side_apply import NameTaken
 from kubefoundry_sdk.runtime.store import Key, key_of
+from kubefoundry_sdk.runtime.wait import sooner
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +80,8 @@ async def reconcile(context: Context, key: Key) -> float | None:
             await deletion.held_by_others(context, live)
         return None
 
-    # Keep our finalizer while our object exists, whatever ends the reconcile.
+    # Keep our finalizer while our object exists, whatever ends the reconcile. If that is refused, step 12 reports it.
+    again = None
     standing = context.upstream.objects.get(key)
     if (
         mine
@@ -87,14 +89,14 @@ async def reconcile(context: Context, key: Key) -> float | None:
         and standing
         and manifest.made_by(standing, live["metadata"]["uid"], context.manager)
     ):
-        await finalizer.restore(context.client, context.deployments, live, context.provider.name)
+        again = await finalizer.restore(context, live)
         live = context.deployments.get(key) or live
 
     # 3. Paused.
     if pause.paused(live):
         if mine:
             await pause.hold(context, live)
-        return None
+        return again
 
     # 4. Belongs to another provider, or to none.
     if not mine:
@@ -103,12 +105,10 @@ async def reconcile(context: Context, key: Key) -> float | None:
     report = Report(generation=live["metadata"]["generation"])
     retry = await _attempt(context, live, report)
     if report.stop is not None and report.stop.reason != "DryRun":
-        await dry_run.withdraw(context, key)
+        again = sooner(again, await dry_run.withdraw(context, key))
 
     # 15. Observe.
-    due = observe(context, live, report)
-    if due is not None:
-        retry = due if retry is None else min(retry, due)
+    retry = sooner(sooner(retry, again), observe(context, live, report))
 
     # 16. Report: the status, and an Event for each transition.
     current = context.deployments.get(key)
@@ -156,16 +156,20 @@ async def _attempt(context: Context, live: Object, report: Report) -> float | No
         retry = await _write(context, live, report)
     except Unreachable:
         raise
+    except Refused as refused:
+        report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyRejected", str(refused), failed=True)
+        return refused.retry
     except Exception as error:
-        api = isinstance(error, ApiError)
         stop = failures.stop(context.provider, error)
         retry = failed.note(mark, version, error, report, stop, now())
+        api = isinstance(error, ApiError)
         # A conflict that is not reported: somebody else has written the object meanwhile.
         quicker = isinstance(error, ApiError) and error.conflict and report.stop is None
+        quiet = quicker or isinstance(error, Repeated)
         if report.stop is None:
             retained.as_before(live, report, context.manager)
         metrics.ERRORS.labels(context.provider.name, "api" if api else "internal").inc()
-        level = logging.DEBUG if quicker else logging.WARNING
+        level = logging.DEBUG if quiet else logging.WARNING
         log.log(level, "writing %s/%s failed, retrying in %.1f s: %s", *key, retry, error, exc_info=not api)
         return retry
     failed.over()
@@ -230,6 +234,7 @@ async def _write(context: Context, live: Object, report: Report) -> float | None
         helpers,
         record,
         converts=context.upstream.converts,
+        admission=memory.admission,
     )
     if stop := preconditions.standing_there(context, deployment, [todo.main, *todo.helpers]):
         report.stop = stop
@@ -248,21 +253,19 @@ async def _write(context: Context, live: Object, report: Report) -> float | None
 
     # 11. Dry run.
     if dry_run.asked(live):
+        finalizer.check(context, live)
         there = set(marked(helpers))
         report.stop, result = await dry_run.run(
             context.client, kind, todo, upstream is not None, there, manager=context.manager
         )
         held = finalizer.has(live, context.provider.name)
-        await finalizer.own(
-            context.client, context.deployments, live, context.provider.name, hold=held, dry_run_result=result
-        )
+        await finalizer.own(context, live, hold=held, dry_run_result=result)
         return None
 
     # One schema may accept what another refused.
     digest = f"{context.upstream.digest} {apply.digest(todo.objects)}"
     if standing := memory.refusal.standing(digest, loop.time()):
-        report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyRejected", standing[0], failed=True)
-        return standing[1]
+        return retained.refused(context, live, report, standing)
 
     try:
         # 6. Another provider holds it. Checked here, because it serves until we can take over.
@@ -271,33 +274,21 @@ async def _write(context: Context, live: Object, report: Report) -> float | None
             return stop.retry
 
         # 12. Our finalizer, before anything exists that it must protect.
-        await finalizer.own(
-            context.client, context.deployments, live, context.provider.name, hold=True, dry_run_result=None
-        )
-        report.created = release.created_words(context.provider, deployment.name)
+        await finalizer.own(context, live, hold=True, dry_run_result=None)
         # 13. Recreate.
         if todo.recreate and upstream is not None:
             report.stop = await recreate.start(context, kind, todo, upstream)
             return None
         # 14. Apply, or revert what someone has changed.
-        if todo.repairs:
-            left_alone = await drift_repair.put_back(context, kind, todo, live, report)
-            report.applied = left_alone is None
-            return left_alone
-        if await apply.write(
-            context.client, kind, context.upstream.objects, context.helpers, todo, manager=context.manager
-        ):
-            log.info("created %s %s/%s", kind.kind, deployment.namespace, deployment.name)
-        keep = [*todo.helpers, *todo.retained]
-        await apply.prune(context.client, context.helpers, deployment.namespace, deployment.uid, keep)
+        again = await application.write(context, kind, todo, live, report)
     except Refused as refused:
         refused.retry = context.upstream.worth_another_try(refused.retry)
-        memory.refusal.remember(digest, loop.time(), refused)
-        report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyRejected", str(refused), failed=True)
-        return refused.retry
+        standing = memory.refusal.remember(digest, loop.time(), refused)
+        return retained.refused(context, live, report, standing)
     except NameTaken as taken:
         report.stop = preconditions.name_conflict(str(taken))
         return RETRY
     memory.refusal.over()
-    report.applied = True
-    return None
+    # None: everything is applied, and nothing was left alone.
+    report.applied = again is None
+    return again

@@ -13,6 +13,7 @@ from kubefoundry_sdk.provider.reconcile.report import Stop
 from kubefoundry_sdk.provider.write import apply, manifest, record_trust
 from kubefoundry_sdk.provider.write.manifest import Record
 from kubefoundry_sdk.provider.write.plan import Plan
+from kubefoundry_sdk.runtime.refusals import Refused
 from kubefoundry_sdk.runtime.store import key_of
 
 log = logging.getLogger(__name__)
@@ -44,7 +45,19 @@ async def start(context: Context, kind: Kind, todo: Plan, upstream: Object) -> S
 
     The helpers that the old object uses stay unchanged until it is gone.
     """
-    await apply.try_replacement(context.client, kind, context.helpers, todo, manager=context.manager)
+    admission = context.memory(key_of(upstream)).admission
+    try:
+        await apply.try_replacement(
+            context.client, kind, context.helpers, todo, manager=context.manager, admission=admission
+        )
+    except Refused as refused:
+        if "exceeded quota" not in str(refused):
+            raise
+        raise Refused(
+            f"{refused}. The change recreates the {kind.kind}, and it is tried beside the one that serves: the quota "
+            "needs room for one more",
+            refused.retry,
+        ) from refused
     if (record := manifest.applied(todo.main)) is not None:
         owner = todo.main["metadata"]["ownerReferences"][0]["uid"]
         context.memory(key_of(upstream)).leaving = (owner, record)

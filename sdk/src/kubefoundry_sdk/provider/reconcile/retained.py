@@ -7,7 +7,10 @@ from typing import Final
 from kubefoundry_sdk.api import conditions, reasons
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.reconcile import release
+from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.report import Report, Stop
+from kubefoundry_sdk.runtime.refusals import Standing
+from kubefoundry_sdk.runtime.store import key_of
 
 _FOUND_OUT: Final = ((reasons.PROVIDER_COMPATIBLE, "compatible"), (reasons.RESOURCE_CREATED, "created"))
 """Conditions, and the report's field with the message of a True one."""
@@ -55,3 +58,17 @@ def _said(live: Object, manager: str, type_: str) -> conditions.Condition:
     if not release.says(live, manager, type_):
         return {}
     return conditions.find((live.get("status") or {}).get("conditions"), type_) or {}
+
+
+def refused(context: Context, live: Object, report: Report, standing: Standing) -> float:
+    """Reports a refusal of the plan; returns the seconds until its retry.
+
+    One that may pass is no verdict on the spec: it is reported the second time, as a write that is tried again.
+    """
+    if not standing.passing:
+        report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyRejected", standing.text, failed=True)
+    elif context.memory(key_of(live)).refusal.repeated:
+        report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyFailed", standing.text, failed=False)
+    else:
+        as_before(live, report, context.manager)
+    return standing.left

@@ -12,6 +12,7 @@ from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk.provider.write.admission import Admission
 from kubefoundry_sdk.provider.write.helpers import Helpers, kind_of, mark, marked
 from kubefoundry_sdk.provider.write.plan import Plan
 from kubefoundry_sdk.runtime import server_side_apply
@@ -32,13 +33,23 @@ def digest(objects: list[Object]) -> str:
 
 
 async def write(
-    client: Client, kind: Kind, store: Store, known: Helpers, todo: Plan, *, manager: str
+    client: Client,
+    kind: Kind,
+    store: Store,
+    known: Helpers,
+    todo: Plan,
+    *,
+    manager: str,
+    admission: Admission,
 ) -> bool:
     """Applies what a plan has changed; returns whether the main object was created now.
 
     Helpers come first, because admission of the main object may require them. If the main object exists, fresh
     helpers are created, the main object is tried by a dry run, and only then are the helpers that it uses changed: a
-    refusal leaves nothing changed. Raises Refused, NameTaken, or ApiError for transient errors.
+    refusal leaves nothing changed. A refusal that may pass keeps the fresh helpers: admission may not have seen them
+    yet, and would not see new ones sooner. Raises Refused, NameTaken, or ApiError for transient errors.
+
+    admission: receives what was stored.
     """
     exists = store.get(key_of(todo.main)) is not None
     main_too = todo.main in todo.changed
@@ -46,21 +57,26 @@ async def write(
     fresh = [obj for obj in helpers if obj in todo.fresh]
     try:
         for obj in fresh:
-            await _store(client, kind_of(obj), known.store(obj), obj, manager=manager)
+            await _store(client, kind_of(obj), known.store(obj), obj, manager=manager, admission=admission)
         if main_too and helpers and exists:
             await try_apply(client, kind, todo.main, manager=manager, exists=True)
         for obj in helpers:
             if obj not in fresh:
-                await _store(client, kind_of(obj), known.store(obj), obj, manager=manager)
+                await _store(
+                    client, kind_of(obj), known.store(obj), obj, manager=manager, admission=admission
+                )
         if main_too:
-            await _store(client, kind, store, todo.main, manager=manager)
-    except Refused:
-        await discard(client, known, todo)
+            await _store(client, kind, store, todo.main, manager=manager, admission=admission)
+    except Refused as refused:
+        if not refused.may_pass:
+            await discard(client, known, todo)
         raise
     return main_too and not exists
 
 
-async def try_replacement(client: Client, kind: Kind, known: Helpers, todo: Plan, *, manager: str) -> None:
+async def try_replacement(
+    client: Client, kind: Kind, known: Helpers, todo: Plan, *, manager: str, admission: Admission
+) -> None:
     """Tries by a dry run whether the main object would be accepted as a new one, next to the existing one.
 
     Missing helpers are created first, because admission of the main object may require them; after a refusal the
@@ -69,10 +85,13 @@ async def try_replacement(client: Client, kind: Kind, known: Helpers, todo: Plan
     try:
         for obj in todo.helpers:
             if known.live(obj) is None:
-                await _store(client, kind_of(obj), known.store(obj), obj, manager=manager)
+                await _store(
+                    client, kind_of(obj), known.store(obj), obj, manager=manager, admission=admission
+                )
         await try_new(client, kind, todo.main, manager=manager)
-    except Refused:
-        await discard(client, known, todo)
+    except Refused as refused:
+        if not refused.may_pass:
+            await discard(client, known, todo)
         raise
 
 
@@ -83,9 +102,21 @@ async def discard(client: Client, known: Helpers, todo: Plan) -> None:
             await delete(client, kind_of(obj), live)
 
 
-async def put_back(client: Client, kind: Kind, store: Store, obj: Object, *, manager: str) -> None:
+async def put_back(
+    client: Client, kind: Kind, store: Store, obj: Object, *, manager: str, admission: Admission
+) -> None:
     """Applies an object again, over what someone has changed on it."""
-    await _store(client, kind, store, obj, manager=manager)
+    await _store(client, kind, store, obj, manager=manager, admission=admission)
+
+
+async def look(
+    client: Client, kind: Kind, obj: Object, live: Object, *, manager: str, admission: Admission
+) -> None:
+    """Find out by a dry run what the API server would store for an object that exists. Raises as `write`."""
+    body = server_side_apply.pinned(obj, live, exact=True)
+    admission.note(
+        obj, await server_side_apply.update(client, kind, body, manager=manager, origin=ORIGIN, dry_run=True)
+    )
 
 
 async def last_writer(client: Client, kind: Kind, live: Object, paths: Sequence[str], *, manager: str) -> str:
@@ -139,7 +170,9 @@ async def remove_main(
     await delete(client, kind, obj, "Foreground" if kind.built_in else "Background", ours=ours)
 
 
-async def _store(client: Client, kind: Kind, store: Store, obj: Object, *, manager: str) -> None:
+async def _store(
+    client: Client, kind: Kind, store: Store, obj: Object, *, manager: str, admission: Admission
+) -> None:
     """Applies the object: creates it if the store has none, else applies it to the very object in the store.
 
     Ownership is checked here and not only before the reconcile's first request, because another's object may have
@@ -150,7 +183,8 @@ async def _store(client: Client, kind: Kind, store: Store, obj: Object, *, manag
     live = store.get((namespace, name))
     if live is None:
         try:
-            store.put(await server_side_apply.create(client, kind, obj, manager=manager, origin=ORIGIN))
+            stored = await server_side_apply.create(client, kind, obj, manager=manager, origin=ORIGIN)
+            await _take(client, kind, store, obj, stored, admission, new=True)
             return
         except NameTaken:
             # It may be ours, and have lost the labels that we watch.
@@ -160,4 +194,27 @@ async def _store(client: Client, kind: Kind, store: Store, obj: Object, *, manag
     elif not manifest.may_be_written(live, obj):
         raise NameTaken(f"{kind.kind} '{name}'")
     body = server_side_apply.pinned(obj, live, exact=True)
-    store.put(await server_side_apply.update(client, kind, body, manager=manager, origin=ORIGIN))
+    stored = await server_side_apply.update(client, kind, body, manager=manager, origin=ORIGIN)
+    await _take(client, kind, store, obj, stored, admission, new=False)
+
+
+async def _take(
+    client: Client, kind: Kind, store: Store, obj: Object, stored: Object, admission: Admission, *, new: bool
+) -> None:
+    """Stores the answer to an apply. Raises Refused if it lacks a mark of ours.
+
+    new: whether the apply created the object. One that we could not see is deleted again.
+    """
+    admission.note(obj, stored)
+    missing = manifest.lost(obj, stored, watched_by_labels=kind.built_in)
+    unseen = any(mark.startswith("label ") for mark in missing)
+    if not unseen:
+        store.put(stored)
+    elif new:
+        await delete(client, kind, stored)
+    if missing:
+        raise Refused(
+            f"{kind.kind} '{obj['metadata']['name']}' was accepted, but {', '.join(missing)} was not stored as sent: "
+            f"an admission webhook or policy changes it; exempt objects with the label {names.MANAGED_BY_LABEL} "
+            "from that"
+        )

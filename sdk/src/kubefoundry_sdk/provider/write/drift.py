@@ -29,7 +29,12 @@ def differences(manifest: Object, live: Object, ignored_differences: Sequence[st
 
     ignored_differences: paths that the provider leaves to others once the object exists; `[*]` means every item.
     """
-    found: list[str] = []
+    return list(values(manifest, live, ignored_differences))
+
+
+def values(manifest: Object, live: Object, ignored_differences: Sequence[str] = ()) -> dict[str, Any]:
+    """As `differences`, with the live value at each path; None if there is none."""
+    found: dict[str, Any] = {}
     for key, value in manifest.items():
         if key == "metadata":
             meta = live.get("metadata") or {}
@@ -41,9 +46,9 @@ def differences(manifest: Object, live: Object, ignored_differences: Sequence[st
     if (manifest.get("apiVersion"), manifest.get("kind")) == ("v1", "Service"):
         stated = _selector(manifest)
         if stated and _selector(live).keys() - stated.keys():
-            found.append(_SELECTOR)
+            found[_SELECTOR] = _selector(live)
     left = {pattern(path) for path in ignored_differences}
-    return [path for path in found if pattern(path) not in left]
+    return {path: value for path, value in found.items() if pattern(path) not in left}
 
 
 def _selector(service: Object) -> Object:
@@ -53,12 +58,12 @@ def _selector(service: Object) -> Object:
     return found if isinstance(found, dict) else {}
 
 
-def _compare(applied: Any, live: Any, path: str, found: list[str]) -> None:
+def _compare(applied: Any, live: Any, path: str, found: dict[str, Any]) -> None:
     if isinstance(applied, dict):
         if not isinstance(live, dict):
             # An upstream that drops empty maps has lost nothing.
             if applied or live is not None:
-                found.append(path)
+                found[path] = live
             return
         for key, value in applied.items():
             _compare(value, live.get(key), f"{path}.{key}", found)
@@ -67,7 +72,7 @@ def _compare(applied: Any, live: Any, path: str, found: list[str]) -> None:
     elif _AMOUNT.search(path) and _same_amount(applied, live):
         return
     elif not same(applied, live):
-        found.append(path)
+        found[path] = live
 
 
 def _same_amount(applied: Any, live: Any) -> bool:
@@ -77,16 +82,16 @@ def _same_amount(applied: Any, live: Any) -> bool:
         return False
 
 
-def _compare_list(applied: list[Any], live: Any, path: str, found: list[str]) -> None:
+def _compare_list(applied: list[Any], live: Any, path: str, found: dict[str, Any]) -> None:
     """Matches items by name (owners by uid), and others by index."""
     if not isinstance(live, list):
         if applied or live is not None:
-            found.append(path)
+            found[path] = live
         return
     mark = next((name for name in ("uid", "name") if distinct_by(applied, name)), None)
     if mark is None:
         if len(live) < len(applied) or (len(live) > len(applied) and not _objects(applied)):
-            found.append(path)
+            found[path] = live
             return
         for index, value in enumerate(applied):
             _compare(value, live[index], f"{path}[{index}]", found)
@@ -98,7 +103,7 @@ def _compare_list(applied: list[Any], live: Any, path: str, found: list[str]) ->
 
 def holds(applied: Any, live: Any) -> bool:
     """Whether the live value has everything that was applied."""
-    found: list[str] = []
+    found: dict[str, Any] = {}
     _compare(applied, live, "", found)
     return not found
 

@@ -9,7 +9,7 @@ import json
 import lzma
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
@@ -148,6 +148,26 @@ def applied(live: Object) -> Record | None:
     ):
         return None
     return Record(manifest, spec, str(refresh), image)
+
+
+def lost(applied: Object, stored: Object, *, watched_by_labels: bool) -> list[str]:
+    """Marks of ours that an object was stored without: without them it is lost to us, or nobody deletes it.
+
+    applied: dressed. watched_by_labels: whether we see only objects with our labels.
+    """
+    wanted, found = applied["metadata"], stored["metadata"]
+    missing = []
+    if watched_by_labels:
+        missing += _missing("label", wanted, found, "labels", (names.MANAGED_BY_LABEL, PROVIDER_LABEL))
+    missing += _missing("annotation", wanted, found, "annotations", (*RECORD, names.OWNER_UID_ANNOTATION))
+    if not owned_by(stored, wanted["ownerReferences"][0]["uid"]):
+        missing.append("the owner reference")
+    return missing
+
+
+def _missing(word: str, wanted: Object, found: Object, field: str, keys: Sequence[str]) -> list[str]:
+    live = found.get(field) or {}
+    return [f"{word} {key}" for key in keys if live.get(key) != wanted.get(field, {}).get(key)]
 
 
 def ownership(live: Object, *, name: str, uid: str) -> Ownership:

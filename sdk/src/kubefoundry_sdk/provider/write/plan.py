@@ -23,6 +23,7 @@ from kubefoundry_sdk.provider.write import (
     record_trust,
     retained_helpers,
 )
+from kubefoundry_sdk.provider.write.admission import Admission
 from kubefoundry_sdk.provider.write.change import identity_changed
 from kubefoundry_sdk.provider.write.helpers import Mark, mark, marked
 
@@ -86,12 +87,15 @@ def plan(
     remembered: manifest.Record | None = None,
     *,
     converts: bool = True,
+    admission: Admission | None = None,
 ) -> Plan:
     """What to write upstream, given the live main object and live helpers (ours).
 
     remembered: what was applied to the previous object, if there is none now.
     converts: whether a webhook converts between the CRD's versions; otherwise they differ in nothing but their names.
+    admission: what the API server stored for earlier applies, which is no drift.
     """
+    admission = admission or Admission()
     there = marked(live_helpers)
     others = foreign_values.paths(provider)
     record = manifest.applied(live) if live else remembered
@@ -113,8 +117,8 @@ def plan(
     main = manifest.dress(named.main, deployment, provider.name, rendered.image)
     helpers = [manifest.dress(obj, deployment, provider.name, rendered.image) for obj in named.helpers]
     if live is None:
-        return Plan(main, helpers, [*_different(helpers, there), main], retained=retained)
-    changed = _different(helpers, there)
+        return Plan(main, helpers, [*_different(helpers, there, admission), main], retained=retained)
+    changed = _different(helpers, there, admission)
     moved = record is not None and base is not None and _only_version_differs(record, main, base, rendered)
     if moved and not changed:
         return Plan(main, helpers, [], retained=retained, moved=record.manifest if record else None)
@@ -128,11 +132,12 @@ def plan(
         why = _recreate(provider, deployment, plain, wanted, old)
     drifted: tuple[str, ...] = ()
     if not changed and record is not None:
-        drifted = tuple(drift.differences(record.manifest, live, others))
+        found = drift.values(record.manifest, live, others)
+        drifted = admission.changed_by_others(mark(main), record.manifest, found)
     edited = []
     for obj in changed:
         stands = live if obj is main else there.get(mark(obj))
-        if edits := _edited(obj, stands, others):
+        if edits := _edited(obj, stands, others, admission):
             edited.append((obj, edits))
     kept = {obj["metadata"]["name"] for obj in rendered.helpers} | set(used.values())
     fresh = tuple(obj for obj in helpers if obj["metadata"]["name"] not in kept)
@@ -260,7 +265,7 @@ def _applied_helper(obj: Object, standing: dict[Mark, Object]) -> Object:
     return manifest.body(record.manifest if record else obj)
 
 
-def _different(wanted: Sequence[Object], live: dict[Mark, Object]) -> list[Object]:
+def _different(wanted: Sequence[Object], live: dict[Mark, Object], admission: Admission) -> list[Object]:
     different = []
     for obj in wanted:
         known = live.get(mark(obj))
@@ -269,13 +274,15 @@ def _different(wanted: Sequence[Object], live: dict[Mark, Object]) -> list[Objec
             known is None
             or record is None
             or not same(manifest.content(obj), record.manifest)
-            or drift.differences(record.manifest, known)
+            or admission.changed_by_others(mark(obj), record.manifest, drift.values(record.manifest, known))
         ):
             different.append(obj)
     return different
 
 
-def _edited(wanted: Object, live: Object | None, ignored_differences: Sequence[str]) -> tuple[str, ...]:
+def _edited(
+    wanted: Object, live: Object | None, ignored_differences: Sequence[str], admission: Admission
+) -> tuple[str, ...]:
     """Paths at which someone has changed an object that we want unchanged; empty if we want to change it."""
     if live is None:
         return ()
@@ -284,4 +291,5 @@ def _edited(wanted: Object, live: Object | None, ignored_differences: Sequence[s
     record = manifest.applied(live)
     if record is None or not same(record.manifest, manifest.content(wanted)):
         return ()
-    return tuple(drift.differences(record.manifest, live, ignored_differences))
+    found = drift.values(record.manifest, live, ignored_differences)
+    return admission.changed_by_others(mark(wanted), record.manifest, found)

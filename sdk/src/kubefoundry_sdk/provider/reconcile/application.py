@@ -1,0 +1,44 @@
+"""Step 14: apply what a plan changes, or revert what others have changed (contract §4.14)."""
+
+from __future__ import annotations
+
+import logging
+
+from kubefoundry_sdk.api.kinds import Kind, Object
+from kubefoundry_sdk.provider.reconcile import drift_repair, release
+from kubefoundry_sdk.provider.reconcile.context import Context
+from kubefoundry_sdk.provider.reconcile.report import Report
+from kubefoundry_sdk.provider.write import apply
+from kubefoundry_sdk.provider.write.helpers import marked
+from kubefoundry_sdk.provider.write.plan import Plan
+from kubefoundry_sdk.runtime.store import key_of
+
+log = logging.getLogger(__name__)
+
+
+async def write(context: Context, kind: Kind, todo: Plan, live: Object, report: Report) -> float | None:
+    """Writes the plan and reports it; returns the seconds until the next attempt, or None.
+
+    Raises as `apply.write`.
+    """
+    admission = context.memory(key_of(live)).admission
+    report.created = release.created_words(context.provider, live["metadata"]["name"])
+    retry = None
+    if todo.repairs:
+        retry = await drift_repair.put_back(context, kind, todo, live, report)
+    else:
+        if await apply.write(
+            context.client,
+            kind,
+            context.upstream.objects,
+            context.helpers,
+            todo,
+            manager=context.manager,
+            admission=admission,
+        ):
+            log.info("created %s %s/%s", kind.kind, *key_of(live))
+        keep = [*todo.helpers, *todo.retained]
+        namespace, _ = key_of(live)
+        await apply.prune(context.client, context.helpers, namespace, live["metadata"]["uid"], keep)
+    report.created += admission.text(marked(todo.objects))
+    return retry

@@ -1,0 +1,73 @@
+"""Values of our objects that admission changes: a mirror's images, a platform's defaults (contract §4.14).
+
+What the API server stores for our apply is what drift is measured against. Writing again would change nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from kubefoundry_sdk.api.equality import same
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider.write import drift, manifest
+from kubefoundry_sdk.provider.write.helpers import Mark, mark
+
+SHOWN: Final = 5
+"""The most fields that a message names."""
+
+
+class Admission:
+    """For each object of a ModelDeployment: the manifest that was applied, and the values stored instead."""
+
+    def __init__(self) -> None:
+        self._stored: dict[Mark, tuple[str, dict[str, Any]]] = {}
+
+    def note(self, applied: Object, stored: Object) -> None:
+        """Remember the API server's answer to an apply, or to one as a dry run. applied: dressed."""
+        self._stored[mark(applied)] = (
+            _digest(recorded(applied)),
+            drift.values(manifest.content(applied), stored),
+        )
+
+    def knows(self, applied: Object) -> bool:
+        """Check whether the API server's answer to this very manifest is known. applied: dressed."""
+        digest, _ = self._stored.get(mark(applied), ("", {}))
+        return digest == _digest(recorded(applied))
+
+    def changed_by_others(self, of: Mark, applied: Object, found: Mapping[str, Any]) -> tuple[str, ...]:
+        """The paths at which the live object differs from what the API server stored for the manifest.
+
+        applied: as recorded. found: the live values that differ from it, by path (`drift.values`).
+        """
+        if not found:
+            return ()
+        digest, stored = self._stored.get(of, ("", {}))
+        if digest != _digest(applied):
+            return tuple(found)
+        return tuple(
+            path for path, value in found.items() if path not in stored or not same(stored[path], value)
+        )
+
+    def text(self, objects: Collection[Mark]) -> str:
+        """The values of these objects that admission changed, for the user; empty if there are none."""
+        named = []
+        for (kind, name), (_, stored) in sorted(self._stored.items()):
+            if stored and (kind, name) in objects:
+                more = f" and {len(stored) - SHOWN} more" if len(stored) > SHOWN else ""
+                named.append(f"{', '.join(list(stored)[:SHOWN])}{more} of {kind} '{name}'")
+        if not named:
+            return ""
+        return f"; admission of the cluster changed {' and '.join(named)}, which is left as it is"
+
+
+def recorded(applied: Object) -> Object:
+    """The manifest that an object's record states. What is sent may have values that others own instead."""
+    record = manifest.applied(applied)
+    return record.manifest if record else manifest.content(applied)
+
+
+def _digest(content: Object) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
