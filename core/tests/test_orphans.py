@@ -54,6 +54,26 @@ def test_finalizers(
     assert orphaned_finalizers(deleted(*finalizers), lost_in, CLEANUP - since) == expected
 
 
+@pytest.mark.parametrize(
+    ("managed", "lost_in", "removed"),
+    [
+        pytest.param([{"manager": "kubectl"}], {}, (ACME,), id="nobody of that name"),
+        pytest.param([{"manager": "kubectl"}], {"acme": 160.0}, (), id="registered"),
+        pytest.param([{"manager": "kubectl"}, {"manager": "acme-provider"}], {}, (), id="it wrote"),
+        pytest.param([], {}, (), id="no managedFields"),
+        pytest.param([{}], {}, (), id="reset"),
+        pytest.param([{"manager": "before-first-apply"}], {}, (), id="reset, and applied since"),
+    ],
+)
+def test_finalizer_of_unknown_provider_is_not_waited_for(
+    managed: list[dict[str, str]], lost_in: dict[str, float], removed: tuple[str, ...]
+) -> None:
+    live = deleted(ACME)
+    live["metadata"]["managedFields"] = managed
+
+    assert orphaned_finalizers(live, lost_in, CLEANUP).names == removed
+
+
 def test_finalizers_of_what_is_not_deleted_stay() -> None:
     live = deleted(ACME)
     del live["metadata"]["deletionTimestamp"]

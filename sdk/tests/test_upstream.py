@@ -10,6 +10,7 @@ import pytest
 from kubefoundry_sdk.api.kinds import Kind
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.credentials import Credentials
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.contract import (
     Capabilities,
     Endpoint,
@@ -18,16 +19,19 @@ from kubefoundry_sdk.provider.contract import (
     Rendered,
     Replicas,
 )
+from kubefoundry_sdk.provider.registration import upstream_condition
 from kubefoundry_sdk.provider.upstream_kind import Schema, UnsupportedSchema, UpstreamKind
 from kubefoundry_sdk.provider.watch.upstream import (
     AGAIN,
     TAKEN_UP,
+    UNLISTED,
     Upstream,
     addressed,
     schema_digest,
 )
 from kubefoundry_sdk.runtime import options
 from kubefoundry_sdk.runtime.process import Process
+from kubefoundry_sdk.runtime.sight import Sight
 
 Told = list[str | None]
 
@@ -167,6 +171,52 @@ def test_a_refusal_is_soon_tried_again_while_the_api_server_may_still_take_the_c
     after = upstream.worth_another_try(300)
 
     assert (before, changed, after) == (300, (AGAIN, 1), 300)
+
+
+def test_kind_is_unlisted_when_listing_keeps_failing() -> None:
+    now = 0.0
+    chosen = options.parser("t", "").parse_args([])
+    process = Process("t", chosen, Client(Credentials("", None, lambda: None), user_agent="t"))
+    process.sight = Sight(lambda: now)
+    process.sight.sees("another watch")
+    changes: list[str | None] = []
+    upstream = Upstream(process, ACME, "acme-provider", lambda: changes.append(upstream.unlisted))
+    down = ApiError(500, "InternalError", "conversion webhook failed")
+
+    for _ in range(3):
+        upstream.listing(down)
+        now += UNLISTED / 2
+    upstream.listing(down)
+    upstream.listing(Unreachable("nobody answers"))
+    [said] = changes
+    upstream.listing(None)
+
+    assert said == (
+        "Model objects cannot be listed: 500 InternalError: conversion webhook failed; "
+        "check the Acme operator and its webhooks"
+    )
+    assert changes == [said, None]
+    assert upstream_condition(ACME, Schema("acme.io/v1"), said) == {
+        "type": "UpstreamReady",
+        "status": "False",
+        "reason": "ListFailed",
+        "message": said,
+    }
+
+
+def test_outage_of_the_server_is_not_unlisted() -> None:
+    now = 0.0
+    chosen = options.parser("t", "").parse_args([])
+    process = Process("t", chosen, Client(Credentials("", None, lambda: None), user_agent="t"))
+    process.sight = Sight(lambda: now)
+    upstream = Upstream(process, ACME, "acme-provider", lambda: None)
+
+    process.sight.fails("every watch")
+    for _ in range(10):
+        upstream.listing(ApiError(503, "ServiceUnavailable", "etcd is away"))
+        now += UNLISTED
+
+    assert upstream.unlisted is None
 
 
 async def test_a_kind_of_kubernetes_is_there_without_a_crd() -> None:

@@ -12,7 +12,7 @@ from typing import Final
 
 from kubefoundry_core.decision import Surroundings, decide, relied_on, shared
 from kubefoundry_core.events import announcements
-from kubefoundry_core.orphans import dead_managers, orphaned_finalizers, remaining
+from kubefoundry_core.orphans import dead_managers, invented_finalizers, orphaned_finalizers, remaining
 from kubefoundry_core.provider_health import Health, Providers
 from kubefoundry_sdk.api import reasons
 from kubefoundry_sdk.api.conditions import find
@@ -164,6 +164,13 @@ class Controller:
             ],
             manager=CORE_MANAGER,
         )
+        if invented_finalizers(live, self._providers.lost_in()).issuperset(orphaned.names):
+            note = f"Finalizer {', '.join(orphaned.names)} removed: no provider of that name is registered or wrote here"
+            log.info("%s/%s: %s", meta["namespace"], meta["name"], note)
+            self._process.recorder.event(live, "Normal", "FinalizerRemoved", note)
+            if kept:
+                self._deployments.put(stored)
+            return orphaned.again
         log.warning(
             "removed %s from %s/%s, whose controller has not handled the deletion for %d s; left behind: %s",
             ", ".join(orphaned.names),

@@ -31,13 +31,38 @@ def orphaned_finalizers(deployment: Object, lost_in: LostIn, left: float) -> Aba
     meta = deployment["metadata"]
     if not meta.get("deletionTimestamp"):
         return Abandoned((), None)
+    invented = invented_finalizers(deployment, lost_in)
     return _abandoned(
         {
-            finalizer: max(left, lost_in.get(_provider(finalizer.removeprefix(names.PREFIX)), 0.0))
-            for finalizer in meta.get("finalizers") or ()
-            if finalizer.startswith(names.PREFIX) and finalizer.endswith(_SUFFIX)
+            finalizer: 0.0
+            if finalizer in invented
+            else max(left, lost_in.get(_provider(finalizer.removeprefix(names.PREFIX)), 0.0))
+            for finalizer in _finalizers(deployment)
         }
     )
+
+
+def invented_finalizers(deployment: Object, lost_in: LostIn) -> set[str]:
+    """Finalizers of names that are not registered and own no field: somebody else wrote them, and nobody cleans up.
+
+    None if managedFields were reset, because then they prove nothing.
+    """
+    meta = deployment["metadata"]
+    wrote = {entry.get("manager") for entry in meta.get("managedFields") or ({},)}
+    if None in wrote or "before-first-apply" in wrote:
+        return set()
+    managers = {finalizer: finalizer.removeprefix(names.PREFIX) for finalizer in _finalizers(deployment)}
+    return {
+        finalizer
+        for finalizer, manager in managers.items()
+        if manager not in wrote and _provider(manager) not in lost_in
+    }
+
+
+def _finalizers(deployment: Object) -> list[str]:
+    """Finalizers that have the form of a provider's."""
+    found = deployment["metadata"].get("finalizers") or ()
+    return [name for name in found if name.startswith(names.PREFIX) and name.endswith(_SUFFIX)]
 
 
 def dead_managers(deployment: Object, lost_in: LostIn) -> Abandoned:

@@ -74,6 +74,10 @@ def _nothing() -> None:
     pass
 
 
+def _ignored(error: Exception) -> None:
+    pass
+
+
 async def reflect(
     client: Client,
     kind: Kind,
@@ -83,10 +87,10 @@ async def reflect(
     selector: Mapping[str, str] | None = None,
     bounded: Bounded | None = None,
     alive: Callable[[], None] = _nothing,
-    tried: Callable[[], None] = _nothing,
+    tried: Callable[[Exception], None] = _ignored,
     refused: Callable[[], None] | None = None,
 ) -> None:
-    """Runs until cancelled. `alive` is called at every sign of life of the watch, `tried` if there was none.
+    """Runs until cancelled. `alive` is called at every sign of life of the watch, `tried` with each error.
 
     A watch is resumed where it ended if its time is over, if nothing came for so long that the connection may be dead
     (`_went_back` is asked first), and if a busy server asks for a moment. After any other end everything is listed:
@@ -153,7 +157,7 @@ async def reflect(
             failures = 0
             delay = BACKOFF[0]
         except ApiError as error:
-            tried()
+            tried(error)
             if refused and error.code == 403:
                 delay = REFUSED[min(forbidden, len(REFUSED) - 1)]
                 if forbidden == 1:
@@ -169,7 +173,7 @@ async def reflect(
             _complain(kind, error, failures)
             failures += 1
         except Unreachable as error:
-            tried()
+            tried(error)
             # A silence that was longer than we waited: this process stood still itself, and anything has happened.
             silent = isinstance(error, Silent) and clock() - heard <= SILENCE + ON_TIME
             if not silent:

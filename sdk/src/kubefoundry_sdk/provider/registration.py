@@ -98,7 +98,7 @@ class Registration:
 
     async def _report(self) -> None:
         now = datetime.now(UTC)
-        conditions = [upstream_condition(self._provider, self._upstream.schema)]
+        conditions = [upstream_condition(self._provider, self._upstream.schema, self._upstream.unlisted)]
         if self._upstream.settings:
             conditions.append(self._upstream.settings.condition())
         if self._operator is not None and self._operator.seen:
@@ -114,7 +114,7 @@ class Registration:
             )
         kind = self._upstream.kind
         status: dict[str, Any] = {
-            "ready": isinstance(self._upstream.schema, Schema),
+            "ready": isinstance(self._upstream.schema, Schema) and not self._upstream.unlisted,
             "version": f"{names.provider_manager(self._provider.name)}:v{self._provider.version}",
             "lastHeartbeat": rfc3339(now),
             "conditions": [self._stamped(item, now) for item in conditions],
@@ -167,8 +167,13 @@ def registration(provider: Provider) -> Object:
     }
 
 
-def upstream_condition(provider: Provider, schema: Any) -> Condition:
-    """`UpstreamReady`: whether the upstream CRD is installed in a form that the provider can write."""
+def upstream_condition(provider: Provider, schema: Any, unlisted: str | None = None) -> Condition:
+    """`UpstreamReady`: whether the upstream CRD is installed in a form that the provider can write.
+
+    unlisted: why its objects cannot be listed.
+    """
+    if unlisted:
+        return _upstream("False", "ListFailed", unlisted)
     crd = provider.upstream.crd
     if provider.upstream.version is not None and isinstance(schema, Schema):
         message = f"Kind {provider.upstream.kind} of {schema.api_version} is part of Kubernetes"

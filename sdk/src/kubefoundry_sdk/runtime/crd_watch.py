@@ -53,8 +53,9 @@ class CrdWatch:
         *,
         selector: Mapping[str, str] | None = None,
         refused: Callable[[], None] | None = None,
+        failing: Callable[[Exception | None], None] | None = None,
     ) -> None:
-        """Starts or moves the watch of the objects, or stops it (None). refused: see `Process.follow`."""
+        """Starts or moves the watch of the objects, or stops it (None). refused, failing: see `Process.follow`."""
         # The watch must be the very task that is cancelled: nested in another, it could store an event after the
         # store was cleared.
         for task in self._tasks:
@@ -67,7 +68,12 @@ class CrdWatch:
                 self._process.background(
                     f"watch of {kind.plural}",
                     lambda: self._process.follow(
-                        kind, self.objects, store=self.objects, selector=selector, refused=refused
+                        kind,
+                        self.objects,
+                        store=self.objects,
+                        selector=selector,
+                        refused=refused,
+                        failing=failing,
                     ),
                 ),
                 self._process.background(f"first listing of {kind.plural}", self._tell_when_synced),

@@ -115,11 +115,13 @@ class Process:
         namespace: str | None = None,
         selector: Mapping[str, str] | None = None,
         refused: Callable[[], None] | None = None,
+        failing: Callable[[Exception | None], None] | None = None,
     ) -> None:
         """Fills the sink until cancelled: what `watch` runs, for kinds that come and go.
 
         store: what the sink keeps the objects in; required where tenants create them.
         refused: see `reflect`, for optional kinds.
+        failing: called with each error, and with None at each sign of life.
         """
         if store is not None:
             store.left_out = lambda obj: self._left_out(kind, obj)
@@ -129,10 +131,14 @@ class Process:
         def alive() -> None:
             self._signs[name] = loop.time()
             self.sight.sees(name)
+            if failing:
+                failing(None)
 
-        def tried() -> None:
+        def tried(error: Exception) -> None:
             self._signs[name] = loop.time()
             self.sight.fails(name)
+            if failing:
+                failing(error)
 
         self._signs[name] = loop.time()
         try:

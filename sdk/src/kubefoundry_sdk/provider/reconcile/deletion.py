@@ -40,7 +40,8 @@ async def terminate(context: Context, live: Object, reports: bool) -> float | No
         left = [str(error)]
     if left and remaining > 0:
         if reports:
-            await _tell_terminating(context, live, f"Waiting for {', '.join(left)} to be deleted")
+            unsure = f". {context.upstream.unlisted}" if context.upstream.unlisted else ""
+            await _tell_terminating(context, live, f"Waiting for {', '.join(left)} to be deleted{unsure}")
         return remaining + 0.1
     await _release(context, live, left)
     return None

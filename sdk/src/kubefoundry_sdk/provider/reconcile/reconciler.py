@@ -30,6 +30,7 @@ from kubefoundry_sdk.provider.reconcile import (
     recreate,
     release,
     retained,
+    unlisted,
 )
 from kubefoundry_sdk.provider.reconcile.context import Context, read
 from kubefoundry_sdk.provider.reconcile.observation import observe
@@ -68,6 +69,8 @@ async def reconcile(context: Context, key: Key) -> float | None:
         if known := context.memories.get(key):
             known.refusal.over()
         deleted = live["metadata"].get("deletionTimestamp")
+        if mine and not deleted:
+            await unlisted.report(context, live)
         return await deletion.give_up(context, live) if deleted and held else None
 
     # 2. Being deleted. Before pause and everything else.
@@ -109,6 +112,7 @@ async def reconcile(context: Context, key: Key) -> float | None:
 
     # 15. Observe.
     retry = sooner(sooner(retry, again), observe(context, live, report))
+    unlisted.note(context, report)
 
     # 16. Report: the status, and an Event for each transition.
     current = context.deployments.get(key)

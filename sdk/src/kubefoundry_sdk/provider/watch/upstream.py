@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from kubefoundry_sdk.api.kinds import Kind, Object
+from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.upstream_kind import Schema, UnsupportedSchema
 from kubefoundry_sdk.provider.watch.operator_settings import OperatorSettings
@@ -21,6 +22,9 @@ from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.store import Store
 
 log = logging.getLogger(__name__)
+
+UNLISTED: Final = 5.0
+"""Seconds for which listing the objects fails before that is reported."""
 
 TAKEN_UP: Final = 10.0
 AGAIN: Final = 3.0
@@ -50,6 +54,9 @@ class Upstream(CrdWatch):
         """Through which objects are addressed; None while none is served."""
         self.digest: str | None = None
         """Of that version's schema; reported, never decided on (contract §4.8)."""
+        self.unlisted: str | None = None
+        """Why the objects cannot be listed or watched, in the server's words; None if they can."""
+        self._failing_since: float | None = None
         self.converts = False
         """Whether a webhook converts between the versions; else they differ in nothing but their names."""
 
@@ -71,6 +78,29 @@ class Upstream(CrdWatch):
         """Whether all objects of the kind are listed, or it is certain that there are none."""
         discovered = self.settings is None or self.settings.known
         return discovered and self.listed and (self.kind is None or self.objects.synced.is_set())
+
+    def listing(self, error: Exception | None) -> None:
+        """The watch of the objects failed, or showed a sign of life (None).
+
+        A failure that lasts is reported. While every watch fails, the API server is away, and this clock stops.
+        """
+        now = self._process.sight.now()
+        if error is None:
+            self._failing_since = None
+            self._report_unlisted(None)
+        elif isinstance(error, ApiError):
+            self._failing_since = now if self._failing_since is None else self._failing_since
+            if now - self._failing_since >= UNLISTED and self.unlisted is None:
+                upstream = self._provider.upstream
+                self._report_unlisted(
+                    f"{upstream.kind} objects cannot be listed: {error.code} {error.reason}: {error.message}; "
+                    f"check the {self._provider.title} operator and its webhooks"
+                )
+
+    def _report_unlisted(self, message: str | None) -> None:
+        if self.unlisted != message:
+            self.unlisted = message
+            self._changed()
 
     def worth_another_try(self, otherwise: float) -> float:
         """Seconds until what was just refused is tried again; `otherwise` if the CRD has not changed."""
@@ -128,7 +158,8 @@ class Upstream(CrdWatch):
         """Starts or stops the watch of the objects, or moves it to the version that is used now."""
         kind = self.kind
         selector = manifest.selector(self._provider.name) if kind and kind.built_in else None
-        self.follow_objects(kind, selector=selector)
+        self._failing_since = self.unlisted = None
+        self.follow_objects(kind, selector=selector, failing=self.listing)
 
 
 def addressed(crd: Object, probed: Schema | UnsupportedSchema, before: str | None) -> str | None:
