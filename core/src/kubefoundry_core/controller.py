@@ -165,7 +165,8 @@ class Controller:
             manager=CORE_MANAGER,
         )
         if invented_finalizers(live, self._providers.lost_in()).issuperset(orphaned.names):
-            note = f"Finalizer {', '.join(orphaned.names)} removed: no provider of that name is registered or wrote here"
+            removed = ", ".join(orphaned.names)
+            note = f"Finalizer {removed} removed: no provider of that name is registered or wrote here"
             log.info("%s/%s: %s", meta["namespace"], meta["name"], note)
             self._process.recorder.event(live, "Normal", "FinalizerRemoved", note)
             if kept:
