@@ -86,7 +86,7 @@ async def test_mirrored_image_is_named_and_is_no_drift(suite: Suite, api: Client
             DEPLOYMENTS,
             "m",
             namespace,
-            lambda obj: obj["spec"]["template"]["spec"]["containers"][0]["args"] != ["--other"],
+            lambda obj: obj and obj["spec"]["template"]["spec"]["containers"][0]["args"] != ["--other"],
         )
         note = await until_event(api, namespace, "DriftDetected")
         assert ".args of Deployment 'm' by somebody" in note

@@ -48,7 +48,8 @@ def invented_finalizers(deployment: Object, lost_in: LostIn) -> set[str]:
     None if managedFields were reset, because then they prove nothing.
     """
     meta = deployment["metadata"]
-    wrote = {entry.get("manager") for entry in meta.get("managedFields") or ({},)}
+    entries: list[Object] = meta.get("managedFields") or [{}]
+    wrote = {entry.get("manager") for entry in entries}
     if None in wrote or "before-first-apply" in wrote:
         return set()
     managers = {finalizer: finalizer.removeprefix(names.PREFIX) for finalizer in _finalizers(deployment)}
