@@ -57,4 +57,7 @@ def test_deleted_model_counts_as_terminating(status: dict[str, Any] | None) -> N
     registry = CollectorRegistry(auto_describe=True)
     registry.register(Deployments(lambda: [deleted], per_object=False))
 
-    assert scraped(registry) == ['kubefoundry_modeldeployment_total{namespace="n",phase="Terminating"} 1.0']
+    assert scraped(registry) == [
+        'kubefoundry_modeldeployments{namespace="n",phase="Terminating"} 1.0',
+        'kubefoundry_modeldeployment_total{namespace="n",phase="Terminating"} 1.0',
+    ]

@@ -76,7 +76,7 @@ SAMPLES: Mapping[str, tuple[Any, Any]] = {
     for field, values in {
         "replicas": (1, 2),
         "gpu.count": (1, 4),
-        "gpu.type": ("nvidia.com/gpu", "amd.com/gpu"),
+        "gpu.type": ("nvidia.com/gpu", "nvidia.com/mig-1g.10gb"),
         "memory": (None, "64Gi"),
     }.items()
 }

@@ -60,7 +60,7 @@ VALUES: dict[str, Any] = {
     "scaling.replicas: 0": 0,
     "resources.gpu.count": 4,
     "resources.gpu.count: 0": 0,
-    "resources.gpu.type": "amd.com/gpu",
+    "resources.gpu.type": "nvidia.com/mig-1g.10gb",
     "resources.memory": "32Gi",
     "resources.cpu": "8",
     "image": "rayproject/ray-llm:2.54.0-py311-cu128",
@@ -78,7 +78,7 @@ VALUES: dict[str, Any] = {
         "replicas: 0": 0,
         "gpu.count": 4,
         "gpu.count: 0": 0,
-        "gpu.type": "amd.com/gpu",
+        "gpu.type": "nvidia.com/mig-1g.10gb",
         "memory": "128Gi",
     }.items()
 }
