@@ -14,7 +14,8 @@ from kubefoundry_cli import advice
 from kubefoundry_cli.checks import one_model, versions, webhooks
 from kubefoundry_cli.checks.finding import Finding
 from kubefoundry_cli.checks.models import changed_by_others
-from kubefoundry_cli.commands.doctor import components
+from kubefoundry_cli.commands.doctor import components, exit_code
+from kubefoundry_cli.failure import Exit
 from kubefoundry_cli.install import bundle
 from kubefoundry_sdk.api.reasons import REASONS, STALE_STATUS
 from support.proxy import certificate
@@ -200,6 +201,22 @@ def test_pods_that_are_not_ready_say_why() -> None:
         "pod a: ImagePullBackOff: no such tag; kubectl -n models describe pod a",
         "pod b: Unschedulable: no GPU; kubectl -n models describe pod b",
     ]
+
+
+@pytest.mark.parametrize(
+    ("states", "of_model", "code"),
+    [
+        (["good", "unknown"], True, Exit.YES),
+        (["pending", "unknown"], True, Exit.YES),
+        (["good", "unknown"], False, Exit.FORBIDDEN),
+        (["good", "unknown", "good"], False, Exit.YES),
+        (["good", "unknown", "wrong"], True, Exit.NO),
+        (["unknown"], True, Exit.FORBIDDEN),
+        (["good"], False, Exit.YES),
+    ],
+)
+def test_doctor_exit_code_of_findings(states: list[Any], of_model: bool, code: Exit) -> None:
+    assert exit_code([Finding(state, "") for state in states], of_model=of_model) == code
 
 
 def deployment(name: str, image: str) -> dict[str, Any]:

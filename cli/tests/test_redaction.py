@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_cli.redaction import redacted, scrubbed
+from kubefoundry_cli.redaction import REMOVED, redacted, scrubbed
 
 SECRET = "S3cr3t-value-0815"
 
@@ -113,3 +113,17 @@ def test_what_a_maintainer_needs_stays() -> None:
         {"gpu": {"count": 1}},
     )
     assert found["status"] == obj["status"]
+
+
+def test_amounts_are_kept_and_other_texts_beside_them_are_not() -> None:
+    quota = {
+        "hard": {"pods": "10", "requests.memory": "1.5Gi", "limits.cpu": 4, "note": "hunter2", "list": ["x"]}
+    }
+
+    assert redacted({"metadata": {"name": "q"}, "spec": quota})["spec"]["hard"] == {
+        "pods": "10",
+        "requests.memory": "1.5Gi",
+        "limits.cpu": 4,
+        "note": REMOVED,
+        "list": REMOVED,
+    }

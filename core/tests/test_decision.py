@@ -293,7 +293,7 @@ def test_core_reports_a_deletion_until_the_provider_does(
         "conditions": [condition("True", "ProviderCompatible", "CompatibilityVerified")],
     }
     live = deployment(GOOD, status, deleting=True)
-    fields = {"f:status": {f"f:{name}": {} for name in owned}}
+    fields: dict[str, Any] = {"f:status": {f"f:{name}": {} for name in owned}}
     live["metadata"]["managedFields"] = [
         {"manager": "kubefoundry-core", "operation": "Apply", "subresource": "status", "fieldsV1": fields}
     ]

@@ -110,6 +110,12 @@ ALL_NAMES: Final = frozenset(
 )
 """Maps and lists that users fill: their keys are kept, their values not."""
 
+AMOUNTS: Final = frozenset({"hard", "used", "capacity", "allocatable", "limits", "requests"})
+"""Maps of resources to amounts: of quotas, nodes and containers."""
+
+QUANTITY: Final = re.compile(r"\d{1,15}(\.\d{1,9})?([numkKMGTPE]i?)?")
+"""An amount of Kubernetes; anything else in such a map may be a secret."""
+
 _SCHEME: Final = r"(?<![a-z0-9+.-])[0-9+.-]*[a-z][a-z0-9+.-]*://"
 _KEY: Final = r"(?:token|secret|passw(?:or)?d|api[_-]?key|access[_-]?key|credential|authorization)"
 _USER: Final = re.compile(rf"({_SCHEME})[^\s/@]+@", re.I)
@@ -181,12 +187,18 @@ def _value(value: Any, name: str) -> Any:
     if name in ALL_NAMES:
         return _names(value)
     if isinstance(value, Mapping):
+        if name in AMOUNTS:
+            return {scrubbed(str(key)): _amount(item) for key, item in value.items()}
         return {scrubbed(str(key)): _value(item, str(key)) for key, item in value.items()}
     if isinstance(value, list):
         return [_value(item, name) for item in value]
     if isinstance(value, str):
         return scrubbed(value) if name in TEXTS else REMOVED
     return value
+
+
+def _amount(value: Any) -> Any:
+    return value if QUANTITY.fullmatch(str(value)) else REMOVED
 
 
 def _names(value: Any) -> Any:

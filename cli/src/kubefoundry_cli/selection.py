@@ -134,6 +134,7 @@ def foreseen(obj: Object, registered: Sequence[Provider], packages: Mapping[str,
             break
         before = obj
         obj = _with_status(obj, decided.get("provider") or {}, *decided["conditions"])
+        obj["status"]["selection"] = decided["selection"]
         obj = _answered(obj, packages)
         if obj == before:
             break

@@ -59,12 +59,17 @@ def command(name: str | None, everywhere: bool, file: str | None, form: str, tar
             print(f"{SIGNS[finding.state]} {clean(finding.text)}")
     else:
         output.data([asdict(finding) for finding in found], form)
+    raise SystemExit(exit_code(found, of_model=bool(name)))
+
+
+def exit_code(found: Sequence[Finding], *, of_model: bool) -> Exit:
+    """Return the exit code for the findings about the installation, or about one model."""
     states = [finding.state for finding in found]
     if "wrong" in states:
-        raise SystemExit(Exit.NO)
-    # Without a NAME, the first finding only says that the API server answers.
-    if "unknown" in states and not {"good", "pending"} & set(states if name else states[1:]):
-        raise SystemExit(Exit.FORBIDDEN)
+        return Exit.NO
+    # About the installation, the first finding only says that the API server answers.
+    seen = {"good", "pending"} & set(states if of_model else states[1:])
+    return Exit.FORBIDDEN if "unknown" in states and not seen else Exit.YES
 
 
 async def _examined(everywhere: bool, file: str | None, target: Target) -> list[Finding]:
