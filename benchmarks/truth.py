@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.rig import GPU, MANAGER, UPSTREAM, Sightings, deployment, say
+from benchmarks.rig import CPU, GPU, MANAGER, UPSTREAM, Sightings, deployment, say
 from kubefoundry_local.control_plane import CannotRun, own_control_plane
 from kubefoundry_local.suite import Suite
 from kubefoundry_local.upstream_crds import upstream_crds
@@ -125,7 +125,9 @@ class Truth:
         return {"env": [{"name": "TRUTH", "value": f"truth-{self.number}"}]}
 
     async def create(self) -> None:
-        body = deployment("m", self.namespace, {**GPU, **self.version()}, self.provider)
+        # a preset of KAITO takes no env, which names the version
+        spec = CPU if self.provider == "kaito" else GPU
+        body = deployment("m", self.namespace, {**spec, **self.version()}, self.provider)
         made = await self.client.create(MODEL_DEPLOYMENTS, body, manager=MANAGER)
         self.ledger.edited(made["metadata"]["generation"], str(self.number))
         await self.models.until(lambda: self._ready() and self.serving() == str(self.number))
