@@ -15,7 +15,7 @@ from support.waiting import phase, reason, until_deployment
 CONVERGES: Final = 120.0
 """Seconds for each: what has failed eight times in a row is tried again within 50."""
 
-HISTORY: Final = ("observedGeneration", "lastTransitionTime")
+HISTORY: Final = ("observedGeneration", "lastTransitionTime", "selection")
 RECORDS: Final = (names.APPLIED_ANNOTATION, names.APPLIED_GENERATION_ANNOTATION, names.OWNER_UID_ANNOTATION)
 
 

@@ -130,7 +130,7 @@ async def test_by_cost_in_place_of_ours(fresh: Suite, api: Client, namespace: st
         namespace,
         lambda obj: (
             reason(obj, "ProviderSelected") == "NoMatchingProvider"
-            and obj["status"]["message"].startswith("No provider matches")
+            and obj["status"]["message"].startswith("The selector chose no provider for ")
         ),
     )
-    assert message(none, "Ready").startswith("No provider matches")
+    assert message(none, "Ready").startswith("The selector chose no provider for ")

@@ -173,7 +173,8 @@ async def test_nobody_else_takes_what_serves_and_could_not_be_made_any_more(
         "m",
         namespace,
         lambda obj: (
-            obj["status"]["observedGeneration"] == edited["metadata"]["generation"]
+            (find(obj["status"]["conditions"], "ProviderCompatible") or {}).get("observedGeneration")
+            == edited["metadata"]["generation"]
             and selected(obj).get("observedGeneration") == edited["metadata"]["generation"]
         ),
     )

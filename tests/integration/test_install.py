@@ -175,7 +175,11 @@ async def test_what_it_creates_can_be_selected_by_fields(plane: ControlPlane) ->
 async def test_a_foreign_manifest_with_rights_that_need_a_look(cluster: ControlPlane, tmp_path: Path) -> None:
     kubefoundry = CommandLine(cluster.kubeconfig, "default")
     documents = list(yaml.safe_load_all((ROOT / "manifests/providers/kaito.yaml").read_text()))
-    [role] = [one for one in documents if one["kind"] == "ClusterRole"]
+    [role] = [
+        one
+        for one in documents
+        if (one["kind"], one["metadata"]["name"]) == ("ClusterRole", "kubefoundry-provider-kaito")
+    ]
     role["rules"].append({"apiGroups": [""], "resources": ["secrets"], "verbs": ["list"]})
     manifest = tmp_path / "acme.yaml"
     manifest.write_text(yaml.safe_dump_all(documents))

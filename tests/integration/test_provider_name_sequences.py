@@ -71,7 +71,11 @@ def settled(names: tuple[str | None, ...]) -> Callable[[Object], bool]:
         }
         return (
             meta["generation"] == len(names)
-            and status["observedGeneration"] == meta["generation"]
+            # A model that serves does not serve the name of a provider that is not registered.
+            and (
+                status["observedGeneration"] == meta["generation"]
+                or (current is not None and said["reason"] == "ProviderNotRegistered")
+            )
             and conditions["Validated"]["observedGeneration"] == meta["generation"]
             and (said["status"], said["reason"]) == selected(names)
             and said["observedGeneration"] == meta["generation"]

@@ -9,6 +9,7 @@ import pytest
 
 from kubefoundry_local.audit_log import requests_by_user
 from kubefoundry_local.suite import Suite
+from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
@@ -102,7 +103,10 @@ async def test_several_changes_while_waiting_need_one_new_object(
             api,
             "m",
             namespace,
-            lambda obj: obj["status"]["observedGeneration"] == last["metadata"]["generation"],
+            lambda obj: (
+                (find(obj["status"]["conditions"], "ResourceCreated") or {}).get("observedGeneration")
+                == last["metadata"]["generation"]
+            ),
         )
 
     settled = await until_deployment(

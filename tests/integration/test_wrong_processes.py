@@ -40,7 +40,11 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     """One control plane for all subjects, one after another."""
     folder = EXAMPLES / "provider"
     manifest = cases.documents_of(folder / "manifest.yaml")
-    [role] = [one for one in manifest if one["kind"] == "ClusterRole"]
+    [role] = [
+        one
+        for one in manifest
+        if one["metadata"]["name"] == "kubefoundry-provider-widgets" and one["kind"] == "ClusterRole"
+    ]
     # The subject with the fault PRO-4 watches an operator of another name.
     operator = {"apiGroups": ["apps"], "resources": ["deployments"], "resourceNames": ["renamed-operator"]}
     role["rules"].append({**operator, "verbs": ["list", "watch"]})

@@ -17,7 +17,7 @@ from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.health.staleness import THRESHOLD
 from kubefoundry_sdk.provider.run import parser, set_up
 from kubefoundry_sdk.runtime.options import FINALIZER_TIMEOUT, HEARTBEAT_TIMEOUT
-from kubefoundry_sdk.runtime.process import Process
+from kubefoundry_sdk.runtime.process import Process, own_namespace
 from kubefoundry_sdk.runtime.start import CannotStart
 
 
@@ -49,6 +49,7 @@ class Settings:
         Exits with a one-line message, as an invalid flag would, if a value is invalid.
         """
         stated = parser("provider").parse_args([])
+        stated.namespace = own_namespace(stated)
         return cls(**{field.name: getattr(stated, field.name) for field in fields(cls)})
 
 

@@ -48,6 +48,12 @@ TLS_READ: Final = 16 * 1024
 cost 40 MB for the 60 connections that a busy API server opens to a webhook, and kept them afterwards."""
 
 
+def own_namespace(options: argparse.Namespace) -> str:
+    """Return the namespace of a process and of its Lease (contract §6)."""
+    found: str | None = options.namespace or credentials.own_namespace(options.kubeconfig)
+    return found or names.SYSTEM_NAMESPACE
+
+
 class Process:
     """What a component's `set_up` builds on."""
 
@@ -61,9 +67,7 @@ class Process:
         self.client = client.behind(self._leadership.fence, self._congestion, Repetition())
         """Its writes are refused (Fenced) while this replica has no right to them."""
         self._unfenced = client
-        self.namespace: str = (
-            options.namespace or credentials.own_namespace(options.kubeconfig) or names.SYSTEM_NAMESPACE
-        )
+        self.namespace: str = own_namespace(options)
         self.identity: str = (
             options.identity or os.environ.get("POD_UID") or f"{socket.gethostname()}-{os.getpid()}"
         )

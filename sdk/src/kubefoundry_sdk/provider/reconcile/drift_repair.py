@@ -12,6 +12,7 @@ from kubefoundry_sdk.provider.write.admission import recorded
 from kubefoundry_sdk.provider.write.helpers import kind_of, mark
 from kubefoundry_sdk.provider.write.plan import Plan
 from kubefoundry_sdk.runtime import repairs
+from kubefoundry_sdk.runtime.refusals import Refused
 from kubefoundry_sdk.runtime.store import key_of
 
 SHOWN = 5
@@ -42,11 +43,15 @@ async def put_back(
         store = context.upstream.objects if main else context.helpers.store(obj)
         # Read it first: the apply makes the fields ours.
         writer = await apply.last_writer(context.client, addressed, obj, paths, manager=context.manager)
-        # Counted before, because the answer may be a refusal.
+        try:
+            await apply.put_back(
+                context.client, addressed, store, obj, manager=context.manager, admission=memory.admission
+            )
+        except Refused:
+            # Something may have been stored. A conflict has corrected nothing and does not count.
+            done.note(now)
+            raise
         done.note(now)
-        await apply.put_back(
-            context.client, addressed, store, obj, manager=context.manager, admission=memory.admission
-        )
         note = f"Provider resource was modified directly, reconciling: {_fields(obj, paths)} by {writer}"
         context.recorder.event(deployment, "Warning", "DriftDetected", note)
     return None
