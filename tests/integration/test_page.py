@@ -46,7 +46,7 @@ async def test_objects_why_and_providers(suite: Suite, api: Client, namespace: s
         r"scaling\.replicas spec\.services\.VllmWorker\.replicas 1 ≠ 5 , changed by " + ADMIN, read["objects"]
     )
     assert re.search(
-        r"model\.id[ ,\w.]* spec\.services\.VllmWorker\.extraPodSpec\.mainContainer\.args\[1\] org/model",
+        r"model\.id[ ,\w.]* spec\.services\.VllmWorker\.extraPodSpec\.mainContainer\.args\[--model\] org/model",
         read["objects"],
     )
     assert "dynamo is named in the spec" in read["why"]

@@ -12,6 +12,7 @@ import pytest
 from kubefoundry_conformance import cases
 from kubefoundry_conformance.cases import Cases
 from kubefoundry_conformance.check import Result, run
+from kubefoundry_conformance.cluster import swapping
 from kubefoundry_conformance.cluster.local import local
 from kubefoundry_conformance.cluster.rig import Rig
 from kubefoundry_conformance.cluster.selecting import CHECKS
@@ -97,7 +98,7 @@ def checked(rig: Rig, fault: str, rules: Collection[str]) -> list[Result]:
     rig.subject.start()
     rig.subject.wait_ready()
     try:
-        return [run(check, rig, "selector") for check in CHECKS if check.rule in rules]
+        return [run(check, rig, "selector") for check in (*CHECKS, *swapping.CHECKS) if check.rule in rules]
     finally:
         rig.subject.stop()
         # "SEL-1 renewed" leaves one that another replica seems to hold for two hours, and the others ModelDeployments

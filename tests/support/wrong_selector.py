@@ -22,7 +22,7 @@ from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.runtime import lease, status
 from kubefoundry_sdk.runtime.store import Store
-from kubefoundry_selector import controller, decision, main
+from kubefoundry_selector import controller, decision, main, registry
 from kubefoundry_selector.candidate import Provider
 from kubefoundry_selector.select import Select, select
 
@@ -33,6 +33,9 @@ UNSEEN: Final = {
     "SEL-2": reasons.VALIDATED,
 }
 """By fault the condition that is not seen as it is."""
+
+OWN: Final = "own-format."
+"""Before a value that the selector records in a format of its own."""
 
 IGNORED: Final = {"SEL-4": names.RESELECT_ANNOTATION, "SEL-8": names.PAUSED_ANNOTATION}
 """By fault the annotation that is not seen."""
@@ -57,9 +60,11 @@ def decide(deployment: Object, registered: Sequence[Provider], choice: Select = 
         annotations[names.RESELECT_ANNOTATION] += ",".join(one.name for one in registered if one.healthy)
     if FAULT == "SEL-11 moved" and "selection" not in live:
         live["selection"] = {"reselect": ""}
+    if FAULT == "SEL-11 unrecorded" and live.get("selection"):
+        live["selection"]["reselect"] = live["selection"].get("reselect", "").removeprefix(OWN)
     decided = decision.decide(seen, _as_seen(registered), choice)
     if FAULT == "SEL-11 unrecorded" and decided:
-        decided.pop("selection", None)
+        decided["selection"]["reselect"] = OWN + decided["selection"]["reselect"]
     if FAULT == "SEL-7" and decided and any(one["status"] == "False" for one in decided["conditions"]):
         return None
     return None if FAULT == "SEL-9" and decided == {} else decided
@@ -81,7 +86,8 @@ def _as_seen(registered: Sequence[Provider]) -> Sequence[Provider]:
                 replace(one, engines=engines, serving_modes=modes, gpu_support=True) for one in registered
             ]
         case "SEL-6 registered":
-            there = {one.name for one in registered}
+            there = {one.name for one in registered if one.not_ready != registry.GONE}
+            registered = [one for one in registered if one.name in there]
             gone = [one for name, one in _known.items() if name not in there]
             _known.update((one.name, one) for one in registered)
             return [*registered, *(replace(one, not_ready=None, heartbeat_fresh=True) for one in gone)]
