@@ -100,7 +100,7 @@ class Report:
         seen, stop = self.observation, self.stop
         if seen is not None and seen.phase == "Running":
             if stop is None and self.held_back:
-                message = f"Generation {self.generation} does not serve yet: {self.held_back}; {seen.message}"
+                message = f"The newest spec does not serve yet: {self.held_back}; {seen.message}"
                 return "Running", "DeploymentReady", message
             if stop is None:
                 return "Running", "DeploymentReady", seen.message
