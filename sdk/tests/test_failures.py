@@ -9,8 +9,9 @@ import pytest
 from kubefoundry_sdk.api.conditions import MAX_MESSAGE, clip, condition
 from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.reconcile import dry_run
-from kubefoundry_sdk.provider.reconcile.failures import LAST_DELAY, Failures, mark
+from kubefoundry_sdk.provider.reconcile.failures import Failures, mark
 from kubefoundry_sdk.provider.reconcile.report import Report, Stop
+from kubefoundry_sdk.runtime.backoff import FAULT_DELAY, LAST_DELAY
 from kubefoundry_sdk.runtime.logs import described
 
 STOP = Stop("ResourceCreated", "ApplyFailed", "no", failed=False)
@@ -56,8 +57,8 @@ def test_the_wait_doubles_as_far_as_its_end_however_long_it_lasts() -> None:
 
     assert delays[0] <= 0.24
     assert delays[3] > delays[0]
-    assert max(delays) <= LAST_DELAY * 1.2
-    assert delays[-1] >= LAST_DELAY * 0.8
+    assert max(delays) <= FAULT_DELAY * 1.2
+    assert delays[-1] >= FAULT_DELAY * 0.8
 
 
 @pytest.mark.parametrize(("asked", "delay"), [(2.0, 2.0), (86400.0, LAST_DELAY)])

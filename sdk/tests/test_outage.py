@@ -11,6 +11,7 @@ from aiohttp import web
 
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.runtime import lease, options
+from kubefoundry_sdk.runtime.backoff import OUTAGE_DELAY
 from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.sight import Sight
 from kubefoundry_sdk.runtime.store import Key
@@ -64,6 +65,33 @@ def test_it_goes_on_at_once_however_long_it_lasted(
         runner.run(outage(60.0 * minutes, away))
 
 
+@pytest.mark.parametrize(("minutes", "away"), [(1, 502), (1, 503), (10, 503), (40, 504)])
+def test_failed_writes_resume_within_seconds_of_an_outage(minutes: int, away: int) -> None:
+    with asyncio.Runner(loop_factory=SimulatedTime) as runner:
+        waited = runner.run(seconds_until_written(60.0 * minutes, away))
+
+    assert waited <= 1.2 * OUTAGE_DELAY
+
+
+async def seconds_until_written(seconds: float, away: int) -> float:
+    """Return how long after an outage a process that needs no Lease makes the write that failed in the outage."""
+    server, clock, stop = Server(), asyncio.get_running_loop().time, asyncio.Event()
+    done: asyncio.Queue[float] = asyncio.Queue()
+    async with wire(server.answer) as made:
+        process, queue = began(made, done, elects=False)
+        running = asyncio.create_task(process.run(stop))
+        await done.get()
+        server.away = away
+        queue.add(("n", "m"))
+        await asyncio.sleep(seconds)
+        assert done.empty()
+        server.away, back = None, clock()
+        waited = await done.get() - back
+        stop.set()
+        await running
+    return waited
+
+
 async def outage(seconds: float, away: int) -> None:
     server, clock, stop = Server(), asyncio.get_running_loop().time, asyncio.Event()
     done: asyncio.Queue[float] = asyncio.Queue()
@@ -88,9 +116,11 @@ async def outage(seconds: float, away: int) -> None:
         await running
 
 
-def began(made: Wire, done: asyncio.Queue[float]) -> tuple[Process, WorkQueue]:
+def began(made: Wire, done: asyncio.Queue[float], *, elects: bool = True) -> tuple[Process, WorkQueue]:
     """A process that writes each ModelDeployment once, and says when it has."""
-    chosen = options.parser("t", "").parse_args(["--health-port=0", "--metrics-port=0", "--leader-elect"])
+    chosen = options.parser("t", "").parse_args(
+        ["--health-port=0", "--metrics-port=0", *(["--leader-elect"] if elects else [])]
+    )
     process = Process("t", chosen, made.client)
 
     async def reconcile(key: Key) -> None:

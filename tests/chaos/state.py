@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -16,6 +17,9 @@ CONVERGES: Final = 120.0
 """Seconds for each: what has failed eight times in a row is tried again within 50."""
 
 HISTORY: Final = ("observedGeneration", "lastTransitionTime", "selection")
+RAY_CLUSTER: Final = re.compile(r"(?<=ray\.io/cluster=)[^,]+")
+"""KubeRay names each RayCluster of a RayService at random: the name depends on how often it was replaced."""
+
 RECORDS: Final = (names.APPLIED_ANNOTATION, names.APPLIED_GENERATION_ANNOTATION, names.OWNER_UID_ANNOTATION)
 
 
@@ -105,6 +109,8 @@ def _without(value: Any, path: Sequence[str]) -> Any:
 
 def _status(status: Object) -> Object:
     kept = {key: value for key, value in status.items() if key not in (*HISTORY, "conditions", "provider")}
+    if "selector" in kept:
+        kept["selector"] = RAY_CLUSTER.sub("NAME", kept["selector"])
     provider = {key: value for key, value in status.get("provider", {}).items() if key != "selectedReason"}
     conditions = {
         item["type"]: (item["status"], item["reason"])

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from kubefoundry_sdk.api.kinds import Kind
 from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.runtime import backoff
 
 PERMISSION: Final = 5.0
 """Seconds after which a write without permission is retried. An API server that has just started grants it once it
@@ -19,9 +20,9 @@ makes room without any event that we see."""
 RETRY: Final = 300.0
 """Seconds after which any other refused manifest is retried though nothing has changed (contract §4)."""
 
-FIRST_DELAY: Final = 0.2
 PASSING: Final = 30.0
-"""Seconds in which a refusal that may pass is retried with back-off from FIRST_DELAY; then it counts as any other."""
+"""Seconds in which a refusal that may pass is retried with back-off from the first delay; then it counts as any
+other."""
 
 _DENIED: Final = "denied the request"
 _WEBHOOK: Final = "admission webhook"
@@ -100,7 +101,7 @@ class Refusal:
         since = last.since if again and last else now
         count = last.count + 1 if again and last else 0
         passing = refused.may_pass and now - since < PASSING
-        retry = min(FIRST_DELAY * 2.0 ** min(count, 20), refused.retry) if passing else refused.retry
+        retry = min(backoff.FIRST_DELAY * 2.0 ** min(count, 20), refused.retry) if passing else refused.retry
         self._last = _Last(digest, since, count, now + retry, str(refused), passing)
         return Standing(str(refused), retry, passing)
 

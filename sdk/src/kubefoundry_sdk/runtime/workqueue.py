@@ -7,25 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Final
 
 from kubefoundry_sdk.cluster.errors import ApiError, Fenced, Repeated, Unreachable
-from kubefoundry_sdk.runtime import metrics
+from kubefoundry_sdk.runtime import backoff, metrics
 from kubefoundry_sdk.runtime.fair_queue import FairQueue
 from kubefoundry_sdk.runtime.store import Key
 
 log = logging.getLogger(__name__)
-
-FIRST_DELAY: Final = 0.2
-LAST_DELAY: Final = 300.0
-"""Seconds: the back-off of a failing key doubles from the first to the last (contract §4)."""
-
-DOUBLINGS: Final = 12
-"""Failures in a row that are counted: with the twelfth the delay is at its maximum. A float overflows at 1,025."""
 
 CONFLICTS: Final = 3
 """Conflicts in a row that are not worth a log line: somebody else was quicker."""
@@ -137,8 +129,8 @@ class WorkQueue:
             self._dirty.add(key)
             raise
         except Exception:
-            log.exception("internal error: retrying %s/%s in %.0f s", *key, LAST_DELAY)
-            self.add_after(key, LAST_DELAY)
+            log.exception("internal error: retrying %s/%s in %.0f s", *key, backoff.LAST_DELAY)
+            self.add_after(key, backoff.LAST_DELAY)
         finally:
             self._busy.discard(key)
             if key in self._dirty:
@@ -156,7 +148,7 @@ class WorkQueue:
                 self._failed(key, error)
         except Fenced:
             # The caller that runs this queue is about to get the error.
-            self.add_after(key, FIRST_DELAY)
+            self.add_after(key, backoff.FIRST_DELAY)
         except Unreachable as error:
             self._retry(key, error, None, "unreachable")
         except Exception as error:
@@ -172,8 +164,8 @@ class WorkQueue:
             metrics.RECONCILIATIONS.labels(self._label).observe(time.perf_counter() - start)
 
     def _retry(self, key: Key, error: Exception, retry_after: float | None, kind: str) -> None:
-        failures = self._failures[key] = min(self._failures.get(key, 0) + 1, DOUBLINGS)
-        delay = min(FIRST_DELAY * 2 ** (failures - 1), LAST_DELAY) * random.uniform(0.8, 1.2)
+        failures = self._failures[key] = min(self._failures.get(key, 0) + 1, backoff.DOUBLINGS)
+        delay = backoff.delay(failures, error)
         if retry_after is not None:
             delay = retry_after
             self._held[key] = asyncio.get_running_loop().time() + delay

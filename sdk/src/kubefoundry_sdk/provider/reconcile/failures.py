@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import random
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -19,12 +18,8 @@ from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.answers import Fault
 from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.reconcile.report import Report, Stop
+from kubefoundry_sdk.runtime import backoff
 from kubefoundry_sdk.runtime.logs import described
-
-FIRST_DELAY: Final = 0.2
-LAST_DELAY: Final = 300.0
-"""Seconds: the back-off doubles from the first to the last (contract §4), which is also the longest `Retry-After`
-obeyed."""
 
 CONFLICTS: Final = 3
 """Conflicts in a row that are worth neither a wait nor a report, each with another state of the upstream object."""
@@ -71,12 +66,12 @@ class Failures:
         if not passing or (count > 1 and not quicker):
             report.stop = stop
             kept = replace(report, notes=list(report.notes))
-        delay = min(FIRST_DELAY * 2.0 ** min(count - 1, 20), LAST_DELAY) * random.uniform(0.8, 1.2)
+        delay = backoff.delay(count, error)
         if isinstance(error, ApiError):
             if error.retry_after is not None:
-                delay = min(error.retry_after, LAST_DELAY)
+                delay = min(error.retry_after, backoff.LAST_DELAY)
             elif not passing:
-                delay = LAST_DELAY
+                delay = backoff.LAST_DELAY
         self._last = _Failed(mark, version, quicker, count, now + delay, kept)
         return delay
 

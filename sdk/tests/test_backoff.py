@@ -1,0 +1,29 @@
+"""The delay until a failed attempt is repeated."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.runtime import backoff
+
+
+@pytest.mark.parametrize(
+    ("error", "longest"),
+    [
+        (Unreachable("no answer"), backoff.OUTAGE_DELAY),
+        (ApiError(502, "Unknown", "<html>"), backoff.OUTAGE_DELAY),
+        (ApiError(503, "ServiceUnavailable", "later"), backoff.OUTAGE_DELAY),
+        (ApiError(504, "Timeout", "later"), backoff.OUTAGE_DELAY),
+        (ApiError(500, "InternalError", "failed calling webhook"), backoff.FAULT_DELAY),
+        (ApiError(500, "InternalError", "etcdserver: request is too large"), backoff.LAST_DELAY),
+        (ApiError(422, "Invalid", "no"), backoff.LAST_DELAY),
+        (ApiError(409, "Conflict", "quota"), backoff.LAST_DELAY),
+        (ZeroDivisionError("x"), backoff.LAST_DELAY),
+    ],
+)
+def test_backoff_doubles_up_to_the_longest_delay_of_its_error(error: Exception, longest: float) -> None:
+    delays = [backoff.delay(failures, error) for failures in (1, 2, 3, 12, 2000)]
+
+    spread = zip(delays, (0.2, 0.4, 0.8, longest, longest), strict=True)
+    assert [(delay, expected) for delay, expected in spread if not 0.8 <= delay / expected <= 1.2] == []
