@@ -54,19 +54,26 @@ def test_finalizers(
     assert orphaned_finalizers(deleted(*finalizers), lost_in, CLEANUP - since) == expected
 
 
+ADDED = {
+    "manager": "kubectl",
+    "fieldsV1": {"f:metadata": {"f:finalizers": {'v:"kubefoundry.ai/acme-provider"': {}}}},
+}
+"""The entry of managedFields of a user whose manifest has the finalizer."""
+
+
 @pytest.mark.parametrize(
     ("managed", "lost_in", "removed"),
     [
-        pytest.param([{"manager": "kubectl"}], {}, (ACME,), id="nobody of that name"),
-        pytest.param([{"manager": "kubectl"}], {"acme": 160.0}, (), id="registered"),
-        pytest.param([{"manager": "kubectl"}, {"manager": "acme-provider"}], {}, (), id="it wrote"),
+        pytest.param([ADDED], {}, (ACME,), id="nobody of that name"),
+        pytest.param([ADDED], {"acme": 160.0}, (), id="registered"),
+        pytest.param([ADDED, {"manager": "acme-provider"}], {}, (), id="it wrote"),
         pytest.param([], {}, (), id="no managedFields"),
         pytest.param([{}], {}, (), id="reset"),
         pytest.param([{"manager": "before-first-apply"}], {}, (), id="reset, and applied since"),
     ],
 )
 def test_finalizer_of_unknown_provider_is_not_waited_for(
-    managed: list[dict[str, str]], lost_in: dict[str, float], removed: tuple[str, ...]
+    managed: list[dict[str, Any]], lost_in: dict[str, float], removed: tuple[str, ...]
 ) -> None:
     live = deleted(ACME)
     live["metadata"]["managedFields"] = managed

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from kubefoundry_sdk.api.managed_fields import compact
 from kubefoundry_sdk.provider.reconcile.handover import others, timed_out
 from kubefoundry_sdk.runtime.wait import Wait
 
@@ -23,6 +26,46 @@ WHAT = ("u", "dynamo")
 )
 def test_whose_finalizers_hold_it(finalizers: list[str] | None, expected: list[str]) -> None:
     assert others({"metadata": {"finalizers": finalizers}}, "kaito") == expected
+
+
+FINALIZER = 'v:"kubefoundry.ai/dynamo-provider"'
+
+
+@pytest.mark.parametrize(
+    ("managers", "chosen", "expected"),
+    [
+        pytest.param({}, None, ["dynamo"], id="managedFields were reset"),
+        pytest.param({"dynamo-provider": [FINALIZER]}, None, ["dynamo"], id="its own"),
+        pytest.param({"kubectl": [FINALIZER], "dynamo-provider": [FINALIZER]}, None, ["dynamo"], id="both"),
+        pytest.param({"kubectl": [FINALIZER], "dynamo-provider": []}, None, ["dynamo"], id="it reported"),
+        pytest.param({"kubectl": [FINALIZER]}, "dynamo", ["dynamo"], id="it is chosen"),
+        pytest.param({"kubectl": [FINALIZER]}, "kaito", [], id="planted"),
+        pytest.param({"kubectl": [FINALIZER]}, None, [], id="planted before a selection"),
+        pytest.param({"kubectl": []}, "kaito", ["dynamo"], id="nobody owns it"),
+    ],
+)
+def test_planted_finalizer_is_not_waited_for(
+    managers: dict[str, list[str]], chosen: str | None, expected: list[str]
+) -> None:
+    managed = [
+        {
+            "manager": name,
+            "operation": "Update",
+            "fieldsV1": {"f:metadata": {"f:finalizers": dict.fromkeys(keys, {})}},
+        }
+        for name, keys in managers.items()
+    ]
+    deployment: dict[str, Any] = {
+        "metadata": {"finalizers": ["kubefoundry.ai/dynamo-provider"], "managedFields": managed},
+        "status": {"provider": {"name": chosen}} if chosen else {},
+    }
+    stored = {
+        **deployment,
+        "metadata": {**deployment["metadata"], "managedFields": compact(managed, frozenset())},
+    }
+
+    assert others(deployment, "kaito") == expected
+    assert others(stored, "kaito") == expected
 
 
 def test_the_wait_ends_after_the_time_from_its_first_sight() -> None:

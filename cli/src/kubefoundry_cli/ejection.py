@@ -12,7 +12,7 @@ from kubefoundry_cli.hint import hint
 from kubefoundry_cli.install import change
 from kubefoundry_cli.providers import named
 from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.handover import holders
+from kubefoundry_sdk.api.handover import finalizing, holders
 from kubefoundry_sdk.api.kinds import HELPER_KINDS, MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.write import manifest
@@ -130,7 +130,7 @@ async def _remove(session: Session, meta: dict[str, Any]) -> None:
         await session.client.delete(MODEL_DEPLOYMENTS, name, namespace, uid=meta["uid"], propagation="Orphan")
         for _ in range(TRIES):
             current = await session.client.get(MODEL_DEPLOYMENTS, name, namespace)
-            held = {names.provider_finalizer(provider) for provider in holders(current)}
+            held = {names.provider_finalizer(provider) for provider in finalizing(current)}
             left = [one for one in current["metadata"].get("finalizers") or () if one not in held]
             if current["metadata"]["uid"] != meta["uid"] or not held:
                 break

@@ -43,20 +43,11 @@ def orphaned_finalizers(deployment: Object, lost_in: LostIn, left: float) -> Aba
 
 
 def invented_finalizers(deployment: Object, lost_in: LostIn) -> set[str]:
-    """Finalizers of names that are not registered and own no field: somebody else wrote them, and nobody cleans up.
-
-    None if managedFields were reset, because then they prove nothing.
-    """
-    meta = deployment["metadata"]
-    entries: list[Object] = meta.get("managedFields") or [{}]
-    wrote = {entry.get("manager") for entry in entries}
-    if None in wrote or "before-first-apply" in wrote:
-        return set()
-    managers = {finalizer: finalizer.removeprefix(names.PREFIX) for finalizer in _finalizers(deployment)}
+    """Finalizers that somebody else wrote in the name of a provider that is not registered: nobody cleans up."""
     return {
-        finalizer
-        for finalizer, manager in managers.items()
-        if manager not in wrote and _provider(manager) not in lost_in
+        names.provider_finalizer(provider)
+        for provider in handover.finalizing(deployment)
+        if provider not in lost_in and handover.planted(deployment, provider)
     }
 
 

@@ -17,8 +17,32 @@ provider, whose equal values stay its own until it releases them."""
 
 def holders(deployment: Object) -> list[str]:
     """Providers that hold the ModelDeployment by their finalizer: each may have an object that serves."""
-    found = (_FINALIZER.fullmatch(name) for name in deployment["metadata"].get("finalizers") or ())
-    return [match["provider"] for match in found if match]
+    return [name for name in finalizing(deployment) if not planted(deployment, name)]
+
+
+def finalizing(deployment: Object) -> list[str]:
+    """Providers that a finalizer names, whoever added it."""
+    matches = (_FINALIZER.fullmatch(name) for name in deployment["metadata"].get("finalizers") or ())
+    return [match["provider"] for match in matches if match]
+
+
+def planted(deployment: Object, provider: str) -> bool:
+    """Check whether somebody else added the provider's finalizer, in a manifest for example, and the provider has
+    never reported. Nobody would remove that finalizer, so that waiting for its provider is in vain.
+
+    An object without managedFields for the finalizer, because somebody reset them, proves nothing.
+    """
+    manager = names.provider_manager(provider)
+    key = f'v:"{names.provider_finalizer(provider)}"'
+    entries = deployment["metadata"].get("managedFields") or ()
+    adders = {
+        entry.get("manager")
+        for entry in entries
+        if key in managed_fields.finalizers(entry.get("fieldsV1") or {})
+    }
+    chosen = ((deployment.get("status") or {}).get("provider") or {}).get("name")
+    reporters = {entry.get("manager") for entry in entries}
+    return bool(adders) and manager not in reporters and chosen != provider
 
 
 def states(deployment: Object, provider: str, type_: str) -> bool:

@@ -20,7 +20,7 @@ HAND_OVER: Final = frozenset({reasons.PROVIDER_COMPATIBLE, reasons.RESOURCE_CREA
 
 def compact(managed: list[dict[str, Any]], own: frozenset[str]) -> list[dict[str, Any]]:
     """Only what is read later: the fields of the managers in `own`, and the names of the others with their part of a
-    hand-over.
+    hand-over and their finalizers.
 
     The whole list is more than half of an object's bytes.
     """
@@ -31,7 +31,8 @@ def compact(managed: list[dict[str, Any]], own: frozenset[str]) -> list[dict[str
 
 
 def _reduced(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """The entry with the conditions of a hand-over as its only fields, and the phase if a provider reports it."""
+    """The entry with the finalizers and the conditions of a hand-over as its only fields, and the phase if a provider
+    reports it."""
     # When a status was written is read later (`status_written_at`); other times are not.
     time = ("time",) if entry.get("subresource") == "status" else ()
     reduced = {key: entry[key] for key in ("manager", "operation", "subresource", *time) if key in entry}
@@ -46,7 +47,16 @@ def _reduced(entry: Mapping[str, Any]) -> dict[str, Any]:
         kept["f:conditions"] = stated
     if "f:phase" in status and str(entry.get("manager")).endswith(names.provider_manager("")):
         kept["f:phase"] = {}
-    return {**reduced, "fieldsV1": {"f:status": kept}} if kept else reduced
+    fields: dict[str, Any] = {"f:status": kept} if kept else {}
+    if added := finalizers(entry.get("fieldsV1") or {}):
+        fields["f:metadata"] = {"f:finalizers": added}
+    return {**reduced, "fieldsV1": fields} if fields else reduced
+
+
+def finalizers(fields: Fields) -> Fields:
+    """Return our finalizers among the owned fields of a whole object, by keys such as `v:"kubefoundry.ai/name"`."""
+    owned: Fields = (fields.get("f:metadata") or {}).get("f:finalizers") or {}
+    return {key: field for key, field in owned.items() if key.startswith(f'v:"{names.GROUP}/')}
 
 
 def applied_at(obj: Object, manager: str) -> str | None:
