@@ -44,6 +44,9 @@ START: Final = 60.0
 PROBE: Final = 0.02
 """Seconds for a component to become ready, and between two checks."""
 
+WEBHOOK_TIMEOUT: Final = 10
+"""Seconds, the default of Kubernetes."""
+
 STOP: Final = 30.0
 """Seconds that a process has to shut down after SIGTERM, as with a kubelet."""
 
@@ -272,8 +275,14 @@ def pod_environment(container: Mapping[str, Any]) -> dict[str, str]:
 
 
 def local_webhooks(document: dict[str, Any], port: int) -> dict[str, Any]:
-    """Webhook configurations with a loopback URL instead of a Service; any other object unchanged."""
+    """Webhook configurations with a loopback URL instead of a Service, and a longer time-out; any other object
+    unchanged.
+
+    A machine that runs a control plane and all components besides may answer later than a cluster, and an object whose
+    review times out is stored without one.
+    """
     for webhook in document.get("webhooks", ()) if "WebhookConfiguration" in document["kind"] else ():
         path = webhook["clientConfig"]["service"]["path"]
         webhook["clientConfig"] = {"url": f"https://127.0.0.1:{port}{path}"}
+        webhook["timeoutSeconds"] = WEBHOOK_TIMEOUT
     return document
