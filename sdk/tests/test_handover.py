@@ -51,7 +51,7 @@ def test_planted_finalizer_is_not_waited_for(
         {
             "manager": name,
             "operation": "Update",
-            "fieldsV1": {"f:metadata": {"f:finalizers": dict.fromkeys(keys, {})}},
+            "fieldsV1": {"f:metadata": {"f:finalizers": {key: dict[str, Any]() for key in keys}}},
         }
         for name, keys in managers.items()
     ]

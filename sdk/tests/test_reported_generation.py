@@ -14,6 +14,7 @@ from kubefoundry_sdk.provider.reconcile.reported_generation import (
     NO_GENERATION,
     Generations,
     Holdback,
+    Look,
     judge,
     note_applied,
     note_idle,
@@ -59,7 +60,7 @@ def judged(
     generations = Generations(served=served)
     if applied:
         note_applied(generations, report, thing)
-    return judge(generations, live, thing, report, seen, PLAIN, MANAGER, 1.0)
+    return judge(generations, Look(live, thing, report, seen, PLAIN, MANAGER, 1.0))
 
 
 HELD = [
@@ -113,7 +114,7 @@ def test_status_settles_after_the_acknowledgement() -> None:
 
     lefts = []
     for now in (10.0, 12.0, 13.0):
-        held = judge(generations, model(4, 3), thing, report, SERVES, slow, MANAGER, now)
+        held = judge(generations, Look(model(4, 3), thing, report, SERVES, slow, MANAGER, now))
         lefts.append(held.left if held else None)
 
     assert lefts == [3.0, 1.0, None]
@@ -124,16 +125,8 @@ def test_first_generation_is_reported_at_once() -> None:
     note_idle(generations, thing)
     note_applied(generations, report, thing)
 
-    held = judge(
-        generations,
-        model(1, 1, ready=False),
-        thing,
-        report,
-        SERVES,
-        replace(PLAIN, settles=3.0),
-        MANAGER,
-        1.0,
-    )
+    slow = replace(PLAIN, settles=3.0)
+    held = judge(generations, Look(model(1, 1, ready=False), thing, report, SERVES, slow, MANAGER, 1.0))
 
     assert held is None
 
@@ -218,7 +211,9 @@ class World:
         if self.serving is not None:
             updating = self.serving != self.processed
             seen = replace(SERVES, updating=updating)
-            held = judge(self.generations, live, self.upstream(), report, seen, PLAIN, MANAGER, self.clock)
+            held = judge(
+                self.generations, Look(live, self.upstream(), report, seen, PLAIN, MANAGER, self.clock)
+            )
             reported = held.generation if held else self.generation
         is_ready = self.serving is not None
         condition = {"type": "Ready", "status": str(is_ready), "observedGeneration": reported}

@@ -164,7 +164,7 @@ class WorkQueue:
             metrics.RECONCILIATIONS.labels(self._label).observe(time.perf_counter() - start)
 
     def _retry(self, key: Key, error: Exception, retry_after: float | None, kind: str) -> None:
-        failures = self._failures[key] = min(self._failures.get(key, 0) + 1, backoff.DOUBLINGS)
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
         delay = backoff.delay(failures, error)
         if retry_after is not None:
             delay = retry_after

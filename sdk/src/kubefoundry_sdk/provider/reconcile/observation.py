@@ -134,9 +134,8 @@ def _hold(context: Context, live: Object, upstream: Object, report: Report) -> f
     if report.applied:
         reported_generation.note_applied(generations, report, upstream)
     now = asyncio.get_running_loop().time()
-    held = reported_generation.judge(
-        generations, live, upstream, report, seen, context.provider, context.manager, now
-    )
+    look = reported_generation.Look(live, upstream, report, seen, context.provider, context.manager, now)
+    held = reported_generation.judge(generations, look)
     if held is None:
         return None
     report.seen_generation, report.held_back = held.generation, held.why

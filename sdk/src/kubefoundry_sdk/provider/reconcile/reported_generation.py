@@ -61,74 +61,74 @@ def note_idle(generations: Generations, upstream: Object) -> None:
     generations.idle = _version(upstream)
 
 
-def judge(
-    generations: Generations,
-    live: Object,
-    upstream: Object,
-    report: Report,
-    seen: Observation,
-    provider: Provider,
-    manager: str,
-    now: float,
-) -> Holdback | None:
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look at a model that serves.
+
+    live: The ModelDeployment.
+    upstream: The upstream object.
+    report: The results of the steps before.
+    seen: The observation, with phase `Running`.
+    provider: Ours.
+    manager: Our field manager.
+    now: Monotonic seconds.
+    """
+
+    live: Object
+    upstream: Object
+    report: Report
+    seen: Observation
+    provider: Provider
+    manager: str
+    now: float
+
+
+def judge(generations: Generations, look: Look) -> Holdback | None:
     """Return the holdback of a model that serves, or None if the newest generation serves.
 
     Args:
         generations: The memory of this ModelDeployment. Updated.
-        live: The ModelDeployment.
-        upstream: The upstream object.
-        report: The results of the steps before.
-        seen: The observation, with phase `Running`.
-        provider: Ours.
-        manager: Our field manager.
-        now: Monotonic seconds.
+        look: What is known of it now.
     """
-    status: Mapping[str, Any] = live.get("status") or {}
-    oldest = reported(status)
-    if conditions.is_true(status.get("conditions"), reasons.READY) and oldest >= report.generation:
+    status: Mapping[str, Any] = look.live.get("status") or {}
+    oldest, newest = reported(status), look.report.generation
+    if conditions.is_true(status.get("conditions"), reasons.READY) and oldest >= newest:
         # Whatever happens now happens to pods of this generation.
-        if report.generation == live["metadata"]["generation"]:
-            generations.acknowledgement.confirm(upstream)
-        generations.served = report.generation
+        if newest == look.live["metadata"]["generation"]:
+            generations.acknowledgement.confirm(look.upstream)
+        generations.served = newest
         return None
-    found = _obstacle(generations, live, upstream, report, seen, provider, manager, now)
-    if found is None:
-        generations.served = report.generation
+    obstacle = _obstacle(generations, look)
+    if obstacle is None:
+        generations.served = newest
         return None
-    why, left = found
-    return Holdback(_earlier(generations, oldest, report.generation), why, left)
+    why, left = obstacle
+    return Holdback(_earlier(generations, oldest, newest), why, left)
 
 
-def _obstacle(
-    generations: Generations,
-    live: Object,
-    upstream: Object,
-    report: Report,
-    seen: Observation,
-    provider: Provider,
-    manager: str,
-    now: float,
-) -> tuple[str, float | None] | None:
+def _obstacle(generations: Generations, look: Look) -> tuple[str, float | None] | None:
     """The reason why the newest generation does not serve yet, and the seconds until it may; None if it serves."""
+    upstream, provider, seen = look.upstream, look.provider, look.seen
     # Asked at each look, because it remembers the status before the next edit.
-    processed = generations.acknowledgement.is_processed(upstream, manager)
+    processed = generations.acknowledgement.is_processed(upstream, look.manager)
     if seen.acknowledged is not None:
         processed = seen.acknowledged
-    asked = ((live.get("spec") or {}).get("provider") or {}).get("name")
-    if asked and asked != provider.name:
-        return f"it names provider {asked}, which has not taken over", None
-    if generations.applied != (_version(upstream)[0], report.generation):
-        return ("" if report.stop else "it is not applied yet"), None
+    requested = ((look.live.get("spec") or {}).get("provider") or {}).get("name")
+    version = _version(upstream)
+    if requested and requested != provider.name:
+        return f"it names provider {requested}, which has not taken over", None
+    if generations.applied != (version[0], look.report.generation):
+        return ("" if look.report.stop else "it is not applied yet"), None
     if upstream["metadata"].get("deletionTimestamp"):
         return "the object that serves is being deleted", None
     if seen.updating or seen.update_failed:
         return "", None
     if not processed:
         return f"{provider.title} has not reported on it yet", None
-    if generations.idle == _version(upstream):
+    if generations.idle == version:
         # Nothing served when this version was seen first: there is no earlier state that the status could still show.
         return None
-    left = generations.settling.left([str(part) for part in _version(upstream)], provider.settles, now)
+    left = generations.settling.left([str(part) for part in version], provider.settles, look.now)
     return (f"waiting for the status of {provider.title} to settle", left) if left > 0 else None
 
 
