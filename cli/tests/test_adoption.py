@@ -56,7 +56,8 @@ def left_behind(
 def test_what_a_spec_gives_is_adopted(name: str, data: st.DataObject) -> None:
     provider = installed()[name]
     schema = schema_of(provider)
-    spec = data.draw(specs(engines=provider.capabilities.engines, provider={"name": name}))
+    can = provider.capabilities
+    spec = data.draw(specs(engines=can.engines, modes=can.serving_modes, provider={"name": name}))
     # a value that looks like a flag reads as one
     assume(not any(value.startswith("--") for value in spec["engine"].get("args", {}).values()))
     try:
@@ -109,6 +110,20 @@ def test_import_keeps_each_value(name: str, fields: dict[str, Any]) -> None:
     assert found.fits
     made, _ = left_behind(provider, schema, found.obj["spec"])
     assert upstream.flattened(provider, [made]) == upstream.flattened(provider, [live])
+
+
+@pytest.mark.parametrize("replicas", [0, 3])
+@pytest.mark.parametrize("name", ["direct", "dynamo", "kuberay"])
+def test_import_keeps_the_number_of_replicas(name: str, replicas: int) -> None:
+    provider = installed()[name]
+    schema = schema_of(provider)
+    spec = {**GPU, "provider": {"name": name}, "scaling": {"replicas": replicas}}
+    live, helpers = left_behind(provider, schema, spec)
+
+    adopted = adoption.adoption(provider, schema, live, helpers)
+
+    assert adopted.fits
+    assert adopted.obj["spec"]["scaling"]["replicas"] == replicas
 
 
 def unlabelled(value: Any) -> Any:

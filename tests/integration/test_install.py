@@ -16,6 +16,7 @@ from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
 from support.command_line import CommandLine
 from support.deployments import GPU, model_deployment
+from support.registrations import register
 from support.waiting import reason, until_deployment
 
 pytestmark = [pytest.mark.integration, pytest.mark.apart]
@@ -135,6 +136,20 @@ async def test_from_nothing_and_back(plane: ControlPlane, tmp_path: Path) -> Non
         assert (listed.code, "not installed: direct, dynamo, kaito, kuberay" in listed.err) == (0, True), (
             listed
         )
+
+        # a provider that does not report cannot clean up, so that the deletion would wait for it
+        await register(api, "nobody")
+        hold = [{"op": "add", "path": "/metadata/finalizers", "value": ["kubefoundry.ai/nobody-provider"]}]
+        await api.json_patch(MODEL_DEPLOYMENTS, "m", "default", hold, manager="nobody-provider")
+        silent = await kubefoundry("controller uninstall", "--yes", "--delete-models")
+        assert silent.code == 1, silent
+        assert "provider nobody has not reported for " in silent.err
+        assert "would have to clean up 1 models; start it, or keep them with --eject" in silent.err
+        [kept_model], _ = await api.list(MODEL_DEPLOYMENTS)
+        assert "deletionTimestamp" not in kept_model["metadata"]
+        assert (await api.list(DEPLOYMENTS, SYSTEM))[0] != []
+        release = [{"op": "remove", "path": "/metadata/finalizers"}]
+        await api.json_patch(MODEL_DEPLOYMENTS, "m", "default", release, manager="nobody-provider")
 
         gone = await kubefoundry("controller uninstall", "--yes", "--delete-models")
         assert gone.code == 0, gone.err

@@ -16,12 +16,13 @@ from kubefoundry_cli.provenance import text as dotted
 from kubefoundry_cli.spec_path import ABSENT, with_value
 from kubefoundry_cli.upstream import Change
 from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.equality import same
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.validation import validate
 from kubefoundry_sdk.provider.contract import NotReadable, Provider
 from kubefoundry_sdk.provider.reconcile.context import read
 from kubefoundry_sdk.provider.upstream_kind import Schema
-from kubefoundry_sdk.provider.write import drift, foreign_values
+from kubefoundry_sdk.provider.write import documents, drift, foreign_values
 from kubefoundry_sdk.provider.write.helpers import mark, marked
 from kubefoundry_sdk.provider.write.plan import Plan, plan
 
@@ -119,16 +120,16 @@ def compared(
             pairs.append((_bare(helper, bare), known))
     others = foreign_values.paths(provider)
     changes = [change for wanted, known in pairs for change in _changes(provider, wanted, known, others)]
-    unstated = sum(
-        len(_content(provider, known).keys() - _content(provider, wanted)) for wanted, known in pairs
-    )
+    unstated = sum(len(_content(known).keys() - _content(wanted)) for wanted, known in pairs)
+    # The counts that the plan leaves to autoscalers are still what the spec has to state.
+    counts = [path.split(".") for path in provider.scaled]
+    unstated += sum(not same(documents.at(rendered.main, path), documents.at(live, path)) for path in counts)
     return Adoption(obj, todo, tuple(changes), tuple(missing), unstated)
 
 
-def _content(provider: Provider, obj: Object) -> dict[Path, Any]:
+def _content(obj: Object) -> dict[Path, Any]:
     """The values of the object below the parts that neither users nor its provider write."""
-    content = {key: value for key, value in obj.items() if key not in ("metadata", "status")}
-    return upstream.flattened(provider, [content])
+    return leaves({key: value for key, value in obj.items() if key not in ("metadata", "status")})
 
 
 def with_pod_labels_of(live: Any, rendered: Any) -> Any:

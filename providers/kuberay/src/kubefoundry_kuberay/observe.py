@@ -24,6 +24,7 @@ from kubefoundry_kuberay.status import (
     read,
 )
 from kubefoundry_sdk import Deployment, Endpoint, Object, Observation, ObservedPhase, ReadyReason, Replicas
+from kubefoundry_sdk.api.formats import is_label_value
 from kubefoundry_sdk.api.names import REFRESH_ANNOTATION
 from kubefoundry_sdk.api.parts import mapping
 from kubefoundry_sdk.provider.upstream_status import text
@@ -62,11 +63,14 @@ def observe(deployment: Deployment, live: Object) -> Observation:
 def _selector(deployment: Deployment, live: Object) -> str:
     """The labels of the serving cluster's workers, each of which is a replica unless several share a worker.
 
-    Not in disaggregated mode, where scaling.replicas scales nothing, and not before a cluster serves.
+    Not in disaggregated mode, where scaling.replicas scales nothing, and not before a cluster serves. A name that no
+    label can have is none.
     """
     cluster = text(mapping(mapping(live.get("status")).get("activeServiceStatus")).get("rayClusterName"))
     spec = deployment.spec
-    if spec.serving.mode != "aggregated" or not cluster or engines_per_worker(spec, roles(spec)[0]) > 1:
+    if spec.serving.mode != "aggregated" or engines_per_worker(spec, roles(spec)[0]) > 1:
+        return ""
+    if not cluster or not is_label_value(cluster):
         return ""
     return f"{CLUSTER_LABEL}={cluster},{NODE_LABEL}=worker"
 

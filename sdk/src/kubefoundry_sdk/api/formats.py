@@ -5,6 +5,7 @@ Every pattern is anchored and uses only syntax that Go's RE2, Rust's regex and P
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 QUANTITY: Final = r"^([0-9]+\.?[0-9]*|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$"
@@ -68,3 +69,8 @@ MEANINGS: Final[dict[str, str]] = {
     CONFIG_KEY: "a key of letters, digits and _ . -",
 }
 """What a message says instead of the pattern."""
+
+
+def is_label_value(text: str) -> bool:
+    """Check whether a label can have the value."""
+    return len(text) <= 63 and re.fullmatch(LABEL_VALUE, text) is not None
