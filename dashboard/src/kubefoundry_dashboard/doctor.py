@@ -11,7 +11,7 @@ from kubefoundry_dashboard.models import listed
 from kubefoundry_dashboard.page import opened, page
 
 SHOWN: Final = 60
-"""Findings on the page at most, the worst first: hundreds of stuck models make a page of half a megabyte."""
+"""Findings of trouble on the page at most, the worst first. A thousand stuck models make half a megabyte."""
 
 routes = web.RouteTableDef()
 
@@ -21,9 +21,8 @@ async def show(request: web.Request) -> web.Response:
     async with opened(request) as session:
         seen = await listed(session, request.query.get("namespace", ""))
         found = await examine(session, seen.namespace or None)
-    order = ("wrong", "unknown", "pending", "good")
-    findings = sorted(found, key=lambda finding: order.index(finding.state))
+    order = ("wrong", "unknown", "pending")
+    troubles = sorted((one for one in found if one.state in order), key=lambda one: order.index(one.state))
+    findings = [*troubles[:SHOWN], *(one for one in found if one.state == "good")]
     command = f"kubefoundry doctor -n {seen.namespace}" if seen.namespace else "kubefoundry doctor -A"
-    return page(
-        request, "doctor.html", findings=findings[:SHOWN], hidden=len(findings[SHOWN:]), command=command
-    )
+    return page(request, "doctor.html", findings=findings, hidden=len(troubles[SHOWN:]), command=command)
