@@ -278,7 +278,7 @@ def local_webhooks(document: dict[str, Any], port: int) -> dict[str, Any]:
     """Webhook configurations with a loopback URL instead of a Service, and a longer time-out; any other object
     unchanged.
 
-    A machine that runs a control plane and all components besides may answer later than a cluster, and an object whose
+    A machine that runs a control plane and all components besides may answer later than a cluster. An object whose
     review times out is stored without one.
     """
     for webhook in document.get("webhooks", ()) if "WebhookConfiguration" in document["kind"] else ():
