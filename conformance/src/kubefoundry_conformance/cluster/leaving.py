@@ -17,7 +17,8 @@ HOLD: Final = "example.com/conformance-holds"
 INVALID: Final = {"engine": {"args": {"tensor-parallel-size": "999"}}}
 """Of any spec: no machine has so many GPUs. Only core knows, so the API server takes it while core is away."""
 
-OTHER: Final = "kubefoundry.ai/conformance-provider"
+OTHER: Final = "conformance"
+"""A provider that holds a ModelDeployment and never cleans up."""
 
 
 async def deletion_while_paused(rig: Rig) -> Finding | None:
@@ -79,7 +80,9 @@ async def given_up(rig: Rig) -> Finding | None:
 
 async def waits_for_others(rig: Rig) -> Finding | None:
     place = rig.place()
-    await rig.create(place, finalizers=[OTHER])
+    # by the field manager of that provider: a finalizer that somebody else added need not be waited for
+    finalizers = [names.provider_finalizer(OTHER)]
+    await rig.create(place, manager=names.provider_manager(OTHER), finalizers=finalizers)
     await rig.deployment(
         place, lambda obj: condition(obj, RESOURCE_CREATED).get("reason") == "WaitingForCleanup"
     )

@@ -177,7 +177,9 @@ class Rig:
         finally:
             await asyncio.wait([request])
 
-    async def create(self, place: Place, *, spec: Mapping[str, Any] | None = None, **metadata: Any) -> Object:
+    async def create(
+        self, place: Place, *, spec: Mapping[str, Any] | None = None, manager: str = MANAGER, **metadata: Any
+    ) -> Object:
         """A ModelDeployment for the subject; the first spec of the cases where none is given."""
         body = {
             "apiVersion": names.API_VERSION,
@@ -185,7 +187,7 @@ class Rig:
             "metadata": {"name": place.name, "namespace": place.namespace, **metadata},
             "spec": self._asked(spec or self.spec),
         }
-        return await self.api.create(MODEL_DEPLOYMENTS, body, manager=MANAGER)
+        return await self.api.create(MODEL_DEPLOYMENTS, body, manager=manager)
 
     def _asked(self, spec: Mapping[str, Any]) -> dict[str, Any]:
         asked = copy.deepcopy(dict(spec))
