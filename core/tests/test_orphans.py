@@ -69,7 +69,7 @@ ADDED = {
         pytest.param([ADDED, {"manager": "acme-provider"}], {}, (), id="it wrote"),
         pytest.param([], {}, (), id="no managedFields"),
         pytest.param([{}], {}, (), id="reset"),
-        pytest.param([{"manager": "before-first-apply"}], {}, (), id="reset, and applied since"),
+        pytest.param([ADDED | {"manager": "before-first-apply"}], {}, (), id="reset, and applied since"),
     ],
 )
 def test_finalizer_of_unknown_provider_is_not_waited_for(

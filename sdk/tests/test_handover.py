@@ -35,6 +35,7 @@ FINALIZER = 'v:"kubefoundry.ai/dynamo-provider"'
     ("managers", "chosen", "expected"),
     [
         pytest.param({}, None, ["dynamo"], id="managedFields were reset"),
+        pytest.param({"before-first-apply": [FINALIZER]}, "kaito", ["dynamo"], id="reset, and applied since"),
         pytest.param({"dynamo-provider": [FINALIZER]}, None, ["dynamo"], id="its own"),
         pytest.param({"kubectl": [FINALIZER], "dynamo-provider": [FINALIZER]}, None, ["dynamo"], id="both"),
         pytest.param({"kubectl": [FINALIZER], "dynamo-provider": []}, None, ["dynamo"], id="it reported"),

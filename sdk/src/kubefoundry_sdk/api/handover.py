@@ -10,6 +10,9 @@ from kubefoundry_sdk.api.kinds import Object
 
 _FINALIZER: Final = re.compile(re.escape(names.PREFIX) + r"(?P<provider>.+)-provider")
 
+RESET: Final = "before-first-apply"
+"""The manager to which the API server gives all fields of an object without managedFields at its next apply."""
+
 _STATEMENT: Final = frozenset({"f:status", "f:reason", "f:message", "f:observedGeneration"})
 """Fields of a condition that one manager has to own. A manager that shares only some of them may be the previous
 provider, whose equal values stay its own until it releases them."""
@@ -30,7 +33,7 @@ def planted(deployment: Object, provider: str) -> bool:
     """Check whether somebody else added the provider's finalizer, in a manifest for example, and the provider has
     never reported. Nobody would remove that finalizer, so that waiting for its provider is in vain.
 
-    An object without managedFields for the finalizer, because somebody reset them, proves nothing.
+    Where somebody reset managedFields, nobody owns the finalizer, or `before-first-apply` does; both prove nothing.
     """
     manager = names.provider_manager(provider)
     key = f'v:"{names.provider_finalizer(provider)}"'
@@ -42,7 +45,8 @@ def planted(deployment: Object, provider: str) -> bool:
     }
     chosen = ((deployment.get("status") or {}).get("provider") or {}).get("name")
     reporters = {entry.get("manager") for entry in entries}
-    return bool(adders) and manager not in reporters and chosen != provider
+    proves = bool(adders) and not adders & {None, RESET}
+    return proves and manager not in reporters and chosen != provider
 
 
 def states(deployment: Object, provider: str, type_: str) -> bool:
