@@ -16,7 +16,7 @@ export MYPYPATH := $(subst $(empty) ,:,$(wildcard $(PACKAGES:%=%/src)) examples/
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-upstream test-pods transcript llamastack-releases hostile-packages test-operators chaos predictions test-go test-ray lint behaviours accept-llamastack conformance mutations bench wheels crds manifests docs lock clean engine-options
+.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-upstream test-pods transcript llamastack-releases hostile-packages test-operators chaos predictions test-go test-ray lint behaviours accept-llamastack conformance mutations bench truth wheels crds manifests docs lock clean engine-options
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 26
@@ -124,6 +124,10 @@ mutations: setup ## breaks one rule after another in a copy, and demands that a 
 
 bench: setup ## measures, and writes docs/benchmarks.md
 	$(BIN)/python -m benchmarks
+
+truth: setup ## how long Ready is wrong after each kind of edit; writes docs/truth.md, seven minutes
+	@devcluster/build > /dev/null
+	$(BIN)/python -m benchmarks.truth --write
 
 wheels: setup ## dist/: our packages and all that they need, for `pip install --no-index --find-links`; DIST=another folder
 	@$(BIN)/python requirements/build_wheels.py "$(DIST)" $(PACKAGES)
