@@ -285,8 +285,12 @@ def main() -> int:
     parser.add_argument("--only", default=",".join(UPSTREAM), help="providers, separated by commas")
     parser.add_argument("--edits", default="", help="kinds of edits, separated by commas")
     parser.add_argument("--speed", type=float, default=20, help="of the simulated operators (default 20)")
-    parser.add_argument("--write", action="store_true", help="also write docs/truth.md")
+    parser.add_argument(
+        "--write", action="store_true", help="also write docs/truth.md, which shows all edits"
+    )
     chosen = parser.parse_args()
+    if chosen.write and (chosen.only, chosen.edits, chosen.speed) != (",".join(UPSTREAM), "", 20):
+        parser.error("--write needs all providers and edits at the usual speed: leave the other options out")
     edits = [edit for edit in EDITS if edit in (chosen.edits.split(",") if chosen.edits else EDITS)]
     ledgers: dict[tuple[str, str], Ledger] = {}
     failures: list[str] = []
@@ -299,7 +303,12 @@ def main() -> int:
         failures = [str(error) for error in group.exceptions]
     for failure in failures:
         sys.stderr.write(f"truth: {failure}\n")
-    return 0 if not failures and all(one.old == one.wrong == 0 for one in ledgers.values()) else 1
+    return 0 if not failures and all(map(_is_true, ledgers, ledgers.values())) else 1
+
+
+def _is_true(key: tuple[str, str], ledger: Ledger) -> bool:
+    """Check whether Ready was true. Only KAITO, which recreates, may stop serving before we can see it."""
+    return ledger.old == ledger.wrong == 0 and (ledger.none == 0 or key[0] == "kaito")
 
 
 async def _measure(

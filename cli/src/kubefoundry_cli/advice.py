@@ -38,7 +38,7 @@ ADVICE: Final[dict[str, dict[str, str]]] = {
         "CRDNotInstalled": "install the upstream operator: it goes on by itself then",
         "UnsupportedSchema": "install a release of the upstream system that the provider supports",
         "ApplyRejected": "do what the API server says: it is tried again at each change, and every 5 minutes",
-        "ApplyFailed": "nothing: it is tried again, at the latest in 5 minutes",
+        "ApplyFailed": "nothing: it is tried again, at the latest in 6 minutes",
         "ProviderError": "report it to the provider's maintainers: {doctor --bundle FILE}",
         "NameConflict": "delete that object, import it ({import KIND/NAME}), or choose another name",
         "Recreating": "wait until the old object is gone",

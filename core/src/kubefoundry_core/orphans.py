@@ -32,14 +32,11 @@ def orphaned_finalizers(deployment: Object, lost_in: LostIn, left: float) -> Aba
     if not meta.get("deletionTimestamp"):
         return Abandoned((), None)
     invented = invented_finalizers(deployment, lost_in)
-    return _abandoned(
-        {
-            finalizer: 0.0
-            if finalizer in invented
-            else max(left, lost_in.get(_provider(finalizer.removeprefix(names.PREFIX)), 0.0))
-            for finalizer in _finalizers(deployment)
-        }
-    )
+    due: dict[str, float] = {}
+    for provider in handover.finalizing(deployment):
+        finalizer = names.provider_finalizer(provider)
+        due[finalizer] = 0.0 if finalizer in invented else max(left, lost_in.get(provider, 0.0))
+    return _abandoned(due)
 
 
 def invented_finalizers(deployment: Object, lost_in: LostIn) -> set[str]:
@@ -49,12 +46,6 @@ def invented_finalizers(deployment: Object, lost_in: LostIn) -> set[str]:
         for provider in handover.finalizing(deployment)
         if provider not in lost_in and handover.planted(deployment, provider)
     }
-
-
-def _finalizers(deployment: Object) -> list[str]:
-    """Finalizers that have the form of a provider's."""
-    found = deployment["metadata"].get("finalizers") or ()
-    return [name for name in found if name.startswith(names.PREFIX) and name.endswith(_SUFFIX)]
 
 
 def dead_managers(deployment: Object, lost_in: LostIn) -> Abandoned:

@@ -54,7 +54,7 @@ def test_a_status_is_to_us(spec: dict[str, int], step: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", ["x" * 64, "a,b=c", "x\n", "-x", 7])
-def test_scale_selects_nothing_by_a_name_that_is_no_label_value(name: Any) -> None:
+def test_scale_selects_nothing_by_an_invalid_cluster_name(name: Any) -> None:
     live = {"metadata": {}, "status": {"activeServiceStatus": {"rayClusterName": name}}}
 
     assert observe(asked_for({"replicas": 2}), live).selector == ""

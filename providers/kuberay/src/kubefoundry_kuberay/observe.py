@@ -63,8 +63,8 @@ def observe(deployment: Deployment, live: Object) -> Observation:
 def _selector(deployment: Deployment, live: Object) -> str:
     """The labels of the serving cluster's workers, each of which is a replica unless several share a worker.
 
-    Not in disaggregated mode, where scaling.replicas scales nothing, and not before a cluster serves. A name that no
-    label can have is none.
+    Not in disaggregated mode, where scaling.replicas scales nothing, and not before a cluster serves. The selector is
+    also empty if the cluster's name is no valid label value.
     """
     cluster = text(mapping(mapping(live.get("status")).get("activeServiceStatus")).get("rayClusterName"))
     spec = deployment.spec

@@ -30,10 +30,10 @@ def finalizing(deployment: Object) -> list[str]:
 
 
 def planted(deployment: Object, provider: str) -> bool:
-    """Check whether somebody else added the provider's finalizer, in a manifest for example, and the provider has
-    never reported. Nobody would remove that finalizer, so that waiting for its provider is in vain.
+    """Check whether another manager added the provider's finalizer, and the provider never wrote to the object.
 
-    Where somebody reset managedFields, nobody owns the finalizer, or `before-first-apply` does; both prove nothing.
+    A manifest may contain such a finalizer. The provider does not know of it and never removes it. After a reset of
+    managedFields nobody owns the finalizer, or `before-first-apply` does. Neither is a proof.
     """
     manager = names.provider_manager(provider)
     key = f'v:"{names.provider_finalizer(provider)}"'

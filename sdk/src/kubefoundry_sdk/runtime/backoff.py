@@ -32,8 +32,12 @@ def delay(failures: int, error: Exception) -> float:
         failures: how many attempts failed in a row, this one included.
         error: the last failure.
     """
-    doubled = FIRST_DELAY * 2.0 ** (min(failures, DOUBLINGS) - 1)
-    return min(doubled, _longest(error)) * random.uniform(0.8, 1.2)
+    return min(doubled(failures), _longest(error)) * random.uniform(0.8, 1.2)
+
+
+def doubled(failures: int) -> float:
+    """Return the seconds after that many failures in a row, without a limit for the kind of error."""
+    return FIRST_DELAY * 2.0 ** (min(failures, DOUBLINGS) - 1)
 
 
 def _longest(error: Exception) -> float:
