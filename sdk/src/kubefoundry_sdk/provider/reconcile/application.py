@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from kubefoundry_sdk.api.kinds import Kind, Object
-from kubefoundry_sdk.provider.reconcile import drift_repair, release
+from kubefoundry_sdk.provider.reconcile import drift_repair, release, reported_generation
 from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.report import Report
 from kubefoundry_sdk.provider.write import apply
@@ -21,7 +21,7 @@ async def write(context: Context, kind: Kind, todo: Plan, live: Object, report: 
 
     Raises as `apply.write`.
     """
-    admission = context.memory(key_of(live)).admission
+    memory = context.memory(key_of(live))
     report.created = release.created_words(context.provider, live["metadata"]["name"])
     retry = None
     if todo.repairs:
@@ -34,11 +34,13 @@ async def write(context: Context, kind: Kind, todo: Plan, live: Object, report: 
             context.helpers,
             todo,
             manager=context.manager,
-            admission=admission,
+            admission=memory.admission,
         ):
             log.info("created %s %s/%s", kind.kind, *key_of(live))
+            if (new := context.upstream.objects.get(key_of(live))) is not None:
+                reported_generation.note_idle(memory.generations, new)
         keep = [*todo.helpers, *todo.retained]
         namespace, _ = key_of(live)
         await apply.prune(context.client, context.helpers, namespace, live["metadata"]["uid"], keep)
-    report.created += admission.text(marked(todo.objects))
+    report.created += memory.admission.text(marked(todo.objects))
     return retry

@@ -57,7 +57,7 @@ def note_applied(generations: Generations, report: Report, upstream: Object) -> 
 
 
 def note_idle(generations: Generations, upstream: Object) -> None:
-    """Record that nothing serves at this version of the upstream object."""
+    """Record that nothing serves at this version of the upstream object: seen, or it was created just now."""
     generations.idle = _version(upstream)
 
 

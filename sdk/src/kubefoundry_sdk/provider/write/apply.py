@@ -65,13 +65,13 @@ async def write(
                 await _store(
                     client, kind_of(obj), known.store(obj), obj, manager=manager, admission=admission
                 )
-        if main_too:
-            await _store(client, kind, store, todo.main, manager=manager, admission=admission)
+        return main_too and await _store(
+            client, kind, store, todo.main, manager=manager, admission=admission
+        )
     except Refused as refused:
         if not refused.may_pass:
             await discard(client, known, todo)
         raise
-    return main_too and not exists
 
 
 async def try_replacement(
@@ -172,8 +172,10 @@ async def remove_main(
 
 async def _store(
     client: Client, kind: Kind, store: Store, obj: Object, *, manager: str, admission: Admission
-) -> None:
+) -> bool:
     """Applies the object: creates it if the store has none, else applies it to the very object in the store.
+
+    Returns whether it was created.
 
     Ownership is checked here and not only before the reconcile's first request, because another's object may have
     appeared since. The write names the resourceVersion that we know, so a stale reader gets a conflict and decides
@@ -185,7 +187,7 @@ async def _store(
         try:
             stored = await server_side_apply.create(client, kind, obj, manager=manager, origin=ORIGIN)
             await _take(client, kind, store, obj, stored, admission, new=True)
-            return
+            return True
         except NameTaken:
             # It may be ours, and have lost the labels that we watch.
             live = await client.get(kind, name, namespace)
@@ -196,6 +198,7 @@ async def _store(
     body = server_side_apply.pinned(obj, live, exact=True)
     stored = await server_side_apply.update(client, kind, body, manager=manager, origin=ORIGIN)
     await _take(client, kind, store, obj, stored, admission, new=False)
+    return False
 
 
 async def _take(

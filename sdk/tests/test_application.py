@@ -1,0 +1,67 @@
+"""What is remembered of an upstream object that was written, against a server in the API server's place."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from aiohttp import web
+
+from kubefoundry_sdk.api.kinds import Kind, Object
+from kubefoundry_sdk.provider.contract import Endpoint, Observation, Replicas
+from kubefoundry_sdk.provider.health.models_endpoint import directly
+from kubefoundry_sdk.provider.health.verification import Verification
+from kubefoundry_sdk.provider.reconcile import application
+from kubefoundry_sdk.provider.reconcile.context import Context
+from kubefoundry_sdk.provider.reconcile.report import Report
+from kubefoundry_sdk.provider.reconcile.reported_generation import Look, judge, note_applied
+from kubefoundry_sdk.provider.watch.upstream import Upstream
+from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk.provider.write.helpers import Helpers
+from kubefoundry_sdk.runtime.store import Store
+from support.plans import deployment, planned, provider
+from support.wire import Asked, ok, wire
+
+UNUSED: Any = None
+ENGINES = Kind("example.com", "v1", "engines", "Engine")
+SERVES = Observation("Running", "DeploymentReady", "1 of 1 replicas serve", Replicas(1, 1, 1), Endpoint("m", 80))
+
+
+async def test_new_object_that_serves_at_once_serves_the_newest_spec() -> None:
+    """The watch may be faster than the answer; no earlier status can be mistaken for that of a new object."""
+    todo = planned(deployment())
+    model: Object = {"metadata": {"name": "m", "namespace": "n", "uid": "uid", "generation": 1}, "spec": {}}
+    upstream = Upstream(UNUSED, provider(), "example", lambda: None)
+    helpers = Helpers({"ConfigMap": Store(index=manifest.owner_uid)})
+
+    def answer(asked: Asked) -> web.Response:
+        meta = {**asked.body["metadata"], "uid": "u", "resourceVersion": "7", "generation": 1}
+        created = {**asked.body, "metadata": meta}
+        if asked.body["kind"] == "Engine":
+            serving = {"observedGeneration": 1, "replicas": 1}
+            upstream.objects.put({**created, "metadata": {**meta, "resourceVersion": "8"}, "status": serving})
+        return ok(created)
+
+    async with wire(answer) as made:
+        verification = Verification(directly(UNUSED), lambda work: None, lambda key: None, always=False)
+        context = Context(
+            provider=provider(),
+            client=made.client,
+            recorder=UNUSED,
+            deployments=Store(),
+            upstream=upstream,
+            helpers=helpers,
+            finalizer_timeout=300.0,
+            pods=None,
+            verification=verification,
+            clock=lambda: 0.0,
+        )
+        report = Report(1)
+        await application.write(context, ENGINES, todo, model, report)
+
+    live = upstream.objects.get(("n", "m"))
+    generations = context.memory(("n", "m")).generations
+    assert live is not None and live["metadata"]["resourceVersion"] == "8"
+    note_applied(generations, report, live)
+    slow = replace(provider(), settles=3.0)
+    assert judge(generations, Look(model, live, report, SERVES, slow, "example", 1.0)) is None
