@@ -263,6 +263,29 @@ def test_phase_and_ready_are_the_providers_once_it_reported(spec: dict[str, Any]
     assert [item["type"] for item in decided["conditions"]] == ["Validated"]
 
 
+@pytest.mark.parametrize(
+    ("owner", "cores"),
+    [
+        (None, False),
+        ("before-first-apply", False),
+        ("acme-provider", False),
+        ("kubectl-edit", True),
+        ("kubefoundry-selector", True),
+    ],
+)
+@pytest.mark.parametrize("operation", ["Apply", "Update"])
+def test_a_foreign_acceptance_does_not_silence_core(operation: str, owner: str | None, cores: bool) -> None:
+    status = {"conditions": [condition("True", "ProviderCompatible", "CompatibilityVerified")]}
+    live = deployment(GOOD, status)
+    fields = {"f:status": {"f:conditions": {'k:{"type":"ProviderCompatible"}': {"f:status": {}}}}}
+    entry = {"manager": owner, "operation": operation, "subresource": "status", "fieldsV1": fields}
+    live["metadata"]["managedFields"] = [entry] if owner else []
+
+    decided = decide(live, around("acme"))
+
+    assert (decided.get("phase") == "Pending") is cores
+
+
 def test_what_is_deleted_before_a_provider_reported_is_terminating() -> None:
     decided = decide(deployment(GOOD, deleting=True), around("acme"))
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kubefoundry_core.provider_health import Health, provider_healthy
-from kubefoundry_sdk.api import managed_fields, names, reasons, validation
+from kubefoundry_sdk.api import handover, managed_fields, names, reasons, validation
 from kubefoundry_sdk.api.conditions import Condition, condition, find
 from kubefoundry_sdk.api.kinds import Object
 
@@ -99,12 +99,7 @@ def decide(deployment: Object, around: Surroundings) -> Object:
     )
     if healthy:
         conditions.append(healthy)
-    # A provider that waits for another one's clean-up reports, too, before it reaches what is asked of it, and so
-    # does that other one, until it has released the model.
-    reported = find(live.get("conditions"), reasons.PROVIDER_COMPATIBLE) or _a_provider_has_written(
-        deployment
-    )
-    if not reported or _is_cores_to_terminate(deployment, around):
+    if not _has_reported(deployment) or _is_cores_to_terminate(deployment, around):
         paused = (meta.get("annotations") or {}).get(names.PAUSED_ANNOTATION) == "true"
         waiting = selection.waiting
         if waiting == WAITING and chosen and chosen not in around.registered:
@@ -160,9 +155,20 @@ def shared(deployment: Object) -> frozenset[str]:
     return REPORTED if _chosen_has_written(deployment) else frozenset()
 
 
-def _a_provider_has_written(deployment: Object) -> bool:
+def _has_reported(deployment: Object) -> bool:
+    """Check whether a provider has reported on the model, so that phase, message and `Ready` are the provider's.
+
+    A provider that waits for another one's clean-up reports before it reaches what is asked of it, and that other one
+    reports until it has released the model: any of their writes counts. Where managedFields were reset, a condition
+    that nobody owns counts. One that somebody else wrote does not: nobody would report on the model then.
+    """
     suffix = names.provider_manager("")
-    return any(manager.endswith(suffix) for manager in managed_fields.managers(deployment, "status"))
+    if any(manager.endswith(suffix) for manager in managed_fields.managers(deployment, "status")):
+        return True
+    if find((deployment.get("status") or {}).get("conditions"), reasons.PROVIDER_COMPATIBLE) is None:
+        return False
+    owners = managed_fields.condition_owners(deployment, reasons.PROVIDER_COMPATIBLE)
+    return not owners or any(owner == handover.RESET or owner.endswith(suffix) for owner in owners)
 
 
 def _chosen_has_written(deployment: Object) -> bool:
