@@ -1,4 +1,4 @@
-"""LEV-1, STA-3: another provider is chosen, which the check simulates."""
+"""LEV-1, LEV-5, STA-3: another provider is chosen, which the check simulates."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kubefoundry_conformance.check import Finding
 from kubefoundry_conformance.cluster import waiting
-from kubefoundry_conformance.cluster.rig import QUIET, Place, Rig, now, of_rig
+from kubefoundry_conformance.cluster.rig import MANAGER, QUIET, Place, Rig, now, of_rig
 from kubefoundry_conformance.cluster.waiting import NotSeen
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.conditions import condition as said
@@ -33,8 +33,8 @@ async def _choose_another(rig: Rig, place: Place) -> str:
     return other
 
 
-async def _accept(rig: Rig, place: Place, other: str) -> None:
-    """The other one says that it takes over (contract section 8)."""
+async def _accept(rig: Rig, place: Place, manager: str) -> None:
+    """The field manager says that the chosen provider takes over (contract section 8)."""
     live = await rig.deployment(place)
     generation = live["metadata"]["generation"]
     conditions = (
@@ -47,7 +47,7 @@ async def _accept(rig: Rig, place: Place, other: str) -> None:
         "metadata": {key: live["metadata"][key] for key in ("name", "namespace", "uid")},
         "status": {"conditions": [{**item, "lastTransitionTime": now()} for item in conditions]},
     }
-    await rig.api.apply_status(MODEL_DEPLOYMENTS, body, manager=names.provider_manager(other))
+    await rig.api.apply_status(MODEL_DEPLOYMENTS, body, manager=manager)
 
 
 async def in_order(rig: Rig) -> Finding | None:
@@ -61,7 +61,7 @@ async def in_order(rig: Rig) -> Finding | None:
         other = await _choose_another(rig, place)
         # The subject may repair in a moment what it did too early, so every state counts.
         async with waiting.states(rig.api, MODEL_DEPLOYMENTS, *place) as states:
-            await _accept(rig, place, other)
+            await _accept(rig, place, names.provider_manager(other))
             await rig.upstream(place, lambda obj: obj["metadata"].get("deletionTimestamp"))
             # What is done too early comes at once; what is done right comes later, when the object is gone.
             try:
@@ -91,7 +91,7 @@ async def in_order(rig: Rig) -> Finding | None:
 async def owns_nothing(rig: Rig) -> Finding | None:
     place = rig.place()
     await rig.running(place)
-    await _accept(rig, place, await _choose_another(rig, place))
+    await _accept(rig, place, names.provider_manager(await _choose_another(rig, place)))
     await rig.until(rig.kind, *place, lambda obj: obj is None)
     await rig.deployment(place, lambda obj: not _holds(rig, obj))
     try:
@@ -99,6 +99,27 @@ async def owns_nothing(rig: Rig) -> Finding | None:
     except NotSeen:
         return Finding(f"{rig.manager} still owns fields of the status", "no field, once its object is gone")
     return None
+
+
+async def forged(rig: Rig) -> Finding | None:
+    place = rig.place()
+    await rig.running(place)
+    other = await _choose_another(rig, place)
+    await _accept(rig, place, MANAGER)
+    try:
+        await rig.until(rig.kind, *place, _goes, seconds=QUIET)
+        return Finding(
+            f"the object was deleted though {MANAGER} wrote the acceptance", "it stays until the provider accepts"
+        )
+    except NotSeen:
+        pass
+    await _accept(rig, place, names.provider_manager(other))
+    await rig.until(rig.kind, *place, _goes)
+    return None
+
+
+def _goes(obj: Object | None) -> bool:
+    return obj is None or bool(obj["metadata"].get("deletionTimestamp"))
 
 
 def _holds(rig: Rig, obj: Object) -> bool:
@@ -118,5 +139,6 @@ def _left(rig: Rig, obj: Object) -> str:
 
 CHECKS: Final = (
     of_rig("LEV-1", "a hand-over, its object held for a moment", in_order, "the object is deleted"),
+    of_rig("LEV-5", "an acceptance that another field manager wrote", forged, "a provider's own one counts"),
     of_rig("STA-3", "another provider is chosen, and takes over", owns_nothing, "the finalizer is removed"),
 )
