@@ -53,9 +53,11 @@ async def start(context: Context, kind: Kind, todo: Plan, upstream: Object) -> S
     except Refused as refused:
         if "exceeded quota" not in str(refused):
             raise
+        name, namespace = upstream["metadata"]["name"], upstream["metadata"]["namespace"]
         raise Refused(
             f"{refused}. The change recreates the {kind.kind}, and it is tried beside the one that serves: the quota "
-            "needs room for one more",
+            "needs room for one more. To do without, and without a model until the new one serves: "
+            f"kubectl -n {namespace} delete {kind.crd} {name}",
             refused.retry,
         ) from refused
     if (record := manifest.applied(todo.main)) is not None:
