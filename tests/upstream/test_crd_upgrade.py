@@ -1,4 +1,9 @@
-"""Every release of the upstream CRDs, one after the other, under objects that serve: none lost, none rewritten.
+"""Every release of the upstream CRDs, one after the other, under objects that serve: none lost, none changed.
+
+A provider writes to an object at most once, and only where the newest release is used in another version than the
+oldest: when the operator writes a field that the version in which we applied the object lacks (KAITO's
+`status.targetNodeCount` is not in v1alpha1), the API server removes all managedFields, and the provider takes its
+fields back.
 
 Prints its figures (`-s`).
 """
@@ -8,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -93,11 +99,12 @@ async def test_every_release_under_objects_that_serve(suite: Suite, api: Client,
             f"stored as {installed(releases[-1]).api_version}"
         )
         assert before[provider] == {
-            name: uid for name, uid in after[provider].items() if not name.endswith("-last")
+            name: one for name, one in after[provider].items() if not name.endswith("-last")
         }
         assert len(created[provider]) == OBJECTS
-        assert writes == []
         newest = installed(releases[-1]).api_version
+        most = 0 if installed(releases[0]).api_version == newest else 1
+        assert max(Counter(writes).values(), default=0) <= most, writes
         for index in range(OBJECTS):
             live = await until_deployment(
                 api,
@@ -210,18 +217,23 @@ async def create(api: Client, namespace: str, provider: str, name: str) -> None:
     await until_deployment(api, name, namespace, lambda obj: phase(obj) == "Running", seconds=300)
 
 
-async def serving(api: Client, namespace: str, provider: str) -> dict[str, str]:
-    """Uids of the upstream objects of that many ModelDeployments, all Running."""
+async def serving(api: Client, namespace: str, provider: str) -> dict[str, tuple[str, int]]:
+    """Uids and generations of the upstream objects of that many ModelDeployments, all Running."""
     await asyncio.gather(
         *(create(api, namespace, provider, name_of(provider, index)) for index in range(OBJECTS))
     )
     found, _ = await api.list(kind_of(provider, oldest_first(provider)[0]), namespace)
-    return {obj["metadata"]["name"]: obj["metadata"]["uid"] for obj in found}
+    return identities(found)
 
 
-async def standing(api: Client, namespace: str, provider: str) -> dict[str, str]:
+async def standing(api: Client, namespace: str, provider: str) -> dict[str, tuple[str, int]]:
     found, _ = await api.list(kind_of(provider, oldest_first(provider)[-1]), namespace)
-    return {obj["metadata"]["name"]: obj["metadata"]["uid"] for obj in found}
+    return identities(found)
+
+
+def identities(found: list[Object]) -> dict[str, tuple[str, int]]:
+    """By name. The generation counts all changes but those of metadata and status."""
+    return {obj["metadata"]["name"]: (obj["metadata"]["uid"], obj["metadata"]["generation"]) for obj in found}
 
 
 def own_writes(requests: AuditLog, namespace: str, provider: str) -> list[str]:
