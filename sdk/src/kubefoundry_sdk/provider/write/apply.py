@@ -53,6 +53,7 @@ async def write(
     """
     exists = store.get(key_of(todo.main)) is not None
     main_too = todo.main in todo.changed
+    created = False
     helpers = [obj for obj in todo.changed if obj is not todo.main]
     fresh = [obj for obj in helpers if obj in todo.fresh]
     try:
@@ -65,13 +66,13 @@ async def write(
                 await _store(
                     client, kind_of(obj), known.store(obj), obj, manager=manager, admission=admission
                 )
-        return main_too and await _store(
-            client, kind, store, todo.main, manager=manager, admission=admission
-        )
+        if main_too:
+            created = await _store(client, kind, store, todo.main, manager=manager, admission=admission)
     except Refused as refused:
         if not refused.may_pass:
             await discard(client, known, todo)
         raise
+    return created
 
 
 async def try_replacement(
