@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Final
 
-from kubefoundry_llamastack import ownership
+from kubefoundry_llamastack import names, ownership
 from kubefoundry_llamastack.memory import Memories
 from kubefoundry_llamastack.names import MANAGER
 from kubefoundry_llamastack.render.request import Distribution
@@ -86,6 +86,7 @@ class Writer:
                 answer = await server_side_apply.update(
                     self.client, kind, body, manager=MANAGER, origin=ORIGIN
                 )
+            _check_label(kind, answer)
         except NameTaken as error:
             # It may be ours, and have lost the label that we watch.
             namespace, name = key_of(wanted)
@@ -143,3 +144,14 @@ def _taken(kind: Kind, name: str) -> str:
         f"{kind.kind} '{name}' already exists and belongs to someone else; "
         "delete it or rename the LlamaStackDistribution"
     )
+
+
+def _check_label(kind: Kind, stored: Object) -> None:
+    """Raises Refused if the API server stored the object without the label by which we watch: it would never be seen
+    again, and be written at each reconcile."""
+    if (stored["metadata"].get("labels") or {}).get(names.MANAGED_BY_LABEL) != names.MANAGED_BY:
+        raise Refused(
+            f"{kind.kind} '{stored['metadata']['name']}' was accepted, but label {names.MANAGED_BY_LABEL} was not "
+            "stored as sent: an admission webhook or policy changes it; exempt objects with the label "
+            f"{names.WATCH_LABEL} from that"
+        )

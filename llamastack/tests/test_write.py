@@ -1,0 +1,66 @@
+"""What is written to children, against a server in the API server's place."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from kubefoundry_llamastack import names
+from kubefoundry_llamastack.memory import Memory
+from kubefoundry_llamastack.render.request import Distribution
+from kubefoundry_llamastack.write import Writer
+from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Object
+from kubefoundry_sdk.runtime.refusals import Refused
+from kubefoundry_sdk.runtime.store import Store
+from support.wire import Asked, ok, wire
+
+WANTED: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "chat-config", "namespace": "team", "labels": names.labels()},
+}
+
+
+@pytest.mark.parametrize("labels", [{}, {names.MANAGED_BY_LABEL: "somebody"}])
+async def test_object_that_lost_its_label_is_refused_once(
+    make: Callable[..., Distribution], labels: dict[str, str]
+) -> None:
+    def answer(asked: Asked) -> web.Response:
+        return ok({**asked.body, "metadata": {**asked.body["metadata"], "uid": "u", "labels": labels}})
+
+    memory: defaultdict[tuple[str, str], Memory] = defaultdict(Memory)
+    store = Store()
+    said = []
+    async with wire(answer) as made:
+        writer = Writer(made.client, memory.__getitem__)
+        for now in (0.0, 10.0, 200.0):
+            with pytest.raises(Refused) as refused:
+                await writer.apply(CONFIG_MAPS, store, WANTED, make(), now)
+            said.append(str(refused.value))
+
+    assert len(made.asked) == 1
+    assert set(said) == {
+        "ConfigMap 'chat-config' was accepted, but label app.kubernetes.io/managed-by was not stored as sent: an "
+        "admission webhook or policy changes it; exempt objects with the label llamastack.io/watch from that"
+    }
+    assert store.get(("team", "chat-config")) is None
+
+
+async def test_object_with_its_label_is_stored(make: Callable[..., Distribution]) -> None:
+    def answer(asked: Asked) -> web.Response:
+        stored: Object = {
+            **asked.body,
+            "metadata": {**asked.body["metadata"], "uid": "u", "resourceVersion": "7"},
+        }
+        return ok(stored)
+
+    memory: defaultdict[tuple[str, str], Memory] = defaultdict(Memory)
+    store = Store()
+    async with wire(answer) as made:
+        assert await Writer(made.client, memory.__getitem__).apply(CONFIG_MAPS, store, WANTED, make(), 0.0)
+
+    assert store.get(("team", "chat-config")) is not None
