@@ -277,7 +277,9 @@ def test_phase_and_ready_are_the_providers_once_it_reported(spec: dict[str, Any]
 def test_a_foreign_acceptance_does_not_silence_core(operation: str, owner: str | None, cores: bool) -> None:
     status = {"conditions": [condition("True", "ProviderCompatible", "CompatibilityVerified")]}
     live = deployment(GOOD, status)
-    fields = {"f:status": {"f:conditions": {'k:{"type":"ProviderCompatible"}': {"f:status": {}}}}}
+    fields: dict[str, Any] = {
+        "f:status": {"f:conditions": {'k:{"type":"ProviderCompatible"}': {"f:status": {}}}}
+    }
     entry = {"manager": owner, "operation": operation, "subresource": "status", "fieldsV1": fields}
     live["metadata"]["managedFields"] = [entry] if owner else []
 

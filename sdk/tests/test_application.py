@@ -24,7 +24,9 @@ from support.wire import Asked, ok, wire
 
 UNUSED: Any = None
 ENGINES = Kind("example.com", "v1", "engines", "Engine")
-SERVES = Observation("Running", "DeploymentReady", "1 of 1 replicas serve", Replicas(1, 1, 1), Endpoint("m", 80))
+SERVES = Observation(
+    "Running", "DeploymentReady", "1 of 1 replicas serve", Replicas(1, 1, 1), Endpoint("m", 80)
+)
 
 
 async def test_new_object_that_serves_at_once_serves_the_newest_spec() -> None:

@@ -109,7 +109,8 @@ async def forged(rig: Rig) -> Finding | None:
     try:
         await rig.until(rig.kind, *place, _goes, seconds=QUIET)
         return Finding(
-            f"the object was deleted though {MANAGER} wrote the acceptance", "it stays until the provider accepts"
+            f"the object was deleted though {MANAGER} wrote the acceptance",
+            "it stays until the provider accepts",
         )
     except NotSeen:
         pass
