@@ -25,6 +25,10 @@ ROLLOUT_FAILED: Final = "rolling_update_failed"
 IN_PROGRESS: Final = "rolling_update_in_progress"
 ROLLING: Final = frozenset({"Pending", "InProgress"})
 """Values of `status.rollingUpdate.phase` while old and new workers exist (from 1.0 on, without Grove)."""
+FAILED_ROLLING: Final = "Failed"
+"""Value of `status.rollingUpdate.phase` after an update that ended without new workers."""
+ORIGIN: Final = "nvidia.com/dynamo-operator-origin-version"
+"""Annotation of operators that count pods."""
 PASSING: Final = (
     "the object has been modified",
     "etcdserver: ",
@@ -58,6 +62,8 @@ class Status(NamedTuple):
     """The parts of `status` that are used, whatever was there.
 
     words: the operator's own.
+    contradicted: whether condition Ready says that the graph is not ready, whatever the state is.
+    counting: whether the operator counts pods, so that a component without a count is not known to have any.
     fresh: whether it is about the newest generation, as far as it shows.
     failed: whether that generation failed, and not only one write.
     rolling: whether a rolling update is in progress.
@@ -67,6 +73,8 @@ class Status(NamedTuple):
     state: str
     words: str
     counts: Mapping[str, Count]
+    contradicted: bool
+    counting: bool
     fresh: bool
     failed: bool
     rolling: bool
@@ -126,15 +134,18 @@ def _phase(live: Object, status: Status, workers: Sequence[Pool]) -> tuple[Obser
     if status.failed:
         return "Failed", "Failed", status.words
     phase: ObservedPhase = "Deploying" if live.get("status") else "Pending"
-    return phase, "Progressing", _with_freshness(status)
+    return phase, "Progressing", _waiting_message(status, workers)
 
 
 def _serves(status: Status, workers: Sequence[Pool]) -> bool:
-    """Whether every component has a ready pod; for one without counts the state decides."""
-    needed = [FRONTEND, *(pool.name for pool in workers)]
-    return all(
-        status.counts[name].ready > 0 if name in status.counts else _successful(status) for name in needed
-    )
+    """Whether every component has a ready pod; if the operator does not count pods, the state decides."""
+    return not _without_pods(status, workers) if status.counting else _successful(status)
+
+
+def _without_pods(status: Status, workers: Sequence[Pool]) -> list[str]:
+    """The components that need a pod, and of which no ready one is reported."""
+    needed = [FRONTEND, *(pool.name for pool in workers if pool.replicas)]
+    return [name for name in needed if name not in status.counts or not status.counts[name].ready]
 
 
 def _updating(status: Status) -> bool:
@@ -143,12 +154,9 @@ def _updating(status: Status) -> bool:
     A worker that is not ready does not show it: it may be one that was added. Workers are replaced by rolling
     updates, the frontend by its Deployment.
     """
-    if status.rolling:
+    if status.rolling or any(pods.old for pods in status.counts.values()):
         return True
-    if _successful(status):
-        return False
-    waits = status.edited and any(part in status.words for part in WAITING)
-    return waits or any(pods.old for pods in status.counts.values())
+    return not _successful(status) and status.edited and any(part in status.words for part in WAITING)
 
 
 def _uncounted(status: Status, workers: Sequence[Pool]) -> bool:
@@ -167,7 +175,7 @@ def _gone(status: Status, workers: Sequence[Pool]) -> bool:
 
 
 def _successful(status: Status) -> bool:
-    return bool(status.state == "successful" and status.fresh)
+    return status.state == "successful" and status.fresh and not status.contradicted
 
 
 def _replicas(status: Status, workers: Sequence[Pool], *, serving: bool) -> Replicas:
@@ -190,10 +198,12 @@ def _replicas(status: Status, workers: Sequence[Pool], *, serving: bool) -> Repl
 
 
 def _running_message(status: Status, workers: Sequence[Pool]) -> str:
-    if _successful(status) and not status.rolling:
+    if _successful(status) and not _updating(status):
         return status.words
     replicas = _replicas(status, workers, serving=True)
     counted = f"{replicas.ready} of {replicas.desired} replicas ready{_surplus(status, workers)}"
+    if status.fresh and _updating(status):
+        return f"{counted}, an update is in progress: {status.words}"
     if status.fresh:
         return f"{counted}: {status.words}"
     return f"{counted}; {UNSEEN}{_earlier_words(status)}"
@@ -209,8 +219,15 @@ def _surplus(status: Status, workers: Sequence[Pool]) -> str:
     return f" and {extra} more pod{'' if extra == 1 else 's'}" if extra else ""
 
 
-def _with_freshness(status: Status) -> str:
-    return status.words if status.fresh else f"{UNSEEN}{_earlier_words(status)}"
+def _waiting_message(status: Status, workers: Sequence[Pool]) -> str:
+    """What is missing, where the operator says that all is well."""
+    if not status.fresh:
+        return f"{UNSEEN}{_earlier_words(status)}"
+    if status.state != "successful":
+        return status.words
+    if missing := _without_pods(status, workers) if status.counting else []:
+        return f"Dynamo reports no ready pod of {' and '.join(missing)}, though it says: {status.words}"
+    return status.words if any(pool.replicas for pool in workers) else f"pods are left: {status.words}"
 
 
 def _earlier_words(status: Status) -> str:
@@ -226,30 +243,38 @@ def _read(live: Object) -> Status:
     # no operator writes this: since it is shown, only its type
     state = state if isinstance(state, str) else f"of type {type(state).__name__}"
     words = ready.message or ready.reason or (f"state {state}" if state else "nothing reported yet")
-    generation = mapping(live.get("metadata")).get("generation")
+    counts, metadata = _counts(status), mapping(live.get("metadata"))
+    generation, annotations = metadata.get("generation"), mapping(metadata.get("annotations"))
     stale = _is_stale(status, ready, generation)
-    erred = state == "failed" or ready.reason == ROLLOUT_FAILED
+    rolling = mapping(status.get("rollingUpdate")).get("phase")
+    if rolling == FAILED_ROLLING and ready.reason != ROLLOUT_FAILED:
+        words = f"the rolling update failed: {words}"
+    elif state == "failed" and ready.status == "True":
+        words = f"state failed, though it says: {words}"
+    erred = state == "failed" or ready.reason == ROLLOUT_FAILED or rolling == FAILED_ROLLING
     passing = erred and any(part in words for part in PASSING)
     return Status(
         state,
         f"the Dynamo operator repeats a request that failed: {words}" if passing else words,
-        _counts(status),
+        counts,
+        contradicted=ready.status not in ("", "True"),
+        counting=bool(counts) or isinstance(status.get("observedGeneration"), int) or ORIGIN in annotations,
         fresh=not stale,
         failed=erred and not passing and not stale,
-        rolling=ready.reason == IN_PROGRESS or mapping(status.get("rollingUpdate")).get("phase") in ROLLING,
+        rolling=ready.reason == IN_PROGRESS or (isinstance(rolling, str) and rolling in ROLLING),
         edited=isinstance(generation, int) and generation > 1,
     )
 
 
 def _is_stale(status: Mapping[str, Any], ready: UpstreamCondition, generation: Any) -> bool:
-    """Check whether the status is about an earlier generation, if it names one.
+    """Check whether the status is about another generation, if it names one.
 
     On the 1.5 line a failure moves the generation of `Ready` only.
     """
     seen = status.get("observedGeneration")
     if not isinstance(seen, int) or not isinstance(generation, int):
         return False
-    return max(seen, ready.generation) < generation
+    return max(seen, ready.generation) != generation
 
 
 def _counts(status: Mapping[str, Any]) -> dict[str, Count]:
