@@ -50,7 +50,7 @@ def serving(workers: int | None, application: str = "RUNNING", endpoints: int = 
         pytest.param(serving(5), (3, 3, 3), id="workers to spare"),
         pytest.param(serving(3, "DEPLOYING"), (3, 2, 2), id="one engine to come"),
         pytest.param(serving(None), (3, 3, 3), id="workers not counted"),
-        pytest.param(serving(0, endpoints=1), (3, 1, 1), id="serves, so one is there"),
+        pytest.param(serving(0, endpoints=1), (3, 0, 0), id="the head alone"),
     ],
 )
 def test_replicas(spec: dict[str, Any], status: dict[str, Any], expected: tuple[int, int, int]) -> None:

@@ -18,6 +18,7 @@ from kubefoundry_kuberay.status import (
     KNOWN_READY,
     KNOWN_SERVICE,
     LOADING_APPLICATION,
+    SETTLED_ENGINE,
     STOPPED_ENGINE,
     Application,
     Status,
@@ -77,8 +78,12 @@ def _selector(deployment: Deployment, live: Object) -> str:
 
 def _serving(status: Status) -> bool:
     """`serviceStatus` stays Running if an invalid edit turns Ready to False, and is all that exists up to 1.2."""
-    says_so = status.condition("Ready").status == "True" or status.service == "Running"
-    return says_so and status.endpoints > 0 and not status.deleting and not _head_lost(status)
+    lost = status.deleting or status.workers == 0 or _head_lost(status)
+    return _says_serving(status) and status.endpoints > 0 and not lost
+
+
+def _says_serving(status: Status) -> bool:
+    return status.condition("Ready").status == "True" or status.service == "Running"
 
 
 def _head_lost(status: Status) -> bool:
@@ -119,10 +124,10 @@ def _updating(status: Status) -> bool:
     Serve replaces the engines of an application one by one, and KubeRay a cluster after the new one serves. Both
     leave Ready True. `upgrading` is for KubeRay up to 1.2, which has no condition.
     """
-    if status.upgrading or status.condition("UpgradeInProgress").status == "True":
+    if status.upgrading or status.condition("UpgradeInProgress").status not in ("", "False"):
         return True
-    return any(
-        application.status != "RUNNING" or "UPDATING" in application.deployments.values()
+    return not status.active or any(
+        application.status != "RUNNING" or not SETTLED_ENGINE.issuperset(application.deployments.values())
         for application in status.active
     )
 
@@ -203,7 +208,13 @@ def _progress(status: Status) -> str:
     # may outlive the fix, see _failure
     condition = "" if ready.reason == "ValidationFailed" else ready.message or ready.reason
     applications = "; ".join(_said(application) for application in (*status.pending, *status.active))
-    return applications or condition or f"RayService is being set up ({status.service or 'no status yet'})"
+    words = applications or condition or f"RayService is being set up ({status.service or 'no status yet'})"
+    if not _says_serving(status):
+        return words
+    missing = (
+        "worker of the active RayCluster is ready" if status.endpoints else "pod of its Service is ready"
+    )
+    return f"no {missing}, though KubeRay says: {words}"
 
 
 def _said(application: Application) -> str:

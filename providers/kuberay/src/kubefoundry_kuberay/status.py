@@ -24,6 +24,8 @@ MANAGER: Final = provider_manager("kuberay")
 FAILED_APPLICATION: Final = frozenset({"DEPLOY_FAILED", "UNHEALTHY"})
 LOADING_APPLICATION: Final = frozenset({"NOT_STARTED", "DEPLOYING", "DEPLOY_FAILED"})
 """States of an application in which no engine serves, unless an older application does."""
+SETTLED_ENGINE: Final = frozenset({"HEALTHY", "UPSCALING", "DOWNSCALING"})
+"""States of a Serve deployment whose replicas are all of the newest spec."""
 STOPPED_ENGINE: Final = frozenset({"UPDATING", "DEPLOY_FAILED", "UNHEALTHY"})
 """States of a Serve deployment in which at least one replica is stopped."""
 KNOWN_APPLICATION: Final = FAILED_APPLICATION | {"NOT_STARTED", "DEPLOYING", "RUNNING", "DELETING"}
