@@ -160,7 +160,7 @@ def test_each_trouble_has_advice(kind: str, reason: str) -> None:
         ),
         pytest.param(
             {"metadata": {"annotations": {"kubefoundry.ai/reconcile-paused": "true"}}},
-            "m is paused: no change is applied; kubefoundry resume m",
+            "m is paused: no change is applied or reported; kubefoundry resume m",
             id="paused",
         ),
         pytest.param(

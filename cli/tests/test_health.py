@@ -126,7 +126,7 @@ CASES = [
         id="recreated",
     ),
     pytest.param(model(OLD, annotations=PAUSED), "Paused", False, True, "wrong", id="edit paused"),
-    pytest.param(model(NEW, annotations=PAUSED), "Paused", True, False, "wrong", id="paused and serving"),
+    pytest.param(model(NEW, annotations=PAUSED), "Paused", False, True, "wrong", id="paused and serving"),
     pytest.param(
         model(STARTS, condition("ProviderSelected", "ProviderNotRegistered")),
         *("WaitingForProvider", False, True, "wrong"),

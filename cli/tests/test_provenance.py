@@ -30,6 +30,19 @@ SCHEMAS: Final = {
 PACKAGES: Final = installed()
 
 
+@pytest.mark.parametrize("value", [1, True, 1.5, None, [], {}, [1], {"a": [2]}, "a"])
+def test_unknown_override_of_any_type_is_planned(value: Any) -> None:
+    after = {
+        **GPU,
+        "engine": {**GPU["engine"], "contextLength": 4096},
+        "provider": {"overrides": {"bogus": value}},
+    }
+
+    planned = plan(PACKAGES["dynamo"], SCHEMAS["dynamo"], GPU, after)
+
+    assert "engine.contextLength" in {field for change in planned.changes for field in change.fields}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_every_change_names_its_field(name: str) -> None:

@@ -104,8 +104,8 @@ class Health:
 
     @property
     def ready(self) -> bool:
-        """Whether the newest edit serves, and goes on to serve."""
-        return self.serves == self.generation and self.state not in ("Deleting", "Refused")
+        """Whether the newest edit serves, and goes on to serve. A pause ends all reports, so nobody knows then."""
+        return self.serves == self.generation and self.state not in ("Deleting", "Refused", "Paused")
 
     @property
     def severity(self) -> Literal["good", "pending", "wrong"]:
@@ -126,11 +126,13 @@ class Health:
         refused = self.state == "Refused" and self.serves == self.generation
         if self.serves is None or self.state == "Deleting" or refused:
             return f"{self.name} {PHRASES[self.state]}{why}{todo}"
+        which = f"generation {self.serves}" if self.serves else "an earlier generation"
+        if self.state == "Paused":
+            return f"{self.name} {PHRASES[self.state]}{why}{todo}; {which} served when it was paused"
         if self.ready:
-            return f"{self.name} {PHRASES[self.state]}{why}{todo}; generation {self.serves} serves"
+            return f"{self.name} {PHRASES[self.state]}{why}{todo}; {which} serves"
         return (
-            f"{self.name} serves generation {self.serves}, not yet {self.generation}, which "
-            f"{PHRASES[self.state]}{why}{todo}"
+            f"{self.name} serves {which}, not yet {self.generation}, which {PHRASES[self.state]}{why}{todo}"
         )
 
 
@@ -167,7 +169,7 @@ def _verdict(
         held = ", ".join(map(str, meta.get("finalizers") or ())) or "nothing"
         return "Deleting", f"held by {held}", "wait for its provider to clean up", True
     if mapping(meta.get("annotations")).get(names.PAUSED_ANNOTATION) == "true":
-        return "Paused", "no change is applied", hint(f"resume {name}"), serves != newest
+        return "Paused", "no change is applied or reported", hint(f"resume {name}"), True
     if refused := _obstacle(obj, conditions, newest, REFUSALS):
         # even if Ready names the newest edit: providers of earlier releases report that
         return refused

@@ -178,7 +178,9 @@ def _alternatives(spec: Object, path: Path) -> Iterator[Object]:
 
 
 def _changed(items: list[Any]) -> list[Any]:
-    return [f"{item}1" if isinstance(item, str) else {**item, "value": "1"} for item in items if item]
+    """Other items in the place of these; none for one that is neither a text nor an object."""
+    texts = [f"{item}1" if isinstance(item, str) else item for item in items if item]
+    return [{**item, "value": "1"} if isinstance(item, dict) else item for item in texts]
 
 
 def _shape(path: Path) -> Schema:
