@@ -131,6 +131,21 @@ def test_first_generation_is_reported_at_once() -> None:
     assert held is None
 
 
+@pytest.mark.parametrize(("status", "expected"), [(3, 3), (4, NO_GENERATION)])
+def test_what_someone_keeps_changing_is_not_the_newest_spec(status: int, expected: int) -> None:
+    generations, thing = Generations(), upstream()
+    note_applied(generations, Report(4), thing)
+    fought = Report(4, left_alone="spec.args of Engine 'm'")
+
+    held = judge(generations, Look(model(4, status), thing, fought, SERVES, PLAIN, MANAGER, 1.0))
+    later = judge(generations, Look(model(4, expected), thing, Report(4), SERVES, PLAIN, MANAGER, 2.0))
+
+    assert held == Holdback(
+        expected, "someone keeps changing spec.args of Engine 'm', which is no longer reverted"
+    )
+    assert later is not None and later.why == "it is not applied yet"
+
+
 @dataclass
 class World:
     """A cluster in which it is known which generation serves."""

@@ -193,7 +193,11 @@ async def test_one_who_keeps_writing_an_owned_field_is_left_alone_after_five_cor
     left = await until_deployment(
         api, "m", namespace, lambda obj: message(obj, "ResourceCreated") == GIVEN_UP
     )
-    assert phase(left) == "Running"
+    assert (phase(left), left["status"]["observedGeneration"]) == ("Running", 0)
+    assert message(left, "Ready").startswith(
+        "The newest spec does not serve yet: someone keeps changing spec.services.VllmWorker.replicas of "
+        "DynamoGraphDeployment 'm', which is no longer reverted; "
+    )
     assert await until_event(api, namespace, "DriftDetected", lambda note: note == GIVEN_UP)
     first = await until_event(api, namespace, "DriftDetected", lambda note: note != GIVEN_UP)
     assert first.endswith("by stubborn")

@@ -35,6 +35,7 @@ async def put_back(
     changed = await _changed_by_others(context, kind, todo, deployment)
     if changed and (wait := done.wait(now)):
         report.created = _left_alone(changed)
+        report.left_alone = " and ".join(_fields(obj, paths) for obj, paths in changed)
         context.recorder.event(deployment, "Warning", "DriftDetected", report.created)
         return wait
     for obj, paths in changed:

@@ -45,6 +45,8 @@ class Report:
     """The obstacle that keeps an earlier generation serving; empty if the stop or the observation names it."""
     applied: bool = False
     """Whether this generation was applied completely."""
+    left_alone: str = ""
+    """What somebody keeps changing, if it is no longer reverted: another spec serves, or will."""
     compatible: str | None = None
     """Message of a True `ProviderCompatible`."""
     created: str | None = None

@@ -92,6 +92,10 @@ def judge(generations: Generations, look: Look) -> Holdback | None:
     """
     status: Mapping[str, Any] = look.live.get("status") or {}
     oldest, newest = reported(status), look.report.generation
+    if look.report.left_alone:
+        generations.applied = None
+        why = f"someone keeps changing {look.report.left_alone}, which is no longer reverted"
+        return Holdback(_earlier(generations, oldest, newest), why)
     if conditions.is_true(status.get("conditions"), reasons.READY) and oldest >= newest:
         # Whatever happens now happens to pods of this generation.
         if newest == look.live["metadata"]["generation"]:
