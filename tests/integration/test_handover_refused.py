@@ -10,7 +10,7 @@ import pytest
 
 from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.conditions import find
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.audit import AuditLog
 from support.deployments import GPU, model_deployment
@@ -42,6 +42,34 @@ async def served(api: Client, namespace: str, spec: dict[str, Any], provider: st
 
 async def patched(api: Client, namespace: str, *operations: dict[str, Any]) -> Object:
     return await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, operations, manager="test")
+
+
+DEPLOYMENT = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "m"},
+    "spec": {
+        "selector": {"matchLabels": {"app": "other"}},
+        "template": {
+            "metadata": {"labels": {"app": "other"}},
+            "spec": {"containers": [{"name": "other", "image": "example.com/other:1.0.0"}]},
+        },
+    },
+}
+
+
+async def test_a_taken_name_keeps_what_serves(suite: Suite, api: Client, namespace: str) -> None:
+    """Provider direct watches only its own Deployments, so it does not see that one before it asks."""
+    await served(api, namespace, GPU)
+    other = {**DEPLOYMENT, "metadata": {"name": "m", "namespace": namespace}}
+    await api.create(DEPLOYMENTS, other, manager="somebody")
+
+    async with nothing_lost(suite, api, namespace):
+        await patched(api, namespace, {**NAME, "value": {"name": "direct"}})
+        refused = await until_deployment(
+            api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "NameConflict"
+        )
+        assert "Deployment 'm' exists" in message(refused, "ResourceCreated")
 
 
 @asynccontextmanager

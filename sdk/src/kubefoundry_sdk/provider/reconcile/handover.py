@@ -29,7 +29,7 @@ async def wait(
     new ones. Helpers are created for that, because admission of the main object may require them.
     digest: of the plan.
     upstream: an object of ours that already exists.
-    Raises as `apply.write`.
+    Raises as `apply.write`: NameTaken if an object of another owner has the name.
     """
     memory = context.memory(key_of(live))
     holding = others(live, context.provider.name)
@@ -38,6 +38,7 @@ async def wait(
         memory.tried = None
         return None
     if upstream is None and memory.tried != digest:
+        await apply.check_name(context.client, kind, todo.main)
         await apply.try_replacement(
             context.client, kind, context.helpers, todo, manager=context.manager, admission=memory.admission
         )

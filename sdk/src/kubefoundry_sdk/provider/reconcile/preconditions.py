@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pydantic import ValidationError
 
 from kubefoundry_sdk.api import reasons
@@ -77,6 +79,10 @@ def other_spec(named: str) -> Stop:
         "left unchanged: restore that spec to adopt it, delete it, or choose another name"
     )
     return Stop(reasons.RESOURCE_CREATED, "NameConflict", message, failed=True)
+
+
+TAKEN: Final = 30.0
+"""Seconds after which to try again to create an object whose name is taken."""
 
 
 def name_conflict(named: str) -> Stop:

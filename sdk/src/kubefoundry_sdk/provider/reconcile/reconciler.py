@@ -40,7 +40,7 @@ from kubefoundry_sdk.provider.write import apply, foreign_values, lost_ownership
 from kubefoundry_sdk.provider.write.helpers import marked
 from kubefoundry_sdk.provider.write.plan import pinned, plan
 from kubefoundry_sdk.runtime import metrics
-from kubefoundry_sdk.runtime.refusals import RETRY, Refused
+from kubefoundry_sdk.runtime.refusals import Refused
 from kubefoundry_sdk.runtime.server_side_apply import NameTaken
 from kubefoundry_sdk.runtime.store import Key, key_of
 from kubefoundry_sdk.runtime.wait import sooner
@@ -291,7 +291,8 @@ async def _write(context: Context, live: Object, report: Report) -> float | None
         return retained.refused(context, live, report, standing)
     except NameTaken as taken:
         report.stop = preconditions.name_conflict(str(taken))
-        return RETRY
+        # Nobody tells us when an object that is not ours is gone.
+        return preconditions.TAKEN
     memory.refusal.over()
     # None: everything is applied, and nothing was left alone.
     report.applied = again is None

@@ -96,6 +96,21 @@ async def try_replacement(
         raise
 
 
+async def check_name(client: Client, kind: Kind, main: Object) -> None:
+    """Raises NameTaken if an object of another owner has the name of a built-in kind, of which we watch only ours."""
+    if not kind.built_in:
+        return
+    namespace, name = key_of(main)
+    try:
+        live = await client.get(kind, name, namespace)
+    except ApiError as error:
+        if error.not_found:
+            return
+        raise
+    if not manifest.may_be_written(live, main):
+        raise NameTaken(f"{kind.kind} '{name}'")
+
+
 async def discard(client: Client, known: Helpers, todo: Plan) -> None:
     """Deletes the fresh helpers of a plan that was refused."""
     for obj in todo.fresh:
