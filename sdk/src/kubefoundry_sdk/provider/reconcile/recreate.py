@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import re
+from typing import Final
 
 from kubefoundry_sdk.api import reasons
 from kubefoundry_sdk.api.kinds import Kind, Object
@@ -39,6 +41,32 @@ def applied(context: Context, deployment: Deployment, upstream: Object | None) -
     return record if uid == deployment.uid else None
 
 
+_AMOUNTS: Final = re.compile(
+    r"requested: (?P<requested>.+?), used: (?P<used>.+?), limited: (?P<limited>[^;]+)"
+)
+"""What a quota lacks, in the words of the API server (plugin/pkg/admission/resourcequota, Kubernetes 1.36)."""
+
+
+def _fits_without(refusal: str) -> bool:
+    """Check whether the quota has room once the object that serves is gone: only one too many is requested."""
+    found = _AMOUNTS.search(refusal)
+    if found is None:
+        return False
+    amounts = found.groupdict()
+    try:
+        requested, used, limited = (_amounts(amounts[name]) for name in ("requested", "used", "limited"))
+    except ValueError:
+        return False
+    return all(name.startswith("count/") and used[name] <= limited[name] for name in requested)
+
+
+def _amounts(text: str) -> dict[str, int]:
+    """Raises ValueError for anything but whole numbers."""
+    return {
+        name: int(amount) for name, _, amount in (part.partition("=") for part in text.strip().split(","))
+    }
+
+
 async def start(context: Context, kind: Kind, todo: Plan, upstream: Object) -> Stop:
     """Step 13: try the new object first, then delete the old one; its deletion event triggers the reconcile that
     creates.
@@ -54,12 +82,16 @@ async def start(context: Context, kind: Kind, todo: Plan, upstream: Object) -> S
         if "exceeded quota" not in str(refused):
             raise
         name, namespace = upstream["metadata"]["name"], upstream["metadata"]["namespace"]
-        raise Refused(
+        words = (
             f"{refused}. The change recreates the {kind.kind}, and it is tried beside the one that serves: the quota "
-            "needs room for one more. To do without, and without a model until the new one serves: "
-            f"kubectl -n {namespace} delete {kind.crd} {name}",
-            refused.retry,
-        ) from refused
+            "needs room for one more"
+        )
+        if _fits_without(str(refused)):
+            words += (
+                ". To do without, and without a model until the new one serves: "
+                f"kubectl -n {namespace} delete {kind.crd} {name}"
+            )
+        raise Refused(words, refused.retry) from refused
     if (record := manifest.applied(todo.main)) is not None:
         owner = todo.main["metadata"]["ownerReferences"][0]["uid"]
         context.memory(key_of(upstream)).leaving = (owner, record)
