@@ -32,6 +32,7 @@ def upstream(
         pytest.param(upstream(2, {}), False, id="no status"),
         pytest.param(upstream(2, {"observedGeneration": 1}, written=LATE), False, id="generation behind"),
         pytest.param(upstream(2, {"observedGeneration": 2}), True, id="generation reached"),
+        pytest.param(upstream(2, {"observedGeneration": 99}), False, id="generation that does not exist"),
         pytest.param(upstream(1, {"state": "x"}), True, id="never edited"),
         pytest.param(upstream(2, {"state": "x"}, applied=None), True, id="never applied by us"),
         pytest.param(upstream(2, {"state": "x"}, written=LATE), True, id="status written later"),

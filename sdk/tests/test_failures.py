@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kubefoundry_sdk.api.conditions import MAX_MESSAGE, clip, condition
 from kubefoundry_sdk.cluster.errors import ApiError
@@ -150,6 +153,15 @@ def test_a_long_message_keeps_its_ends(length: int) -> None:
     assert found.startswith("begin ")
     assert found.endswith(" end")
     assert clip(found) == found
+
+
+@given(st.text())
+def test_message_obeys_nobody(text: str) -> None:
+    written = clip(f"{text}\x1b[31m\x00\u202e")
+
+    assert written.endswith(r"\x1b[31m\x00\u202e")
+    assert not {char for char in written if unicodedata.category(char) == "Cc"} - {"\t", "\n"}
+    assert clip(written) == written
 
 
 @pytest.mark.parametrize(

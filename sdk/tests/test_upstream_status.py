@@ -45,6 +45,19 @@ def test_a_condition_is_read_by_type() -> None:
     assert found["Ready"].words() == "Ready is False (Pulling): 50 %"
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_condition_that_contradicts_itself_is_unknown(order: int) -> None:
+    said = [
+        {"type": "Ready", "status": "False", "reason": "Crash", "message": "bad"},
+        {"type": "Ready", "status": "True", "message": "fine"},
+    ]
+
+    found = upstream_conditions({"conditions": said[::order]})["Ready"]
+
+    assert (found.status, found.reason) == ("Unknown", "Contradiction")
+    assert found.message == "the status says both that Ready is False (Crash): bad and Ready is True: fine"
+
+
 @pytest.mark.parametrize(
     ("value", "read"), [(3, 3), (0, 0), (-1, None), (True, None), ("3", None), (2**31, None), (1.0, None)]
 )

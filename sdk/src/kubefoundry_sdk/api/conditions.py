@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from kubefoundry_sdk.api.reasons import REASONS
 
@@ -13,6 +14,10 @@ ConditionStatus = Literal["True", "False", "Unknown"]
 
 MAX_MESSAGE = 32768
 """Longest message that a Kubernetes condition may carry (metav1.Condition)."""
+
+
+_UNSEEN: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Characters that control a terminal or the direction of text: others wrote them, and a reader would obey."""
 
 
 def condition(
@@ -37,8 +42,9 @@ def condition(
 
 
 def clip(message: str, limit: int = MAX_MESSAGE) -> str:
-    """The message with its middle left out if it is too long: it begins with what happened and ends with what to
-    do."""
+    """The message without control characters but tabs and new lines, which are written as escapes (`\\x1b`), and with
+    its middle left out if it is too long: it begins with what happened and ends with what to do."""
+    message = _UNSEEN.sub(lambda found: ascii(found.group())[1:-1], message)
     if len(message) <= limit:
         return message
     first = limit // 2

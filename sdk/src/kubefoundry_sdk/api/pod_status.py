@@ -106,6 +106,11 @@ def creating(status: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return next(starting, None)
 
 
+def one_line(text: str) -> str:
+    """All lines as one, for words of Kubernetes, which begin with the cause; at most LINE characters."""
+    return _shortened(" ".join(text.split()))
+
+
 def last_line(text: str) -> str:
     """The last non-empty line, where a failing program says why; at most LINE characters of it."""
     return _shortened(next(iter(_lines_from_the_end(text)), ""))

@@ -29,9 +29,15 @@ class UpstreamCondition(NamedTuple):
 
 
 def upstream_conditions(status: object) -> dict[str, UpstreamCondition]:
-    """The readable conditions of a status (or of any mapping with `conditions`), by type."""
-    return {
-        item["type"]: UpstreamCondition(
+    """The readable conditions of a status (or of any mapping with `conditions`), by type.
+
+    A condition that is there twice with different statuses is Unknown, and its message quotes both.
+    """
+    found: dict[str, UpstreamCondition] = {}
+    for item in mappings(mapping(status).get("conditions")):
+        if not isinstance(item.get("type"), str):
+            continue
+        made = UpstreamCondition(
             item["type"],
             text(item.get("status")),
             text(item.get("reason")),
@@ -39,9 +45,14 @@ def upstream_conditions(status: object) -> dict[str, UpstreamCondition]:
             text(item.get("lastTransitionTime")),
             count(item.get("observedGeneration")) or 0,
         )
-        for item in mappings(mapping(status).get("conditions"))
-        if isinstance(item.get("type"), str)
-    }
+        other = found.get(made.type, made)
+        found[made.type] = made if other.status == made.status else _contradiction(other, made)
+    return found
+
+
+def _contradiction(one: UpstreamCondition, other: UpstreamCondition) -> UpstreamCondition:
+    both = " and ".join(sorted((one.words(), other.words())))
+    return UpstreamCondition(one.type, "Unknown", "Contradiction", f"the status says both that {both}")
 
 
 def text(value: object) -> str:

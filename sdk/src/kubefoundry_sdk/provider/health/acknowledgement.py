@@ -42,7 +42,8 @@ class Acknowledgement:
         version = _version(live)
         observed = status.get("observedGeneration")
         if not status or isinstance(observed, int):
-            return isinstance(observed, int) and observed >= version[1]
+            # A higher generation than the object has is about another object of that name, or made up.
+            return isinstance(observed, int) and observed == version[1]
         if self._processed == version or self._has_new_status(live, manager):
             self.confirm(live)
             return True

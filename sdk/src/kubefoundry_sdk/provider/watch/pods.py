@@ -13,7 +13,7 @@ from kubefoundry_sdk.api.pod_status import (
     FINISHED,
     GATED,
     creating,
-    last_line,
+    one_line,
     root_cause,
     unscheduled,
 )
@@ -163,7 +163,7 @@ def _trim_finished(status: Mapping[str, Any]) -> dict[str, Any]:
     """Without containers if the pod has a reason of its own: they describe a pod that never runs again."""
     reported = {name: status.get(name) for name in ("phase", "reason")}
     if reported["reason"]:
-        return {**reported, "message": last_line(str(status.get("message") or ""))}
+        return {**reported, "message": one_line(str(status.get("message") or ""))}
     return {**reported, **_trim_live(status)}
 
 
