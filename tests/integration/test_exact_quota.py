@@ -53,6 +53,24 @@ async def test_the_command_in_the_refusal_makes_room(
     assert value in json.dumps({**new, "metadata": {}})
 
 
+async def test_no_command_where_it_would_not_make_room(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    body = model_deployment("m", namespace, GPU, provider="kaito")
+    await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+    await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    await count(api, namespace, "kaito", used=2)
+    await until_full(api, "kaito", namespace)
+
+    change = {"op": "replace", "path": "/spec/model/id", "value": "org/another"}
+    await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, [change], manager="test")
+
+    refused = await until_deployment(
+        api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ApplyRejected"
+    )
+    assert message(refused, "ResourceCreated").endswith("the quota needs room for one more")
+
+
 def serves_newest(obj: Object) -> bool:
     return phase(obj) == "Running" and obj["status"]["observedGeneration"] == obj["metadata"]["generation"]
 

@@ -27,8 +27,6 @@ ROLLING: Final = frozenset({"Pending", "InProgress"})
 """Values of `status.rollingUpdate.phase` while old and new workers exist (from 1.0 on, without Grove)."""
 FAILED_ROLLING: Final = "Failed"
 """Value of `status.rollingUpdate.phase` after an update that ended without new workers."""
-ORIGIN: Final = "nvidia.com/dynamo-operator-origin-version"
-"""Annotation of operators that count pods."""
 PASSING: Final = (
     "the object has been modified",
     "etcdserver: ",
@@ -63,7 +61,8 @@ class Status(NamedTuple):
 
     words: the operator's own.
     contradicted: whether condition Ready says that the graph is not ready, whatever the state is.
-    counting: whether the operator counts pods, so that a component without a count is not known to have any.
+    counting: whether the CRD has counts of pods, so that a component without one is not known to have any. Every CRD
+        with `observedGeneration` (1.0) has them. The operator's version does not tell: Helm leaves old CRDs.
     fresh: whether it is about the newest generation, as far as it shows.
     failed: whether that generation failed, and not only one write.
     rolling: whether a rolling update is in progress.
@@ -243,8 +242,7 @@ def _read(live: Object) -> Status:
     # no operator writes this: since it is shown, only its type
     state = state if isinstance(state, str) else f"of type {type(state).__name__}"
     words = ready.message or ready.reason or (f"state {state}" if state else "nothing reported yet")
-    counts, metadata = _counts(status), mapping(live.get("metadata"))
-    generation, annotations = metadata.get("generation"), mapping(metadata.get("annotations"))
+    counts, generation = _counts(status), mapping(live.get("metadata")).get("generation")
     stale = _is_stale(status, ready, generation)
     rolling = mapping(status.get("rollingUpdate")).get("phase")
     if rolling == FAILED_ROLLING and ready.reason != ROLLOUT_FAILED:
@@ -258,7 +256,7 @@ def _read(live: Object) -> Status:
         f"the Dynamo operator repeats a request that failed: {words}" if passing else words,
         counts,
         contradicted=ready.status not in ("", "True"),
-        counting=bool(counts) or isinstance(status.get("observedGeneration"), int) or ORIGIN in annotations,
+        counting=bool(counts) or isinstance(status.get("observedGeneration"), int),
         fresh=not stale,
         failed=erred and not passing and not stale,
         rolling=ready.reason == IN_PROGRESS or (isinstance(rolling, str) and rolling in ROLLING),
