@@ -53,9 +53,7 @@ async def test_the_command_in_the_refusal_makes_room(
     assert value in json.dumps({**new, "metadata": {}})
 
 
-async def test_no_command_where_it_would_not_make_room(
-    suite: Suite, api: Client, namespace: str
-) -> None:
+async def test_no_command_where_it_would_not_make_room(suite: Suite, api: Client, namespace: str) -> None:
     body = model_deployment("m", namespace, GPU, provider="kaito")
     await api.create(MODEL_DEPLOYMENTS, body, manager="test")
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
