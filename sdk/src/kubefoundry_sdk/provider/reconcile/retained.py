@@ -6,7 +6,7 @@ from typing import Final
 
 from kubefoundry_sdk.api import conditions, reasons
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider.reconcile import release
+from kubefoundry_sdk.provider.reconcile import handover, release
 from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.report import Report, Stop
 from kubefoundry_sdk.runtime.refusals import Standing
@@ -48,6 +48,11 @@ def as_before(live: Object, report: Report, manager: str) -> None:
             report.stop = Stop(type_, said["reason"], said["message"], failed=failed)
     report.override_warning = _said(live, manager, reasons.OVERRIDES_VALID).get("message")
     report.generation = before.get("observedGeneration", report.generation)
+    if handover.spoken_for(live, manager):
+        # That is the other provider's, which may be ahead of us: an acceptance must not move with it.
+        stated = [_said(live, manager, type_).get("observedGeneration") for type_, _ in _FOUND_OUT]
+        known = [number for number in stated if isinstance(number, int)]
+        report.generation = min(known, default=report.generation)
 
 
 def _said(live: Object, manager: str, type_: str) -> conditions.Condition:

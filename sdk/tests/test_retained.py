@@ -1,0 +1,46 @@
+"""What is repeated while nothing new is known is about the generation that it was about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_sdk.provider.reconcile.report import Report
+from kubefoundry_sdk.provider.reconcile.retained import unvalidated
+
+MANAGER = "example-provider"
+
+
+@pytest.mark.parametrize("observed", [15, 16, 0, None])
+@pytest.mark.parametrize("status", ["True", "False"])
+def test_last_report_keeps_its_generation(status: str, observed: int | None) -> None:
+    """Another provider still serves, and may have written `observedGeneration` for the newest edit."""
+    said = {
+        "type": "ProviderCompatible",
+        "status": status,
+        "reason": "Unsupported",
+        "message": "of generation 15",
+        "observedGeneration": 15,
+    }
+    key = 'k:{"type":"ProviderCompatible"}'
+    entry = {
+        "manager": MANAGER,
+        "operation": "Apply",
+        "subresource": "status",
+        "fieldsV1": {"f:status": {"f:conditions": {key: {"f:status": {}}}}},
+    }
+    live: dict[str, Any] = {
+        "metadata": {"name": "m", "namespace": "n", "generation": 16, "managedFields": [entry]},
+        "status": {
+            "observedGeneration": observed,
+            "conditions": [said],
+            "provider": {"name": "example", "resourceName": "m"},
+        },
+    }
+    report = Report(16)
+
+    unvalidated(live, report, MANAGER)
+
+    written = [(one["type"], one["status"], one["observedGeneration"]) for one in report.conditions()]
+    assert written == [("ProviderCompatible", status, 15)]
