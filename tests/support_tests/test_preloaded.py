@@ -124,3 +124,24 @@ def test_a_wait_is_bounded_and_a_signal_to_one_that_has_ended_is_nothing(tmp_pat
     assert process.wait(60) == process.poll() == -signal.SIGTERM
     process.kill()
     assert process.poll() == -signal.SIGTERM
+
+
+def test_server_outlives_the_thread_that_started_it() -> None:
+    """The first process may be started by a thread of an event loop, which ends with the test."""
+    program = (
+        "import os, sys, threading, time\n"
+        f"sys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
+        "from support.preloaded import client\n"
+        "starting = threading.Thread(target=client._server, args=[sys.executable])\n"
+        "starting.start()\n"
+        "starting.join()\n"
+        "while os.path.exists(f'/proc/self/task/{starting.native_id}'):\n"
+        "    time.sleep(0.01)\n"
+        "nothing = os.open(os.devnull, os.O_RDWR)\n"
+        "asked = [sys.executable, '-m', 'kubefoundry_simulators', '--help']\n"
+        "sys.exit(client.fork(asked, {'PATH': os.environ['PATH']}, [nothing] * 3).wait(60))\n"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from kubefoundry_local.child_processes import Process, ends_with_us, execute
+from kubefoundry_local.child_processes import Process, execute
 
 SERVER: Final = Path(__file__).with_name("server.py")
 FAULTY: Final = Path(__file__).parents[1]
@@ -144,7 +144,11 @@ def launch(command: Sequence[str], environment: Mapping[str, str], log: Path) ->
 
 @cache
 def _server(python: str, application: Path | None = None, *libraries: str) -> socket.socket:
-    """A connection to one that ends with this process. application: where it finds the libraries."""
+    """A connection to one that ends with this process. application: where it finds the libraries.
+
+    It ends when the connection does, and asks for no signal at our end: the kernel sends that when the thread that
+    started it ends, which may be one of an event loop's.
+    """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         subprocess.Popen(
@@ -154,6 +158,5 @@ def _server(python: str, application: Path | None = None, *libraries: str) -> so
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             start_new_session=True,
-            preexec_fn=ends_with_us(),
         )
     return ours
