@@ -153,9 +153,18 @@ def _updating(status: Status) -> bool:
     A worker that is not ready does not show it: it may be one that was added. Workers are replaced by rolling
     updates, the frontend by its Deployment.
     """
+    return _rolls_out(status) or _disagrees(status)
+
+
+def _rolls_out(status: Status) -> bool:
     if status.rolling or any(pods.old for pods in status.counts.values()):
         return True
     return not _successful(status) and status.edited and any(part in status.words for part in WAITING)
+
+
+def _disagrees(status: Status) -> bool:
+    """Check whether the state is successful and condition Ready is not True."""
+    return status.state == "successful" and status.contradicted
 
 
 def _uncounted(status: Status, workers: Sequence[Pool]) -> bool:
@@ -201,8 +210,10 @@ def _running_message(status: Status, workers: Sequence[Pool]) -> str:
         return status.words
     replicas = _replicas(status, workers, serving=True)
     counted = f"{replicas.ready} of {replicas.desired} replicas ready{_surplus(status, workers)}"
-    if status.fresh and _updating(status):
+    if status.fresh and _rolls_out(status):
         return f"{counted}, an update is in progress: {status.words}"
+    if status.fresh and _disagrees(status):
+        return f"{counted}, it is unclear whether the newest spec serves: {status.words}"
     if status.fresh:
         return f"{counted}: {status.words}"
     return f"{counted}; {UNSEEN}{_earlier_words(status)}"

@@ -119,17 +119,38 @@ def _single_engine_stopped(status: Status, parts: Sequence[Role]) -> bool:
 
 
 def _updating(status: Status) -> bool:
-    """Check whether engines of an earlier spec may serve, though KubeRay has seen the newest one.
+    """Check whether engines of an earlier spec may serve, though KubeRay has seen the newest one."""
+    return _rolls_out(status) or bool(_doubt(status))
+
+
+def _rolls_out(status: Status) -> bool:
+    """Check whether an update is in progress.
 
     Serve replaces the engines of an application one by one, and KubeRay a cluster after the new one serves. Both
     leave Ready True. `upgrading` is for KubeRay up to 1.2, which has no condition.
     """
-    if status.upgrading or status.condition("UpgradeInProgress").status not in ("", "False"):
+    if status.upgrading or status.condition("UpgradeInProgress").status == "True":
         return True
-    return not status.active or any(
-        application.status != "RUNNING" or not SETTLED_ENGINE.issuperset(application.deployments.values())
+    return any(
+        application.status != "RUNNING" or "UPDATING" in application.deployments.values()
         for application in status.active
     )
+
+
+def _doubt(status: Status) -> str:
+    """What keeps the status from showing that the newest spec serves; empty if nothing does."""
+    upgrade = status.condition("UpgradeInProgress")
+    if upgrade.status not in ("", "True", "False"):
+        return upgrade.words()
+    if not status.active:
+        return "Serve reports no application"
+    unsettled = [
+        f"Serve deployment {name} is {state or 'without a status'}"
+        for application in status.active
+        for name, state in application.deployments.items()
+        if state not in SETTLED_ENGINE
+    ]
+    return "; ".join(unsettled)
 
 
 def _ready(status: Status, desired: int, each: int) -> int:
@@ -173,12 +194,14 @@ def _running(status: Status, failure: str | None, ready: int, desired: int) -> V
         message += f", the latest change failed: {failure}"
     elif status.unseen:
         message += ", KubeRay has not processed the latest change yet"
-    elif _updating(status):
+    elif _rolls_out(status):
         words = upgrade.message or upgrade.reason if upgrade.status == "True" else ""
         applications = "; ".join(_said(application) for application in (*status.active, *status.pending))
         message += (
             f", an update is in progress: {words or applications or 'a second RayCluster is being set up'}"
         )
+    elif doubt := _doubt(status):
+        message += f", it is unclear whether the newest spec serves: {doubt}"
     return "Running", "DeploymentReady", message
 
 
@@ -209,12 +232,10 @@ def _progress(status: Status) -> str:
     condition = "" if ready.reason == "ValidationFailed" else ready.message or ready.reason
     applications = "; ".join(_said(application) for application in (*status.pending, *status.active))
     words = applications or condition or f"RayService is being set up ({status.service or 'no status yet'})"
-    if not _says_serving(status):
+    if not _says_serving(status) or (status.endpoints and status.workers != 0):
         return words
-    missing = (
-        "worker of the active RayCluster is ready" if status.endpoints else "pod of its Service is ready"
-    )
-    return f"no {missing}, though KubeRay says: {words}"
+    missing = "worker of the active RayCluster" if status.endpoints else "pod of its Service"
+    return f"no {missing} is ready, though KubeRay says: {words}"
 
 
 def _said(application: Application) -> str:
