@@ -8,38 +8,23 @@ import pytest
 
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.contract import Deployment
-from kubefoundry_sdk.provider.health.models_endpoint import directly
-from kubefoundry_sdk.provider.health.verification import Verification
 from kubefoundry_sdk.provider.reconcile import preconditions
 from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.provider.write.helpers import Helpers
 from kubefoundry_sdk.runtime.store import Store
-from support.plans import deployment, planned, provider
+from support.contexts import context
+from support.plans import deployment, planned
 
-UNUSED: Any = None
 NEW = "uid-2"
 
 
-def context(*uids: str) -> Context:
+def knowing(*uids: str) -> Context:
     """uids: of the ModelDeployments of the namespace."""
     deployments = Store()
     for number, uid in enumerate(uids):
         meta = {"name": f"m-{number}", "namespace": "n", "uid": uid, "resourceVersion": str(number + 1)}
         deployments.put({"metadata": meta})
-    verification = Verification(directly(UNUSED), lambda work: None, lambda key: None, always=False)
-    return Context(
-        provider=provider(),
-        client=UNUSED,
-        recorder=UNUSED,
-        deployments=deployments,
-        upstream=UNUSED,
-        helpers=Helpers({"ConfigMap": Store(index=manifest.owner_uid)}),
-        finalizer_timeout=300.0,
-        pods=None,
-        verification=verification,
-        clock=lambda: 0.0,
-    )
+    return context(deployments=deployments)
 
 
 def restored(obj: Object) -> Object:
@@ -56,20 +41,20 @@ def recreated(spec: dict[str, Any] | None = None) -> Deployment:
 def test_restored_object_is_adopted_when_the_spec_is_the_same() -> None:
     live = restored(planned(deployment()).main)
 
-    assert preconditions.is_adoptable(context(NEW), recreated(), live)
+    assert preconditions.is_adoptable(knowing(NEW), recreated(), live)
     assert manifest.ownership(live, name="m", uid=NEW) == "foreign"
 
 
 def test_object_of_a_living_deployment_is_not_restored() -> None:
     live = restored(planned(deployment()).main)
 
-    assert not preconditions.is_restored(context(NEW, "uid"), recreated(), live)
+    assert not preconditions.is_restored(knowing(NEW, "uid"), recreated(), live)
 
 
 def test_orphan_of_another_spec_is_not_adopted() -> None:
     live = restored(planned(deployment()).main)
 
-    assert not preconditions.is_adoptable(context(NEW), recreated({"model": {"id": "org/other"}}), live)
+    assert not preconditions.is_adoptable(knowing(NEW), recreated({"model": {"id": "org/other"}}), live)
 
 
 @pytest.mark.parametrize("lost", ["labels", "annotations"])
@@ -77,12 +62,12 @@ def test_object_without_our_traces_is_not_adopted(lost: str) -> None:
     live = restored(planned(deployment()).main)
     live["metadata"][lost] = {}
 
-    assert not preconditions.is_adoptable(context(NEW), recreated(), live)
+    assert not preconditions.is_adoptable(knowing(NEW), recreated(), live)
 
 
 def test_restored_helpers_follow_their_main_object() -> None:
     todo = planned(deployment())
-    found = context(NEW)
+    found = knowing(NEW)
     for helper in todo.helpers:
         found.helpers.store(helper).put(restored(helper))
 

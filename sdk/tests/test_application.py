@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from aiohttp import web
 
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.provider.contract import Endpoint, Observation, Replicas
-from kubefoundry_sdk.provider.health.models_endpoint import directly
-from kubefoundry_sdk.provider.health.verification import Verification
 from kubefoundry_sdk.provider.reconcile import application
-from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.report import Report
 from kubefoundry_sdk.provider.reconcile.reported_generation import Look, judge, note_applied
 from kubefoundry_sdk.provider.watch.upstream import Upstream
-from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.provider.write.helpers import Helpers
-from kubefoundry_sdk.runtime.store import Store
+from support.contexts import UNUSED, context
 from support.plans import deployment, planned, provider
 from support.wire import Asked, ok, wire
 
-UNUSED: Any = None
 ENGINES = Kind("example.com", "v1", "engines", "Engine")
 SERVES = Observation(
     "Running", "DeploymentReady", "1 of 1 replicas serve", Replicas(1, 1, 1), Endpoint("m", 80)
@@ -34,7 +27,6 @@ async def test_new_object_that_serves_at_once_serves_the_newest_spec() -> None:
     todo = planned(deployment())
     model: Object = {"metadata": {"name": "m", "namespace": "n", "uid": "uid", "generation": 1}, "spec": {}}
     upstream = Upstream(UNUSED, provider(), "example", lambda: None)
-    helpers = Helpers({"ConfigMap": Store(index=manifest.owner_uid)})
 
     def answer(asked: Asked) -> web.Response:
         meta = {**asked.body["metadata"], "uid": "u", "resourceVersion": "7", "generation": 1}
@@ -45,24 +37,12 @@ async def test_new_object_that_serves_at_once_serves_the_newest_spec() -> None:
         return ok(created)
 
     async with wire(answer) as made:
-        verification = Verification(directly(UNUSED), lambda work: None, lambda key: None, always=False)
-        context = Context(
-            provider=provider(),
-            client=made.client,
-            recorder=UNUSED,
-            deployments=Store(),
-            upstream=upstream,
-            helpers=helpers,
-            finalizer_timeout=300.0,
-            pods=None,
-            verification=verification,
-            clock=lambda: 0.0,
-        )
+        held = context(client=made.client, upstream=upstream)
         report = Report(1)
-        await application.write(context, ENGINES, todo, model, report)
+        await application.write(held, ENGINES, todo, model, report)
 
     live = upstream.objects.get(("n", "m"))
-    generations = context.memory(("n", "m")).generations
+    generations = held.memory(("n", "m")).generations
     assert live is not None and live["metadata"]["resourceVersion"] == "8"
     note_applied(generations, report, live)
     slow = replace(provider(), settles=3.0)

@@ -15,13 +15,12 @@ from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
 from support.deployments import GPU, model_deployment
 from support.foreign import foreign
-from support.kinds import UPSTREAM
+from support.kinds import QUOTAS, UPSTREAM
 from support.refusing_webhook import refusing
 from support.waiting import SECONDS, message, phase, reason, until_deployment
 
 pytestmark = [pytest.mark.integration, pytest.mark.parametrize("provider", UPSTREAM)]
 
-QUOTAS = Kind("", "v1", "resourcequotas", "ResourceQuota")
 POLICIES = Kind(
     "admissionregistration.k8s.io",
     "v1",

@@ -9,17 +9,15 @@ from typing import Any
 import pytest
 
 from kubefoundry_local.suite import PROBE, Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
 from support.deployments import GPU, model_deployment
 from support.foreign import foreign
-from support.kinds import UPSTREAM
+from support.kinds import QUOTAS, UPSTREAM
 from support.waiting import SECONDS, message, phase, reason, until_deployment
 
 pytestmark = pytest.mark.integration
-
-QUOTAS = Kind("", "v1", "resourcequotas", "ResourceQuota")
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ import pytest
 
 from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.conditions import find
-from kubefoundry_sdk.api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.audit import AuditLog
 from support.deployments import GPU, model_deployment
 from support.events import until_event
-from support.kinds import GRAPHS, RAY_SERVICES
+from support.kinds import GRAPHS, QUOTAS, RAY_SERVICES
 from support.restarts import stopped
 from support.suites import install_crd
 from support.upstream import standin
@@ -27,7 +27,6 @@ SGLANG = {**GPU, "engine": {"type": "sglang"}}
 """Dynamo can, KubeRay cannot."""
 NAME = {"op": "add", "path": "/spec/provider", "value": {"name": "kuberay"}}
 DRY_RUN = {"op": "add", "path": "/metadata/annotations", "value": {"kubefoundry.ai/dry-run": "true"}}
-QUOTAS = Kind("", "v1", "resourcequotas", "ResourceQuota")
 KEPT = "; the last good version keeps serving"
 TOO_LATE = 90.0
 """Bound on a hand-over: the garbage collector learns of new kinds every 30 s only."""

@@ -13,4 +13,5 @@ RAY_SERVICES: Final = Kind("ray.io", "v1", "rayservices", "RayService")
 UPSTREAM: Final = {"kaito": WORKSPACES, "dynamo": GRAPHS, "kuberay": RAY_SERVICES}
 """What each provider writes."""
 
+QUOTAS: Final = Kind("", "v1", "resourcequotas", "ResourceQuota")
 NAMESPACES: Final = Kind("", "v1", "namespaces", "Namespace", namespaced=False)

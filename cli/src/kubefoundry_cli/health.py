@@ -123,17 +123,14 @@ class Health:
             also = f", but {self.reason}" if self.reason else ""
             serves = f"serves generation {self.serves} at {self.endpoint or 'no endpoint'}"
             return f"{self.name} {serves}{also}{todo}"
+        verdict = f"{PHRASES[self.state]}{why}{todo}"
         refused = self.state == "Refused" and self.serves == self.generation
         if self.serves is None or self.state == "Deleting" or refused:
-            return f"{self.name} {PHRASES[self.state]}{why}{todo}"
+            return f"{self.name} {verdict}"
         which = f"generation {self.serves}" if self.serves else "an earlier generation"
         if self.state == "Paused":
-            return f"{self.name} {PHRASES[self.state]}{why}{todo}; {which} served when it was paused"
-        if self.ready:
-            return f"{self.name} {PHRASES[self.state]}{why}{todo}; {which} serves"
-        return (
-            f"{self.name} serves {which}, not yet {self.generation}, which {PHRASES[self.state]}{why}{todo}"
-        )
+            return f"{self.name} {verdict}; {which} served when it was paused"
+        return f"{self.name} serves {which}, not yet {self.generation}, which {verdict}"
 
 
 def health_of(obj: Object) -> Health:

@@ -178,9 +178,14 @@ def _alternatives(spec: Object, path: Path) -> Iterator[Object]:
 
 
 def _changed(items: list[Any]) -> list[Any]:
-    """Other items in the place of these; none for one that is neither a text nor an object."""
-    texts = [f"{item}1" if isinstance(item, str) else item for item in items if item]
-    return [{**item, "value": "1"} if isinstance(item, dict) else item for item in texts]
+    """Other items in the place of these; one that is neither a text nor an object stays."""
+    return [_other(item) for item in items if item]
+
+
+def _other(item: Any) -> Any:
+    if isinstance(item, str):
+        return f"{item}1"
+    return {**item, "value": "1"} if isinstance(item, Mapping) else item
 
 
 def _shape(path: Path) -> Schema:

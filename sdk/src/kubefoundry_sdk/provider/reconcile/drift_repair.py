@@ -34,8 +34,8 @@ async def put_back(
     now = asyncio.get_running_loop().time()
     changed = await _changed_by_others(context, kind, todo, deployment)
     if changed and (wait := done.wait(now)):
-        report.created = _left_alone(changed)
         report.left_alone = " and ".join(_fields(obj, paths) for obj, paths in changed)
+        report.created = _left_alone(report.left_alone)
         context.recorder.event(deployment, "Warning", "DriftDetected", report.created)
         return wait
     for obj, paths in changed:
@@ -88,8 +88,7 @@ async def _changed_by_others(context: Context, kind: Kind, todo: Plan, deploymen
     return left
 
 
-def _left_alone(changed: Repairs) -> str:
-    fields = " and ".join(_fields(obj, paths) for obj, paths in changed)
+def _left_alone(fields: str) -> str:
     minutes = f"{repairs.WINDOW / 60:.0f} minutes"
     return (
         f"Someone keeps changing {fields}: reverted {repairs.LIMIT} times in {minutes}, now left alone for "

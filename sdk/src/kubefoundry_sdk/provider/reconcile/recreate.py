@@ -57,7 +57,10 @@ def _fits_without(refusal: str) -> bool:
         requested, used, limited = (_amounts(amounts[name]) for name in ("requested", "used", "limited"))
     except ValueError:
         return False
-    return all(name.startswith("count/") and used[name] <= limited[name] for name in requested)
+    return all(
+        name.startswith("count/") and name in used and used[name] <= limited.get(name, 0)
+        for name in requested
+    )
 
 
 def _amounts(text: str) -> dict[str, int]:

@@ -1,0 +1,34 @@
+"""What a reconcile works with, of which a test gives the parts that it is about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubefoundry_sdk.provider.health.models_endpoint import directly
+from kubefoundry_sdk.provider.health.verification import Verification
+from kubefoundry_sdk.provider.reconcile.context import Context
+from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk.provider.write.helpers import Helpers
+from kubefoundry_sdk.runtime.store import Store
+from support.plans import provider
+
+UNUSED: Any = None
+"""In the place of what the test never asks."""
+
+
+def context(**parts: Any) -> Context:
+    """Of the example provider, with empty stores."""
+    verification = Verification(directly(UNUSED), lambda work: None, lambda key: None, always=False)
+    whole: dict[str, Any] = {
+        "provider": provider(),
+        "client": UNUSED,
+        "recorder": UNUSED,
+        "deployments": Store(),
+        "upstream": UNUSED,
+        "helpers": Helpers({"ConfigMap": Store(index=manifest.owner_uid)}),
+        "finalizer_timeout": 300.0,
+        "pods": None,
+        "verification": verification,
+        "clock": lambda: 0.0,
+    }
+    return Context(**(whole | parts))
