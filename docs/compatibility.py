@@ -57,7 +57,7 @@ for each engine.
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """An upstream release as the provider finds it. lost: what of the field table it lacks, in its own words."""
+    """An upstream release. `lost` holds the refusals of this release, in the provider's words."""
 
     name: str
     crd: UpstreamCRD
@@ -72,7 +72,7 @@ class Release:
 
 
 def compatibility() -> str:
-    """The text of compatibility.md."""
+    """Return the text of compatibility.md."""
     parts = [HEADER, "## Components and Kubernetes\n", "| component | version |\n|---|---|"]
     parts += [f"| `kubefoundry-{name}` | {version(f'kubefoundry-{name}')} |" for name in COMPONENTS]
     oldest, tested = _required("crdcheck", "apiextensions-apiserver"), _required(".", "kubernetes")
@@ -87,10 +87,10 @@ def compatibility() -> str:
 
 
 def _section(provider: str) -> Iterator[str]:
-    found = releases(provider)
+    published = releases(provider)
     yield f"## {_promises(provider)[0].subject.title}\n"
     yield "| CRD of release | versions (stored in bold) | written as | schema | |\n|---|---|---|---|---|"
-    for release in found:
+    for release in published:
         served = ", ".join(
             f"**{name}**" if name == release.crd.storage_version else name
             for name in release.crd.served_versions
@@ -100,11 +100,11 @@ def _section(provider: str) -> Iterator[str]:
         digest = schema_digest(release.crd.document, through)
         yield f"| {release.name} | {served} | {written} | `{digest}` | {release.verdict} |"
     yield ""
-    for texts, names in _alike(found).items():
+    for texts, names in _alike(published).items():
         yield f"{', '.join(names)}:\n"
         yield from (f"- {text}" for text in texts)
         yield ""
-    yield from _upgrades(provider, found)
+    yield from _upgrades(provider, published)
 
 
 UPGRADES = """\
@@ -114,10 +114,10 @@ their values have no field in the new CRD.
 """
 
 
-def _upgrades(provider: str, found: list[Release]) -> Iterator[str]:
+def _upgrades(provider: str, published: list[Release]) -> Iterator[str]:
     yield UPGRADES
     yield "| from | to | models | fields lost | features lost |\n|---|---|---|---|---|"
-    for old, new in itertools.pairwise(found):
+    for old, new in itertools.pairwise(published):
         if not isinstance(old.schema, Schema):
             continue
         fates: Counter[str] = Counter()
@@ -128,7 +128,9 @@ def _upgrades(provider: str, found: list[Release]) -> Iterator[str]:
                 result = upgrade.outcome(subject, upgrade.release(subject, new.crd.document), model)
                 fates[result.fate] += 1
                 lost |= dict.fromkeys(result.lost)
-        first, second = (upgrade.release(_variants(provider)[0][0], one.crd.document) for one in (old, new))
+        first, second = (
+            upgrade.release(_variants(provider)[0][0], release.crd.document) for release in (old, new)
+        )
         given_up = ", ".join(upgrade.given_up(first, second))
         models = ", ".join(f"{count} {fate}" for fate, count in sorted(fates.items()))
         fields = ", ".join(f"`{path}`" for path in lost)
@@ -138,22 +140,22 @@ def _upgrades(provider: str, found: list[Release]) -> Iterator[str]:
 
 @cache
 def _variants(provider: str) -> tuple[tuple[Provider, Mapping[str, Any]], ...]:
-    """A spec of each variant of the field table, with the settings that it is for."""
-    found = {promise.variant: (promise.subject, promise.sample.base) for promise in _promises(provider)}
-    return tuple(found.values())
+    """Return a spec of each variant of the field table, with the provider's settings."""
+    variants = {promise.variant: (promise.subject, promise.sample.base) for promise in _promises(provider)}
+    return tuple(variants.values())
 
 
 def _stored(subject: Provider, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """As a cluster would have it."""
+    """Return a ModelDeployment with its defaults, as the API server stores it."""
     blank = {"metadata": {"name": "m", "namespace": "models"}, "kind": subject.upstream.kind}
-    made = adoption.model(blank, dict(spec))
-    return {**made, "spec": default(made["spec"])}
+    manifest = adoption.model(blank, dict(spec))
+    return {**manifest, "spec": default(manifest["spec"])}
 
 
-def _alike(found: list[Release]) -> dict[tuple[str, ...], list[str]]:
-    """Releases that lose the same, in their order."""
+def _alike(published: list[Release]) -> dict[tuple[str, ...], list[str]]:
+    """Group releases by the features that they lack, in their order."""
     groups: dict[tuple[str, ...], list[str]] = {}
-    for release in found:
+    for release in published:
         missing = release.schema.missing if isinstance(release.schema, UnsupportedSchema) else ()
         if texts := (*(f"lacks `{path}`" for path in missing), *release.lost):
             groups.setdefault(texts, []).append(release.name)
@@ -162,7 +164,7 @@ def _alike(found: list[Release]) -> dict[tuple[str, ...], list[str]]:
 
 @cache
 def releases(provider: str) -> list[Release]:
-    """Those of ../shared, oldest first."""
+    """Return the releases of ../shared, oldest first."""
     ordered = oldest_first(provider)
     subject = _promises(provider)[0].subject
     newest = subject.probe(ordered[-1].document)
@@ -175,7 +177,7 @@ def releases(provider: str) -> list[Release]:
 
 
 def _lost(provider: str, schema: Schema | UnsupportedSchema, newest: Schema) -> Iterator[str]:
-    """What is refused here and taken by the newest: of a whole variant, or with the fields that ask for it."""
+    """Yield refusals that the newest release does not have, each with its variants or its fields."""
     if isinstance(schema, UnsupportedSchema):
         return
     whole: dict[str, list[str]] = {}
@@ -183,7 +185,7 @@ def _lost(provider: str, schema: Schema | UnsupportedSchema, newest: Schema) -> 
     for promise in _promises(provider):
         subject, sample = promise.subject, promise.sample
         if _problems(subject, sample.base, newest) or _problems(subject, sample.changed, newest):
-            continue  # how an older one is used
+            continue  # this spec shows how to use an older release
         always = _problems(subject, sample.base, schema)
         for problem in always:
             _note(whole, problem, promise.variant)
@@ -197,8 +199,8 @@ def _lost(provider: str, schema: Schema | UnsupportedSchema, newest: Schema) -> 
             yield f"`{'`, `'.join(names)}`: {problem}"
 
 
-def _note(found: dict[str, list[str]], problem: str, name: str) -> None:
-    names = found.setdefault(problem, [])
+def _note(names_by_problem: dict[str, list[str]], problem: str, name: str) -> None:
+    names = names_by_problem.setdefault(problem, [])
     if name not in names:
         names.append(name)
 
@@ -209,7 +211,7 @@ def _problems(subject: Provider, spec: Mapping[str, Any], schema: Schema) -> tup
 
 @cache
 def _promises(provider: str) -> list[Promise]:
-    """What the provider's tests promise of its field table."""
+    """Return the rows of the field table, from the provider's tests."""
     path = ROOT / "providers" / provider / "tests" / "test_fields.py"
     spec = importlib.util.spec_from_file_location(f"fields_of_{provider}", path)
     assert spec and spec.loader
@@ -220,15 +222,15 @@ def _promises(provider: str) -> list[Promise]:
 
 
 def _required(folder: str, module: str) -> str:
-    """The Kubernetes version that a Go module of devcluster/ is built from; `v0.26.1` is that of 1.26.1."""
+    """Return the Kubernetes version that a Go module of devcluster/ requires; `v0.26.1` means 1.26.1."""
     text = (ROOT / "devcluster" / folder / "go.mod").read_text()
-    found = re.search(rf"^\s*k8s\.io/{module} v(\S+)", text, re.M)
-    assert found, f"devcluster/{folder}/go.mod requires no k8s.io/{module}"
-    return re.sub(r"^0\.", "1.", found[1])
+    requirement = re.search(rf"^\s*k8s\.io/{module} v(\S+)", text, re.M)
+    assert requirement, f"devcluster/{folder}/go.mod requires no k8s.io/{module}"
+    return re.sub(r"^0\.", "1.", requirement[1])
 
 
 if __name__ == "__main__":
     if (SHARED / "upstream-crds").is_dir():
         (HERE / "compatibility.md").write_text(compatibility())
     else:
-        print("docs/compatibility.md is left as it is: the upstream CRDs of ../shared are not here")
+        print("docs/compatibility.md is unchanged: the upstream CRDs of ../shared are missing")

@@ -14,21 +14,21 @@ END: Final = "<!-- end of the rules -->\n"
 
 
 def rules() -> str:
-    """The table of rules, as it is in contract section 9."""
+    """Return the table of rules of contract section 9."""
     lines = ["| id | rule |", "|---|---|"]
     lines += [f'| <a id="{rule.id.lower()}"></a>{rule.id} | {rule.text} |' for rule in RULES.values()]
     return "\n".join(lines) + "\n"
 
 
 def contract(text: str) -> str:
-    """docs/contract.md with today's rules."""
+    """Return docs/contract.md with the current rules."""
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}{rules()}{END}{after}"
 
 
 def checks() -> str:
-    """docs/conformance-checks.md."""
+    """Return the text of docs/conformance-checks.md."""
     lines = [
         "# Rules and their checks",
         "",
@@ -38,11 +38,11 @@ def checks() -> str:
     for prefix, title in GROUPS.items():
         lines += ["", f"## {title}", "", "| id | mode | check |", "|---|---|---|"]
         for rule in (rule for rule in RULES.values() if rule.id.startswith(prefix)):
-            found = [
+            listed = [
                 (mode, check) for mode, checks in CHECKS.items() for check in checks if check.rule == rule.id
             ]
-            lines += [f"| {rule.id} | {mode} | {check.title} |" for mode, check in found]
-            if not found:
+            lines += [f"| {rule.id} | {mode} | {check.title} |" for mode, check in listed]
+            if not listed:
                 lines.append(f"| {rule.id} | none | {rule.unchecked} |")
     return "\n".join(lines) + "\n"
 

@@ -1,4 +1,4 @@
-"""Writes docs/sdk-reference.md: the public names of the SDK, with their signatures and what their docstrings say."""
+"""Writes docs/sdk-reference.md: the public names of the SDK, with their signatures and docstrings."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ NAMES: Final = {
     "kubefoundry_sdk.kopf": ["login", "serve"],
     "kubefoundry_sdk.testing": ["deployment", "specs", "violations"],
 }
-"""Of modules without `__all__`."""
+"""The public names of modules without `__all__`."""
 
 
 def reference() -> str:
-    """The page."""
+    """Return the text of the page."""
     lines = [
         "# The SDK's public names",
         "",
@@ -47,7 +47,7 @@ def reference() -> str:
 
 
 def entry(name: str, value: Any) -> Iterator[str]:
-    """One name: how it is called, what it says of itself, its fields."""
+    """Yield the lines about one name: its signature, its docstring and its fields."""
     yield f"### {name}"
     yield ""
     if inspect.isclass(value) and issubclass(value, BaseModel):
@@ -93,10 +93,10 @@ def _text(value: Any, begin: str = "") -> Iterator[str]:
         yield ""
 
 
-def _rows(found: Iterable[tuple[str, str, str]]) -> Iterator[str]:
+def _rows(rows: Iterable[tuple[str, str, str]]) -> Iterator[str]:
     yield "| field | type | default |"
     yield "|---|---|---|"
-    for name, form, default in found:
+    for name, form, default in rows:
         yield f"| `{name}` | `{form}` | {default} |".replace(" | None", " \\| None").replace(
             "] | [", "] \\| ["
         )
@@ -104,7 +104,7 @@ def _rows(found: Iterable[tuple[str, str, str]]) -> Iterator[str]:
 
 
 def _of_model(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, str, str]]:
-    """Its fields, and those of the models in them, by path in Python."""
+    """Yield the fields of a model and of the models in it, by path in Python."""
     for key, field in model.model_fields.items():
         yield f"{prefix}{key}", _type(field.annotation), _default(field)
         for inner in (field.annotation, *getattr(field.annotation, "__args__", ())):
@@ -113,7 +113,7 @@ def _of_model(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, str, s
 
 
 def _type(annotation: Any) -> str:
-    """Short: without modules and constraints."""
+    """Return a short name of a type, without modules and constraints."""
     if inspect.isclass(annotation) and not getattr(annotation, "__args__", None):
         return annotation.__name__
     arguments = getattr(annotation, "__args__", ())
@@ -133,14 +133,14 @@ def _type(annotation: Any) -> str:
 def _default(field: Any) -> str:
     if field.is_required():
         return "required"
-    made = field.get_default(call_default_factory=True, validated_data={})
-    return type(made).__name__ + "()" if isinstance(made, BaseModel) else f"`{made!r}`"
+    default = field.get_default(call_default_factory=True, validated_data={})
+    return type(default).__name__ + "()" if isinstance(default, BaseModel) else f"`{default!r}`"
 
 
 def _stated(field: Any) -> str:
     if field.default is not MISSING:
-        made = field.default
-        return f"`{made.__name__}`" if callable(made) else f"`{made!r}`"
+        default = field.default
+        return f"`{default.__name__}`" if callable(default) else f"`{default!r}`"
     return "empty" if field.default_factory is not MISSING else "required"
 
 

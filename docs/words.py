@@ -21,26 +21,30 @@ GAP: Final = r"(?:[ _]|\s*\n[ \t]*(?:#|//|\|)?[ \t]*)"
 SPARED: Final = re.compile(
     r"^(?:CONTRIBUTING\.md|CHANGELOG\.md|LICENSE|requirements/.*|.*\.(?:sum|mod|tsv|json)|docs/benchmarks\.md)$"
 )
-"""The list itself, what others wrote, and figures of a run that was measured before."""
+"""The list itself, files by others, and figures of an earlier run."""
 
 ENTRY: Final = re.compile(r"^\| ((?:`[^`]+`(?:, )?)+) \| ([^|]+) \|$", re.M)
 
 
 def replaced(text: str) -> dict[str, str]:
-    """Each word of the list, and what takes its place. Raises ValueError for a text without a list."""
+    """Return each word of the list with its replacement.
+
+    Raises:
+        ValueError: The text has no list.
+    """
     _, _, section = text.partition("\n## Words\n")
-    found = {
+    words = {
         word: instead.strip()
-        for words, instead in ENTRY.findall(section)
-        for word in re.findall("`(.+?)`", words)
+        for entry, instead in ENTRY.findall(section)
+        for word in re.findall("`(.+?)`", entry)
     }
-    if not found:
+    if not words:
         raise ValueError("there is no list of words below `## Words`")
-    return found
+    return words
 
 
-def found(text: str, words: dict[str, str]) -> Iterator[tuple[int, str, str]]:
-    """Line, word, and what to write instead, for each of the words in a text."""
+def find_words(text: str, words: dict[str, str]) -> Iterator[tuple[int, str, str]]:
+    """Yield line, word and replacement for each of the words in a text."""
     for word, instead in words.items():
         pattern = r"(?<![A-Za-z])" + GAP.join(map(re.escape, word.split())) + r"(?![A-Za-z])"
         for match in re.finditer(pattern, text, re.IGNORECASE):
@@ -48,7 +52,7 @@ def found(text: str, words: dict[str, str]) -> Iterator[tuple[int, str, str]]:
 
 
 def files() -> Iterator[Path]:
-    """What git knows, and what it will once it is added."""
+    """Yield the files that git tracks, and the new files that it does not ignore."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -70,7 +74,7 @@ def main() -> int:
         except UnicodeDecodeError:
             continue
         texts += 1
-        for line, word, instead in sorted(found(text, words)):
+        for line, word, instead in sorted(find_words(text, words)):
             problems += 1
             print(f"{path.relative_to(ROOT)}:{line}: {word!r}: write {instead}")
     print(f"{len(words)} words, {texts} files, {problems} found")

@@ -11,12 +11,12 @@ from mutations.catalogue import defines
 ALL = behaviours()
 
 
-def test_the_document_is_current() -> None:
+def test_behaviours_document_is_current() -> None:
     assert DOCUMENT.read_text() == document(), "out of date: make docs"
 
 
 @pytest.mark.parametrize("behaviour", ALL, ids=lambda behaviour: behaviour.says)
-def test_its_tests_are_there(behaviour: Behaviour) -> None:
+def test_behaviour_names_existing_tests(behaviour: Behaviour) -> None:
     assert behaviour.tests
     assert [test for test in behaviour.tests if not defines(ROOT, test)] == []
 
@@ -33,5 +33,7 @@ def test_its_tests_are_there(behaviour: Behaviour) -> None:
         pytest.param({"a::xy": "passed", "a::y": "passed"}, ("not run", 1), id="another of a longer name"),
     ],
 )
-def test_what_a_run_says_of_a_behaviour(reported: dict[str, Outcome], expected: tuple[Outcome, int]) -> None:
+def test_behaviour_outcome_follows_from_its_tests(
+    reported: dict[str, Outcome], expected: tuple[Outcome, int]
+) -> None:
     assert outcome(Behaviour("s", "b", ("a::x", "a::y")), reported) == expected

@@ -9,5 +9,5 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = runpy.run_path(str(DOCS / "cli_output.py"))
 
 
-def test_the_schema_is_that_of_today() -> None:
+def test_cli_output_schema_is_current() -> None:
     assert (DOCS / "cli-output.schema.json").read_text(encoding="utf-8") == PAGES["document"](), "make docs"

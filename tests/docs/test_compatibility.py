@@ -21,14 +21,12 @@ def generator() -> dict[str, Any]:
     return runpy.run_path(str(DOCS / "compatibility.py"))
 
 
-def test_the_document_is_current(generator: dict[str, Any]) -> None:
+def test_compatibility_document_is_current(generator: dict[str, Any]) -> None:
     assert (DOCS / "compatibility.md").read_text() == generator["compatibility"](), "out of date: make docs"
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_provider_calls_a_release_degraded_where_it_refuses_something(
-    generator: dict[str, Any], provider: str
-) -> None:
+def test_release_is_degraded_when_a_field_is_refused(generator: dict[str, Any], provider: str) -> None:
     """What the InferenceProviderConfig says (`Schema.lost`) and what is refused are written in two places."""
     for release in generator["releases"](provider):
         assert isinstance(release.schema, Schema), release.name

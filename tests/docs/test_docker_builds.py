@@ -60,7 +60,7 @@ PATTERNS: Final = [
 ]
 
 
-def test_the_documents_build_every_component() -> None:
+def test_documents_build_every_component() -> None:
     named = {build["COMPONENT"] for build in BUILDS}
 
     assert named >= {
@@ -74,7 +74,7 @@ def test_the_documents_build_every_component() -> None:
 
 
 @pytest.mark.parametrize("arguments", BUILDS, ids=lambda arguments: arguments["COMPONENT"])
-def test_a_build_finds_all_that_it_copies(arguments: dict[str, str]) -> None:
+def test_build_context_has_all_copied_files(arguments: dict[str, str]) -> None:
     needed = [*copied(arguments), f"requirements/{arguments['COMPONENT']}.txt", "requirements/image.txt"]
 
     for path in needed:
@@ -95,5 +95,5 @@ def test_a_build_finds_all_that_it_copies(arguments: dict[str, str]) -> None:
         ("README.md", False),
     ],
 )
-def test_the_context_is_what_the_dockerfile_copies(path: str, expected: bool) -> None:
+def test_dockerignore_passes_only_copied_files(path: str, expected: bool) -> None:
     assert admitted(path, PATTERNS) is expected

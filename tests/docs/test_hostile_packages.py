@@ -6,11 +6,11 @@ from hostile_packages.catalogue import Outcome, packages
 from hostile_packages.table import DOCUMENT, document
 
 
-def test_the_table_is_current() -> None:
+def test_hostile_packages_table_is_current() -> None:
     expected = [Outcome(one, one.case.code, named=bool(one.case.code)) for one in packages()]
 
     assert DOCUMENT.read_text() == document(expected), "out of date: make hostile-packages"
 
 
-def test_no_package_is_listed_twice() -> None:
+def test_hostile_package_is_listed_once() -> None:
     assert len({(one.kind, one.name) for one in packages()}) == len(packages())

@@ -20,7 +20,7 @@ DOCS = ROOT / "docs"
 QUICKSTART = ROOT / "examples" / "quickstart"
 
 
-def test_the_field_references_are_those_of_the_crds() -> None:
+def test_field_references_are_current() -> None:
     references = runpy.run_path(str(DOCS / "reference.py"))["references"]()
 
     assert len(references) == 2
@@ -36,7 +36,7 @@ def sections(text: str) -> dict[str, set[str]]:
     return found
 
 
-def test_every_reason_is_explained() -> None:
+def test_conditions_page_explains_every_reason() -> None:
     explained = sections((DOCS / "conditions.md").read_text())
 
     assert {type_: explained.get(type_) for type_ in REASONS} == {
@@ -44,7 +44,7 @@ def test_every_reason_is_explained() -> None:
     }
 
 
-def test_the_contract_lists_every_reason() -> None:
+def test_contract_lists_every_reason() -> None:
     listed = {
         type_: set(re.findall(r"`(\w+)`", cells))
         for type_, cells in re.findall(
@@ -61,20 +61,20 @@ def test_the_contract_lists_every_reason() -> None:
     [ROOT / "README.md", *sorted(DOCS.glob("**/*.md"))],
     ids=lambda path: str(path.relative_to(ROOT)),
 )
-def test_links_lead_somewhere(document: Path) -> None:
+def test_links_have_targets(document: Path) -> None:
     targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text())
 
     assert [target for target in targets if not (document.parent / target).exists()] == []
 
 
-def test_the_model_deployment_of_the_readme_is_the_quickstarts() -> None:
+def test_readme_model_is_the_quickstarts() -> None:
     [text] = re.findall(r"^```yaml\n(.*?)^```$", (ROOT / "README.md").read_text(), flags=re.M | re.S)
 
     assert text == (QUICKSTART / "qwen-small.yaml").read_text(), "what is shown is not what is applied"
 
 
 @pytest.mark.parametrize("file", sorted(QUICKSTART.glob("*.yaml")), ids=lambda path: path.stem)
-def test_the_quickstart_shows_what_it_applies_and_direct_takes_it(file: Path) -> None:
+def test_quickstart_files_are_accepted_by_direct(file: Path) -> None:
     text = file.read_text()
     spec = yaml.safe_load(text)["spec"]
 
@@ -83,7 +83,7 @@ def test_the_quickstart_shows_what_it_applies_and_direct_takes_it(file: Path) ->
     assert check(direct.with_defaults(), deployment(spec, file.stem), None).problems == ()
 
 
-def test_the_architecture_names_files_that_are_there() -> None:
+def test_architecture_names_existing_files() -> None:
     named = set(re.findall(r"`(?:[\w/…]*/)?(\w+\.py)`", (DOCS / "architecture.md").read_text()))
     there = {path.name for path in ROOT.glob("*/src/**/*.py")} | {
         path.name for path in ROOT.glob("providers/*/src/**/*.py")

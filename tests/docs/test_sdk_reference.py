@@ -10,7 +10,7 @@ import kubefoundry_sdk
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
-def test_it_is_up_to_date() -> None:
+def test_sdk_reference_is_current() -> None:
     spec = importlib.util.spec_from_file_location("sdk_reference", DOCS / "sdk.py")
     assert spec and spec.loader
     generator = importlib.util.module_from_spec(spec)
@@ -19,7 +19,7 @@ def test_it_is_up_to_date() -> None:
     assert (DOCS / "sdk-reference.md").read_text() == generator.reference(), "run make docs"
 
 
-def test_every_public_name_and_what_may_be_none_is_in_it() -> None:
+def test_sdk_reference_lists_every_public_name() -> None:
     text = (DOCS / "sdk-reference.md").read_text()
 
     for name in kubefoundry_sdk.__all__:

@@ -78,7 +78,7 @@ def sections(document: str) -> set[str]:
     return found
 
 
-def test_every_section_that_is_cited_is_here() -> None:
+def test_cited_section_exists() -> None:
     known = {document: sections(document) for document in DOCUMENTS}
 
     cited = [one for name, text in texts() if "§" in text for one in citations(name, text)]
@@ -89,7 +89,7 @@ def test_every_section_that_is_cited_is_here() -> None:
     assert not lost, "\n".join(f"{one.place}: {one.document} §{one.section}" for one in lost)
 
 
-def test_every_demand_that_is_cited_is_listed() -> None:
+def test_cited_demand_is_listed() -> None:
     listed = set(DEMANDED.findall(ACCEPTANCE.read_text(encoding="utf-8")))
 
     cited = {(name, demand) for name, text in texts() for demand in DEMANDED.findall(text)}
@@ -108,5 +108,5 @@ def test_every_demand_that_is_cited_is_listed() -> None:
         ("see (§4.10)", [("?", "")]),
     ],
 )
-def test_what_counts_as_a_citation(text: str, expected: list[tuple[str, str]]) -> None:
+def test_citation_is_recognised(text: str, expected: list[tuple[str, str]]) -> None:
     assert [(one.document, one.section) for one in citations("file", text)] == expected

@@ -20,7 +20,7 @@ FOLDERS = re.compile(r"`kubectl apply -k (manifests/[^`]+)`")
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[1].strip())
-def test_a_row_names_tests_that_are_there(row: list[str]) -> None:
+def test_security_row_names_existing_tests(row: list[str]) -> None:
     _, what, stops, seen = row
     tests = re.findall(r"`([^`]+\.py::[^`]+)`", seen)
 
@@ -30,12 +30,12 @@ def test_a_row_names_tests_that_are_there(row: list[str]) -> None:
     assert [test for test in tests if not defines(ROOT, test)] == []
 
 
-def test_there_are_rows_and_the_first_says_who() -> None:
+def test_security_table_names_the_actor_first() -> None:
     assert len(ROWS) > 10
     assert ROWS[0][0].strip()
 
 
-def test_what_is_to_be_applied_is_there() -> None:
+def test_security_page_names_existing_manifests() -> None:
     named = FOLDERS.findall((ROOT / "docs" / "security.md").read_text())
 
     assert named

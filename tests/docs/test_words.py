@@ -12,14 +12,14 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 CHECK: Final[dict[str, Any]] = runpy.run_path(str(ROOT / "docs" / "words.py"))
 
 
-def test_the_list_is_read() -> None:
+def test_word_list_is_parsed() -> None:
     words = CHECK["replaced"](CHECK["LIST"].read_text(encoding="utf-8"))
 
     assert len(words) > 20
     assert words["is " + "told"] == "is reported, says"
 
 
-def test_a_text_without_a_list_is_refused() -> None:
+def test_text_without_word_list_is_rejected() -> None:
     with pytest.raises(ValueError, match="no list of words"):
         CHECK["replaced"]("# Contributing\n")
 
@@ -35,7 +35,7 @@ def test_a_text_without_a_list_is_refused() -> None:
         ("a makeover, remade overnight", []),
     ],
 )
-def test_where_a_word_is_found(text: str, lines: list[int]) -> None:
-    found = CHECK["found"](text, {"made over": "recreated"})
+def test_replaced_word_is_reported_with_its_line(text: str, lines: list[int]) -> None:
+    matches = CHECK["find_words"](text, {"made over": "recreated"})
 
-    assert [line for line, _, _ in found] == lines
+    assert [line for line, _, _ in matches] == lines
