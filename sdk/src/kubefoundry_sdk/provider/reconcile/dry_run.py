@@ -1,6 +1,6 @@
 """Annotation `kubefoundry.ai/dry-run: "true"`: what would be applied, and how the API server answers.
 
-Nothing is stored upstream and no finalizer is set; the result is in an annotation (contract §4.11).
+Nothing is stored upstream and no finalizer is set; the result is in an annotation (contract §4.14).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kubefoundry_sdk.provider.write.helpers import Mark, kind_of, mark
 from kubefoundry_sdk.provider.write.plan import Plan
 from kubefoundry_sdk.runtime.refusals import Refused
 from kubefoundry_sdk.runtime.server_side_apply import NameTaken
-from kubefoundry_sdk.runtime.store import Key
+from kubefoundry_sdk.runtime.store import key_of
 
 log = logging.getLogger(__name__)
 
@@ -119,19 +119,19 @@ def _asked_for(missing: list[Object], words: str) -> str | None:
     return None
 
 
-async def withdraw(context: Context, key: Key) -> float | None:
-    """Removes an earlier result, which no longer holds. Sends no request if there is none.
+async def withdraw(context: Context, live: Object) -> float | None:
+    """Remove an earlier result, which no longer holds.
 
-    Returns the seconds until it is worth another try, or None: observing goes on whatever happened to the write.
+    Returns:
+        Seconds until another attempt is worth it, or None. An error does not end the reconcile: the status is
+        written whatever happened to the result.
     """
-    live = context.deployments.get(key)
-    if live is not None and finalizer.owns_result(live, context.provider.name):
-        held = finalizer.has(live, context.provider.name)
-        try:
-            await finalizer.own(context, live, hold=held, dry_run_result=None)
-        except Refused as refused:
-            return refused.retry
-        except ApiError as error:
-            log.warning("the dry-run result of %s/%s cannot be removed: %s", *key, error)
-            return AGAIN
+    held = finalizer.has(live, context.provider.name)
+    try:
+        await finalizer.own(context, live, hold=held, dry_run_result=None)
+    except Refused as refused:
+        return refused.retry
+    except ApiError as error:
+        log.warning("the dry-run result of %s/%s cannot be removed: %s", *key_of(live), error)
+        return AGAIN
     return None

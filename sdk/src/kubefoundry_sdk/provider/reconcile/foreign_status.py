@@ -44,7 +44,8 @@ async def write(context: Context, live: Object, wanted: Mapping[str, Any]) -> bo
         if error.code != 422 or not released:
             raise
         # What is left of a condition without our part is not a valid condition.
-        return await attempt(await remove(context, live, (), released))
+        await attempt(await remove(context, live, (), released))
+        return True
 
 
 async def unpublish(context: Context, live: Object, wanted: Mapping[str, Any]) -> None:

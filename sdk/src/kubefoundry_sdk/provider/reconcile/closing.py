@@ -1,0 +1,58 @@
+"""The steps after the writes, whatever ended these (contract §4.20, §4.21). Each docstring is the contract's text."""
+
+from __future__ import annotations
+
+from kubefoundry_sdk.provider.reconcile import (
+    dry_run,
+    finalizer,
+    foreign_status,
+    handover,
+    observation,
+    unlisted,
+)
+from kubefoundry_sdk.provider.reconcile.report import transitions
+from kubefoundry_sdk.provider.reconcile.turn import End, Turn
+
+
+async def observe(turn: Turn) -> End | None:
+    """20. Read the upstream's status"""
+    turn.retry_in(observation.observe(turn.context, turn.live, turn.report))
+    unlisted.note(turn.context, turn.report)
+    return None
+
+
+async def write_status(turn: Turn) -> End | None:
+    """21. Write the status if it differs, and an Event for each transition"""
+    context, report = turn.context, turn.report
+    exists = turn.refresh()
+    if exists and report.stop is not None and report.stop.reason != "DryRun":
+        exists = await _withdraw_dry_run(turn)
+    if not exists:
+        # The event of the deletion, or of another ModelDeployment with that name, starts the next turn.
+        return End()
+    if report.stop is None and report.compatible is None:
+        # We know nothing and own nothing: core's report stays.
+        return None
+    status = report.status(context.provider)
+    if report.observation is None and handover.spoken_for(turn.live, context.manager):
+        # The provider that serves reports on the model; two would overwrite each other.
+        status = {"conditions": report.conditions()}
+    before = turn.live.get("status") or {}
+    if await foreign_status.write(context, turn.live, status):
+        for kind, reason, note in transitions(before, status):
+            context.recorder.event(turn.live, kind, reason, note)
+        if not turn.refresh():
+            return End()
+    if "phase" in status:
+        await foreign_status.unpublish(context, turn.live, status)
+    if status.get("phase") != "Running":
+        await context.secrets.check(turn.live, turn.memory.secret)
+    return None
+
+
+async def _withdraw_dry_run(turn: Turn) -> bool:
+    """Remove an earlier dry run's result, which no longer holds; return whether the ModelDeployment still exists."""
+    if not finalizer.owns_result(turn.live, turn.context.provider.name):
+        return True
+    turn.retry_in(await dry_run.withdraw(turn.context, turn.live))
+    return turn.refresh()

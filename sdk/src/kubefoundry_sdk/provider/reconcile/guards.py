@@ -1,0 +1,121 @@
+"""The steps before anything upstream is written (contract §4.1 to §4.7). Each docstring is the contract's text."""
+
+from __future__ import annotations
+
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.handover import holders
+from kubefoundry_sdk.provider.reconcile import (
+    deletion,
+    failures,
+    finalizer,
+    pause,
+    release,
+    retained,
+    unlisted,
+)
+from kubefoundry_sdk.provider.reconcile.turn import End, Turn
+from kubefoundry_sdk.provider.write import manifest
+
+
+async def forget_missing(turn: Turn) -> End | None:
+    """1. The ModelDeployment no longer exists: nothing to do"""
+    if not turn.exists:
+        turn.context.forget(turn.key)
+        return End(reports=False)
+    if not turn.is_ours or turn.is_deleted:
+        # If it becomes ours again, an earlier verification says nothing about the new endpoint, and the other
+        # provider has all of its time again to clean up.
+        turn.context.verification.forget(turn.key)
+        if memory := turn.context.memories.get(turn.key):
+            memory.cleanup.over()
+    return None
+
+
+async def wait_until_listed(turn: Turn) -> End | None:
+    """2. The upstream objects are not listed yet: write nothing upstream. If they cannot be listed or watched for
+    5 s, `UpstreamReady` is False with the server's words, `status.ready` is false, and the models say so:
+    `ApplyFailed` if nothing was reported, otherwise `StaleStatus`. The time-out of a deletion runs meanwhile"""
+    context = turn.context
+    if context.upstream.settled:
+        return None
+    if memory := context.memories.get(turn.key):
+        # The CRD may be another one afterwards, so the refused objects are worth another try.
+        memory.refusal.over()
+    if turn.is_deleted:
+        held = finalizer.has(turn.live, context.provider.name)
+        return End(await deletion.give_up(context, turn.live) if held else None, reports=False)
+    if turn.is_ours:
+        await unlisted.report(context, turn.live)
+    return End(reports=False)
+
+
+async def clean_up(turn: Turn) -> End | None:
+    """3. It is being deleted: delete the upstream object and the helpers in the state that is known (objects without
+    an owner reference stay), wait until they are gone, and remove our finalizer. Five minutes after the provider
+    first saw the deletion, by its own clock, it removes the finalizer anyway (`--finalizer-timeout`), with the Event
+    `FinalizerTimeout` that names what is left. Core does so for a provider that was uninstalled, and at once for a
+    name that is not registered and owns no field of the ModelDeployment (Event `FinalizerRemoved`)"""
+    context, live = turn.context, turn.live
+    # Before the pause and everything else: a deletion must go through with an invalid spec and without the CRD.
+    if not turn.is_deleted:
+        return None
+    if finalizer.has(live, context.provider.name):
+        reports = turn.is_ours or release.has_reported(live, context.manager)
+        return End(await deletion.terminate(context, live, reports), reports=False)
+    # A provider that still holds it reports itself: two would overwrite each other.
+    if turn.is_ours and not holders(live):
+        await deletion.held_by_others(context, live)
+    return End(reports=False)
+
+
+async def keep_finalizer(turn: Turn) -> End | None:
+    """4. Our upstream object exists and our finalizer was removed: add it again, whatever ends the reconcile"""
+    context = turn.context
+    if not turn.is_ours or finalizer.has(turn.live, context.provider.name):
+        return None
+    upstream = context.upstream.objects.get(turn.key)
+    if upstream is None or not manifest.made_by(upstream, turn.live["metadata"]["uid"], context.manager):
+        return None
+    # A refusal ends nothing here: a paused model stays paused, and `add_finalizer` reports it for any other.
+    turn.retry_in(await finalizer.restore(context, turn.live))
+    # Deleted during the write: the deletion's event starts the next turn.
+    return None if turn.refresh() else End(reports=False)
+
+
+async def stop_if_paused(turn: Turn) -> End | None:
+    """5. Paused: stop"""
+    if not pause.paused(turn.live):
+        return None
+    if turn.is_ours:
+        await pause.hold(turn.context, turn.live)
+    return End(reports=False)
+
+
+async def let_go(turn: Turn) -> End | None:
+    """6. Another provider is selected: observe and report until that one takes over, then delete our objects, release
+    all fields and remove our finalizer. No provider is selected: observe and report"""
+    if turn.is_ours:
+        return None
+    return End(await deletion.let_go(turn.context, turn.live), reports=False)
+
+
+async def wait_for_retry(turn: Turn) -> End | None:
+    """7. A write has failed and its retry is not due: stop, and repeat the report. An edit is tried at once, and so
+    is a change of the upstream CRD, or another upstream object of that name"""
+    context, memory = turn.context, turn.memory
+    turn.upstream = upstream = context.upstream.objects.get(turn.key)
+    own = names.provider_finalizer(context.provider.name)
+    turn.mark = failures.mark(turn.live, upstream, context.upstream.digest, own)
+    if upstream is not None:
+        # The status before the write is what a new one is compared with.
+        memory.generations.acknowledgement.is_processed(upstream, context.manager)
+    failed = memory.failures.standing(turn.mark, turn.version, turn.now)
+    if failed is None:
+        return None
+    earlier, left = failed
+    # Without this, the status would lose the failure at the first event, and writing it is an event.
+    if earlier is not None:
+        failures.restored(turn.report, earlier)
+    else:
+        retained.as_before(turn.live, turn.report, context.manager)
+    return End(left)

@@ -1,0 +1,136 @@
+"""One reconcile of a ModelDeployment: the state that its steps share, and how a step ends it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from kubefoundry_sdk.api.kinds import Kind, Object
+from kubefoundry_sdk.provider.contract import Deployment, Rendered
+from kubefoundry_sdk.provider.reconcile.context import Context
+from kubefoundry_sdk.provider.reconcile.memory import Memory
+from kubefoundry_sdk.provider.reconcile.report import Report, Stop
+from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk.provider.write.manifest import Record
+from kubefoundry_sdk.provider.write.plan import Plan
+from kubefoundry_sdk.runtime.store import Key
+from kubefoundry_sdk.runtime.wait import sooner
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The end of the sequence of steps.
+
+    Attributes:
+        retry: Seconds until the next reconcile is due without an event, or None.
+        reports: Whether the upstream object is still observed and the status written. False if the step has
+            written the status itself, or leaves it as it is.
+    """
+
+    retry: float | None = None
+    reports: bool = True
+
+
+@dataclass(repr=False, eq=False)
+class Turn:
+    """One reconcile. A step that is named below sets an attribute; later steps read it.
+
+    Attributes:
+        context: The state that all reconciles of the provider share.
+        key: Namespace and name of the ModelDeployment.
+        retry: Seconds until the next reconcile is due without an event, or None.
+        exists: Whether the ModelDeployment exists. If not, `live` is unset, and step 1 ends the turn.
+        live: The ModelDeployment: the version on which the steps decide. Replaced only by `refresh`, because a
+            change by somebody else starts another turn.
+        upstream: The upstream object on which the writes are based, None if there is none (`wait_for_retry`).
+        mark: The state whose change is worth an immediate retry (`wait_for_retry`).
+        deployment: The typed ModelDeployment (`require_validation`), with the image that serves
+            (`check_compatibility`).
+        record: The record of the last apply, None if there is none (`check_compatibility`).
+        schema: The schema of the upstream CRD (`require_crd`).
+        kind: The upstream kind (`require_crd`).
+        rendered: The output of the provider's `render` (`render`).
+        helpers: The live helpers (`plan_changes`).
+        plan: The objects to write (`plan_changes`).
+        digest: Identifies the objects of the plan and the CRD (`wait_after_refusal`); empty until then.
+    """
+
+    context: Context
+    key: Key
+    retry: float | None = None
+    exists: bool = field(init=False)
+    live: Object = field(init=False)
+    upstream: Object | None = None
+    mark: str = ""
+    deployment: Deployment = field(init=False)
+    record: Record | None = None
+    schema: Schema = field(init=False)
+    kind: Kind = field(init=False)
+    rendered: Rendered = field(init=False)
+    helpers: list[Object] = field(default_factory=list)
+    plan: Plan = field(init=False)
+    digest: str = ""
+
+    def __post_init__(self) -> None:
+        live = self.context.deployments.get(self.key)
+        self.exists = live is not None
+        if live is not None:
+            self.live = live
+
+    @cached_property
+    def report(self) -> Report:
+        """The results of the steps, for the generation that was known when the first of them was added."""
+        return Report(generation=self.live["metadata"]["generation"])
+
+    @property
+    def memory(self) -> Memory:
+        """The memory of the ModelDeployment, made if it has none yet."""
+        return self.context.memory(self.key)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this provider is the chosen one."""
+        chosen = ((self.live.get("status") or {}).get("provider") or {}).get("name")
+        return bool(chosen == self.context.provider.name)
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether the ModelDeployment is being deleted."""
+        return bool(self.live["metadata"].get("deletionTimestamp"))
+
+    @property
+    def version(self) -> str:
+        """The resource version of the upstream object, empty if there is none."""
+        return str(self.upstream["metadata"]["resourceVersion"]) if self.upstream else ""
+
+    @property
+    def now(self) -> float:
+        """Seconds by the event loop's clock, for delays of this process."""
+        return asyncio.get_running_loop().time()
+
+    def refresh(self) -> bool:
+        """Take the newest version of the ModelDeployment, after a write of ours.
+
+        Returns:
+            False if it is gone, or if another one has its name.
+        """
+        newest = self.context.deployments.get(self.key)
+        if newest is None or newest["metadata"]["uid"] != self.live["metadata"]["uid"]:
+            return False
+        self.live = newest
+        return True
+
+    def retry_in(self, seconds: float | None) -> None:
+        """Make the next reconcile due in that many seconds, unless it is due sooner."""
+        self.retry = sooner(self.retry, seconds)
+
+    def stop(self, stop: Stop) -> End:
+        """Report the obstacle, and end the writing."""
+        self.report.stop = stop
+        return End(stop.retry)
+
+
+Step = Callable[[Turn], Awaitable[End | None]]
+"""A step of contract §4: returns None to go on with the next one. Its docstring is the text of the contract."""

@@ -1,0 +1,187 @@
+"""The steps that prepare and do the writes upstream (contract §4.8 to §4.19). Each docstring is the contract's text.
+
+An error in one of them is reported (`write_errors`); observing and reporting follow in any case.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pydantic import ValidationError
+
+from kubefoundry_sdk.api import conditions, reasons
+from kubefoundry_sdk.provider import answers
+from kubefoundry_sdk.provider.reconcile import (
+    application,
+    compatibility,
+    dry_run,
+    finalizer,
+    handover,
+    preconditions,
+    recreate,
+    release,
+    retained,
+)
+from kubefoundry_sdk.provider.reconcile.context import read
+from kubefoundry_sdk.provider.reconcile.report import Stop
+from kubefoundry_sdk.provider.reconcile.turn import End, Turn
+from kubefoundry_sdk.provider.upstream_kind import Schema, UnsupportedSchema
+from kubefoundry_sdk.provider.write import apply, foreign_values, lost_ownership, version_drift
+from kubefoundry_sdk.provider.write.helpers import marked
+from kubefoundry_sdk.provider.write.plan import pinned, plan
+
+
+async def require_validation(turn: Turn) -> End | None:
+    """8. `Validated` is not True for this generation: stop"""
+    current, generation = (turn.live.get("status") or {}).get("conditions"), turn.report.generation
+    if not conditions.is_true(current, reasons.VALIDATED, generation=generation):
+        retained.unvalidated(turn.live, turn.report, turn.context.manager)
+        return End()
+    try:
+        turn.deployment = read(turn.live)
+    except ValidationError as error:
+        # Core of a newer release may accept a spec that this provider does not know.
+        message = f"The spec cannot be read: {error}"
+        return turn.stop(Stop(reasons.PROVIDER_COMPATIBLE, "Unsupported", message, failed=True))
+    return None
+
+
+async def check_compatibility(turn: Turn) -> End | None:
+    """9. Compatible? Check capabilities, overrides, and the provider's own restrictions"""
+    context, report = turn.context, turn.report
+    # Checked with the image that serves, if one was chosen earlier.
+    turn.record = recreate.applied(context, turn.deployment, turn.upstream)
+    turn.deployment = pinned(turn.deployment, turn.record)
+    result = compatibility.check(context.provider, turn.deployment, _supported_schema(turn))
+    report.override_warning = result.warning
+    if result.problems:
+        reason = "InvalidOverrides" if result.invalid_overrides else "Unsupported"
+        message = "; ".join(result.problems)
+        return turn.stop(Stop(reasons.PROVIDER_COMPATIBLE, reason, message, failed=True))
+    report.compatible = release.compatible_words(context.provider)
+    return None
+
+
+async def require_crd(turn: Turn) -> End | None:
+    """10. Which upstream is installed? Decide by the fields of the CRD. A missing or unsupported CRD is a condition,
+    and is checked again when it changes"""
+    context = turn.context
+    schema, kind = _supported_schema(turn), context.upstream.kind
+    if schema is None or kind is None:
+        return turn.stop(preconditions.no_schema(context.provider, context.upstream.schema))
+    turn.schema, turn.kind = schema, kind
+    return None
+
+
+def _supported_schema(turn: Turn) -> Schema | None:
+    schema = turn.context.upstream.schema
+    return None if isinstance(schema, UnsupportedSchema) else schema
+
+
+async def render(turn: Turn) -> End | None:
+    """11. Render"""
+    turn.rendered = answers.render(turn.context.provider, turn.deployment, turn.schema)
+    turn.report.notes.extend(turn.rendered.notes)
+    return None
+
+
+async def check_ownership(turn: Turn) -> End | None:
+    """12. An object of that name exists and was not created for this ModelDeployment: leave it unchanged and report
+    `NameConflict`. A restored object is adopted instead (see [below](#7-annotations-labels-finalizers))"""
+    # Before the plan, which would read somebody else's object as an earlier state of ours.
+    stop = preconditions.standing_there(turn.context, turn.deployment, [turn.rendered.main])
+    return turn.stop(stop) if stop else None
+
+
+async def plan_changes(turn: Turn) -> End | None:
+    """13. Compare the rendered objects with the live ones and with the record of the last apply: what has to be
+    written, and what somebody else has changed. A helper's name may be taken, too (`NameConflict`)"""
+    context, deployment, upstream = turn.context, turn.deployment, turn.upstream
+    turn.helpers = preconditions.helpers(context, deployment, upstream)
+    turn.plan = plan(
+        context.provider,
+        deployment,
+        turn.schema,
+        turn.rendered,
+        upstream,
+        turn.helpers,
+        turn.record,
+        converts=context.upstream.converts,
+        admission=turn.memory.admission,
+    )
+    # Only the plan has the names of the helpers that are named after their content.
+    stop = preconditions.standing_there(context, deployment, [turn.plan.main, *turn.plan.helpers])
+    if stop:
+        return turn.stop(stop)
+    if turn.plan.moved is not None and upstream is not None:
+        ignored = foreign_values.paths(context.provider)
+        paths = await version_drift.drifted(
+            context.client, turn.kind, turn.plan.moved, upstream, turn.memory.last_look, ignored
+        )
+        turn.plan = replace(turn.plan, drifted=paths)
+    turn.plan = lost_ownership.repaired(turn.plan, upstream, turn.helpers, context.manager)
+    return None
+
+
+async def try_dry_run(turn: Turn) -> End | None:
+    """14. Dry run, if requested: stop"""
+    context, live = turn.context, turn.live
+    if not dry_run.asked(live):
+        return None
+    finalizer.check(context, live)
+    stop, result = await dry_run.run(
+        context.client,
+        turn.kind,
+        turn.plan,
+        turn.upstream is not None,
+        set(marked(turn.helpers)),
+        manager=context.manager,
+    )
+    held = finalizer.has(live, context.provider.name)
+    await finalizer.own(context, live, hold=held, dry_run_result=result)
+    return turn.stop(stop)
+
+
+async def wait_after_refusal(turn: Turn) -> End | None:
+    """15. The API server has rejected these very objects and their retry is not due: stop, and repeat the report"""
+    # With the CRD's schema, because one schema may accept what another refused.
+    turn.digest = f"{turn.context.upstream.digest} {apply.digest(turn.plan.objects)}"
+    refusal = turn.memory.refusal.standing(turn.digest, turn.now)
+    if refusal is None:
+        return None
+    return End(retained.refused(turn.context, turn.live, turn.report, refusal))
+
+
+async def take_over(turn: Turn) -> End | None:
+    """16. Another provider still holds its finalizer: apply the objects in a dry run. `WaitingForCleanup` means that
+    all of them were accepted. Wait for at most five minutes; not for a finalizer that another field manager added, if
+    that provider has never written to the object"""
+    # Only after the checks above: the other provider serves until we have reported that we can take over.
+    stop = await handover.wait(turn.context, turn.kind, turn.plan, turn.digest, turn.live, turn.upstream)
+    return turn.stop(stop) if stop else None
+
+
+async def add_finalizer(turn: Turn) -> End | None:
+    """17. Add our finalizer. If it is refused, or accepted and not stored, nothing is created (`ApplyRejected`)"""
+    # Before anything exists that it must protect. An earlier dry-run result goes with the same write.
+    await finalizer.own(turn.context, turn.live, hold=True, dry_run_result=None)
+    return None
+
+
+async def start_recreation(turn: Turn) -> End | None:
+    """18. The upstream cannot make the change in place: try the new object in a dry run, delete the old one, and
+    create the new one once the old one is gone (`Recreating`)"""
+    if not turn.plan.recreate or turn.upstream is None:
+        return None
+    return turn.stop(await recreate.start(turn.context, turn.kind, turn.plan, turn.upstream))
+
+
+async def apply_plan(turn: Turn) -> End | None:
+    """19. Apply. Revert changes by others (Event `DriftDetected`), at most five times in ten minutes; an object whose
+    `managedFields` no longer name the provider counts as changed. Values that admission changes are named in
+    `ResourceCreated` and left as they are. Delete helpers that are no longer rendered"""
+    retry = await application.write(turn.context, turn.kind, turn.plan, turn.live, turn.report)
+    turn.memory.refusal.over()
+    # None: everything is applied, and nothing was left alone.
+    turn.report.applied = retry is None
+    return End(retry)
