@@ -143,6 +143,7 @@ docs: setup ## writes docs/crd-reference.md from crds/, docs/compatibility.md an
 	$(BIN)/python docs/reference.py
 	$(BIN)/python docs/sdk.py
 	$(BIN)/python docs/rules.py
+	$(BIN)/python docs/steps.py
 	$(BIN)/python docs/compatibility.py
 	$(BIN)/python docs/cli_output.py
 	$(BIN)/python docs/llamastack/errors.py

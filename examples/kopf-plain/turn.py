@@ -71,7 +71,7 @@ class Turn(ModelDeployment):
         return stop.again if stop else None
 
     async def attempt(self, ours: Object | None) -> tuple[Stop | None, Object | None]:
-        """Steps 7 to 14: why the writing ended, and the Widget that is ours now."""
+        """Steps 9 to 19: why the writing ended, and the Widget that is ours now."""
         meta = self.live["metadata"]
         if problems := list(widget.refusals(self.live["spec"])):
             return Stop("Unsupported", ". ".join(problems)), ours
@@ -160,7 +160,7 @@ class Turn(ModelDeployment):
         return Stop("DryRun", message)
 
     async def leave(self, mine: bool) -> float | None:
-        """Step 2: before pause, and whatever else is wrong. Only the owner counts: an orphan goes on."""
+        """Step 3: before pause, and whatever else is wrong. Only the owner counts: an orphan goes on."""
         meta, there = self.live["metadata"], self.there
         if not self.held:
             return None
@@ -181,7 +181,7 @@ class Turn(ModelDeployment):
         return None
 
     async def let_go(self, ours: Object | None) -> float | None:
-        """Step 4: what serves is given up only once the chosen provider has said that it takes over."""
+        """Step 6: what serves is given up only once the chosen provider has said that it takes over."""
         meta = self.live["metadata"]
         said = {item["type"]: item for item in (self.live.get("status") or {}).get("conditions") or ()}
         fits, made = said.get("ProviderCompatible", {}), said.get("ResourceCreated", {})
@@ -212,13 +212,13 @@ class Turn(ModelDeployment):
         return None
 
     async def observe(self, ours: Object | None, *, decided: bool = True) -> None:
-        """Step 15 alone. decided: whether what we have decided of an earlier generation stays."""
+        """Step 20 alone. decided: whether what we have decided of an earlier generation stays."""
         if ours:
             kept = owned(self.live, MANAGER).get("conditions", []) if decided else []
             await self.publish(ours, None, [item for item in kept if item["type"] != "Ready"])
 
     async def publish(self, ours: Object | None, stop: Stop | None, decided: list[Object]) -> None:
-        """Step 16. While another provider serves, only the decision is ours to say."""
+        """Step 21. While another provider serves, only the decision is ours to say."""
         meta = self.live["metadata"]
         wanted: Object = {"conditions": decided}
         if ours or not self.other_holders:

@@ -126,7 +126,7 @@ async def _remove(session: Session, meta: dict[str, Any]) -> None:
     """Deletes the ModelDeployment, and takes our finalizers off: there is nothing that they have to protect."""
     name, namespace = meta["name"], meta["namespace"]
     try:
-        # Orphan: whoever still believes to own something lets it be (contract §4.2)
+        # Orphan: whoever still believes to own something lets it be (contract §4.3)
         await session.client.delete(MODEL_DEPLOYMENTS, name, namespace, uid=meta["uid"], propagation="Orphan")
         for _ in range(TRIES):
             current = await session.client.get(MODEL_DEPLOYMENTS, name, namespace)

@@ -32,7 +32,7 @@ PROBLEMS: Final = 20
 """The most problems of a spec that are reported: there may be thousands."""
 
 PAUSED: Final = "reconciliation paused"
-"""A provider says it in the same words (contract §4.3)."""
+"""A provider says it in the same words (contract §4.5)."""
 
 _NONE_FITS: Final = ("NoMatchingProvider", "NoHealthyProviders")
 """Reasons of a selector that chooses no provider (contract §3)."""

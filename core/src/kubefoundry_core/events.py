@@ -1,4 +1,4 @@
-"""The Events for core's decisions: one for each transition (contract §4.16)."""
+"""The Events for core's decisions: one for each transition (contract §4.21)."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Abandoned:
 def orphaned_finalizers(deployment: Object, lost_in: LostIn, left: float) -> Abandoned:
     """Finalizers of providers that are gone, on an object whose deletion has waited long enough for them.
 
-    left: seconds that a provider still has to clean up (contract §4.2), from when core first saw the deletion.
+    left: seconds that a provider still has to clean up (contract §4.3), from when core first saw the deletion.
     """
     meta = deployment["metadata"]
     if not meta.get("deletionTimestamp"):

@@ -85,7 +85,7 @@ def unsettled(deployment: Object, status: Object | None = None) -> bool:
 
 
 def announcement(deployment: Object, decided: Object) -> tuple[Literal["Normal", "Warning"], str, str] | None:
-    """The Event (type, reason, note) that reports a change of the selection, once it is written (contract §4.16)."""
+    """The Event (type, reason, note) that reports a change of the selection, once it is written (contract §4.21)."""
     before, after = _standing(deployment.get("status") or {}), _standing(decided)
     if after.settled and (after.name != before.name or after.reselect != before.reselect):
         return "Normal", "ProviderSelected", f"Selected provider '{after.name}': {after.reason}"

@@ -54,7 +54,7 @@ OPTIONAL: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 def probe(crd: Object) -> Schema | UnsupportedSchema:
-    """The storage version if we can write it: another served one may lose data (contract §4.8)."""
+    """The storage version if we can write it: another served one may lose data (contract §4.10)."""
     found = by_fields({name: Fields(REQUIRED[name], OPTIONAL[name]) for name in KNOWN}, crd)
     if isinstance(found, Schema) and served_version(crd, {"v1beta1": None}) is not None:
         return replace(found, features=found.features | {"v1beta1"})

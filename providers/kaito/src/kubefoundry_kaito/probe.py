@@ -56,7 +56,7 @@ BY_NAME: Final = "existing nodes by nodeSelector"
 
 
 def probe(crd: Object) -> Schema | UnsupportedSchema:
-    """How to write Workspaces with this CRD: the storage version if it is known (contract §4.8)."""
+    """How to write Workspaces with this CRD: the storage version if it is known (contract §4.10)."""
     found = by_fields(dict.fromkeys(KNOWN_VERSIONS, FIELDS), crd)
     version = served_version(crd, dict.fromkeys(KNOWN_VERSIONS))
     if isinstance(found, UnsupportedSchema) or version is None:

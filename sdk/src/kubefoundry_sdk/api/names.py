@@ -48,5 +48,5 @@ def provider_manager(provider: str) -> str:
 
 
 def provider_finalizer(provider: str) -> str:
-    """The finalizer that provider `provider` puts on a ModelDeployment (contract §4.12)."""
+    """The finalizer that provider `provider` puts on a ModelDeployment (contract §4.17)."""
     return f"{GROUP}/{provider}-provider"

@@ -33,7 +33,7 @@ def by_fields(known: Mapping[str, Fields], crd: Object) -> Schema | UnsupportedS
     """How to write this CRD, judged by its fields and not by the release. Never raises, whatever the CRD holds.
 
     known: the versions that the provider can write, the best one first. The stored version is used if it is one of
-        them, because another served one may lose data (contract §4.8). A missing optional field removes its feature.
+        them, because another served one may lose data (contract §4.10). A missing optional field removes its feature.
     """
     spec = mapping(crd.get("spec"))
     served = served_version(crd, known)

@@ -41,7 +41,7 @@ class Schema:
     """The installed upstream CRD, as `probe` found it.
 
     api_version: `group/version` to write and read through (the storage version where the provider knows it, contract
-        §4.8).
+        §4.10).
     features: the provider's own names for the optional fields that this CRD has.
     lost: what a ModelDeployment cannot request with this CRD but could with a newer one, a few words each.
     discovered: settings read from the upstream operator's Deployment (`Operator.read`); the runtime adds them.

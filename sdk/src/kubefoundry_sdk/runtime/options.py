@@ -72,7 +72,7 @@ def parser(program: str, description: str) -> argparse.ArgumentParser:
 
 
 FINALIZER_TIMEOUT: Final = 300.0
-"""Seconds from deletionTimestamp on that a clean-up upstream may take (contract §4.2)."""
+"""Seconds from deletionTimestamp on that a clean-up upstream may take (contract §4.3)."""
 
 
 def finalizer_timeout(to: argparse.ArgumentParser) -> None:

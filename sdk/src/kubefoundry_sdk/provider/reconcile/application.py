@@ -1,4 +1,4 @@
-"""Step 14: apply what a plan changes, or revert what others have changed (contract §4.14)."""
+"""Applies what a plan changes, or reverts what others have changed (contract §4.19)."""
 
 from __future__ import annotations
 

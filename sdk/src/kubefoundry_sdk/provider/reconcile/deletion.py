@@ -1,5 +1,5 @@
-"""Cleans up after a ModelDeployment that is being deleted or belongs to another provider now (contract §4.2,
-§4.4)."""
+"""Cleans up after a ModelDeployment that is being deleted or belongs to another provider now (contract §4.3,
+§4.6)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 async def terminate(context: Context, live: Object, reports: bool) -> float | None:
-    """Step 2: delete the upstream objects, wait for them, then remove the finalizer; after the time-out in any case.
+    """Step 3: delete the upstream objects, wait for them, then remove the finalizer; after the time-out in any case.
 
     reports: whether this provider owns the status.
     Raises ApiError or Unreachable, before the time-out, if deleting upstream fails.
@@ -48,7 +48,7 @@ async def terminate(context: Context, live: Object, reports: bool) -> float | No
 
 
 async def held_by_others(context: Context, live: Object) -> None:
-    """Step 2 once nothing of ours is left: report the finalizers that still keep the ModelDeployment."""
+    """Step 3 once nothing of ours is left: report the finalizers that still keep the ModelDeployment."""
     message = f"Waiting for finalizers: {', '.join(live['metadata'].get('finalizers') or ())}"
     try:
         await _tell_terminating(context, live, message)
@@ -59,7 +59,7 @@ async def held_by_others(context: Context, live: Object) -> None:
 
 
 async def give_up(context: Context, live: Object) -> float | None:
-    """Step 2 while the upstream objects are unknown because the API server does not list them."""
+    """Step 2 of a deletion: the upstream objects are unknown because the API server does not list them."""
     remaining = _time_left(context, live)
     if remaining > 0:
         return remaining + 0.1
@@ -107,7 +107,7 @@ async def _tell_terminating(context: Context, live: Object, message: str) -> Non
 
 
 async def let_go(context: Context, live: Object) -> float | None:
-    """Step 4: it belongs to another provider, or to none. Seconds until the next reconcile is due, or None.
+    """Step 6: it belongs to another provider, or to none. Seconds until the next reconcile is due, or None.
 
     The model keeps serving and being observed until the chosen provider reports that it takes over. Then everything
     we created is deleted, by ownership, even if somebody removed our finalizer or the object was created late.

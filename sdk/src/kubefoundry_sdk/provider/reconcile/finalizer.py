@@ -1,4 +1,4 @@
-"""The provider's finalizer on a ModelDeployment, and the clean-up that it guarantees (contract §4.2, §4.4, §4.12)."""
+"""The provider's finalizer on a ModelDeployment, and the clean-up that it guarantees (contract §4.3, §4.6, §4.17)."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ async def restore(context: Context, deployment: Object) -> float | None:
 
 async def remove(client: Client, store: Store, deployment: Object, finalizer: str, *, manager: str) -> None:
     """Removes it by a JSON patch that tests uid and resource version: an apply would leave a co-owned one (contract
-    §4.2).
+    §4.3).
 
     Raises ApiError (conflict, or Invalid from the test) if the object has changed: decide again then.
     """

@@ -1,4 +1,4 @@
-"""Taking a ModelDeployment over from another provider (contract §4.6).
+"""Taking a ModelDeployment over from another provider (contract §4.16).
 
 First report that it can be done, then wait for the other provider's clean-up, and after a time-out continue without.
 """
@@ -22,7 +22,7 @@ def others(deployment: Object, provider: str) -> list[str]:
 async def wait(
     context: Context, kind: Kind, todo: Plan, digest: str, live: Object, upstream: Object | None
 ) -> Stop | None:
-    """Step 6: the condition to report while waiting; None once there is nothing to wait for. Its `retry` bounds the
+    """Return the condition to report while waiting, None once there is nothing to wait for. Its `retry` bounds the
     wait.
 
     The other provider keeps serving until we report that we can take over, so our objects are tried first: once, as

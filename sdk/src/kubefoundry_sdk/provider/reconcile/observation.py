@@ -1,4 +1,4 @@
-"""Step 15: observe what exists upstream, even if the reconcile stopped writing (contract §4)."""
+"""Step 20: observe what exists upstream, even if the reconcile stopped writing (contract §4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Annotation `kubefoundry.ai/reconcile-paused: "true"`: nothing upstream is touched (contract §4.3)."""
+"""Annotation `kubefoundry.ai/reconcile-paused: "true"`: nothing upstream is touched (contract §4.5)."""
 
 from __future__ import annotations
 

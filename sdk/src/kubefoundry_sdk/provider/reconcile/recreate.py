@@ -1,4 +1,4 @@
-"""Recreates an upstream object for a change that it cannot take in place (contract §4.13)."""
+"""Recreates an upstream object for a change that it cannot take in place (contract §4.18)."""
 
 from __future__ import annotations
 
@@ -71,8 +71,7 @@ def _amounts(text: str) -> dict[str, int]:
 
 
 async def start(context: Context, kind: Kind, todo: Plan, upstream: Object) -> Stop:
-    """Step 13: try the new object first, then delete the old one; its deletion event triggers the reconcile that
-    creates.
+    """Try the new object first, then delete the old one; its deletion event triggers the reconcile that creates.
 
     The helpers that the old object uses stay unchanged until it is gone.
     """

@@ -167,7 +167,7 @@ _PASSING: Final = frozenset({"DryRun", "Recreating", "WaitingForCleanup", "Termi
 
 
 def transitions(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Transition]:
-    """Events (type, reason, note) for the changes between two statuses, one for each transition (contract §4.16)."""
+    """Events (type, reason, note) for the changes between two statuses, one for each transition (contract §4.21)."""
     found: list[Transition] = []
     old = {item["type"]: item for item in before.get("conditions") or ()}
     for item in after.get("conditions") or ():

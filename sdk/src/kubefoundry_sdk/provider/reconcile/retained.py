@@ -17,7 +17,7 @@ _FOUND_OUT: Final = ((reasons.PROVIDER_COMPATIBLE, "compatible"), (reasons.RESOU
 
 
 def unvalidated(live: Object, report: Report, manager: str) -> None:
-    """Stopped at step 5: what we reported of an earlier generation stays while its object exists.
+    """The generation is not validated: what we reported of an earlier generation stays while its object exists.
 
     Until core has validated the generation, an earlier obstacle stays as well: we report nothing about the new one.
     """

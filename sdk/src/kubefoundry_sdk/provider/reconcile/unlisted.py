@@ -1,4 +1,4 @@
-"""Reports on a model that the upstream objects cannot be listed, so that its state is unknown (contract §4.8)."""
+"""Reports on a model that the upstream objects cannot be listed, so that its state is unknown (contract §4.2)."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Upstream(CrdWatch):
         self.version: str | None = None
         """Through which objects are addressed; None while none is served."""
         self.digest: str | None = None
-        """Of that version's schema; reported, never decided on (contract §4.8)."""
+        """Of that version's schema; reported, never decided on (contract §4.10)."""
         self.unlisted: str | None = None
         """Why the objects cannot be listed or watched, in the server's words; None if they can."""
         self._failing_since: float | None = None

@@ -1,4 +1,4 @@
-"""Values of our objects that admission changes: a mirror's images, a platform's defaults (contract §4.14).
+"""Values of our objects that admission changes: a mirror's images, a platform's defaults (contract §4.19).
 
 What the API server stores for our apply is what drift is measured against. Writing again would change nothing.
 """

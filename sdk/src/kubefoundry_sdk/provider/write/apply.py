@@ -1,4 +1,4 @@
-"""Writes upstream objects: in which order, and what is tried first (contract §4.14)."""
+"""Writes upstream objects: in which order, and what is tried first (contract §4.19)."""
 
 from __future__ import annotations
 

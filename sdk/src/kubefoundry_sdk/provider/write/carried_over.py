@@ -1,4 +1,4 @@
-"""The applied manifests with the user's change rebased onto them: main object and helpers (contract §4.14)."""
+"""The applied manifests with the user's change rebased onto them: main object and helpers (contract §4.19)."""
 
 from __future__ import annotations
 

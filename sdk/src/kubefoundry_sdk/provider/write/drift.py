@@ -1,4 +1,4 @@
-"""Drift: a value on the live object that differs from what was applied (contract §4.14).
+"""Drift: a value on the live object that differs from what was applied (contract §4.19).
 
 Only what the applied manifest states counts: never a generation, an owner of a field, or anything the upstream adds.
 """

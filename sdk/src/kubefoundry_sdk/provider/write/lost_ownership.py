@@ -1,4 +1,4 @@
-"""Lost ownership: a live object whose fields are no longer ours by `metadata.managedFields` (contract §4.14).
+"""Lost ownership: a live object whose fields are no longer ours by `metadata.managedFields` (contract §4.19).
 
 Values show nothing of it, and the ownership is what a hand-over goes by, so it is drift of its own.
 """

@@ -196,7 +196,7 @@ def made_for(live: Object, uid: str) -> bool:
 
 def owned_by(live: Object, uid: str) -> bool:
     """Check whether an ownerReference names that ModelDeployment. Nothing else counts while the ModelDeployment is
-    deleted (`--cascade=orphan`, contract §4.10)."""
+    deleted (`--cascade=orphan`, contract §4.12)."""
     return any(owner.get("uid") == uid for owner in _owners(live))
 
 

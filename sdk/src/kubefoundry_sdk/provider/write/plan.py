@@ -1,4 +1,4 @@
-"""Decides what to write, from a render and the live upstream objects: a pure function (contract §4.13, §4.14)."""
+"""Decides what to write, from a render and the live upstream objects: a pure function (contract §4.13)."""
 
 from __future__ import annotations
 
