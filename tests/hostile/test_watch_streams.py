@@ -26,7 +26,7 @@ from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.credentials import Credentials
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.cluster.reflector import Sink
-from kubefoundry_sdk.provider import run
+from kubefoundry_sdk.provider import controller
 from kubefoundry_sdk.provider.watch.pod_creation import CreationWatch
 from kubefoundry_sdk.provider.watch.pods import PodWatch
 from kubefoundry_sdk.provider.watch.upstream import Upstream
@@ -133,8 +133,11 @@ def creation_watch() -> CreationWatch:
 SINKS: dict[str, tuple[Callable[[], Any], Object]] = {
     "core": (lambda: Store(managers=OWN, index=reported_health), DEPLOYMENT),
     "selector": (lambda: Store(managers=OWN, index=lambda obj: "x" if unsettled(obj) else None), DEPLOYMENT),
-    "provider": (lambda: Store(managers=OWN, trim=lambda obj: run.trim(obj, "kuberay")), DEPLOYMENT),
-    "another provider": (lambda: Store(managers=OWN, trim=lambda obj: run.trim(obj, "other")), DEPLOYMENT),
+    "provider": (lambda: Store(managers=OWN, trim=lambda obj: controller.trim(obj, "kuberay")), DEPLOYMENT),
+    "another provider": (
+        lambda: Store(managers=OWN, trim=lambda obj: controller.trim(obj, "other")),
+        DEPLOYMENT,
+    ),
     "helpers": (lambda: Store(managers=OWN, index=manifest.owner_uid), CONFIG_MAP),
     "pods": (pod_watch, POD),
     "Events of refused pods": (creation_watch, EVENT),

@@ -5,32 +5,15 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any, Final
+from typing import Any
 
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import HELPER_KINDS, MODEL_DEPLOYMENTS, Kind, Object
-from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.provider.contract import Provider
+from kubefoundry_sdk.provider.controller import Controller
 from kubefoundry_sdk.provider.flags import started_with
-from kubefoundry_sdk.provider.health import completion
-from kubefoundry_sdk.provider.health.models_endpoint import directly, through_server
 from kubefoundry_sdk.provider.health.staleness import THRESHOLD
-from kubefoundry_sdk.provider.health.verification import ANSWER, Verification
-from kubefoundry_sdk.provider.reconcile import finalizer
-from kubefoundry_sdk.provider.reconcile.context import Context
-from kubefoundry_sdk.provider.reconcile.reconciler import reconcile
-from kubefoundry_sdk.provider.registration import Registration
-from kubefoundry_sdk.provider.watch.pod_creation import CreationWatch
-from kubefoundry_sdk.provider.watch.pods import PodWatch
-from kubefoundry_sdk.provider.watch.upstream import Upstream
-from kubefoundry_sdk.provider.watch.upstream_operator import OperatorWatch
-from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.provider.write.helpers import Helpers
+from kubefoundry_sdk.provider.health.verification import ANSWER
 from kubefoundry_sdk.runtime import options, process
-from kubefoundry_sdk.runtime.paced_queue import PacedQueue
 from kubefoundry_sdk.runtime.process import Process
-from kubefoundry_sdk.runtime.store import Key
 
 
 def run(
@@ -145,124 +128,5 @@ def images(text: str) -> dict[str, str]:
 
 
 def set_up(running: Process, provider: Provider) -> None:
-    """Wires a provider's watches, queue and registration."""
-    manager = names.provider_manager(provider.name)
-    deployments = running.watch(
-        MODEL_DEPLOYMENTS, managers=frozenset({manager}), trim=lambda obj: trim(obj, provider.name)
-    )
-    helpers = Helpers(
-        {
-            kind: running.watch(
-                HELPER_KINDS[kind],
-                selector=manifest.selector(provider.name),
-                managers=frozenset({manager}),
-                index=manifest.owner_uid,
-            )
-            for kind in provider.helper_kinds
-        }
-    )
-
-    def upstream_changed() -> None:
-        registration.poke()
-        for key in deployments.keys():  # noqa: SIM118 (a Store is no dict)
-            queue.add(key)
-
-    owners: dict[tuple[Kind, Key], str] = {}
-
-    def helper_changed(kind: Kind, key: Key, obj: Object | None) -> None:
-        # An object that was deleted, or lost its owner or the labels we watch, concerns its previous owner.
-        owner, before = manifest.owner_name(obj) if obj else None, owners.pop((kind, key), None)
-        if owner:
-            owners[kind, key] = owner
-        for name in filter(None, {owner, before}):
-            queue.add((key[0], name))
-
-    upstream = Upstream(running, provider, manager, upstream_changed)
-
-    def operator_changed() -> None:
-        registration.poke()
-        news.add(upstream.objects.keys())
-
-    news = PacedQueue(lambda key: queue.add(key))
-    operator = None
-    if provider.operator:
-        operator = OperatorWatch(
-            running.client,
-            provider.operator,
-            upstream.settings,
-            operator_changed,
-            clock=running.sight.now,
-        )
-        running.background("watch of the upstream operator", operator.run)
-        running.while_leading("news", news.run)
-    registration = Registration(
-        running.client, provider, upstream, operator, interval=running.options.heartbeat_timeout / 3
-    )
-    pods = PodWatch(provider.pods, lambda key: queue.add(key)) if provider.pods else None
-    inside = credentials.inside(running.options.kubeconfig)
-    creations = None
-    if provider.pods and provider.pods.creation_events:
-        creations = CreationWatch(provider.pods, lambda key: queue.add(key))
-    context = Context(
-        provider,
-        running.client,
-        running.recorder,
-        deployments,
-        upstream,
-        helpers,
-        running.options.finalizer_timeout,
-        pods,
-        Verification(
-            directly(running.client) if inside else through_server(running.client),
-            lambda ask: running.background("endpoint verification", ask),
-            lambda key: queue.add(key),
-            always=running.options.verify_endpoint != "false",
-            attempt=completion.directly(running.client)
-            if inside
-            else completion.through_server(running.client),
-            answers=running.options.verify_endpoint == ANSWER,
-        ),
-        clock=running.sight.now,
-        stale_after=running.options.stale_after,
-        operator=operator,
-        creations=creations,
-    )
-
-    async def turn(key: Key) -> float | None:
-        if pods is not None:
-            await pods.first_look()
-        return await reconcile(context, key)
-
-    queue = running.queue(provider.name, turn, of=deployments)
-    deployments.subscribe(lambda key, obj: queue.add(key))
-    # The upstream object has its ModelDeployment's name, so the keys are equal.
-    upstream.objects.subscribe(lambda key, obj: queue.add(key))
-    for kind, store in helpers:
-        store.subscribe(partial(helper_changed, kind))
-    if pods is not None:
-        upstream.objects.subscribe(pods.upstream_changed)
-        running.background("watch of pods", lambda: pods.run(running))
-    if creations is not None:
-        upstream.objects.subscribe(creations.upstream_changed)
-        running.background("watch of refused pods", lambda: creations.run(running))
-    running.background("watch of the upstream CRD", upstream.run)
-    running.while_leading("registration", registration.run)
-    running.ready_when(lambda: None if upstream.listed else f"CRD {provider.upstream.crd} not checked yet")
-
-
-_TOLD: Final = ("name", "namespace", "uid", "generation", "deletionTimestamp")
-
-
-def trim(obj: Object, provider: str) -> Object:
-    """Of other providers' ModelDeployments, keep only what shows that they belong to others."""
-    named = ((obj.get("status") or {}).get("provider") or {}).get("name")
-    meta = obj["metadata"]
-    ours = any(
-        entry.get("manager") == names.provider_manager(provider) for entry in meta.get("managedFields", ())
-    )
-    if named == provider or ours or finalizer.has(obj, provider):
-        return obj
-    return {
-        "metadata": {key: meta[key] for key in _TOLD if key in meta},
-        "status": {"provider": {"name": named}} if named else {},
-    }
+    """Wire the provider to a process that is not running yet."""
+    Controller(running, provider)

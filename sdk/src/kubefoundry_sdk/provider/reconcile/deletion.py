@@ -117,7 +117,7 @@ async def let_go(context: Context, live: Object) -> float | None:
     held = finalizer.has(live, context.provider.name)
     serves = bool(upstream and manifest.made_by(upstream, meta["uid"], context.manager, held=held))
     if serves:
-        # Of others' ModelDeployments the store keeps too little to decide on (`provider.trim`) until our finalizer is
+        # Of others' ModelDeployments the store keeps too little to decide on (`trim`) until our finalizer is
         # there.
         again = await finalizer.restore(context, live)
         current = context.deployments.get(key)
