@@ -58,19 +58,27 @@ def _convert(node: Schema, models: dict[str, Schema], path: str, inside: tuple[s
                 }
             case "items":
                 schema[key] = _convert(value, models, f"{path}[]", inside)
-            case "additionalProperties" if value is True:
-                schema["x-kubernetes-preserve-unknown-fields"] = True
-            case "additionalProperties" if value is False:
-                pass  # the API server prunes unknown fields in any case
+            case "additionalProperties" if isinstance(value, bool):
+                schema |= _free_form(value)
             case "additionalProperties":
                 schema[key] = _convert(value, models, f"{path}[]", inside)
-            case "description":
-                schema[key] = " ".join(value.split())
-            case _ if key in _KEPT or key.startswith("x-kubernetes-"):
-                schema[key] = value
             case _:
-                raise Inexpressible(f"{path}: {key} has no place in a structural schema")
+                schema[key] = _kept(key, value, path)
     return _typed(schema, path)
+
+
+def _free_form(permitted: bool) -> Schema:
+    # False needs no keyword: the API server prunes unknown fields in any case.
+    return {"x-kubernetes-preserve-unknown-fields": True} if permitted else {}
+
+
+def _kept(key: str, value: Any, path: str) -> Any:
+    """Return the value of a keyword that has no schema below it."""
+    if key == "description":
+        return " ".join(value.split())
+    if key in _KEPT or key.startswith("x-kubernetes-"):
+        return value
+    raise Inexpressible(f"{path}: {key} has no place in a structural schema")
 
 
 def _property(node: Schema, models: dict[str, Schema], path: str, inside: tuple[str, ...]) -> Schema:
