@@ -13,7 +13,8 @@ from kubefoundry_sdk.api.conditions import find
 GOOD: dict[str, Any] = {"model": {"id": "org/model"}, "engine": {"type": "llamacpp"}}
 BAD: dict[str, Any] = {"model": {"id": "org/model"}, "engine": {"type": "vllm"}}
 GPU_TEXT = "spec.resources.gpu.count: vLLM engine requires GPU (set resources.gpu.count > 0)"
-NOT_REGISTERED = "Provider 'acme' is not registered (registered: beta, zeta)"
+REMEDY = "name one of these, or install it; kubefoundry provider list shows all"
+NOT_REGISTERED = f"Provider 'acme' is not registered (registered: beta, zeta): {REMEDY}"
 
 
 def deployment(
@@ -146,7 +147,7 @@ def test_one_that_is_made_paused_waits_for_nobody() -> None:
             around("other"),
             None,
             None,
-            "Provider 'acme' is not registered (registered: other)",
+            f"Provider 'acme' is not registered (registered: other): {REMEDY}",
             id="the selector's choice is not registered",
         ),
         pytest.param(

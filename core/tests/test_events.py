@@ -34,7 +34,10 @@ GOOD: dict[str, Any] = {"model": {"id": "org/model"}, "engine": {"type": "llamac
                 Announcement(
                     "Warning",
                     "ProviderNotRegistered",
-                    "Provider 'acme' is not registered (registered: none)",
+                    (
+                        "Provider 'acme' is not registered (registered: none): "
+                        "install it; kubefoundry provider list shows all"
+                    ),
                 )
             ],
         ),

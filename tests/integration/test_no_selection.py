@@ -133,7 +133,10 @@ async def test_a_provider_that_is_not_registered_is_waited_for(
         "m",
         namespace,
         "ProviderNotRegistered",
-        "Provider 'mine' is not registered (registered: none)",
+        (
+            "Provider 'mine' is not registered (registered: none): "
+            "install it; kubefoundry provider list shows all"
+        ),
     )
     for name in ("b", "a"):
         await register(api, name, ("true", 1))
@@ -142,7 +145,10 @@ async def test_a_provider_that_is_not_registered_is_waited_for(
         "m",
         namespace,
         "ProviderNotRegistered",
-        "Provider 'mine' is not registered (registered: a, b)",
+        (
+            "Provider 'mine' is not registered (registered: a, b): "
+            "name one of these, or install it; kubefoundry provider list shows all"
+        ),
     )
 
     await register(api, "mine")

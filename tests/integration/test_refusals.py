@@ -140,7 +140,10 @@ async def test_a_bad_change_is_refused_and_the_object_stays(
             "nobody",
             [
                 "servedName is ignored for custom source",
-                "Provider 'nobody' is not registered (registered: direct, dynamo, kaito, kuberay)",
+                (
+                    "Provider 'nobody' is not registered (registered: direct, dynamo, kaito, kuberay): "
+                    "name one of these, or install it; kubefoundry provider list shows all"
+                ),
             ],
             id="not registered",
         ),

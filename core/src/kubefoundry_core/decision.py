@@ -219,9 +219,13 @@ def select(deployment: Object, around: Surroundings, *, valid: bool) -> Selectio
 
 
 def not_registered(name: str, registered: Set[str]) -> str:
-    """Lists those that are registered."""
+    """Lists those that are registered, and says how to get on."""
     known = ", ".join(sorted(registered)) or "none"
-    return f"Provider '{name}' is not registered (registered: {known})"
+    choose = "name one of these, or " if registered else ""
+    return (
+        f"Provider '{name}' is not registered (registered: {known}): {choose}install it; "
+        "kubefoundry provider list shows all"
+    )
 
 
 def _wanted(spec: Any) -> str | None:
