@@ -183,3 +183,15 @@ def test_an_error_is_reported_in_the_designs_words() -> None:
     [(_, _, note)] = transitions({}, status_of(None, "Failed"))
 
     assert note == "Provider resource in error state: it is Failed"
+
+
+@pytest.mark.parametrize(("stop", "phase"), [(None, "Running"), (None, "Failed"), (REFUSED, "Running")])
+def test_additions_of_others_end_the_message(stop: Stop | None, phase: str) -> None:
+    made = report(stop, phase)
+    made.additions = "Engine 'm' has fields that others added: spec.x (editor); they are left as they are"
+
+    status = made.status(PROVIDER)
+
+    ready = next(item for item in status["conditions"] if item["type"] == "Ready")
+    assert status["message"].endswith(f"; {made.additions}")
+    assert ready["message"] == status["message"]

@@ -146,6 +146,21 @@ def test_what_someone_keeps_changing_is_not_the_newest_spec(status: int, expecte
     assert later is not None and later.why == "it is not applied yet"
 
 
+@pytest.mark.parametrize(("reported", "expected"), [(3, 3), (4, NO_GENERATION)])
+def test_program_of_others_is_not_the_newest_spec(reported: int, expected: int) -> None:
+    live, thing = model(4, reported), upstream()
+    report = Report(4, replaced="others added command to Engine 'm'")
+    generations = Generations()
+    note_applied(generations, report, thing)
+
+    held = judge(generations, Look(live, thing, report, SERVES, PLAIN, MANAGER, 1.0))
+
+    assert held == Holdback(expected, "others added command to Engine 'm'")
+    # Once it is gone, the same spec serves.
+    after = Look(model(4, expected), thing, Report(4), SERVES, PLAIN, MANAGER, 2.0)
+    assert judge(generations, after) is None
+
+
 @dataclass
 class World:
     """A cluster in which it is known which generation serves."""

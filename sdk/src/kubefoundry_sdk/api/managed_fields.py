@@ -18,21 +18,27 @@ HAND_OVER: Final = frozenset({reasons.PROVIDER_COMPATIBLE, reasons.RESOURCE_CREA
 """Types of the conditions that carry a hand-over (contract §8)."""
 
 
-def compact(managed: list[dict[str, Any]], own: frozenset[str]) -> list[dict[str, Any]]:
+def compact(
+    managed: list[dict[str, Any]], own: frozenset[str], *, content: bool = False
+) -> list[dict[str, Any]]:
     """Only what is read later: the fields of the managers in `own`, and the names of the others with their part of a
     hand-over and their finalizers.
 
     The whole list is more than half of an object's bytes.
+
+    content: whether to keep the others' fields outside of metadata and status, too.
     """
     return [
-        entry if entry.get("manager") in own and entry.get("operation") == "Apply" else _reduced(entry)
+        entry
+        if entry.get("manager") in own and entry.get("operation") == "Apply"
+        else _reduced(entry, content)
         for entry in managed
     ]
 
 
-def _reduced(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _reduced(entry: Mapping[str, Any], content: bool) -> dict[str, Any]:
     """The entry with the finalizers and the conditions of a hand-over as its only fields, and the phase if a provider
-    reports it."""
+    reports it; with `content` also the fields outside of metadata and status."""
     # When a status was written is read later (`status_written_at`); other times are not.
     time = ("time",) if entry.get("subresource") == "status" else ()
     reduced = {key: entry[key] for key in ("manager", "operation", "subresource", *time) if key in entry}
@@ -50,6 +56,9 @@ def _reduced(entry: Mapping[str, Any]) -> dict[str, Any]:
     fields: dict[str, Any] = {"f:status": kept} if kept else {}
     if added := finalizers(entry.get("fieldsV1") or {}):
         fields["f:metadata"] = {"f:finalizers": added}
+    if content and not entry.get("subresource"):
+        whole = entry.get("fieldsV1") or {}
+        fields |= {key: whole[key] for key in whole if key not in ("f:metadata", "f:status")}
     return {**reduced, "fieldsV1": fields} if fields else reduced
 
 

@@ -60,9 +60,9 @@ class Arrived:
 
 
 class Store:
-    """`managers`: whose owned fields are kept (`managed_fields.compact`). `trim`: drops what nobody reads, None if
-    that is everything. If it drops the resource version, changes that affect nothing else that is kept are not
-    reported.
+    """`managers`: whose owned fields are kept (`managed_fields.compact`). `content_owners`: whether the others'
+    fields outside of metadata and status are kept, too. `trim`: drops what nobody reads, None if that is everything.
+    If it drops the resource version, changes that affect nothing else that is kept are not reported.
 
     `index`: the value under which `indexed` finds an object, None to leave it out.
     """
@@ -71,6 +71,7 @@ class Store:
         self,
         *,
         managers: frozenset[str] = frozenset(),
+        content_owners: bool = False,
         trim: Callable[[Object], Object | None] | None = None,
         index: Callable[[Object], str | None] | None = None,
         room: Room | None = None,
@@ -80,6 +81,7 @@ class Store:
         """Called with the first object of a namespace for which there is no room."""
         self._full: set[str] = set()
         self._managers = managers
+        self._content_owners = content_owners
         self._trim = trim
         self._index = index
         self._indexed: dict[str, tuple[str, set[Key]]] = {}
@@ -149,7 +151,9 @@ class Store:
     def _kept(self, obj: Object) -> Object | None:
         meta = obj["metadata"]
         if "managedFields" in meta:
-            meta["managedFields"] = compact(meta["managedFields"], self._managers)
+            meta["managedFields"] = compact(
+                meta["managedFields"], self._managers, content=self._content_owners
+            )
         return self._trim(obj) if self._trim else obj
 
     def _set(self, key: Key, version: int, raw: bytes, kept: Object) -> None:

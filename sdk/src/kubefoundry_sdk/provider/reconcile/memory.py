@@ -46,4 +46,6 @@ class Memory:
     silence: Wait = field(default_factory=Wait)
     """For an operator to look after the upstream object of that uid and generation."""
     generations: Generations = field(default_factory=Generations)
+    additions: str = ""
+    """The fields of others that an Event has named."""
     pod_creations: Creations = field(default_factory=Creations)

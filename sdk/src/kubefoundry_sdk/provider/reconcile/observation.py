@@ -17,7 +17,7 @@ from kubefoundry_sdk.provider.health import pod_causes, staleness
 from kubefoundry_sdk.provider.reconcile import release, reported_generation
 from kubefoundry_sdk.provider.reconcile.context import Context, read
 from kubefoundry_sdk.provider.reconcile.report import Report
-from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk.provider.write import additions, foreign_values, manifest
 from kubefoundry_sdk.provider.write.helpers import whole
 from kubefoundry_sdk.runtime.logs import described
 from kubefoundry_sdk.runtime.store import Key, key_of
@@ -85,6 +85,7 @@ def _observe(context: Context, live: Object, report: Report) -> float | None:
         report.endpoint = (live.get("status") or {}).get("endpoint")
     else:
         due = _explain(context, key, upstream, report)
+        _name_additions(context, live, upstream, report)
     due = _soonest(due, _hold(context, live, upstream, report))
     _verify(context, live, deployment, report)
     verdict = staleness.judge(
@@ -98,6 +99,23 @@ def _observe(context: Context, live: Object, report: Report) -> float | None:
     )
     report.stale = verdict.message
     return _soonest(due, verdict.again, unclear)
+
+
+def _name_additions(context: Context, live: Object, upstream: Object, report: Report) -> None:
+    """Add the fields of others to the report, with an Event for those that neither the status nor an Event names."""
+    record = manifest.applied(upstream)
+    if record is None:
+        return
+    found = additions.added(
+        record.manifest, upstream, context.manager, foreign_values.paths(context.provider)
+    )
+    named = f"{context.provider.upstream.kind} '{upstream['metadata']['name']}'"
+    report.additions, report.replaced = additions.text(named, found), additions.replacing(named, found)
+    memory = context.memory(key_of(live))
+    before = str((live.get("status") or {}).get("message"))
+    if report.additions != memory.additions and not before.endswith(report.additions):
+        context.recorder.event(live, "Warning", "DriftDetected", report.additions)
+    memory.additions = report.additions
 
 
 def reported_stale(live: Object, manager: str) -> bool:

@@ -47,6 +47,10 @@ class Report:
     """Whether this generation was applied completely."""
     left_alone: str = ""
     """What somebody keeps changing, if it is no longer reverted: another spec serves, or will."""
+    additions: str = ""
+    """The fields that others added to the upstream object, in one clause."""
+    replaced: str = ""
+    """The additions that replace a program of the spec: another one serves."""
     compatible: str | None = None
     """Message of a True `ProviderCompatible`."""
     created: str | None = None
@@ -65,6 +69,8 @@ class Report:
     def status(self, provider: Provider) -> dict[str, Any]:
         """The status fields of contract §3 that belong to the provider that `status.provider.name` names."""
         phase, reason, message = self._outcome()
+        if self.additions:
+            message = f"{message}; {self.additions}"
         status: dict[str, Any] = {
             "phase": phase,
             "message": message,

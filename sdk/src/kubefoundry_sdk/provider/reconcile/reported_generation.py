@@ -96,6 +96,8 @@ def judge(generations: Generations, look: Look) -> Holdback | None:
         generations.applied = None
         why = f"someone keeps changing {look.report.left_alone}, which is no longer reverted"
         return Holdback(_earlier(generations, oldest, newest), why)
+    if look.report.replaced:
+        return Holdback(_earlier(generations, oldest, newest), look.report.replaced)
     if conditions.is_true(status.get("conditions"), reasons.READY) and oldest >= newest:
         # Whatever happens now happens to pods of this generation.
         if newest == look.live["metadata"]["generation"]:

@@ -43,7 +43,8 @@ class Upstream(CrdWatch):
         changed: Callable[[], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(process, provider.upstream.crd, Store(managers=frozenset({manager})), changed)
+        objects = Store(managers=frozenset({manager}), content_owners=True)
+        super().__init__(process, provider.upstream.crd, objects, changed)
         self._provider = provider
         self._probed: Schema | UnsupportedSchema | None = None
         self._clock = clock

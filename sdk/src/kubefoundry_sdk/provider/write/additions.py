@@ -1,0 +1,273 @@
+"""Additions: fields of an upstream object that others wrote beside ours, by its `metadata.managedFields`.
+
+They stay (contract §4.14), but may change what serves, so the provider names them. The API server records no owner
+for its own defaults, or for a field that admission adds to a write: those are no additions. Whoever may edit the
+object may edit `managedFields`, too, so this is a hint for the user, and only the report depends on it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kubefoundry_sdk.api.equality import same
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.managed_fields import pattern
+from kubefoundry_sdk.provider.write import drift
+
+SHOWN: Final = 5
+"""The most fields that a message names."""
+
+DEPTH: Final = 64
+"""Levels of an object that are read. A pod template has about ten; a tenant may nest thousands."""
+
+UNKNOWN: Final = "an unknown field manager"
+
+BEFORE_FIRST_APPLY: Final = "before-first-apply"
+"""The API server's owner of everything on an object without managedFields, once somebody applies it."""
+
+_MISSING: Final = object()
+
+_REPLACING: Final = frozenset({"command", "args", "image"})
+"""Fields that decide which program a container runs."""
+
+_SERVING: Final = _REPLACING | {
+    "affinity",
+    "containers",
+    "env",
+    "envFrom",
+    "hostIPC",
+    "hostNetwork",
+    "hostPID",
+    "initContainers",
+    "lifecycle",
+    "nodeSelector",
+    "runtimeClassName",
+    "securityContext",
+    "serviceAccountName",
+    "shareProcessNamespace",
+    "tolerations",
+    "volumeMounts",
+    "volumes",
+}
+"""Fields of pods that are named inside of a list or map that has one owner as a whole. KubeRay takes over worker
+groups by writing them back, so everything else in there may be a default of its CRD."""
+
+_RESTARTED: Final = "kubectl.kubernetes.io/restartedAt"
+"""Annotation by which `kubectl rollout restart` replaces pods with equal ones."""
+
+_DEFAULTS: Final[Mapping[str, tuple[Any, ...]]] = {
+    "apiVersion": ("v1",),
+    "defaultMode": (420,),
+    "divisor": ("0",),
+    "dnsPolicy": ("ClusterFirst",),
+    "enableServiceLinks": (True,),
+    "failureThreshold": (3,),
+    "imagePullPolicy": ("Always", "IfNotPresent"),
+    "periodSeconds": (10,),
+    "preemptionPolicy": ("PreemptLowerPriority",),
+    "procMount": ("Default",),
+    "protocol": ("TCP",),
+    "restartPolicy": ("Always",),
+    "schedulerName": ("default-scheduler",),
+    "scheme": ("HTTP",),
+    "successThreshold": (1,),
+    "terminationGracePeriodSeconds": (30,),
+    "terminationMessagePath": ("/dev/termination-log",),
+    "terminationMessagePolicy": ("File",),
+    "timeoutSeconds": (1,),
+}
+"""What the API server fills into a pod template (Kubernetes 1.36, pkg/apis/core/v1/defaults.go). It has an owner only
+where somebody wrote a whole object that was read from the API server, which changes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """A field that somebody else wrote beside ours.
+
+    path: Its place: `spec.template.spec.containers[engine].command`.
+    writer: The field manager.
+    replaces: Whether it decides which program a container of ours runs.
+    """
+
+    path: str
+    writer: str
+    replaces: bool
+
+
+def added(
+    manifest: Object, live: Object, manager: str, ignored_differences: Sequence[str] = ()
+) -> list[Addition]:
+    """Return the additions to a live object, in the order of its managedFields.
+
+    Of an object with a pod template only those to the template count: the rest decides when pods run, not how.
+
+    Args:
+        manifest: What the provider applied last.
+        live: The object, with the owned fields of every manager.
+        manager: The provider's field manager. It only applies.
+        ignored_differences: Paths that the provider leaves to others.
+    """
+    root = _root(manifest)
+    entries = [entry for entry in live["metadata"].get("managedFields") or () if not entry.get("subresource")]
+    own = next((entry for entry in entries if _is_own(entry, manager)), {}).get("fieldsV1") or {}
+    left = {pattern(path) for path in ignored_differences}
+    found: dict[str, Addition] = {}
+    for entry in entries:
+        mine = _is_own(entry, manager)
+        fields = entry.get("fieldsV1") or {}
+        place = _Place(manifest, live, "")
+        for path in _walk(fields, {} if mine else own, place, root, lists=not mine):
+            if pattern(path) not in left:
+                found.setdefault(path, Addition(path, _writer(entry, manager), _replaces(path)))
+    return list(found.values())
+
+
+def text(named: str, additions: Sequence[Addition]) -> str:
+    """Return the additions in one clause for the user, empty if there are none.
+
+    Args:
+        named: The object: `Deployment 'm'`.
+    """
+    if not additions:
+        return ""
+    fields = [
+        f"{', '.join(addition.path for addition in group)} ({writer})"
+        for writer, group in itertools.groupby(additions[:SHOWN], lambda addition: addition.writer)
+    ]
+    more = f" and {len(additions) - SHOWN} more" if len(additions) > SHOWN else ""
+    return f"{named} has fields that others added: {', '.join(fields)}{more}; they are left as they are"
+
+
+def replacing(named: str, additions: Sequence[Addition]) -> str:
+    """Return why the provider's spec does not serve, empty if no addition replaces a program."""
+    paths = [addition.path for addition in additions if addition.replaces]
+    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
+    if not paths:
+        return ""
+    return f"others added {', '.join(paths[:SHOWN])}{more} to {named}, so other programs run; remove it there"
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A place in an object: the value that was applied there, and the live one."""
+
+    applied: Any
+    live: Any
+    path: str
+
+    def below(self, key: str) -> _Place | None:
+        """Return the place that a key of fieldsV1 names, None if the live object has none."""
+        kind, _, name = key.partition(":")
+        if kind == "f":
+            live = self.live.get(name, _MISSING) if isinstance(self.live, dict) else _MISSING
+            applied = self.applied.get(name, _MISSING) if isinstance(self.applied, dict) else _MISSING
+            path = f"{self.path}.{name}".removeprefix(".")
+        elif kind == "k":
+            try:
+                keys = json.loads(name)
+            except ValueError:
+                return None
+            if not isinstance(keys, dict):
+                return None
+            live, applied = _item(self.live, keys), _item(self.applied, keys)
+            path = f"{self.path}[{'/'.join(map(str, keys.values()))}]"
+        else:
+            return None
+        return None if live is _MISSING else _Place(applied, live, path)
+
+
+def _walk(
+    fields: Any, own: Mapping[str, Any], place: _Place, root: Sequence[str], depth: int = 0, *, lists: bool
+) -> Iterator[str]:
+    """Yield the paths below `root` that `fields` names and `own` does not.
+
+    lists: whether to look into a list or map of ours that has one owner as a whole, and lost it to these fields.
+    """
+    if depth > DEPTH or not isinstance(fields, Mapping):
+        return
+    for key, below in fields.items():
+        if depth < len(root) and key != f"f:{root[depth]}":
+            continue
+        if depth == 0 and key in ("f:metadata", "f:status", "f:apiVersion", "f:kind"):
+            continue
+        if key == "." or (there := place.below(key)) is None:
+            continue
+        deeper = isinstance(below, Mapping) and any(name != "." for name in below)
+        if key in own:
+            yield from _walk(below, own[key] or {}, there, root, depth + 1, lists=lists)
+        elif there.applied is _MISSING or (
+            lists and _replaces(there.path) and same(there.applied, there.live)
+        ):
+            # The record may be forged. A value that differs from it is drift.
+            if not _is_trivial(there.live, key.removeprefix("f:")):
+                yield there.path
+        elif deeper:
+            yield from _walk(below, {}, there, root, depth + 1, lists=lists)
+        elif lists:
+            yield from _extras(there.applied, there.live, there.path)
+
+
+def _extras(applied: Any, live: Any, path: str, depth: int = 0) -> Iterator[str]:
+    """Yield the paths at which the live value has more of what decides how pods serve than the applied one."""
+    if depth > DEPTH:
+        return
+    if isinstance(applied, dict) and isinstance(live, dict):
+        for key, value in live.items():
+            if key in applied:
+                yield from _extras(applied[key], value, f"{path}.{key}", depth + 1)
+            elif key in _SERVING and not _is_trivial(value, key):
+                yield f"{path}.{key}"
+    elif isinstance(applied, list) and isinstance(live, list):
+        named = drift.distinct_by(applied, "name")
+        known = {item["name"]: item for item in applied} if named else dict(enumerate(applied))
+        for at, value in enumerate(live):
+            mark = value.get("name") if named and isinstance(value, dict) else at
+            if mark in known:
+                yield from _extras(known[mark], value, f"{path}[{mark}]", depth + 1)
+            elif path.rpartition(".")[2] in _SERVING:
+                yield f"{path}[{mark}]"
+
+
+def _is_trivial(value: Any, key: str) -> bool:
+    """Check whether a value says no more than its absence: a zero value, or a default of the API server."""
+    if isinstance(value, dict):
+        return all(_is_trivial(part, name) for name, part in value.items())
+    return not value or key == _RESTARTED or value in _DEFAULTS.get(key, ())
+
+
+def _replaces(path: str) -> bool:
+    return path.rpartition(".")[2] in _REPLACING
+
+
+def _root(manifest: Object) -> Sequence[str]:
+    spec = manifest.get("spec")
+    return ("spec", "template") if isinstance(spec, dict) and isinstance(spec.get("template"), dict) else ()
+
+
+def _is_own(entry: Mapping[str, Any], manager: str) -> bool:
+    return entry.get("manager") == manager and entry.get("operation") == "Apply"
+
+
+def _writer(entry: Mapping[str, Any], manager: str) -> str:
+    writer = entry.get("manager")
+    return UNKNOWN if not writer or writer in (manager, BEFORE_FIRST_APPLY) else str(writer)
+
+
+def _item(items: Any, keys: Mapping[str, Any]) -> Any:
+    """Return the item of a list with these keys. What was applied may leave out a key that has a default."""
+    if not isinstance(items, list):
+        return _MISSING
+    return next(
+        (
+            item
+            for item in items
+            if isinstance(item, dict)
+            and any(name in item for name in keys)
+            and all(item[name] == value for name, value in keys.items() if name in item)
+        ),
+        _MISSING,
+    )
