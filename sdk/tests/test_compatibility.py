@@ -132,4 +132,4 @@ def test_unknown_keys_are_warned_about_and_wrong_types_refused(
 def test_a_wrong_type_is_named_with_its_path() -> None:
     [problem] = overrides.wrong_types(Overrides, {"frontend": {"replicas": "many"}})
 
-    assert problem.startswith("overrides.frontend.replicas: Input should be a valid integer")
+    assert problem.startswith("overrides.frontend.replicas: must be a whole number")

@@ -159,11 +159,11 @@ def test_zero_replicas_need_suspend(given: Spec, schema: Schema | None, expected
         ),
         (
             spec(provider={"name": "kuberay", "overrides": {"head": {"rayStartParams": 4}}}),
-            "overrides.head.rayStartParams: Input should be a valid dictionary",
+            "overrides.head.rayStartParams: must be a map, but is a whole number",
         ),
         (
             spec(provider={"name": "kuberay", "overrides": {"head": {"rayStartParams": {"num-cpus": 0}}}}),
-            "overrides.head.rayStartParams.num-cpus: Input should be a valid string",
+            "overrides.head.rayStartParams.num-cpus: must be text, but is a whole number",
         ),
     ],
 )

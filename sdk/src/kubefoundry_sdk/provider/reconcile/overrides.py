@@ -2,23 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+_TYPES: Final[Mapping[str, str]] = {
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "dict_type": "a map",
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "list_type": "a list",
+    "mapping_type": "a map",
+    "model_attributes_type": "a map",
+    "model_type": "a map",
+    "string_type": "text",
+}
+"""The types of YAML by pydantic's types of errors, whose messages name types of Python."""
+
+_BOUNDS: Final[Mapping[str, str]] = {
+    "greater_than_equal": "must be at least {ge}",
+    "greater_than": "must be greater than {gt}",
+    "less_than_equal": "must be at most {le}",
+    "less_than": "must be less than {lt}",
+    "literal_error": "must be {expected}",
+    "missing": "is required",
+    "string_pattern_mismatch": "must match {pattern}",
+}
+
+_LENGTHS: Final[Mapping[str, tuple[str, str]]] = {
+    "string_too_long": ("at most", "character"),
+    "string_too_short": ("at least", "character"),
+    "too_long": ("at most", "item"),
+    "too_short": ("at least", "item"),
+}
 
 
 def wrong_types(form: type[BaseModel], given: Mapping[str, Any]) -> list[str]:
-    """Problems that make `ProviderCompatible` False: `overrides.frontend.replicas: Input should be …`."""
+    """Problems that make `ProviderCompatible` False: `overrides.frontend.replicas: must be a whole number, …`."""
     try:
         form.model_validate(given)
     except ValidationError as error:
-        return [
-            f"overrides.{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
-            for problem in error.errors(include_url=False)
-            if problem["type"] != "extra_forbidden"
-        ]
+        problems: dict[str, list[ErrorDetails]] = {}
+        for problem in error.errors(include_url=False):
+            if problem["type"] != "extra_forbidden":
+                problems.setdefault(_path(problem["loc"], given), []).append(problem)
+        return [f"{path}: {_words(found)}" for path, found in problems.items()]
     return []
+
+
+def _path(location: Sequence[int | str], given: Any) -> str:
+    """The path without the names of a union's types, which pydantic adds."""
+    path, value = "overrides", given
+    for index, part in enumerate(location):
+        if isinstance(value, Mapping):
+            # The last part may be missing.
+            if part not in value and index + 1 < len(location):
+                continue
+            value = value.get(str(part))
+        elif isinstance(value, list) and isinstance(part, int):
+            value = value[part]
+        else:
+            continue
+        path += f".{part}"
+    return path
+
+
+def _words(problems: Sequence[ErrorDetails]) -> str:
+    """All problems of one value. A union has one for each of its types."""
+    types = list(dict.fromkeys(_TYPES[found["type"]] for found in problems if found["type"] in _TYPES))
+    others = [_bound(found) for found in problems if found["type"] not in _TYPES]
+    if others or not types:
+        return "; ".join(dict.fromkeys(others))
+    return f"must be {' or '.join(types)}, but {_is(problems[0]['input'])}"
+
+
+def _bound(problem: ErrorDetails) -> str:
+    context = problem.get("ctx") or {}
+    if problem["type"] in _LENGTHS:
+        direction, unit = _LENGTHS[problem["type"]]
+        count = context["min_length" if direction == "at least" else "max_length"]
+        return f"must have {direction} {count} {unit}{'' if count == 1 else 's'}"
+    words = _BOUNDS.get(problem["type"])
+    return words.format(**context) if words else problem["msg"].removeprefix("Value error, ")
+
+
+def _is(value: Any) -> str:
+    kinds = (
+        (bool, "true or false"),
+        (int, "a whole number"),
+        (float, "a number"),
+        (str, "text"),
+        (Mapping, "a map"),
+        (list, "a list"),
+    )
+    return next((f"is {words}" for kind, words in kinds if isinstance(value, kind)), "has no value")
 
 
 def unknown_keys(form: type[BaseModel], given: Mapping[str, Any], prefix: str = "") -> list[str]:
