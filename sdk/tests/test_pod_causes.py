@@ -306,13 +306,13 @@ def test_live_pod_precedes_finished_pods(live: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("count", "expected"),
     [
-        (1, "devices present; see"),
-        (2, ", and so have 1 other pod; see"),
-        (11, ", and so have 10 other pods; see"),
-        (12, ", and so have more than 10 other pods; see"),
-        (101, ", and so have more than 10 other pods; see"),
-        (102, ", and so have more than 100 other pods; see"),
-        (2000, ", and so have more than 1000 other pods; see"),
+        (1, "devices present; 1 other pod failed"),
+        (2, ", and so have 1 other pod; 1 other pod failed"),
+        (11, ", and so have 10 other pods; 1 other pod failed"),
+        (12, ", and so have more than 10 other pods; 1 other pod failed"),
+        (101, ", and so have more than 10 other pods; 1 other pod failed"),
+        (102, ", and so have more than 100 other pods; 1 other pod failed"),
+        (2000, ", and so have more than 1000 other pods; 1 other pod failed"),
     ],
 )
 def test_failed_pods_are_counted(count: int, expected: str) -> None:
@@ -325,6 +325,21 @@ def test_failed_pods_are_counted(count: int, expected: str) -> None:
         found.message.startswith("pod m-0000 has failed: UnexpectedAdmissionError")
         and expected in found.message
     )
+
+
+def test_pods_that_failed_for_other_reasons_are_counted() -> None:
+    pods = [
+        pod(name="m-1", made=30, **EVICTED),
+        pod(container(ended(1)), name="m-2", made=20, phase="Failed"),
+        pod(container(ended(2)), name="m-3", made=15, phase="Failed"),
+        pod(container(ended(1)), name="m-4", made=10, phase="Failed"),
+    ]
+
+    received = {found.message for order in (pods, pods[::-1]) if (found := cause(order, NOW))}
+
+    [words] = received
+    assert words.startswith("pod m-2 has failed: container main ended: exit code 1, and so have 1 other pod")
+    assert "; 2 other pods failed for other reasons; see kubectl describe pod" in words
 
 
 def test_many_failed_pods_change_the_message_rarely() -> None:

@@ -145,23 +145,35 @@ def _not_scheduled(pod: Object, status: Mapping[str, Any]) -> Cause | None:
 def _finished(pods: Iterable[Object]) -> Cause | None:
     """The cause for pods that were evicted, refused by the kubelet or stopped with their node.
 
-    Names the first pod that failed for the newest reason, and a rounded number: a kubelet may refuse thousands of
-    pods, and each changed message is a write.
+    Names the first pod that failed for the newest reason, and rounded numbers of those that failed for it and for
+    others: a kubelet may refuse thousands of pods, and each changed message is a write.
     """
     failed = [pod for pod in pods if mapping(pod.get("status")).get("phase") == "Failed"]
     failed.sort(key=lambda pod: (str(pod["metadata"].get("creationTimestamp")), pod["metadata"]["name"]))
     if not failed:
         return None
-    reason = failed[-1]["status"].get("reason")
-    alike = [pod for pod in failed if pod["status"].get("reason") == reason]
+    newest = _end(failed[-1]["status"])
+    alike = [pod for pod in failed if _end(pod["status"]) == newest]
     first = alike[0]
     others = f", and so have {_rounded(len(alike) - 1)}" if len(alike) > 1 else ""
+    if len(failed) > len(alike):
+        others += f"; {_rounded(len(failed) - len(alike))} failed for other reasons"
     return Cause(
         f"pod {first['metadata']['name']} has failed: {_last_words(first['status'])}{others}; see {_describe(first)}",
         failed=False,
         rank=7,
         past=True,
     )
+
+
+def _end(status: Mapping[str, Any]) -> tuple[str, str, str]:
+    """By which failed pods count as alike: the pod's reason, or else the container that ended and its exit code."""
+    if status.get("reason"):
+        return str(status["reason"]), "", ""
+    for container in pod_status.containers(status):
+        if code := pod_status.ended(container).get("exitCode"):
+            return "", str(container.get("name")), str(code)
+    return "", "", ""
 
 
 def _last_words(status: Mapping[str, Any]) -> str:
