@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from kubefoundry_cli import upstream
 from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.provenance import by_flag, text
 from kubefoundry_cli.providers import installed
+from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.validation import default
 from kubefoundry_sdk.provider.contract import Provider
@@ -28,6 +29,7 @@ SCHEMAS: Final = {
     "kuberay": Schema("ray.io/v1"),
 }
 PACKAGES: Final = installed()
+REPLICAS: Final = "DynamoGraphDeployment.spec.services.VllmWorker.replicas"
 
 
 @pytest.mark.parametrize("value", [1, True, 1.5, None, [], {}, [1], {"a": [2]}, "a"])
@@ -76,6 +78,87 @@ def test_an_edit_of_fields_that_only_go_together_names_the_mode() -> None:
     planned = plan(PACKAGES["kuberay"], SCHEMAS["kuberay"], GPU, DISAGGREGATED)
 
     assert "serving.mode" in {field for change in planned.changes for field in change.fields}
+
+
+@pytest.mark.parametrize("name", ["dynamo", "kuberay"])
+@pytest.mark.parametrize("edit", [(GPU, DISAGGREGATED), (DISAGGREGATED, GPU)], ids=["apart", "together"])
+def test_change_of_mode_names_only_edited_fields(name: str, edit: tuple[Object, Object]) -> None:
+    before, after = edit
+
+    planned = plan(PACKAGES[name], SCHEMAS[name], before, after)
+
+    named = {field for change in planned.changes for field in change.fields}
+    assert "serving.mode" in named
+    assert named.isdisjoint({"engine.type", "model.id"})
+
+
+def drifted(live: Object, *, value: Any, owner: str | None) -> Object:
+    """The live graph with another number of workers, written by that manager."""
+    changed = deepcopy(live)
+    changed["spec"]["services"]["VllmWorker"]["replicas"] = value
+    if owner:
+        fields = {"f:spec": {"f:services": {"f:VllmWorker": {"f:replicas": {}}}}}
+        changed["metadata"]["managedFields"] = [
+            {"manager": owner, "operation": "Update", "fieldsV1": fields, "time": "2026-01-01T00:00:00Z"}
+        ]
+    return changed
+
+
+def test_plan_puts_drift_back_when_nothing_is_edited() -> None:
+    planned = plan_over(lambda live: drifted(live, value=7, owner="kubectl-edit"), GPU)
+
+    assert [(text(one.path), one.old, one.new, one.fields, one.reverts) for one in planned.changes] == [
+        (REPLICAS, 7, 1, (), "kubectl-edit")
+    ]
+
+
+def test_plan_of_edit_shows_live_value_and_its_writer() -> None:
+    planned = plan_over(
+        lambda live: drifted(live, value=7, owner="kubectl-edit"), {**GPU, "scaling": {"replicas": 2}}
+    )
+
+    [change] = [one for one in planned.changes if text(one.path) == REPLICAS]
+    assert (change.old, change.new, change.fields, change.reverts) == (
+        7,
+        2,
+        ("scaling.replicas",),
+        "kubectl-edit",
+    )
+
+
+def test_plan_leaves_values_that_admission_stored() -> None:
+    planned = plan_over(lambda live: drifted(live, value=7, owner=None), GPU)
+
+    assert planned.changes == ()
+
+
+def test_plan_names_removed_and_added_arguments_of_others() -> None:
+    def edited(live: Object) -> Object:
+        changed = drifted(live, value=1, owner="kubectl-edit")
+        [args] = [value for path, value in _lists(changed) if path == "args"]
+        args[:] = [*(one for one in args if one != "--trust-remote-code"), "--seed", "7"]
+        fields = {"f:services": {"f:VllmWorker": {"f:extraPodSpec": {"f:mainContainer": {"f:args": {}}}}}}
+        changed["metadata"]["managedFields"][0]["fieldsV1"] = {"f:spec": fields}
+        return changed
+
+    planned = plan_over(edited, GPU)
+
+    assert {(text(one.path).rpartition(".")[2], one.reverts) for one in planned.changes} == {
+        ("args[--seed]", "kubectl-edit"),
+        ("args[--trust-remote-code]", "kubectl-edit"),
+    }
+
+
+def test_plan_compares_with_live_object_without_a_record() -> None:
+    def bare(live: Object) -> Object:
+        changed = deepcopy(live)
+        del changed["metadata"]["annotations"][names.APPLIED_ANNOTATION]
+        return changed
+
+    planned = plan_over(bare, GPU)
+
+    assert planned.todo.changed
+    assert planned.changes == ()
 
 
 def test_what_an_autoscaler_decides_is_no_change_of_the_plan() -> None:
@@ -156,6 +239,14 @@ def accepts(provider: Provider, schema: Schema, spec: dict[str, Any]) -> bool:
         return bool(upstream.rendered(provider, _stored(spec, 1), schema))
     except Failure:
         return False
+
+
+def plan_over(change: Callable[[Object], Object], after: dict[str, Any]) -> upstream.Planned:
+    """Of an edit of a model on Dynamo, whose graph someone has changed."""
+    provider, schema, stored = PACKAGES["dynamo"], SCHEMAS["dynamo"], _stored(GPU, 1)
+    found = upstream.rendered(provider, stored, schema)
+    live = manifest.dress(found.main, read(stored), provider.name, found.image)
+    return upstream.planned(provider, _stored(after, 2), schema, change(live), [])
 
 
 def plan(

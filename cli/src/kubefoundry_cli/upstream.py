@@ -28,12 +28,16 @@ BROAD: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A value upstream: old and new are ABSENT where there is none. fields: the spec fields that it follows."""
+    """A value upstream: old and new are ABSENT where there is none. fields: the spec fields that it follows.
+
+    reverts: who has changed the old value since it was applied, None where nobody has.
+    """
 
     path: Path
     old: Any
     new: Any
     fields: tuple[str, ...]
+    reverts: str | None = None
 
     def values(self) -> list[str]:
         """A line with each value that there is, as a diff marks it."""
@@ -77,16 +81,26 @@ def planned(
     if before is not None and live is not None:
         # an autoscaler's counts are what they are: neither an edit nor the last one of ours changes them
         foreign_values.keep(provider, before, live, None, found)
-    old = {} if before is None else flattened(provider, [before, *_recorded(helpers)], flags=True)
     new = flattened(provider, [manifest.content(one) for one in todo.objects], flags=True)
+    old, writers = _standing(provider, schema, before, live, helpers, new)
     said = [obj["spec"], *([record.spec] if record else [])]
     sources = [
         origins(spec, lambda spec: _render_values(provider, deployment, schema, spec)) for spec in said
     ]
     # what follows several fields at once and none of them alone
     edited = tuple(text(path) for path in sorted(differing(leaves(said[0]), leaves(said[-1]))))
+    recorded = {} if before is None else flattened(provider, [before, *_recorded(helpers)], flags=True)
     changes = tuple(
-        Change(path, old.get(path, ABSENT), new.get(path, ABSENT), _fields(path, sources, edited) or edited)
+        Change(
+            path,
+            old.get(path, ABSENT),
+            new.get(path, ABSENT),
+            # a value that is only put back comes from no edit
+            ()
+            if path in writers and recorded.get(path, ABSENT) == new.get(path, ABSENT)
+            else _fields(path, sources, edited) or edited,
+            writers.get(path),
+        )
         for path in sorted(differing(old, new))
     )
     unchanged = len(old.keys() & new.keys()) - sum(
@@ -150,9 +164,10 @@ def _specific(fields: Sequence[str], counts: Mapping[str, int]) -> tuple[str, ..
 def _fields(path: Path, sources: Sequence[Origins], edited: Sequence[str]) -> tuple[str, ...]:
     """The spec fields that a value follows; of an edit those that it edits."""
     found = dict.fromkeys(field for source in sources for field in source.follows.get(path, ()))
-    if found:
-        touched = tuple(field for field in found if any(_within(one, field) for one in edited))
+    touched = tuple(field for field in found if any(_within(one, field) for one in edited))
+    if touched or (found and not edited):
         return touched or tuple(found)
+    # a field that the edit leaves as it is is no cause of a change
     rigid = dict.fromkeys(field for source in sources for field in source.rigid)
     first = sources[0].rigid
     return tuple(field for field in rigid if any(one.rigid.get(field) != first.get(field) for one in sources))
@@ -176,6 +191,59 @@ def _render_values(provider: Provider, deployment: Deployment, schema: Schema, s
         return None
     found = provider.render(other, schema)
     return flattened(provider, [found.main, *found.helpers], flags=True)
+
+
+def _standing(
+    provider: Provider,
+    schema: Schema,
+    before: Object | None,
+    live: Object | None,
+    helpers: Sequence[Object],
+    new: Leaves,
+) -> tuple[Leaves, dict[Path, str]]:
+    """The live values where something was applied, and who has changed each of those that are others than applied.
+
+    before: what was applied to the main object. new: what would be applied.
+    """
+    if live is None:
+        return {}, {}
+    if before is None:
+        there = _values(provider, live)
+        return {path: there[path] for path in new if path in there}, {}
+    found = flattened(provider, [before, *_recorded(helpers)], flags=True)
+    writers: dict[Path, str] = {}
+    pairs = [(record.manifest, one, ()) for one in helpers if (record := manifest.applied(one))]
+    # values of another version of the CRD cannot be compared
+    if before.get("apiVersion") == schema.api_version:
+        pairs.append((before, live, foreign_values.paths(provider)))
+    for applied, one, ignored in pairs:
+        for path, (value, writer) in _changed_since(provider, applied, one, ignored).items():
+            writers[path] = writer
+            found.pop(path, None)
+            if value is not ABSENT:
+                found[path] = value
+    return found, writers
+
+
+def _changed_since(
+    provider: Provider, applied: Object, live: Object, ignored: Sequence[str]
+) -> dict[Path, tuple[Any, str]]:
+    """The live values that others have changed since the object was applied, each with the one who did."""
+    written, there = _values(provider, {**applied, "kind": live["kind"]}), _values(provider, live)
+    found = {}
+    for place in drift.differences(applied, live, ignored):
+        by = managed_fields.writer(live, [place], names.provider_manager(provider.name))
+        below_it = f"{live['kind']}.{place}"
+        for path in below(written, below_it).keys() | below(there, below_it).keys():
+            value = there.get(path, ABSENT)
+            # nobody else's: admission has changed it as it was applied, and would again
+            if value != written.get(path, ABSENT) and (by or value is ABSENT):
+                found[path] = (value, by or "an unknown field manager")
+    return found
+
+
+def _values(provider: Provider, obj: Object) -> Leaves:
+    return flattened(provider, [manifest.content(obj)], flags=True)
 
 
 def _recorded(helpers: Sequence[Object]) -> list[Object]:
