@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from kubefoundry_cli.cluster import Session
+from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.providers import installed
-from kubefoundry_sdk.api.kinds import PODS, Object
+from kubefoundry_sdk.api.handover import holders
+from kubefoundry_sdk.api.kinds import PODS, Kind, Object
+from kubefoundry_sdk.api.parts import part
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.upstream_pods import roles, selector
 
 
@@ -21,36 +25,60 @@ class NoSuchRole(Exception):
 
 async def of_model(session: Session, obj: Object, role: str | None = None) -> list[Object]:
     """All pods of the model's upstream object, or those of the role, by name. Raises NotToBeFound, NoSuchRole."""
-    status = (obj.get("status") or {}).get("provider") or {}
-    name, version = status.get("name"), str(status.get("resourceAPIVersion") or "")
-    if not name:
+    packages = installed()
+    name = serving_provider(obj, packages)
+    if name is None:
         raise NotToBeFound("no provider is selected yet")
-    package = installed().get(name)
+    package = packages.get(name)
     if package is None:
         raise NotToBeFound(f"the package of provider '{name}' is not installed with this command")
     if package.pods is None:
         raise NotToBeFound(f"{package.title} does not report which pods belong to a model")
-    if "/" not in version or not status.get("resourceName"):
+    if (found := serving_object(obj, package)) is None:
         raise NotToBeFound(f"{package.title} has not created anything yet")
-    kind = package.upstream.served(version)
+    kind, upstream_name = found
     try:
-        upstream = await session.client.get(kind, status["resourceName"], obj["metadata"]["namespace"])
+        upstream = await session.client.get(kind, upstream_name, obj["metadata"]["namespace"])
         values = package.pods.values(upstream)
         if not values:
             return []
         wanted = {"labelSelector": selector(package.pods, values)}
         # Also those of an earlier spec, which serve until the new ones do.
-        found, _ = await session.client.list(PODS, obj["metadata"]["namespace"], selector=wanted)
+        pods, _ = await session.client.list(PODS, obj["metadata"]["namespace"], selector=wanted)
     except (ApiError, Unreachable) as error:
         raise NotToBeFound(str(error)) from error
-    known = {name for pod in found for name in roles(package.pods, pod)}
-    if role is not None and found and role not in known:
+    known = {name for pod in pods for name in roles(package.pods, pod)}
+    if role is not None and pods and role not in known:
         others = (
             f"they are {', '.join(sorted(known))}" if known else f"{package.title} gives its pods no roles"
         )
         raise NoSuchRole(f"no pod has the role '{role}': {others}")
-    chosen = found if role is None else [pod for pod in found if role in roles(package.pods, pod)]
+    chosen = pods if role is None else [pod for pod in pods if role in roles(package.pods, pod)]
     return sorted(chosen, key=lambda pod: str(pod["metadata"]["name"]))
+
+
+def serving_provider(obj: Object, packages: Mapping[str, Provider]) -> str | None:
+    """Return the provider whose upstream object serves; None if no provider is selected.
+
+    While a change of the provider is pending, the status has the new name and the object of the previous one.
+    """
+    selected = provider_of(obj)
+    others = [name for name in holders(obj) if name != selected]
+    for name in (*others, selected):
+        package = packages.get(name or "")
+        if package is not None and serving_object(obj, package) is not None:
+            return name
+    return others[0] if others else selected
+
+
+def serving_object(obj: Object, package: Provider) -> tuple[Kind, str] | None:
+    """Return kind and name of the upstream object in the status; None if it has none of the package's kind."""
+    status = part(obj, "status", "provider")
+    group, _, version = str(status.get("resourceAPIVersion") or "").rpartition("/")
+    upstream, name = package.upstream, status.get("resourceName")
+    if not (group and name) or (status.get("resourceKind"), group) != (upstream.kind, upstream.group):
+        return None
+    return upstream.served(f"{group}/{version}"), str(name)
 
 
 def containers_of(pods: Iterable[Object]) -> list[tuple[Object, str]]:

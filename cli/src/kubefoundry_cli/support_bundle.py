@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import Exit, Failure, of
-from kubefoundry_cli.pods import NotToBeFound, of_model
+from kubefoundry_cli.pods import NotToBeFound, of_model, serving_object, serving_provider
 from kubefoundry_cli.providers import installed
 from kubefoundry_cli.redaction import redacted, scrubbed
 from kubefoundry_sdk.api import names
@@ -28,7 +28,6 @@ from kubefoundry_sdk.api.kinds import (
     Kind,
     Object,
 )
-from kubefoundry_sdk.api.parts import part
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 QUOTAS: Final = Kind("", "v1", "resourcequotas", "ResourceQuota")
@@ -157,13 +156,13 @@ async def _of_models(
 
 async def upstream_of(session: Session, model: Object) -> tuple[Kind, Object] | None:
     """The upstream object that the model's status names; None if it names none. Raises ApiError, Unreachable."""
-    status = part(model, "status", "provider")
-    version, name = str(status.get("resourceAPIVersion") or ""), status.get("resourceName")
-    package = installed().get(str(status.get("name")))
-    if package is None or not name or "/" not in version:
+    packages = installed()
+    package = packages.get(serving_provider(model, packages) or "")
+    found = serving_object(model, package) if package else None
+    if found is None:
         return None
-    kind = package.upstream.served(version)
-    return kind, await session.client.get(kind, str(name), model["metadata"]["namespace"])
+    kind, name = found
+    return kind, await session.client.get(kind, name, model["metadata"]["namespace"])
 
 
 async def _crds(
