@@ -114,7 +114,9 @@ async def test_plan_shows_hand_over_of_selected_provider(
 
     assert planned.code == 0, planned.err
     document = json.loads(planned.out)
-    assert document["handOver"] == {"from": "dynamo", "deleted": "DynamoGraphDeployment 'm'"}
+    assert document["handOver"]["from"] == "dynamo"
+    assert document["handOver"]["deleted"] == "DynamoGraphDeployment 'm'"
+    assert document["handOver"]["created"].startswith("Workspace 'm'")
     assert explained.out.startswith("after this edit, kaito is selected: ")
     assert document["kind"] == "Workspace"
 

@@ -35,16 +35,20 @@ class ExplainDocument(TypedDict):
 
 
 class PlannedChange(TypedDict):
-    """old is missing where the value is added, new where it is removed. fields: of the spec that it comes from."""
+    """old: the live value, missing where the value is added, new where it is removed. fields: of the spec that it
+    comes from. changedBy: who has changed the live value since it was applied, so that it is put back; missing where
+    nobody has."""
 
     path: str
     old: NotRequired[Any]
     new: NotRequired[Any]
     fields: list[str]
+    changedBy: NotRequired[str]
 
 
-PlannedHandOver = TypedDict("PlannedHandOver", {"from": str, "deleted": str})
-"""from: the provider that serves. deleted: its object, once the other one can take over."""
+PlannedHandOver = TypedDict("PlannedHandOver", {"from": str, "deleted": str, "created": str})
+"""from: the provider that serves. deleted: its objects, once the other one can take over. created: the objects of the
+other one."""
 
 
 class PlanDocument(TypedDict):

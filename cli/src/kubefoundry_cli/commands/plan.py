@@ -11,34 +11,37 @@ import click
 from kubefoundry_cli import cluster, output, upstream
 from kubefoundry_cli.cluster import MANAGER, Session, Target
 from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.live_objects import HandOver, check_helper_names, hand_over, helpers_of, live_of
 from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.provenance import text
 from kubefoundry_cli.providers import RELEASE_HELP, as_running, definitions, in_cluster, named, probed
 from kubefoundry_cli.requested import provider_after, requested, suspended
 from kubefoundry_cli.spec_path import ABSENT
 from kubefoundry_cli.upstream import Change, Planned
-from kubefoundry_sdk.api.handover import holders
-from kubefoundry_sdk.api.kinds import HELPER_KINDS, Kind, Object
+from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.reconcile import dry_run
 from kubefoundry_sdk.provider.upstream_kind import Schema
-from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.provider.write.helpers import marked, whole
+from kubefoundry_sdk.provider.write.helpers import marked
 
 if TYPE_CHECKING:
-    from kubefoundry_cli.documents import PlanDocument, PlannedChange
+    from kubefoundry_cli.documents import PlanDocument, PlannedChange, PlannedHandOver
 
 FROM_NOWHERE = "the provider's own"
 
 
 @dataclass(frozen=True, slots=True)
-class HandOver:
-    """From a provider to another. deleted: what the first one has."""
+class Verdict:
+    """The API server's answer to a dry run. accepted: None if it could not be tried."""
 
-    from_: str
-    to: str
-    deleted: str
+    accepted: bool | None
+    message: str
+
+    def __str__(self) -> str:
+        if self.accepted:
+            return "accepted"
+        return f"{'not tried' if self.accepted is None else 'refused'}: {self.message}"
 
 
 @click.command()
@@ -85,7 +88,7 @@ def command(
     kubefoundry plan llama-8b --set engine.contextLength=16384
     kubefoundry plan -f llama-8b.yaml
 
-    Exit code 0 whether or not something changes; 1 when the edit is refused.
+    Exit code 0 whether or not something changes; 1 when the edit is refused, also by the dry run of --server.
     """
     if bool(name) == bool(file):
         raise Failure("name a model, or give a file with -f", Exit.USAGE)
@@ -117,60 +120,33 @@ async def _plan(
             else:
                 schema, notes = await in_cluster(session.client, provider, settings)
             kind = provider.upstream.served(schema.api_version)
-            live, helpers = await live_of(session, kind, obj), await _helpers(session, provider, obj)
+            live, helpers = await live_of(session, kind, obj), await helpers_of(session, provider, obj)
             planned = upstream.planned(provider, obj, schema, live, helpers)
+            notes += await check_helper_names(session, obj, planned.todo.helpers, helpers)
+            changing = await hand_over(session, obj, provider, planned.todo.objects)
             verdict = await _verdict(session, kind, planned, live, helpers) if server else None
         except (ApiError, Unreachable) as error:
             raise of(error, "plan") from error
     for note in (*unsure, *notes, *planned.notes, *started, *_versions(provider, schema)):
         say(f"note: {clean(note)}")
-    hand_over = _handed_over(obj, provider)
     if form == "text":
-        _show(kind, obj, planned, "; ".join([_what(planned, live, hand_over), *suspensions]), verdict)
+        _show(kind, obj, planned, "; ".join([_what(planned, live, changing), *suspensions]), verdict)
     else:
-        output.data(_as_json(kind, obj, planned, hand_over, suspensions, verdict), form)
-
-
-async def live_of(session: Session, kind: Kind, obj: Object) -> Object | None:
-    """The upstream object that is this ModelDeployment's, None where there is none. Raises Failure for another's."""
-    meta = obj["metadata"]
-    try:
-        live = await session.client.get(kind, meta["name"], meta["namespace"])
-    except ApiError as error:
-        if error.not_found:
-            return None
-        raise
-    whose = manifest.ownership(live, name=meta["name"], uid=meta["uid"])
-    provider = (live["metadata"].get("labels") or {}).get(manifest.PROVIDER_LABEL, "")
-    if whose == "foreign" and manifest.is_restored(live, name=meta["name"], provider=provider):
-        # The provider adopts it.
-        return live
-    if whose == "foreign":
+        output.data(_as_json(kind, obj, planned, changing, suspensions, verdict), form)
+    if verdict is not None and verdict.accepted is False:
         raise Failure(
-            f"{kind.kind} '{meta['name']}' exists in namespace {meta['namespace']} and is not this "
-            "ModelDeployment's: rename the ModelDeployment, or delete that object"
+            f"the API server refuses these objects of ModelDeployment '{obj['metadata']['name']}' in a dry run, so "
+            f"the edit would not be applied: {verdict.message}"
         )
-    return live if whose == "ours" else None
-
-
-async def _helpers(session: Session, provider: Provider, obj: Object) -> list[Object]:
-    meta, known = obj["metadata"], []
-    for name in provider.helper_kinds:
-        kind = HELPER_KINDS[name]
-        found, _ = await session.client.list(
-            kind, meta["namespace"], selector=manifest.selector(provider.name)
-        )
-        known += [whole(kind, one) for one in found if manifest.owner_uid(one) == meta["uid"]]
-    return known
 
 
 async def _verdict(
     session: Session, kind: Kind, planned: Planned, live: Object | None, helpers: list[Object]
-) -> str:
+) -> Verdict:
     accepted, message = await dry_run.trial(
         session.client, kind, planned.todo, live is not None, marked(helpers), manager=MANAGER
     )
-    return "accepted" if accepted else f"{'not tried' if accepted is None else 'refused'}: {message}"
+    return Verdict(accepted, message)
 
 
 def _versions(provider: Provider, schema: Schema) -> tuple[str, ...]:
@@ -179,22 +155,13 @@ def _versions(provider: Provider, schema: Schema) -> tuple[str, ...]:
     return (f"rendered as {provider.name} {provider.version} renders it with {flags}{lost}",)
 
 
-def _handed_over(obj: Object, provider: Provider) -> HandOver | None:
-    """What another provider has, which goes once this one can take over; None where this one has it, or nobody."""
-    serving = next((name for name in holders(obj) if name != provider.name), None)
-    if serving is None:
-        return None
-    status = (obj.get("status") or {}).get("provider") or {}
-    kind, name = status.get("resourceKind"), status.get("resourceName")
-    return HandOver(serving, provider.name, f"{kind} '{name}'" if kind and name else "its object")
-
-
-def _what(planned: Planned, live: Object | None, hand_over: HandOver | None) -> str:
+def _what(planned: Planned, live: Object | None, change: HandOver | None) -> str:
     todo = planned.todo
-    if hand_over:
+    if change:
         return (
-            f"HAND-OVER (created by {hand_over.to}; {hand_over.deleted} of {hand_over.from_} serves until "
-            f"{hand_over.to} can take over, and is deleted then)"
+            f"HAND-OVER ({_listed(change.created)} will be created by {change.to}; "
+            f"{_listed(change.deleted) or 'its object'} of {change.from_} serves until {change.to} can take "
+            "over, and is deleted then)"
         )
     if live is None:
         return "CREATED"
@@ -205,7 +172,11 @@ def _what(planned: Planned, live: Object | None, hand_over: HandOver | None) -> 
     return "CHANGED IN PLACE" if planned.changes or is_written else "UNCHANGED"
 
 
-def _show(kind: Kind, obj: Object, planned: Planned, what: str, verdict: str | None) -> None:
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(names)
+
+
+def _show(kind: Kind, obj: Object, planned: Planned, what: str, verdict: Verdict | None) -> None:
     meta = obj["metadata"]
     asked = f"   dry run: {clean(verdict)}" if verdict else ""
     print(f"{kind.kind} {meta['namespace']}/{meta['name']}   {clean(what)}{asked}")
@@ -217,6 +188,13 @@ def _show(kind: Kind, obj: Object, planned: Planned, what: str, verdict: str | N
 
 
 def _source(change: Change) -> str:
+    if change.reverts and not change.fields:
+        return f"put back: changed by {clean(change.reverts)}"
+    overwritten = f" (overwrites a change by {clean(change.reverts)})" if change.reverts else ""
+    return _fields(change) + overwritten
+
+
+def _fields(change: Change) -> str:
     return ", ".join(f"spec.{field}" for field in change.fields) or FROM_NOWHERE
 
 
@@ -224,9 +202,9 @@ def _as_json(
     kind: Kind,
     obj: Object,
     planned: Planned,
-    hand_over: HandOver | None,
+    change: HandOver | None,
     suspensions: Sequence[str],
-    verdict: str | None,
+    verdict: Verdict | None,
 ) -> PlanDocument:
     return {
         "kind": kind.kind,
@@ -234,16 +212,26 @@ def _as_json(
         "namespace": obj["metadata"]["namespace"],
         "name": obj["metadata"]["name"],
         "recreate": planned.todo.recreate,
-        "handOver": {"from": hand_over.from_, "deleted": hand_over.deleted} if hand_over else None,
+        "handOver": _handed_over(change) if change else None,
         "suspended": "; ".join(suspensions) or None,
-        "dryRun": verdict,
+        "dryRun": str(verdict) if verdict else None,
         "changes": list(map(_change, planned.changes)),
         "unchanged": planned.unchanged,
     }
 
 
+def _handed_over(change: HandOver) -> PlannedHandOver:
+    return {
+        "from": change.from_,
+        "deleted": _listed(change.deleted) or "its object",
+        "created": _listed(change.created),
+    }
+
+
 def _change(change: Change) -> PlannedChange:
     made: PlannedChange = {"path": text(change.path), "fields": [f"spec.{field}" for field in change.fields]}
+    if change.reverts:
+        made["changedBy"] = change.reverts
     if change.old is not ABSENT:
         made["old"] = change.old
     if change.new is not ABSENT:

@@ -1,0 +1,158 @@
+"""The live upstream objects of a ModelDeployment, as its provider finds them before it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from kubefoundry_cli.cluster import Session
+from kubefoundry_cli.failure import Failure
+from kubefoundry_cli.providers import installed
+from kubefoundry_sdk.api.handover import holders
+from kubefoundry_sdk.api.kinds import HELPER_KINDS, Kind, Object
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.provider.contract import Provider
+from kubefoundry_sdk.provider.reconcile import preconditions
+from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk.provider.write.helpers import kind_of, mark, marked, whole
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """A change of the provider.
+
+    Attributes:
+        from_: The provider that serves.
+        to: The provider that takes over.
+        created: Objects that `to` creates, as `Kind 'name'`.
+        deleted: Objects of `from_`, deleted once `to` can take over.
+    """
+
+    from_: str
+    to: str
+    created: tuple[str, ...]
+    deleted: tuple[str, ...]
+
+
+async def live_of(session: Session, kind: Kind, obj: Object) -> Object | None:
+    """Return the upstream object of the ModelDeployment, None if there is none.
+
+    Raises:
+        Failure: The provider would not write to the object of that name, because it is not the ModelDeployment's.
+        ApiError: The object cannot be read.
+    """
+    meta = obj["metadata"]
+    try:
+        live = await session.client.get(kind, meta["name"], meta["namespace"])
+    except ApiError as error:
+        if error.not_found:
+            return None
+        raise
+    whose = manifest.ownership(live, name=meta["name"], uid=meta["uid"])
+    if whose == "foreign" and _is_restored(live, obj):
+        if not _is_applied_for(live, obj):
+            raise Failure(preconditions.other_spec(f"{kind.kind} '{meta['name']}'").message)
+        return live
+    if whose == "foreign":
+        raise Failure(
+            f"{kind.kind} '{meta['name']}' exists in namespace {meta['namespace']} and is not this "
+            "ModelDeployment's: rename the ModelDeployment, or delete that object"
+        )
+    return live if whose == "ours" else None
+
+
+async def helpers_of(session: Session, provider: Provider, obj: Object) -> list[Object]:
+    """Return the helpers of the ModelDeployment that the provider created. Raises ApiError."""
+    meta, known = obj["metadata"], []
+    for name in provider.helper_kinds:
+        kind = HELPER_KINDS[name]
+        listed, _ = await session.client.list(
+            kind, meta["namespace"], selector=manifest.selector(provider.name)
+        )
+        known += [whole(kind, helper) for helper in listed if manifest.owner_uid(helper) == meta["uid"]]
+    return known
+
+
+async def check_helper_names(
+    session: Session, obj: Object, wanted: Sequence[Object], known: Sequence[Object]
+) -> list[str]:
+    """Return notes about helpers to create whose names are not free, or may not be.
+
+    Args:
+        obj: The ModelDeployment.
+        wanted: The helpers that the provider would apply.
+        known: Those that exist and are the ModelDeployment's.
+
+    Raises:
+        Failure: An object of another owner has the name of a helper, so nothing would be written.
+        ApiError: A helper cannot be read for another reason than a missing permission.
+    """
+    meta, notes, there = obj["metadata"], [], marked(known)
+    for helper in wanted:
+        if mark(helper) in there:
+            continue
+        named = f"{helper['kind']} '{helper['metadata']['name']}'"
+        try:
+            live = await session.client.get(kind_of(helper), helper["metadata"]["name"], meta["namespace"])
+        except ApiError as error:
+            if error.code == 403:
+                notes.append(f"{named} cannot be read ({error.message}): whether the name is free is unknown")
+            elif not error.not_found:
+                raise
+            continue
+        whose = manifest.ownership(live, name=meta["name"], uid=meta["uid"])
+        if whose == "foreign" and not _is_restored(live, obj):
+            raise Failure(preconditions.name_conflict(named).message)
+        if whose == "leaving":
+            notes.append(f"{named} is being deleted: nothing is created before it is gone")
+    return notes
+
+
+async def hand_over(
+    session: Session, obj: Object, provider: Provider, created: Sequence[Object]
+) -> HandOver | None:
+    """Return the objects that change if another provider still serves the ModelDeployment, None if none does.
+
+    Args:
+        obj: The ModelDeployment.
+        provider: The provider that takes over.
+        created: What it would apply, the main object last.
+
+    Raises:
+        ApiError: The helpers of the other provider cannot be listed for another reason than a missing permission.
+    """
+    serving = next((name for name in holders(obj) if name != provider.name), None)
+    if serving is None:
+        return None
+    status = (obj.get("status") or {}).get("provider") or {}
+    package = installed().get(serving)
+    kind = package.upstream.kind if package else status.get("resourceKind")
+    deleted = [f"{kind} '{status.get('resourceName') or obj['metadata']['name']}'"] if kind else []
+    if package is not None:
+        try:
+            helpers = await helpers_of(session, package, obj)
+        except ApiError as error:
+            if error.code != 403:
+                raise
+            helpers = []
+        deleted += [f"{helper['kind']} '{helper['metadata']['name']}'" for helper in helpers]
+    names = (f"{one['kind']} '{one['metadata']['name']}'" for one in reversed(created))
+    return HandOver(serving, provider.name, tuple(names), tuple(deleted))
+
+
+def _is_restored(live: Object, obj: Object) -> bool:
+    provider = (live["metadata"].get("labels") or {}).get(manifest.PROVIDER_LABEL, "")
+    return manifest.is_restored(live, name=obj["metadata"]["name"], provider=provider)
+
+
+def _is_applied_for(live: Object, obj: Object) -> bool:
+    """Check whether the object was applied for this spec, so that its provider adopts it."""
+    record = manifest.applied(live)
+    try:
+        before = ModelDeploymentSpec.model_validate(record.spec) if record else None
+    except ValidationError:
+        return False
+    return before == ModelDeploymentSpec.model_validate(obj["spec"])
