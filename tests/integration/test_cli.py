@@ -198,6 +198,45 @@ async def test_small_writes(kubefoundry: CommandLine, api: Client, namespace: st
     assert (await kubefoundry("refresh", "m")).code == 2
 
 
+async def test_small_write_reports_pause_that_holds_it(
+    kubefoundry: CommandLine, api: Client, namespace: str
+) -> None:
+    body = model_deployment("m", namespace, GPU, annotations={names.PAUSED_ANNOTATION: "true"})
+    await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+    resume = f"paused: nothing changes until kubefoundry resume m -n {namespace}"
+
+    scaled = await kubefoundry("scale", "m", "2")
+    again = await kubefoundry("scale", "m", "2")
+    refreshed = await kubefoundry("refresh", "m", "--yes")
+    resumed = await kubefoundry("resume", "m")
+
+    assert [one.code for one in (scaled, again, refreshed, resumed)] == [0] * 4
+    assert f"scaled to 2 replicas, but it has no effect now: {resume}" in scaled.err
+    assert f"asks for 2 replicas already: nothing was changed; {resume}" in again.err
+    assert f"will be rendered again, but it has no effect now: {resume}" in refreshed.err
+    assert resumed.err.endswith("is resumed\n")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("scale", "m", "2"), ("pause", "m"), ("resume", "m"), ("refresh", "m", "-y")],
+    ids=lambda one: one[0],
+)
+async def test_small_write_refuses_model_being_deleted(
+    kubefoundry: CommandLine, api: Client, namespace: str, command: tuple[str, ...]
+) -> None:
+    body = model_deployment("m", namespace, GPU, finalizers=["example.com/held"])
+    made = await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+    await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
+
+    done = await kubefoundry(*command)
+
+    assert (done.code, "ModelDeployment 'm' is being deleted: " in done.err) == (1, True), done
+    assert (await api.get(MODEL_DEPLOYMENTS, "m", namespace))["spec"] == made["spec"]
+    release = [{"op": "remove", "path": "/metadata/finalizers"}]
+    await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, release, manager="test")
+
+
 async def test_waiting_ends_with_the_words_of_a_refusal(
     kubefoundry: CommandLine, api: Client, namespace: str
 ) -> None:

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.health import provider_of
-from kubefoundry_cli.hint import hint
 from kubefoundry_cli.model import edited, from_file, stored_as, valid
 from kubefoundry_cli.providers import as_running_all, installed
 from kubefoundry_cli.selection import foreseen, pending, selected_provider, with_spec
-from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_selector.candidate import provider
@@ -86,17 +84,3 @@ async def provider_after(session: Session, obj: Object) -> tuple[str, list[str]]
     if chosen := selected_provider(after):
         return chosen, []
     raise Failure(f"no provider is selected for {what}: {pending(after) or 'the selector gives no reason'}")
-
-
-def suspended(obj: Object) -> list[str]:
-    """Why the cluster does not act on the object now. Raises Failure if it never will."""
-    meta = obj["metadata"]
-    if meta.get("deletionTimestamp"):
-        raise Failure(f"ModelDeployment '{meta['name']}' is being deleted: an edit changes nothing upstream")
-    annotations = meta.get("annotations") or {}
-    found = []
-    if annotations.get(names.PAUSED_ANNOTATION) == "true":
-        found.append(f"paused: nothing changes until {hint('resume ' + meta['name'])}")
-    if annotations.get(names.DRY_RUN_ANNOTATION) == "true":
-        found.append(f"annotation {names.DRY_RUN_ANNOTATION}: nothing changes while it is true")
-    return found

@@ -13,6 +13,7 @@ from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.commands import lifecycle
 from kubefoundry_cli.edit import Operations, write
 from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.suspension import check_not_deleted
 from kubefoundry_dashboard.live import NAME
 from kubefoundry_dashboard.page import WRITES, opened, page
 from kubefoundry_sdk.api import names
@@ -109,6 +110,8 @@ async def act(request: web.Request) -> web.Response:
                 f"ModelDeployment '{name}' has changed since the page was read: look at it and try again",
                 Exit.CHANGED,
             )
+        if action.change is not None:
+            check_not_deleted(obj)
         if action.asks and given.get("sure") != "yes":
             values: dict[str, Any] = {"obj": obj, "action": action, "at": request.path, "base": base}
             return page(request, "sure.html", **values)

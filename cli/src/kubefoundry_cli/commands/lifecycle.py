@@ -13,6 +13,7 @@ from kubefoundry_cli.edit import YES, Operations, annotation, confirmed, write
 from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.output import say
+from kubefoundry_cli.suspension import check_not_deleted, suspensions
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.conditions import rfc3339
 from kubefoundry_sdk.api.kinds import Object
@@ -91,7 +92,8 @@ def scale(name: str, replicas: int, target: Target) -> None:
         name,
         target,
         lambda obj: scaled(obj, replicas),
-        f"scaled to {replicas} replica{'' if replicas == 1 else 's'}; {hint(f'status {name}')} shows the progress",
+        f"scaled to {replicas} replica{'' if replicas == 1 else 's'}",
+        then=f"; {hint(f'status {name}')} shows the progress",
         already=f"asks for {replicas} replica{'' if replicas == 1 else 's'} already",
     )
 
@@ -139,24 +141,32 @@ def _write(
     done: str,
     *,
     already: str = "has that request already",
+    then: str = "",
     ask: str | None = None,
     yes: bool = False,
 ) -> None:
-    """Change a model, and say so only if something was written.
+    """Change a model, and say so only if something was written, and whether it has an effect now.
 
-    done: the result. already: the state in which there is nothing to write. ask: the question to confirm first, None
-    where nothing is at stake.
+    done: the result. already: the state in which there is nothing to write. then: the rest of the sentence if the
+    change has an effect now. ask: the question to confirm first, None where nothing is at stake. Raises Failure for a
+    model that is being deleted.
     """
 
-    async def work() -> bool:
+    async def work() -> tuple[bool, Object]:
         async with cluster.session(target) as session:
             obj = await session.model(name)
+            check_not_deleted(obj)
             if ask is not None:
                 confirmed(f"ModelDeployment '{name}' in namespace {session.namespace}: {ask}", yes)
             operations = change(obj)
             if operations:
-                await write(session, obj, operations, f"change ModelDeployment '{name}'")
-            return bool(operations)
+                obj = await write(session, obj, operations, f"change ModelDeployment '{name}'")
+            return bool(operations), obj
 
-    written = cluster.run(work())
-    say(f"ModelDeployment '{name}' {done if written else f'{already}: nothing was changed'}")
+    written, obj = cluster.run(work())
+    held = "; ".join([] if change is paused else suspensions(obj))
+    if written:
+        rest = f", but it has no effect now: {held}" if held else then
+    else:
+        rest = f"; {held}" if held else ""
+    say(f"ModelDeployment '{name}' {done if written else f'{already}: nothing was changed'}{rest}")

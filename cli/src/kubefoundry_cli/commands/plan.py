@@ -15,8 +15,9 @@ from kubefoundry_cli.live_objects import HandOver, check_helper_names, hand_over
 from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.provenance import text
 from kubefoundry_cli.providers import RELEASE_HELP, as_running, definitions, in_cluster, named, probed
-from kubefoundry_cli.requested import provider_after, requested, suspended
+from kubefoundry_cli.requested import provider_after, requested
 from kubefoundry_cli.spec_path import ABSENT
+from kubefoundry_cli.suspension import check_not_deleted, suspensions
 from kubefoundry_cli.upstream import Change, Planned
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
@@ -109,7 +110,8 @@ async def _plan(
     async with cluster.session(target) as session:
         try:
             obj = (await requested(session, name, file, edits)).obj
-            suspensions = suspended(obj)
+            check_not_deleted(obj)
+            held = suspensions(obj)
             chosen, unsure = (
                 (provider_name, list[str]()) if provider_name else await provider_after(session, obj)
             )
@@ -130,9 +132,9 @@ async def _plan(
     for note in (*unsure, *notes, *planned.notes, *started, *_versions(provider, schema)):
         say(f"note: {clean(note)}")
     if form == "text":
-        _show(kind, obj, planned, "; ".join([_what(planned, live, changing), *suspensions]), verdict)
+        _show(kind, obj, planned, "; ".join([_what(planned, live, changing), *held]), verdict)
     else:
-        output.data(_as_json(kind, obj, planned, changing, suspensions, verdict), form)
+        output.data(_as_json(kind, obj, planned, changing, held, verdict), form)
     if verdict is not None and verdict.accepted is False:
         raise Failure(
             f"the API server refuses these objects of ModelDeployment '{obj['metadata']['name']}' in a dry run, so "
@@ -203,7 +205,7 @@ def _as_json(
     obj: Object,
     planned: Planned,
     change: HandOver | None,
-    suspensions: Sequence[str],
+    held: Sequence[str],
     verdict: Verdict | None,
 ) -> PlanDocument:
     return {
@@ -213,7 +215,7 @@ def _as_json(
         "name": obj["metadata"]["name"],
         "recreate": planned.todo.recreate,
         "handOver": _handed_over(change) if change else None,
-        "suspended": "; ".join(suspensions) or None,
+        "suspended": "; ".join(held) or None,
         "dryRun": str(verdict) if verdict else None,
         "changes": list(map(_change, planned.changes)),
         "unchanged": planned.unchanged,

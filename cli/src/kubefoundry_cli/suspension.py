@@ -1,0 +1,27 @@
+"""Why edits of a ModelDeployment have no effect upstream for now, or never will."""
+
+from __future__ import annotations
+
+from kubefoundry_cli.failure import Failure
+from kubefoundry_cli.hint import hint
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import Object
+
+
+def check_not_deleted(obj: Object) -> None:
+    """Raise Failure if the object is being deleted."""
+    meta = obj["metadata"]
+    if meta.get("deletionTimestamp"):
+        raise Failure(f"ModelDeployment '{meta['name']}' is being deleted: an edit changes nothing upstream")
+
+
+def suspensions(obj: Object) -> list[str]:
+    """Return why the cluster does not act on the object now; empty if it does."""
+    meta = obj["metadata"]
+    annotations = meta.get("annotations") or {}
+    found = []
+    if annotations.get(names.PAUSED_ANNOTATION) == "true":
+        found.append(f"paused: nothing changes until {hint('resume ' + meta['name'])}")
+    if annotations.get(names.DRY_RUN_ANNOTATION) == "true":
+        found.append(f"annotation {names.DRY_RUN_ANNOTATION}: nothing changes while it is true")
+    return found
