@@ -22,7 +22,9 @@ from kubefoundry_sdk.testing.generated import specs
 from kubefoundry_selector.candidate import provider
 from kubefoundry_selector.decision import decide
 from support.deployments import CPU, GPU, model_deployment
+from support.fake_server import Answers, serving
 from support.selections import STATED
+from support.upstream import standin
 
 PACKAGES = installed()
 REGISTERED = [provider({**registration(one), "status": {"ready": True}}) for one in PACKAGES.values()]
@@ -136,6 +138,40 @@ def test_a_named_provider_that_cannot_run_it(
     done = call("explain", "--offline", "-f", file(spec))
 
     assert (done.exit_code, said in done.stdout) == (1, True), done.stdout
+
+
+def test_explain_fails_when_stored_provider_refuses(call: Callable[..., Result], tmp_path: Path) -> None:
+    """The cluster selected KAITO with a package of another release, or before an edit of it."""
+    answers, obj = Answers(), _created({**GPU, "engine": {"type": "sglang"}})
+    chosen = {"type": "ProviderSelected", "status": "True", "observedGeneration": 1}
+    status = {"provider": {"name": "kaito"}, "conditions": [chosen]}
+    answers.objects = {
+        "modeldeployments": [{**obj, "status": status}],
+        "inferenceproviderconfigs": [registration(PACKAGES["kaito"])],
+        "customresourcedefinitions": [standin("kaito").document],
+    }
+
+    with serving(answers, tmp_path) as kubeconfig:
+        done = call("explain", "m", "--kubeconfig", str(kubeconfig))
+        planned = call("plan", "m", "--provider", "kaito", "--kubeconfig", str(kubeconfig))
+
+    assert "kaito refuses it: KAITO does not support sglang" in done.stdout, done.stderr
+    assert (done.exit_code, planned.exit_code) == (1, 1)
+
+
+def test_explain_fails_without_crd_of_named_provider(call: Callable[..., Result], tmp_path: Path) -> None:
+    answers = Answers()
+    answers.objects = {
+        "modeldeployments": [_created({**GPU, "provider": {"name": "kaito"}})],
+        "inferenceproviderconfigs": [registration(PACKAGES["kaito"])],
+        "customresourcedefinitions": [],
+    }
+
+    with serving(answers, tmp_path) as kubeconfig:
+        done = call("explain", "m", "--kubeconfig", str(kubeconfig))
+
+    assert "kaito refuses it: KAITO is not installed: CRD workspaces.kaito.sh not found" in done.stdout
+    assert done.exit_code == 1
 
 
 def test_programs_read_who_was_left_out(call: Callable[..., Result]) -> None:

@@ -22,13 +22,15 @@ from kubefoundry_selector.select import Decision
 
 class ExplainDocument(TypedDict):
     """named: the provider in spec.provider.name. selected: the selection that the cluster has stored for this spec,
-    or would store for an edit. pending: why the cluster selects none for it, or what it waits for. decision: what
-    the rules would select now. providers: each rule with the values that it read. verdicts: what would have to
+    or would store for an edit. pending: why the cluster selects none for it, or what it waits for. refusals: why
+    the provider that would be used refuses the model, empty where it does not. decision: what the rules would select
+    now. providers: each rule with the values that it read. verdicts: what would have to
     change for each other provider."""
 
     named: str | None
     selected: Stored | None
     pending: str | None
+    refusals: list[str]
     decision: Decision
     providers: list[ProviderVerdict]
     verdicts: list[Verdict]

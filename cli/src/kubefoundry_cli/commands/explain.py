@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import click
 
 from kubefoundry_cli import cluster, output
 from kubefoundry_cli.cluster import Target
-from kubefoundry_cli.failure import Exit, Failure
+from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.model import edited, from_file, valid
 from kubefoundry_cli.output import clean, say
+from kubefoundry_cli.providers import as_running_all, in_cluster, installed
 from kubefoundry_cli.requested import Requested, registered_configs, requested
 from kubefoundry_cli.selection import Stored, asked, foreseen, pending, registered_packages, stored
 from kubefoundry_cli.upstream import problems
 from kubefoundry_cli.what_if import Verdict, verdicts
-from kubefoundry_sdk.api.kinds import Object
-
-if TYPE_CHECKING:
-    from kubefoundry_selector.candidate import Provider
-    from kubefoundry_selector.explain import Explanation, ProviderVerdict, RuleVerdict
-    from kubefoundry_selector.select import Decision
+from kubefoundry_sdk.api.parts import part
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.provider.contract import Provider as Package
+from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_selector.candidate import Provider
+from kubefoundry_selector.candidate import provider as registered
+from kubefoundry_selector.explain import Explanation, ProviderVerdict, RuleVerdict, explain
+from kubefoundry_selector.select import Decision
 
 
 @click.command()
@@ -46,77 +50,147 @@ def command(
     kubefoundry explain -f llama-8b.yaml --set resources.gpu.count=0 --offline
 
     A provider that refuses the model in the words of its package is left out, as the selector does it in a cluster.
-    Exit code 1 when no provider would run it.
+    Exit code 1 when no provider would run it, or the one that would be used refuses it.
     """
-    from kubefoundry_cli.providers import as_running_all, installed
-    from kubefoundry_selector.candidate import provider as registered
-    from kubefoundry_selector.explain import explain
-
     if bool(name) == bool(file):
         raise Failure("name a model, or give a file with -f", Exit.USAGE)
     if offline and name:
         raise Failure("--offline needs a file: -f FILE", Exit.USAGE)
-    packages, notes = installed(), list[str]()
     if offline:
         assert file is not None
-        asked_for, known = valid(edited(from_file(file), edits)), registered_packages(packages)
-        live, is_edit = None, False
+        packages = installed()
+        asked_for = Requested(None, valid(edited(from_file(file), edits)))
+        answer = _answer(asked_for, registered_packages(packages), packages)
+        refusals = answer.refusals(None)
     else:
-        found_model, configs = cluster.run(_read(name, file, edits, target))
-        live, asked_for, is_edit = found_model.live, found_model.obj, found_model.is_edit
-        packages, notes = as_running_all(packages, configs)
-        known = [registered(config) for config in configs]
-    is_decided = not is_edit and bool(stored(asked_for) or pending(asked_for))
-    decided = asked_for if is_decided or live is None else foreseen(asked_for, known, packages)
-    kept, waits = (stored(decided), pending(decided)) if live else (None, None)
-    explanation = explain(asked(asked_for, known, packages, kept.left_out if kept else ()), known)
-    named = (asked_for["spec"].get("provider") or {}).get("name")
-    chosen = named or (kept.provider if kept else explanation.decision.provider)
-    found = verdicts(asked_for, known, packages, chosen=chosen)
-    package = packages.get(named or "")
-    refusals = problems(package, asked_for, None) if package else ()
-    unknown = bool(named) and named not in {one.name for one in known}
-    for note in notes:
+        answer, refusals = cluster.run(_in_cluster(name, file, edits, target))
+    for note in answer.notes:
         say(f"note: {note}")
     if form == "table":
-        if named:
-            _show_named(named, unknown, refusals, known, explanation.decision)
-        else:
-            _show_selected(asked_for["metadata"]["name"], kept, waits, explanation.decision, is_edit)
-        _show(explanation, bool(named), found)
+        _show_chosen(answer, refusals)
+        _show(answer.explanation, bool(answer.named), answer.verdicts)
     else:
-        output.data(
-            {
-                "named": named,
-                "selected": None if named or kept is None else kept.to_json(),
-                "pending": None if named else waits,
-                **explanation.to_json(),
-                "verdicts": [one.to_json() for one in found],
-            },
-            form,
-        )
-    if not chosen or unknown or refusals:
+        output.data(answer.to_json(refusals), form)
+    if not answer.chosen or answer.is_unregistered or refusals:
         raise SystemExit(Exit.NO)
 
 
-async def _read(
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is selected for a ModelDeployment.
+
+    Attributes:
+        requested: The ModelDeployment.
+        known: The registered providers.
+        packages: The installed provider packages, as the registered providers run.
+        named: The provider that the spec names.
+        kept: The selection that the cluster stores for the spec, or will store after an edit.
+        waits: Why the cluster selects none.
+        explanation: The rules with the values that they read.
+        verdicts: What would have to change for each other provider.
+        notes: Doubts about the answer.
+    """
+
+    requested: Requested
+    known: Sequence[Provider]
+    packages: Mapping[str, Package]
+    named: str | None
+    kept: Stored | None
+    waits: str | None
+    explanation: Explanation
+    verdicts: Sequence[Verdict]
+    notes: Sequence[str]
+
+    @property
+    def chosen(self) -> str | None:
+        """The provider that is to run the model."""
+        return _chosen(self.named, self.kept, self.explanation)
+
+    @property
+    def is_unregistered(self) -> bool:
+        return bool(self.named) and self.named not in {one.name for one in self.known}
+
+    def refusals(self, schema: Schema | None) -> tuple[str, ...]:
+        """Why the chosen provider refuses the model; empty if it does not, or its package is not installed."""
+        package = self.packages.get(self.chosen or "")
+        return problems(package, self.requested.obj, schema) if package else ()
+
+    def to_json(self, refusals: Sequence[str]) -> dict[str, Any]:
+        return {
+            "named": self.named,
+            "selected": None if self.named or self.kept is None else self.kept.to_json(),
+            "pending": None if self.named else self.waits,
+            "refusals": [*refusals],
+            **self.explanation.to_json(),
+            "verdicts": [one.to_json() for one in self.verdicts],
+        }
+
+
+def _chosen(named: str | None, kept: Stored | None, explanation: Explanation) -> str | None:
+    return named or (kept.provider if kept else explanation.decision.provider)
+
+
+def _answer(
+    requested: Requested,
+    known: Sequence[Provider],
+    packages: Mapping[str, Package],
+    notes: Sequence[str] = (),
+) -> Answer:
+    obj, live = requested.obj, requested.live
+    is_decided = not requested.is_edit and bool(stored(obj) or pending(obj))
+    decided = obj if is_decided or live is None else foreseen(obj, known, packages)
+    kept, waits = (stored(decided), pending(decided)) if live else (None, None)
+    explanation = explain(asked(obj, known, packages, kept.left_out if kept else ()), known)
+    named = (obj["spec"].get("provider") or {}).get("name")
+    found = verdicts(obj, known, packages, chosen=_chosen(named, kept, explanation))
+    return Answer(requested, known, packages, named, kept, waits, explanation, found, notes)
+
+
+async def _in_cluster(
     name: str | None, file: str | None, edits: tuple[str, ...], target: Target
-) -> tuple[Requested, list[Object]]:
+) -> tuple[Answer, tuple[str, ...]]:
+    """The answer with the registered providers, and why the chosen one refuses the model. Raises Failure."""
     async with cluster.session(target) as session:
-        return await requested(session, name, file, edits), await registered_configs(session)
+        model, configs = await requested(session, name, file, edits), await registered_configs(session)
+        packages, notes = as_running_all(installed(), configs)
+        answer = _answer(model, [registered(config) for config in configs], packages, notes)
+        package = packages.get(answer.chosen or "")
+        if package is None or answer.is_unregistered:
+            return answer, ()
+        published = next(
+            (part(one, "status", "settings") for one in configs if one["metadata"]["name"] == package.name),
+            {},
+        )
+        try:
+            schema, _ = await in_cluster(session.client, package, published)
+        except (ApiError, Unreachable) as error:
+            raise of(error, f"read CRD {package.upstream.crd}") from error
+        except Failure as failure:
+            if failure.exit_code == Exit.FORBIDDEN:
+                # As the selector decides it: without the CRD.
+                return answer, answer.refusals(None)
+            return answer, (failure.message,)
+        return answer, answer.refusals(schema)
 
 
-def _show_named(
-    named: str, unknown: bool, refusals: Sequence[str], known: Sequence[Provider], decision: Decision
-) -> None:
+def _show_chosen(answer: Answer, refusals: Sequence[str]) -> None:
+    decision = answer.explanation.decision
+    if answer.named:
+        _show_named(answer.named, answer.is_unregistered, answer.known, decision)
+    else:
+        name = answer.requested.obj["metadata"]["name"]
+        _show_selected(name, answer.kept, answer.waits, decision, answer.requested.is_edit)
+    for refusal in refusals:
+        print(clean(f"{answer.chosen} refuses it: {refusal}"))
+
+
+def _show_named(named: str, unknown: bool, known: Sequence[Provider], decision: Decision) -> None:
     print(
         clean(f"{named} is named by spec.provider.name; the rules would select {decision.provider or 'none'}")
     )
     if unknown:
         there = ", ".join(sorted(one.name for one in known)) or "none"
         print(clean(f"{named} is not registered (registered: {there}), so nothing runs this model"))
-    for refusal in refusals:
-        print(clean(f"{named} refuses it: {refusal}"))
 
 
 def _show_selected(
