@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from kubefoundry_cli import advice, cluster
 from kubefoundry_cli.commands.doctor import components
-from kubefoundry_cli.hint import hint
+from kubefoundry_cli.hint import hint, kubectl, name_namespaces
 from kubefoundry_cli.main import COMMANDS, kubefoundry
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -128,6 +128,12 @@ def test_hints_of_all_kinds_are_found() -> None:
             id="a context with a blank",
         ),
         pytest.param(["-n", "a"], "status -A", "kubefoundry status -A", id="all namespaces"),
+        pytest.param(
+            ["-n", "a", "--context", "x"],
+            "provider install kaito",
+            "kubefoundry provider install kaito --context x",
+            id="a command of no namespace",
+        ),
     ],
 )
 def test_the_options_that_say_where_are_repeated(options: list[str], command: str, said: str) -> None:
@@ -137,6 +143,65 @@ def test_the_options_that_say_where_are_repeated(options: list[str], command: st
         print(hint(command))
 
     assert CliRunner().invoke(shows, options).stdout.strip() == said
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        pytest.param([], "kubefoundry resume m", id="the context's namespace"),
+        pytest.param(["-n", "b"], "kubefoundry resume m -n b", id="one namespace"),
+        pytest.param(["-A"], "kubefoundry resume m -n b", id="all namespaces"),
+    ],
+)
+def test_hint_names_the_namespace_of_the_model(options: list[str], said: str) -> None:
+    @click.command()
+    @click.option("-A", "everywhere", is_flag=True)
+    @cluster.options
+    def shows(everywhere: bool, target: cluster.Target) -> None:
+        print(hint("resume m", "b"))
+
+    assert CliRunner().invoke(shows, options).stdout.strip() == said
+
+
+def test_hint_of_the_page_names_the_namespace_of_the_model() -> None:
+    @click.command()
+    @cluster.options
+    def serves(target: cluster.Target) -> None:
+        name_namespaces()
+        print(hint("resume m", "b"))
+
+    assert CliRunner().invoke(serves, ["-n", "a"]).stdout.strip() == "kubefoundry resume m -n b"
+
+
+def test_command_of_kubectl_names_the_cluster() -> None:
+    @click.command()
+    @cluster.options
+    def shows(target: cluster.Target) -> None:
+        print(kubectl("-n a get pods"))
+
+    options = ["-n", "b", "--context", "x", "--kubeconfig", "k"]
+    assert CliRunner().invoke(shows, options).stdout.strip() == (
+        "kubectl -n a get pods --context x --kubeconfig k"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        pytest.param("Service", "or choose another name for the model", id="a helper"),
+        pytest.param(
+            "Workspace", "adopt the object: kubefoundry import workspace/m", id="an upstream object"
+        ),
+    ],
+)
+def test_name_conflict_offers_import_of_upstream_objects(kind: str, said: str) -> None:
+    condition = {
+        "type": "ResourceCreated",
+        "reason": "NameConflict",
+        "message": f"{kind} 'm' exists and was not created for this ModelDeployment",
+    }
+
+    assert advice.advice(condition, "m").endswith(said)
 
 
 @pytest.mark.parametrize(

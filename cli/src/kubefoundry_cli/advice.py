@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from kubefoundry_cli.hint import hint
 from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import HELPER_KINDS
 from kubefoundry_sdk.api.reasons import (
     OVERRIDES_VALID,
     PROVIDER_COMPATIBLE,
@@ -40,7 +41,7 @@ ADVICE: Final[dict[str, dict[str, str]]] = {
         "ApplyRejected": "do what the API server says: it is tried again at each change, and every 5 minutes",
         "ApplyFailed": "nothing: it is tried again, at the latest in 6 minutes",
         "ProviderError": "report it to the provider's maintainers: {doctor --bundle FILE}",
-        "NameConflict": "delete that object, import it ({import KIND/NAME}), or choose another name",
+        "NameConflict": "delete that object, or choose another name for the model",
         "Recreating": "wait until the old object is gone",
         "WaitingForCleanup": "wait: after five minutes it goes on anyway",
         "Terminating": "wait; if it does not go, look at the finalizers of the upstream object",
@@ -65,6 +66,12 @@ ADVICE: Final[dict[str, dict[str, str]]] = {
 """By condition and reason (docs/conditions.md). Commands are in braces: NAME is the model, PROVIDER the one that the
 spec names; other words in capitals are for the user to replace."""
 
+ADOPTION: Final = "; or delete the model, and adopt the object: {import KIND/NAME}"
+"""Further advice for a NameConflict with an object of an upstream kind: `import` takes no helpers."""
+
+TAKEN: Final = re.compile(r"([A-Za-z]+) '([a-z0-9.-]+)' exists")
+"""The beginning of the message of a NameConflict."""
+
 COMMAND: Final = re.compile(r"\{([^}]+)\}")
 
 
@@ -73,12 +80,19 @@ def is_trouble(condition: Mapping[str, Any]) -> bool:
     return condition.get("status") == ("True" if condition.get("type") == STALE_STATUS else "False")
 
 
-def advice(condition: Mapping[str, Any], name: str, provider: str | None = None) -> str:
-    """Return the advice for a condition that is trouble. provider: the name in the spec."""
+def advice(
+    condition: Mapping[str, Any], name: str, provider: str | None = None, namespace: str | None = None
+) -> str:
+    """Return the advice for a condition that is trouble. provider: the name in the spec. namespace: the model's."""
     template = ADVICE.get(str(condition.get("type")), {}).get(str(condition.get("reason")), UNREPORTED)
     values = {"NAME": name, "PROVIDER": provider or "PROVIDER"}
+    if condition.get("reason") == "NameConflict":
+        taken = TAKEN.match(str(condition.get("message")))
+        if taken is not None and taken[1] not in HELPER_KINDS:
+            template += ADOPTION
+            values["KIND/NAME"] = f"{taken[1].lower()}/{taken[2]}"
 
     def command(found: re.Match[str]) -> str:
-        return hint(" ".join(values.get(word, word) for word in found[1].split(" ")))
+        return hint(" ".join(values.get(word, word) for word in found[1].split(" ")), namespace)
 
     return COMMAND.sub(command, template)

@@ -8,7 +8,7 @@ from kubefoundry_cli.cluster import MANAGER, Session
 from kubefoundry_cli.edit import TRIES, Operations, annotation, guarded, guarded_patch, write
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.health import provider_of
-from kubefoundry_cli.hint import hint
+from kubefoundry_cli.hint import hint, kubectl
 from kubefoundry_cli.install import change
 from kubefoundry_cli.providers import named
 from kubefoundry_sdk.api import names
@@ -30,6 +30,7 @@ async def made_for(session: Session, obj: Object) -> list[tuple[Kind, Object]]:
     meta, status = obj["metadata"], (obj.get("status") or {}).get("provider") or {}
     name = provider_of(obj)
     where = f"ModelDeployment '{meta['name']}' in namespace {meta['namespace']}"
+    remove = kubectl(f"-n {meta['namespace']} delete modeldeployment {meta['name']}")
     others = sorted(set(holders(obj)) - {name})
     if others:
         raise Failure(
@@ -40,9 +41,7 @@ async def made_for(session: Session, obj: Object) -> list[tuple[Kind, Object]]:
         raise Failure(f"{where} is being deleted, and what it owns with it: too late to eject it")
     version = str(status.get("resourceAPIVersion") or "")
     if name is None or "/" not in version:
-        raise Failure(
-            f"{where} has nothing upstream that could stay; kubectl delete modeldeployment {meta['name']}"
-        )
+        raise Failure(f"{where} has nothing upstream that could stay; {remove}")
     provider = named(name)
     kind = provider.upstream.served(version)
     try:
@@ -55,14 +54,11 @@ async def made_for(session: Session, obj: Object) -> list[tuple[Kind, Object]]:
         main = await session.client.get(kind, str(status.get("resourceName")), meta["namespace"])
     except (ApiError, Unreachable) as error:
         if isinstance(error, ApiError) and error.not_found:
-            raise Failure(
-                f"{where} has no {kind.kind} that could stay; kubectl delete modeldeployment {meta['name']}"
-            ) from error
+            raise Failure(f"{where} has no {kind.kind} that could stay; {remove}") from error
         raise of(error, f"read what ModelDeployment '{meta['name']}' has upstream") from error
     if not manifest.made_for(main, meta["uid"]):
         raise Failure(
-            f"{kind.kind} '{main['metadata']['name']}' is not of {where}, so it stays anyway; "
-            f"kubectl delete modeldeployment {meta['name']}"
+            f"{kind.kind} '{main['metadata']['name']}' is not of {where}, so it stays anyway; {remove}"
         )
     return [*found, (kind, whole(kind, main))]
 

@@ -166,7 +166,12 @@ def _verdict(
         held = ", ".join(map(str, meta.get("finalizers") or ())) or "nothing"
         return "Deleting", f"held by {held}", "wait for its provider to clean up", True
     if mapping(meta.get("annotations")).get(names.PAUSED_ANNOTATION) == "true":
-        return "Paused", "no change is applied or reported", hint(f"resume {name}"), True
+        return (
+            "Paused",
+            "no change is applied or reported",
+            hint(f"resume {name}", meta.get("namespace")),
+            True,
+        )
     if refused := _obstacle(obj, conditions, newest, REFUSALS):
         # even if Ready names the newest edit: providers of earlier releases report that
         return refused
@@ -202,7 +207,9 @@ def _outcome(
             return state, _said(found), _advice(obj, found), False
     message = str(mapping(obj.get("status")).get("message") or ready.get("message") or "")
     if serves is not None:
-        return _waiting(obj, message, hint(f"wait {obj['metadata']['name']}"), serves)
+        return _waiting(
+            obj, message, hint(f"wait {obj['metadata']['name']}", obj["metadata"].get("namespace")), serves
+        )
     current = ready.get("observedGeneration") == newest
     if ready.get("reason") == "ScaledToZero" and current:
         return "ScaledToZero", message, _advice(obj, ready), True
@@ -263,7 +270,8 @@ def _said(condition: Mapping[str, Any]) -> str:
 
 def _advice(obj: Object, condition: Mapping[str, Any]) -> str:
     wanted = mapping(mapping(obj.get("spec")).get("provider")).get("name")
-    return advice(condition, str(obj["metadata"]["name"]), str(wanted) if wanted else None)
+    meta = obj["metadata"]
+    return advice(condition, str(meta["name"]), str(wanted) if wanted else None, meta.get("namespace"))
 
 
 def endpoint(status: Mapping[str, Any]) -> str | None:

@@ -1,4 +1,4 @@
-"""A further command to give, with the options that say where: without them it would be about another cluster."""
+"""Further commands to give, with the options that say where: without them they would be about another cluster."""
 
 from __future__ import annotations
 
@@ -7,17 +7,47 @@ from typing import Final
 
 import click
 
-WHERE: Final = {"namespace": "-n", "context": "--context", "kubeconfig": "--kubeconfig"}
+CLUSTER: Final = {"context": "--context", "kubeconfig": "--kubeconfig"}
+
+OF_NO_NAMESPACE: Final = ("controller", "provider", "version")
+"""Commands that are about the whole cluster. `install` refuses another namespace than its own."""
+
+_EVERYWHERE: Final = "kubefoundry_cli.hint.everywhere"
 
 
-def hint(command: str) -> str:
-    """`kubefoundry status m -n team-a`: with the options of the command that runs now."""
+def name_namespaces() -> None:
+    """Have the hints of the running command name the model's namespace, because it shows models of several."""
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        context.meta[_EVERYWHERE] = True
+
+
+def hint(command: str, namespace: str | None = None) -> str:
+    """Return `kubefoundry status m -n team-a`: with the options of the command that runs now.
+
+    Args:
+        command: The command and its arguments.
+        namespace: The namespace of the object that the command is about, if it may be another one than `-n`.
+    """
     context = click.get_current_context(silent=True)
     given = context.params if context else {}
-    everywhere = command.endswith(" -A")
-    options = [
-        f" {option} {shlex.quote(str(given[name]))}"
-        for name, option in WHERE.items()
-        if given.get(name) and not (everywhere and name == "namespace")
-    ]
-    return f"kubefoundry {command}{''.join(options)}"
+    everywhere = context is not None and (given.get("everywhere") or context.meta.get(_EVERYWHERE))
+    if namespace is None or not (everywhere or given.get("namespace")):
+        namespace = given.get("namespace")
+    if command.endswith(" -A") or command.split(" ")[0] in OF_NO_NAMESPACE:
+        namespace = None
+    where = f" -n {shlex.quote(str(namespace))}" if namespace else ""
+    return f"kubefoundry {command}{where}{_cluster()}"
+
+
+def kubectl(command: str) -> str:
+    """Return `kubectl -n a get pods --context x`: with the cluster of the command that runs now."""
+    return f"kubectl {command}{_cluster()}"
+
+
+def _cluster() -> str:
+    context = click.get_current_context(silent=True)
+    given = context.params if context else {}
+    return "".join(
+        f" {option} {shlex.quote(str(given[name]))}" for name, option in CLUSTER.items() if given.get(name)
+    )

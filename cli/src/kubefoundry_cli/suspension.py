@@ -21,7 +21,7 @@ def suspensions(obj: Object) -> list[str]:
     annotations = meta.get("annotations") or {}
     found = []
     if annotations.get(names.PAUSED_ANNOTATION) == "true":
-        found.append(f"paused: nothing changes until {hint('resume ' + meta['name'])}")
+        found.append(f"paused: nothing changes until {hint('resume ' + meta['name'], meta.get('namespace'))}")
     if annotations.get(names.DRY_RUN_ANNOTATION) == "true":
         found.append(f"annotation {names.DRY_RUN_ANNOTATION}: nothing changes while it is true")
     return found

@@ -7,6 +7,7 @@ from typing import Final
 from aiohttp import web
 
 from kubefoundry_cli.commands.doctor import examine
+from kubefoundry_cli.hint import hint
 from kubefoundry_dashboard.models import listed
 from kubefoundry_dashboard.page import opened, page
 
@@ -24,5 +25,5 @@ async def show(request: web.Request) -> web.Response:
     order = ("wrong", "unknown", "pending")
     troubles = sorted((one for one in found if one.state in order), key=lambda one: order.index(one.state))
     findings = [*troubles[:SHOWN], *(one for one in found if one.state == "good")]
-    command = f"kubefoundry doctor -n {seen.namespace}" if seen.namespace else "kubefoundry doctor -A"
+    command = hint("doctor", seen.namespace) if seen.namespace else hint("doctor -A")
     return page(request, "doctor.html", findings=findings, hidden=len(troubles[SHOWN:]), command=command)

@@ -11,6 +11,7 @@ import click
 from aiohttp import web
 
 from kubefoundry_cli.failure import Exit, Failure
+from kubefoundry_cli.hint import name_namespaces
 from kubefoundry_dashboard.access import InCluster
 from kubefoundry_dashboard.application import make
 from kubefoundry_sdk.cluster.credentials import SERVICE_ACCOUNT_DIR, Credentials
@@ -27,6 +28,7 @@ PORT: Final = 8080
 @click.option("--allow-writes", is_flag=True, help="Let viewers act, with their own rights.")
 def command(address: str | None, port: int, names: tuple[str, ...], allow_writes: bool) -> None:
     """Serve the page in a cluster: each request acts with the bearer token of its viewer."""
+    name_namespaces()
     app = make(InCluster(_anonymous()), names=names, writes=allow_writes)
     web.run_app(app, host=address, port=port, print=None, access_log=None, shutdown_timeout=1.0)
 

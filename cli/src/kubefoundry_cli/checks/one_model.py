@@ -7,6 +7,7 @@ from typing import Final
 
 from kubefoundry_cli.checks.finding import Finding
 from kubefoundry_cli.health import PROGRESS, health_of, troubles
+from kubefoundry_cli.hint import kubectl
 from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.parts import mapping, mappings
@@ -46,5 +47,5 @@ def of_pods(pods: Sequence[Object]) -> Iterator[Finding]:
             yield Finding(
                 "wrong",
                 f"pod {pod['metadata']['name']}: {'; '.join(reasons)}; "
-                f"kubectl -n {pod['metadata']['namespace']} describe pod {pod['metadata']['name']}",
+                + kubectl(f"-n {pod['metadata']['namespace']} describe pod {pod['metadata']['name']}"),
             )

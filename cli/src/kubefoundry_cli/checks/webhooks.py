@@ -15,7 +15,7 @@ from typing import Any, Final
 from kubefoundry_cli.checks.finding import Finding
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import of
-from kubefoundry_cli.hint import hint
+from kubefoundry_cli.hint import hint, kubectl
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
@@ -50,7 +50,7 @@ async def webhooks(session: Session) -> list[Finding]:
 def judged(live: Object, now: float) -> Iterator[Finding]:
     """Of one configuration. now: seconds since 1970."""
     kind = live.get("kind") or "webhook configuration"
-    log = f"kubectl -n {names.SYSTEM_NAMESPACE} logs deployment/{NAME}"
+    log = kubectl(f"-n {names.SYSTEM_NAMESPACE} logs deployment/{NAME}")
     for webhook in live.get("webhooks") or ():
         name = webhook.get("name")
         ends = expiry((webhook.get("clientConfig") or {}).get("caBundle"))

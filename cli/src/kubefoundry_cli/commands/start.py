@@ -7,7 +7,7 @@ import click
 from kubefoundry_cli import cluster
 from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.failure import Exit, Failure
-from kubefoundry_cli.hint import hint
+from kubefoundry_cli.hint import hint, name_namespaces
 from kubefoundry_sdk.api.names import API_VERSION
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
@@ -35,6 +35,7 @@ def command(port: int, allow_writes: bool, target: Target) -> None:
     async def work() -> None:
         async with cluster.session(target) as session:
             await _refuse_without_kubefoundry(session)
+        name_namespaces()
         await serve(credentials, namespace, port, writes=allow_writes)
 
     cluster.run(work())

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import Exit, Failure, of
-from kubefoundry_cli.hint import hint
+from kubefoundry_cli.hint import hint, kubectl
 from kubefoundry_cli.install import ownership
 from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, NAMESPACES, Kind, Object
@@ -248,14 +248,14 @@ async def _until(
 def _late(kind: Kind, namespace: str | None, name: str, state: str, last: Object | None) -> str:
     """Which object is not in that state, why as far as it shows, and the command that shows more."""
     where = f"-n {namespace} " if namespace else ""
-    look = f"kubectl {where}describe {kind.kind.lower()} {name}"
+    look = kubectl(f"{where}describe {kind.kind.lower()} {name}")
     what = f"{kind.kind} {f'{namespace}/' if namespace else ''}{name} is not {state}"
     holders = ", ".join(map(str, (last or {}).get("metadata", {}).get("finalizers") or ()))
     if state != "deleted" or not holders:
         return f"{what}; {look}"
     waits = [
         f"; the process of provider {one} removes it once it has cleaned up: "
-        f"kubectl -n {SYSTEM_NAMESPACE} get deployment kubefoundry-provider-{one}"
+        + kubectl(f"-n {SYSTEM_NAMESPACE} get deployment kubefoundry-provider-{one}")
         for one in (_provider_of(holder) for holder in holders.split(", "))
         if one
     ]

@@ -11,6 +11,7 @@ from kubefoundry_cli.edit import confirmed
 from kubefoundry_cli.ejection import SECONDS, eject, made_for
 from kubefoundry_cli.failure import Failure, of
 from kubefoundry_cli.health import provider_of
+from kubefoundry_cli.hint import kubectl
 from kubefoundry_cli.install import change
 from kubefoundry_cli.install.change import Change, Kinds
 from kubefoundry_cli.install.rights import rights
@@ -143,7 +144,7 @@ async def _silent(session: Session, found: Sequence[Object]) -> list[Failure]:
         Failure(
             f"provider {name} has not reported for {age:.0f} s and would have to clean up {count} models; "
             f"start it, or keep them with --eject: "
-            f"kubectl -n {names.SYSTEM_NAMESPACE} get deployment kubefoundry-provider-{name}"
+            + kubectl(f"-n {names.SYSTEM_NAMESPACE} get deployment kubefoundry-provider-{name}")
         )
         for name, count in sorted(needed.items())
         if (age := silent.get(name)) is not None and age > HEARTBEAT_TIMEOUT
