@@ -6,18 +6,21 @@ import base64
 import copy
 import time
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
-from kubefoundry_cli import advice
+from kubefoundry_cli import advice, cluster
 from kubefoundry_cli.checks import one_model, versions, webhooks
 from kubefoundry_cli.checks.finding import Finding
 from kubefoundry_cli.checks.models import changed_by_others
-from kubefoundry_cli.commands.doctor import components, exit_code
+from kubefoundry_cli.commands.doctor import components, examine, examine_model, exit_code
 from kubefoundry_cli.failure import Exit
 from kubefoundry_cli.install import bundle
 from kubefoundry_sdk.api.reasons import REASONS, STALE_STATUS
+from support.deployments import GPU, model_deployment
+from support.fake_server import Answers, serving
 from support.proxy import certificate
 
 HOUR = 3600.0
@@ -201,6 +204,62 @@ def test_pods_that_are_not_ready_say_why() -> None:
         "pod a: ImagePullBackOff: no such tag; kubectl -n models describe pod a",
         "pod b: Unschedulable: no GPU; kubectl -n models describe pod b",
     ]
+
+
+async def examined(folder: Path, answers: Answers, model: str | None = None) -> list[Finding]:
+    with serving(answers, folder) as kubeconfig:
+        async with cluster.session(cluster.Target(str(kubeconfig), None, None)) as session:
+            return await (
+                examine_model(session, await session.model(model)) if model else examine(session, "models")
+            )
+
+
+ENV: Final = [
+    {"name": "A", "valueFrom": {"secretKeyRef": {"name": "there", "key": "a"}}},
+    {"name": "B", "valueFrom": {"secretKeyRef": {"name": "gone", "key": "b"}}},
+    {"name": "C", "valueFrom": {"secretKeyRef": {"name": "gone-too", "key": "c", "optional": True}}},
+    {"name": "D", "valueFrom": {"configMapKeyRef": {"name": "gone", "key": "d"}}},
+    {"name": "E", "value": "gone"},
+]
+
+
+@pytest.mark.parametrize("name", [None, "m"])
+async def test_doctor_names_missing_objects_of_variables(tmp_path: Path, name: str | None) -> None:
+    answers = Answers()
+    model = {**model_deployment("m", "models", {**GPU, "env": ENV})}
+    answers.objects = {
+        "modeldeployments": [model],
+        "secrets": [{"metadata": {"name": "there"}}],
+        **{
+            plural: []
+            for plural in ("configmaps", "deployments", "leases", "events", "inferenceproviderconfigs")
+        },
+    }
+
+    found = await examined(tmp_path, answers, name)
+
+    assert [one.text for one in found if "does not exist" in one.text] == [
+        "ConfigMap models/gone does not exist, and m needs it; kubectl -n models create configmap gone "
+        "--from-literal=d=…",
+        "Secret models/gone does not exist, and m needs it; kubectl -n models create secret generic gone "
+        "--from-literal=b=…",
+    ]
+
+
+class Forbidden(Answers):
+    """Of a user who may read the version alone."""
+
+    def to(self, path: str) -> tuple[int, Any]:
+        if path == "/version":
+            return super().to(path)
+        return 403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": f"cannot read {path}"}
+
+
+async def test_doctor_says_nothing_good_without_any_right(tmp_path: Path) -> None:
+    found = await examined(tmp_path, Forbidden())
+
+    assert {one.state for one in found[1:]} == {"unknown"}
+    assert exit_code(found, of_model=False) == Exit.FORBIDDEN
 
 
 @pytest.mark.parametrize(

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from typing import Final
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from kubefoundry_cli.checks.finding import Finding
 from kubefoundry_cli.checks.one_model import of_pods
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import of
 from kubefoundry_cli.health import health_of
+from kubefoundry_cli.hint import kubectl
 from kubefoundry_cli.output import since
-from kubefoundry_sdk.api.kinds import SECRETS, Object
+from kubefoundry_sdk.api.kinds import CONFIG_MAPS, SECRETS, Object
+from kubefoundry_sdk.api.parts import mapping, mappings, part
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.runtime.repairs import WINDOW
 
 SHOWN: Final = 5
 """Models that are named at most."""
+
+KINDS: Final = {kind.kind: kind for kind in (SECRETS, CONFIG_MAPS)}
+SOURCES: Final = {"secretKeyRef": SECRETS.kind, "configMapKeyRef": CONFIG_MAPS.kind}
+"""By field of `spec.env[].valueFrom`."""
 
 DRIFT: Final = {"fieldSelector": "reason=DriftDetected"}
 
@@ -52,37 +60,70 @@ async def pods_of(session: Session, models: Sequence[Object]) -> list[Finding]:
     return found
 
 
-async def secrets(session: Session, models: Sequence[Object]) -> list[Finding]:
-    """Secrets that models name and that do not exist. Only metadata is requested: no content leaves the server."""
-    users: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for one in models:
-        meta, name = one["metadata"], ((one.get("spec") or {}).get("secrets") or {}).get("huggingFaceToken")
-        if isinstance(name, str) and name:
-            users[meta["namespace"], name].append(meta["name"])
-    found, forbidden = [], set[str]()
-    for (namespace, name), who in sorted(users.items()):
-        if namespace in forbidden:
+@dataclass(slots=True)
+class Reference:
+    """An object that models name in their specs. key: the entry that the first of them reads. models: their names."""
+
+    key: str
+    models: list[str] = field(default_factory=list)
+
+
+async def references(session: Session, models: Sequence[Object]) -> list[Finding]:
+    """Return the Secrets and ConfigMaps that models need and that do not exist.
+
+    Only metadata is requested: no content leaves the server.
+    """
+    found, forbidden = [], set[tuple[str, str]]()
+    for (kind, namespace, name), reference in sorted(_references(models).items()):
+        if (kind, namespace) in forbidden:
             continue
         try:
-            await session.client.get_metadata(SECRETS, name, namespace)
+            await session.client.get_metadata(KINDS[kind], name, namespace)
         except (ApiError, Unreachable) as error:
             if isinstance(error, ApiError) and error.not_found:
-                found.append(Finding("wrong", _missing(namespace, name, who)))
+                found.append(Finding("wrong", _missing(kind, namespace, name, reference)))
                 continue
             if isinstance(error, ApiError) and error.code == 403:
-                forbidden.add(namespace)
+                forbidden.add((kind, namespace))
             found.append(
-                Finding("unknown", of(error, f"see whether Secret {namespace}/{name} exists").message)
+                Finding("unknown", of(error, f"see whether {kind} {namespace}/{name} exists").message)
             )
     return found
 
 
-def _missing(namespace: str, name: str, who: Sequence[str]) -> str:
+def _references(models: Sequence[Object]) -> dict[tuple[str, str, str], Reference]:
+    """By kind, namespace and name."""
+    found: dict[tuple[str, str, str], Reference] = {}
+    for one in models:
+        meta = one["metadata"]
+        for kind, name, key in _named(part(one, "spec")):
+            reference = found.setdefault((kind, meta["namespace"], name), Reference(key))
+            if meta["name"] not in reference.models:
+                reference.models.append(meta["name"])
+    return found
+
+
+def _named(spec: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Kind, name and key of each object that the model's pods cannot start without."""
+    token = mapping(spec.get("secrets")).get("huggingFaceToken")
+    if isinstance(token, str) and token:
+        yield SECRETS.kind, token, "HF_TOKEN"
+    for variable in mappings(spec.get("env")):
+        for source, kind in SOURCES.items():
+            reference = part(variable, "valueFrom", source)
+            name = reference.get("name")
+            if isinstance(name, str) and name and reference.get("optional") is not True:
+                yield kind, name, str(reference.get("key") or "KEY")
+
+
+def _missing(kind: str, namespace: str, name: str, reference: Reference) -> str:
+    who = reference.models
     more = f" and {len(who) - SHOWN} more" if len(who) > SHOWN else ""
+    create = "secret generic" if kind == SECRETS.kind else "configmap"
+    command = f"-n {namespace} create {create} {name} --from-literal={shlex.quote(reference.key)}=…"
     return (
-        f"Secret {namespace}/{name} does not exist, and {', '.join(who[:SHOWN])}{more} "
-        f"need{'s' if len(who) == 1 else ''} it; kubectl -n {namespace} create secret generic {name} "
-        "--from-literal=HF_TOKEN=…"
+        f"{kind} {namespace}/{name} does not exist, and {', '.join(who[:SHOWN])}{more} "
+        f"need{'s' if len(who) == 1 else ''} it; {kubectl(command)}"
     )
 
 

@@ -11,13 +11,13 @@ import click
 from kubefoundry_cli import cluster, output, server, support_bundle
 from kubefoundry_cli.checks import one_model
 from kubefoundry_cli.checks.finding import Finding, listed
-from kubefoundry_cli.checks.models import DRIFT, changed_by_others, pods_of, secrets, verdicts
+from kubefoundry_cli.checks.models import DRIFT, changed_by_others, pods_of, references, verdicts
 from kubefoundry_cli.checks.versions import versions
 from kubefoundry_cli.checks.webhooks import webhooks
 from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.health import provider_of
-from kubefoundry_cli.hint import hint
+from kubefoundry_cli.hint import hint, kubectl
 from kubefoundry_cli.output import clean, say, since
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.conditions import find
@@ -104,7 +104,7 @@ async def examine_model(session: Session, obj: Object) -> list[Finding]:
             None,
             lambda all_of_them: providers([one for one in all_of_them if one["metadata"]["name"] == name]),
         )
-    found += await secrets(session, [obj])
+    found += await references(session, [obj])
     about = {"fieldSelector": f"{DRIFT['fieldSelector']},regarding.name={obj['metadata']['name']}"}
     found += await listed(session, EVENTS, namespace, changed_by_others, about)
     try:
@@ -120,13 +120,14 @@ async def examine(session: Session, namespace: str | None) -> list[Finding]:
     old = server.too_old(release)
     known = Finding("good", f"Kubernetes {release} at {session.client.server}")
     found = [Finding("wrong", old) if old else known]
+    models: list[Object] | None
     try:
         models, _ = await session.client.list(MODEL_DEPLOYMENTS, namespace)
     except (ApiError, Unreachable) as error:
         failure = of(error, "list ModelDeployments")
         if failure.exit_code == Exit.NO_CLUSTER:
             raise _absent(failure, old) from error
-        models = []
+        models = None
         found.append(Finding("unknown", failure.message))
     leases, unseen = await leases_of(session)
     found += unseen
@@ -134,10 +135,12 @@ async def examine(session: Session, namespace: str | None) -> list[Finding]:
     found += await webhooks(session)
     found += await listed(session, PROVIDER_CONFIGS, None, providers)
     found += await versions(session)
-    found += await secrets(session, models)
+    found += await references(session, models or ())
     found += await listed(session, EVENTS, namespace, changed_by_others, DRIFT)
+    if models is not None:
+        found += [*verdicts(models, namespace), *await pods_of(session, models)]
     # the same permission may be missing for several checks
-    return list(dict.fromkeys([*found, *verdicts(models, namespace), *await pods_of(session, models)]))
+    return list(dict.fromkeys(found))
 
 
 def _absent(failure: Failure, old: str | None) -> Failure:
@@ -168,7 +171,7 @@ def components(deployments: Sequence[Object], leases: Sequence[Object]) -> Itera
             yield Finding(
                 "wrong",
                 f"{name}: {up} of {asked} replicas available; "
-                f"kubectl -n {names.SYSTEM_NAMESPACE} describe deployment {name}",
+                + kubectl(f"-n {names.SYSTEM_NAMESPACE} describe deployment {name}"),
             )
 
 
@@ -180,9 +183,8 @@ def _nobody(name: str, lease: Object) -> str:
         if silent is not None
         else "nobody"
     )
-    return (
-        f"{name}: its Lease is held by {who}, so it does no work; "
-        f"kubectl -n {names.SYSTEM_NAMESPACE} logs deployment/{name}"
+    return f"{name}: its Lease is held by {who}, so it does no work; " + kubectl(
+        f"-n {names.SYSTEM_NAMESPACE} logs deployment/{name}"
     )
 
 
