@@ -15,9 +15,9 @@ import ssl
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -42,13 +42,17 @@ class CannotRun(Exception):
 
 @dataclass(slots=True)
 class ControlPlane:
-    """kubeconfig: an administrator's. audit_log: JSON lines of all requests, if the server is ours."""
+    """kubeconfig: an administrator's. audit_log: JSON lines of all requests, if the server is ours.
+
+    pids: the processes of its components, if they are ours.
+    """
 
     kubeconfig: Path
     server: str
     audit_log: Path | None
     binary: Path | None
     process: subprocess.Popen[str] | None
+    pids: Mapping[str, int] = field(default_factory=dict)
 
     def kubectl(
         self, *arguments: str, input: str | None = None, check: bool = True
@@ -161,13 +165,13 @@ class ControlPlane:
         shutil.copytree(folder, data)
         log = _log(self.kubeconfig.parent)
         self.process = _launch(self.binary, self.kubeconfig.parent, log, ["--keep-data"])
-        _until_reported(self.process, "ready", log)
+        self.pids = _until_reported(self.process, "ready", log)["pids"]
 
     def _ask(self, number: signal.Signals, event: str) -> None:
         if self.process is None:
             raise CannotRun("the API server of a cluster that is not ours is not stopped")
         self.process.send_signal(number)
-        _until_reported(self.process, event, _log(self.kubeconfig.parent))
+        self.pids = _until_reported(self.process, event, _log(self.kubeconfig.parent))["pids"]
 
 
 @cache
@@ -215,7 +219,12 @@ def own_control_plane(
     try:
         report = _until_reported(process, "ready", log)
         plane = ControlPlane(
-            Path(report["kubeconfig"]), report["server"], Path(report["auditLog"]), binary, process
+            Path(report["kubeconfig"]),
+            report["server"],
+            Path(report["auditLog"]),
+            binary,
+            process,
+            report["pids"],
         )
         yield plane
     finally:
