@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, Final
@@ -35,10 +35,6 @@ class Controller(Sightings):
     def __init__(self) -> None:
         super().__init__()
         self.due: asyncio.Queue[Object] = asyncio.Queue()
-
-    def replace(self, objects: Iterator[Object], resource_version: str, *, rewound: bool) -> None:
-        for obj in objects:
-            self.put(obj)
 
     def put(self, obj: Object) -> None:
         super().put(obj)

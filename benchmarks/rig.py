@@ -69,7 +69,11 @@ class Sightings:
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[float]]] = []
 
     def replace(self, objects: Iterator[Object], resource_version: str, *, rewound: bool) -> None:
-        for obj in objects:
+        """Take the listed objects, and forget those that are gone."""
+        listed = {key_of(obj): obj for obj in objects}
+        for key in self.objects.keys() - listed.keys():
+            self.remove(self.objects[key])
+        for obj in listed.values():
             self.put(obj)
 
     def put(self, obj: Object) -> None:
