@@ -125,7 +125,7 @@ mutations: setup ## breaks one rule after another in a copy, and demands that a 
 bench: setup ## measures, and writes docs/benchmarks.md
 	$(BIN)/python -m benchmarks
 
-truth: setup ## how long Ready is wrong after each kind of edit; writes docs/truth.md, seven minutes
+truth: setup ## how long Ready is wrong after each kind of edit; writes docs/truth.md, ten minutes
 	@devcluster/build > /dev/null
 	$(BIN)/python -m benchmarks.truth --write
 

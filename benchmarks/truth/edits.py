@@ -1,0 +1,128 @@
+"""The kinds of edits."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from benchmarks.rig import KINDS, MANAGER
+from benchmarks.truth.ledger import Ledger
+from benchmarks.truth.watched import Watched
+from kubefoundry_sdk.api.kinds import Kind, Object
+
+DOWN: Final = 3.0
+"""Seconds for which an upstream or its webhook stays away after an edit."""
+REFUSED: Final[Mapping[str, Object]] = {
+    "kaito": {"scaling": {"replicas": 2}},
+    "dynamo": {"podTemplate": {"metadata": {"labels": {"nvidia.com/dynamo-x": "y"}}}},
+    "kuberay": {"podTemplate": {"metadata": {"labels": {"ray.io/x": "y"}}}},
+    "direct": {"podTemplate": {"metadata": {"labels": {"kubefoundry.ai/x": "y"}}}},
+}
+WEBHOOKS: Final = Kind(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration",
+    False,
+)
+
+
+async def works(model: Watched) -> None:
+    await model.edit(model.version())
+
+
+async def rolls_slowly(model: Watched) -> None:
+    await model.edit({"scaling": {"replicas": 3}})
+    await model.settled()
+    model.ledger = Ledger()
+    await model.edit(model.version())
+
+
+async def bad_image(model: Watched) -> None:
+    await model.edit(model.version(), fails=True)
+
+
+async def refused(model: Watched) -> None:
+    await model.edit({**model.version(), **REFUSED[model.provider]})
+
+
+async def upstream_down(model: Watched) -> None:
+    pid = model.ground.upstream_pid(model.provider)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        await model.edit(model.version())
+        await asyncio.sleep(DOWN)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+async def webhook_down(model: Watched) -> None:
+    """Whoever writes the upstream kind in the namespace is refused until the webhook answers again."""
+    client, body = model.ground.client, _failing_webhook(KINDS[model.provider], model.namespace)
+    made = await client.create(WEBHOOKS, body, manager=MANAGER)
+    try:
+        await asyncio.sleep(1)  # the API server reads it from a watch of its own
+        await model.edit(model.version())
+        await asyncio.sleep(DOWN)
+    finally:
+        await client.delete(WEBHOOKS, "truth", None, uid=made["metadata"]["uid"])
+
+
+async def second_edit(model: Watched) -> None:
+    await model.edit(model.version())
+    await asyncio.sleep(0.3)
+    await model.edit(model.version())
+
+
+async def rollback(model: Watched) -> None:
+    before = model.number
+    await model.edit(model.version(), fails=True)
+    await asyncio.sleep(DOWN)
+    await model.edit(model.version(before))
+
+
+async def scale(model: Watched) -> None:
+    await model.edit({"scaling": {"replicas": 2}})
+
+
+EDITS: Final[Mapping[str, Callable[[Watched], Awaitable[None]]]] = {
+    "works": works,
+    "rolls out slowly": rolls_slowly,
+    "bad image": bad_image,
+    "refused": refused,
+    "upstream down": upstream_down,
+    "upstream webhook down": webhook_down,
+    "second edit": second_edit,
+    "rollback": rollback,
+    "scale": scale,
+}
+OF_REPLICAS: Final = frozenset({"rolls out slowly", "scale"})
+"""Edits of a model with several replicas, which provider kaito refuses."""
+
+
+def _failing_webhook(kind: Kind, namespace: str) -> Object:
+    rule = {
+        "apiGroups": [kind.group],
+        "apiVersions": ["*"],
+        "resources": [kind.plural],
+        "operations": ["CREATE", "UPDATE", "DELETE"],
+    }
+    webhook = {
+        "name": "away.example.com",
+        "clientConfig": {"url": "https://127.0.0.1:9"},
+        "rules": [rule],
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+        "failurePolicy": "Fail",
+        "sideEffects": "None",
+        "timeoutSeconds": 1,
+        "admissionReviewVersions": ["v1"],
+    }
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": WEBHOOKS.kind,
+        "metadata": {"name": "truth"},
+        "webhooks": [webhook],
+    }
