@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,11 @@ from kubefoundry_cli.commands.deploy import name_of
 from kubefoundry_cli.commands.status import rows
 from kubefoundry_cli.health import phase, summary
 from kubefoundry_cli.main import COMMANDS, GROUPS, LEADING, kubefoundry, reordered
+from kubefoundry_cli.model import from_file, valid
+from kubefoundry_cli.providers import installed, probed
+from kubefoundry_cli.upgrade import made
 from support.deployments import CPU, GPU
-from support.upstream import STANDINS
+from support.upstream import STANDINS, standin
 
 Call = Callable[..., Result]
 
@@ -317,6 +321,18 @@ def test_render_uses_selected_provider(call: Call, file: Callable[..., str]) -> 
 
     assert (done.exit_code, "kind: Workspace" in done.stdout) == (0, True), done.stderr
     assert done.stderr.startswith("provider kaito is selected: ")
+
+
+def test_render_names_helpers_as_the_controller_does(call: Call, file: Callable[..., str]) -> None:
+    provider, model = installed()["kaito"], file(GPU)
+    options = ("--provider", "kaito", "--crd", str(STANDINS / "kaito.yaml"), "-o", "json")
+    created = made(provider, valid(from_file(model)), probed(provider, standin("kaito").document))
+    [config_map] = created.helpers
+
+    done = call("render", "-f", model, *options)
+
+    helper, main = json.loads(done.stdout)
+    assert main["inference"]["config"] == helper["metadata"]["name"] == config_map["metadata"]["name"]
 
 
 def test_a_release_stands_for_the_file_of_its_crd(

@@ -19,7 +19,7 @@ from kubefoundry_sdk.provider.contract import Deployment, Provider, Rendered
 from kubefoundry_sdk.provider.reconcile import compatibility
 from kubefoundry_sdk.provider.reconcile.context import read
 from kubefoundry_sdk.provider.upstream_kind import Schema
-from kubefoundry_sdk.provider.write import drift, foreign_values, manifest
+from kubefoundry_sdk.provider.write import content_names, drift, foreign_values, manifest
 from kubefoundry_sdk.provider.write.plan import Plan, pinned, plan
 
 BROAD: Final = 4
@@ -66,6 +66,11 @@ def rendered(provider: Provider, obj: Object, schema: Schema) -> Rendered:
     deployment = read(obj)
     _refuse(provider, deployment, schema)
     return provider.render(deployment, schema)
+
+
+def as_new(provider: Provider, found: Rendered) -> Rendered:
+    """Return the rendered objects with the names that the controller gives them for a new model."""
+    return content_names.settled(provider.named_by_content, found, {}, {}, ())
 
 
 def planned(

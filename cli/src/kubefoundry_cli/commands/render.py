@@ -69,7 +69,7 @@ def command(
     for provider in chosen:
         try:
             schema = provider.upstream.schema or probed(provider, found_crds[provider.upstream.crd])
-            found = upstream.rendered(provider, obj, schema)
+            found = upstream.as_new(provider, upstream.rendered(provider, obj, schema))
         except Failure as failure:
             refused.append(failure.message)
             continue
