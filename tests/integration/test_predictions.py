@@ -19,12 +19,13 @@ from kubefoundry_sdk.cluster.client import Client
 from predictions.editor import Editor
 from support.command_line import CommandLine
 
-pytestmark = pytest.mark.integration
-
 SEED = int(os.environ.get("KUBEFOUNDRY_PREDICTIONS_SEED", "28"))
 EDITS = int(os.environ.get("KUBEFOUNDRY_PREDICTIONS_EDITS", "30"))
 MODELS = 3
 """That are edited at the same time, each by one editor."""
+
+# 240 edits took 455 s on two cores with a load of 18
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600 + 10 * EDITS)]
 
 
 async def test_commands_predict_the_cluster(
