@@ -16,10 +16,10 @@ from kubefoundry_sdk.runtime import backoff
         (ApiError(503, "ServiceUnavailable", "later"), backoff.OUTAGE_DELAY),
         (ApiError(504, "Timeout", "later"), backoff.OUTAGE_DELAY),
         (ApiError(500, "InternalError", "failed calling webhook"), backoff.FAULT_DELAY),
-        (ApiError(500, "InternalError", "etcdserver: request is too large"), backoff.LAST_DELAY),
-        (ApiError(422, "Invalid", "no"), backoff.LAST_DELAY),
-        (ApiError(409, "Conflict", "quota"), backoff.LAST_DELAY),
-        (ZeroDivisionError("x"), backoff.LAST_DELAY),
+        (ApiError(500, "InternalError", "etcdserver: request is too large"), backoff.OBJECT.last),
+        (ApiError(422, "Invalid", "no"), backoff.OBJECT.last),
+        (ApiError(409, "Conflict", "quota"), backoff.OBJECT.last),
+        (ZeroDivisionError("x"), backoff.OBJECT.last),
     ],
 )
 def test_backoff_doubles_up_to_the_longest_delay_of_its_error(error: Exception, longest: float) -> None:

@@ -16,6 +16,7 @@ from kubefoundry_sdk.provider.contract import Deployment, Endpoint
 from kubefoundry_sdk.provider.health import completion, verification
 from kubefoundry_sdk.provider.health.models_endpoint import KeyRequired, NoModels, models
 from kubefoundry_sdk.provider.health.verification import Verification
+from kubefoundry_sdk.runtime.backoff import Backoff
 from kubefoundry_sdk.runtime.store import Key
 from kubefoundry_sdk.runtime.tenant_http import LIMIT
 from support.waiting import SECONDS
@@ -120,7 +121,7 @@ async def test_nobody_there() -> None:
 async def test_a_listed_model_runs_once_it_answers_and_is_asked_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(verification, "FIRST_DELAY", 0.01)
+    monkeypatch.setattr(verification, "DELAYS", Backoff(0.01, 60.0))
     reported: asyncio.Queue[Key] = asyncio.Queue()
     endpoint = Endpoint("m", 8000)
     spec = {"model": {"id": "org/m", "servedName": "org/m"}, "engine": {"type": "vllm"}}

@@ -14,7 +14,7 @@ from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.reconcile import dry_run
 from kubefoundry_sdk.provider.reconcile.failures import Failures, mark
 from kubefoundry_sdk.provider.reconcile.report import Report, Stop
-from kubefoundry_sdk.runtime.backoff import FAULT_DELAY, LAST_DELAY
+from kubefoundry_sdk.runtime.backoff import FAULT_DELAY, OBJECT
 from kubefoundry_sdk.runtime.logs import described
 
 STOP = Stop("ResourceCreated", "ApplyFailed", "no", failed=False)
@@ -64,7 +64,7 @@ def test_the_wait_doubles_as_far_as_its_end_however_long_it_lasts() -> None:
     assert delays[-1] >= FAULT_DELAY * 0.8
 
 
-@pytest.mark.parametrize(("asked", "delay"), [(2.0, 2.0), (86400.0, LAST_DELAY)])
+@pytest.mark.parametrize(("asked", "delay"), [(2.0, 2.0), (86400.0, OBJECT.last)])
 def test_a_server_that_asks_to_wait_is_obeyed_for_so_long(asked: float, delay: float) -> None:
     error = ApiError(429, "TooManyRequests", "later", retry_after=asked)
 

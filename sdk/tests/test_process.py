@@ -19,6 +19,7 @@ from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.credentials import Credentials
 from kubefoundry_sdk.cluster.errors import Fenced
 from kubefoundry_sdk.runtime import lease, options, start, supervision
+from kubefoundry_sdk.runtime.backoff import Backoff
 from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.start import CannotStart
 from kubefoundry_sdk.runtime.store import Key
@@ -166,8 +167,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, seconds in (("DURATION", 2.0), ("RENEW", 0.6), ("RETRY", 0.1)):
         monkeypatch.setattr(lease, name, seconds)
     monkeypatch.setattr(start, "WAITS", (0.001,))
-    for name in ("FIRST_PAUSE", "LAST_PAUSE"):
-        monkeypatch.setattr(supervision, name, 0.001)
+    monkeypatch.setattr(supervision, "PAUSES", Backoff(0.001, 0.001))
 
 
 async def test_a_start_waits_for_an_api_server_that_is_on_its_way(

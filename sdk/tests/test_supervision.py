@@ -8,6 +8,7 @@ import logging
 import pytest
 
 from kubefoundry_sdk.runtime import logs, supervision
+from kubefoundry_sdk.runtime.backoff import Backoff
 from kubefoundry_sdk.runtime.supervision import kept_up
 from support.waiting import SECONDS
 
@@ -22,8 +23,7 @@ def deeper(level: int) -> int:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("FIRST_PAUSE", "LAST_PAUSE"):
-        monkeypatch.setattr(supervision, name, 0.001)
+    monkeypatch.setattr(supervision, "PAUSES", Backoff(0.001, 0.001))
 
 
 @pytest.mark.parametrize(

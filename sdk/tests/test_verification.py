@@ -26,6 +26,7 @@ from kubefoundry_sdk.provider.health.models_endpoint import (
     through_server,
 )
 from kubefoundry_sdk.provider.health.verification import LISTED, LONGEST, Verification, shown
+from kubefoundry_sdk.runtime.backoff import Backoff
 from kubefoundry_sdk.runtime.store import Key
 from kubefoundry_sdk.runtime.supervision import Work
 from support.waiting import SECONDS
@@ -257,7 +258,7 @@ class Watched:
 
 @pytest.fixture
 async def watched(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Watched]:
-    monkeypatch.setattr(verification, "FIRST_DELAY", 0.01)
+    monkeypatch.setattr(verification, "DELAYS", Backoff(0.01, 60.0))
     made = Watched(engine)
     yield made
     for task in made.tasks:

@@ -10,6 +10,7 @@ from prometheus_client import REGISTRY
 
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.runtime import backoff
+from kubefoundry_sdk.runtime.backoff import Backoff
 from kubefoundry_sdk.runtime.store import Key
 from kubefoundry_sdk.runtime.workqueue import WorkQueue
 from support.waiting import SECONDS
@@ -172,8 +173,8 @@ async def test_a_thousand_failures_cost_no_more_than_a_few(
     queue.add(A)
     await working(queue, done.wait(), workers=1)
 
-    assert waits[8] < 0.8 * backoff.LAST_DELAY <= waits[11]
-    assert max(waits) <= 1.2 * backoff.LAST_DELAY
+    assert waits[8] < 0.8 * backoff.OBJECT.last <= waits[11]
+    assert max(waits) <= 1.2 * backoff.OBJECT.last
     assert "internal error" not in caplog.text
 
 
@@ -253,7 +254,7 @@ def _raising(failure: Exception) -> Callable[[Key], Awaitable[None]]:
 async def test_a_refusal_is_reported_from_the_second_in_a_row_on(
     failure: Exception, reported: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backoff, "FIRST_DELAY", 0.0)
+    monkeypatch.setattr(backoff, "OBJECT", Backoff(0.0, 300.0))
     turns, heard = 0, []
     done = asyncio.Event()
 

@@ -12,7 +12,7 @@ from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, SERVICES, Object
 from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.provider.health.verification import LAST_DELAY
+from kubefoundry_sdk.provider.health.verification import DELAYS
 from support.deployments import GPU, model_deployment
 from support.edits import running
 from support.engine import Engine, led_to, listening
@@ -23,7 +23,7 @@ from support.waiting import message, phase, reason, until_deployment
 
 pytestmark = pytest.mark.integration
 
-ASKED = 2 * LAST_DELAY
+ASKED = 2 * DELAYS.last
 """Bound on the next question to the endpoint, in seconds."""
 
 

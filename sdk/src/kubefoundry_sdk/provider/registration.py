@@ -17,10 +17,14 @@ from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.upstream_kind import Schema
 from kubefoundry_sdk.provider.watch.upstream import Upstream
 from kubefoundry_sdk.provider.watch.upstream_operator import OperatorWatch
+from kubefoundry_sdk.runtime.backoff import Backoff
 
 log = logging.getLogger(__name__)
 
 RULES_APPLIED: Final = "RulesApplied"
+
+DELAYS: Final = Backoff(0.2, 30.0)
+"""Between two attempts to register or to report."""
 
 
 class Registration:
@@ -51,7 +55,7 @@ class Registration:
 
     async def run(self) -> None:
         registered = False
-        delay = 0.2
+        failures = 0
         while True:
             self._poked.clear()
             try:
@@ -60,14 +64,16 @@ class Registration:
                     registered = True
                 if self._upstream.listed:
                     await self._report()
-                wait, delay = self._interval, 0.2
+                wait, failures = self._interval, 0
             except ApiError as error:
                 # An administrator deleted it: register again, the provider is running.
                 registered = registered and not error.not_found
-                wait, delay = (error.retry_after or delay), min(delay * 2, 30.0)
+                failures += 1
+                wait = error.retry_after or DELAYS.after(failures)
                 log.warning("registering provider %s failed: %s", self._provider.name, error)
             except Unreachable as error:
-                wait, delay = delay, min(delay * 2, 30.0)
+                failures += 1
+                wait = DELAYS.after(failures)
                 log.warning("registering provider %s failed: %s", self._provider.name, error)
             try:
                 async with asyncio.timeout(wait):

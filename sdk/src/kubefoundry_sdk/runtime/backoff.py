@@ -1,15 +1,36 @@
-"""How long a failed object waits for its next attempt (contract §4)."""
+"""How long a failed attempt waits for the next one: of a loop, or of one object (contract §4)."""
 
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
 from typing import Final
 
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
-FIRST_DELAY: Final = 0.2
-LAST_DELAY: Final = 300.0
-"""Seconds: the delay doubles from the first to the last, which is also the longest `Retry-After` obeyed."""
+DOUBLINGS: Final = 12
+"""Failures in a row that are counted: a delay is at its maximum by then. A float overflows at 1,025."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Delays that double with each failure in a row.
+
+    Attributes:
+        first: The delay after the first failure, in seconds.
+        last: The longest delay, in seconds; at most 2,048 times the first.
+    """
+
+    first: float
+    last: float
+
+    def after(self, failures: int) -> float:
+        """Return the seconds until the next attempt, after that many failures in a row."""
+        return min(self.first * 2.0 ** (min(failures, DOUBLINGS) - 1), self.last)
+
+
+OBJECT: Final = Backoff(0.2, 300.0)
+"""Of one object. The last delay is also the longest `Retry-After` obeyed."""
 
 FAULT_DELAY: Final = 60.0
 """Seconds: the longest delay after an error that says nothing about the object, such as a webhook that is down."""
@@ -18,26 +39,23 @@ OUTAGE_DELAY: Final = 15.0
 """Seconds: the longest delay after no response. All objects wait during an outage, so that the end of it has to be
 noticed soon; the window of writes (`congestion`) bounds the requests of all of them to about one a second."""
 
-DOUBLINGS: Final = 12
-"""Failures in a row that are counted: with the twelfth the delay is at its maximum. A float overflows at 1,025."""
-
 _OUTAGE: Final = (502, 503, 504)
 """Status codes of an API server that is away, or of a load balancer in front of it."""
 
 
 def delay(failures: int, error: Exception) -> float:
-    """Return the seconds until the next attempt, spread by a fifth so that objects do not retry in step.
+    """Return the spread seconds until the next attempt on an object.
 
     Args:
         failures: how many attempts failed in a row, this one included.
         error: the last failure.
     """
-    return min(doubled(failures), _longest(error)) * random.uniform(0.8, 1.2)
+    return spread(min(OBJECT.after(failures), _longest(error)))
 
 
-def doubled(failures: int) -> float:
-    """Return the seconds after that many failures in a row, without a limit for the kind of error."""
-    return FIRST_DELAY * 2.0 ** (min(failures, DOUBLINGS) - 1)
+def spread(seconds: float) -> float:
+    """Return the seconds, up to a fifth more or less: what failed together does not retry together."""
+    return seconds * random.uniform(0.8, 1.2)
 
 
 def _longest(error: Exception) -> float:
@@ -48,4 +66,4 @@ def _longest(error: Exception) -> float:
             return OUTAGE_DELAY
         if error.code >= 500 and not error.rejected:
             return FAULT_DELAY
-    return LAST_DELAY
+    return OBJECT.last

@@ -101,7 +101,7 @@ class Refusal:
         since = last.since if again and last else now
         count = last.count + 1 if again and last else 0
         passing = refused.may_pass and now - since < PASSING
-        retry = min(backoff.doubled(count + 1), refused.retry) if passing else refused.retry
+        retry = min(backoff.OBJECT.after(count + 1), refused.retry) if passing else refused.retry
         self._last = _Last(digest, since, count, now + retry, str(refused), passing)
         return Standing(str(refused), retry, passing)
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 from prometheus_client import Counter
 
+from kubefoundry_sdk.runtime.backoff import Backoff, spread
+
 log = logging.getLogger(__name__)
 
-FIRST_PAUSE: Final = 1.0
-LAST_PAUSE: Final = 60.0
-"""Seconds until failed work is restarted, doubling from the first to the last."""
+PAUSES: Final = Backoff(1.0, 60.0)
+"""Until failed work is restarted."""
 
 STEADY: Final = 300.0
 """Seconds of work after which a failure counts as the first."""
@@ -30,16 +30,15 @@ Work = Callable[[], Awaitable[None]]
 
 async def kept_up(name: str, work: Work) -> None:
     """Runs the work until it is done, from the beginning after each failure."""
-    pause = FIRST_PAUSE
+    failures = 0
     clock = asyncio.get_running_loop().time
     while True:
         begun = clock()
         try:
             return await work()
         except Exception:
-            if clock() - begun > STEADY:
-                pause = FIRST_PAUSE
+            failures = 1 if clock() - begun > STEADY else failures + 1
+            pause = PAUSES.after(failures)
             FAILURES.labels(name).inc()
             log.exception("internal error in %s: restarting it in %.0f s", name, pause)
-        await asyncio.sleep(pause * random.uniform(0.8, 1.2))
-        pause = min(2 * pause, LAST_PAUSE)
+        await asyncio.sleep(spread(pause))

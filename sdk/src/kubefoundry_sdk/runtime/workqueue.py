@@ -129,8 +129,8 @@ class WorkQueue:
             self._dirty.add(key)
             raise
         except Exception:
-            log.exception("internal error: retrying %s/%s in %.0f s", *key, backoff.LAST_DELAY)
-            self.add_after(key, backoff.LAST_DELAY)
+            log.exception("internal error: retrying %s/%s in %.0f s", *key, backoff.OBJECT.last)
+            self.add_after(key, backoff.OBJECT.last)
         finally:
             self._busy.discard(key)
             if key in self._dirty:
@@ -148,7 +148,7 @@ class WorkQueue:
                 self._failed(key, error)
         except Fenced:
             # The caller that runs this queue is about to get the error.
-            self.add_after(key, backoff.FIRST_DELAY)
+            self.add_after(key, backoff.OBJECT.first)
         except Unreachable as error:
             self._retry(key, error, None, "unreachable")
         except Exception as error:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
@@ -21,15 +20,15 @@ from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.contract import Deployment, Endpoint
 from kubefoundry_sdk.provider.health.completion import Try
 from kubefoundry_sdk.provider.health.models_endpoint import Ask, KeyRequired, NoModels
+from kubefoundry_sdk.runtime.backoff import Backoff, spread
 from kubefoundry_sdk.runtime.fair_queue import FairLimit
 from kubefoundry_sdk.runtime.store import Key
 from kubefoundry_sdk.runtime.supervision import Work
 
 AT_ONCE: Final = 8
 """Endpoints that are asked concurrently. One that hangs takes a minute; namespaces take turns."""
-FIRST_DELAY: Final = 1.0
-LAST_DELAY: Final = 60.0
-"""Seconds between two requests to an endpoint that does not list the model, doubling from the first to the last."""
+DELAYS: Final = Backoff(1.0, 60.0)
+"""Between two requests to an endpoint that does not list the model."""
 PATIENCE: Final = 3
 """Bad answers in a row until a verified endpoint counts as unverified: a rollout may disturb it."""
 
@@ -148,7 +147,7 @@ class Verification:
 
     async def _verify(self, key: Key, finding: _Finding) -> None:
         """Asks until the answer is good."""
-        delay, failures = FIRST_DELAY, 0
+        failures = 0
         while True:
             problem, note = await self._result(finding.claim)
             if problem is None:
@@ -156,8 +155,7 @@ class Verification:
             failures += 1
             if finding.problem is not None or failures >= PATIENCE:
                 self._report(key, finding, problem)
-            await asyncio.sleep(delay * random.uniform(0.8, 1.2))
-            delay = min(2 * delay, LAST_DELAY)
+            await asyncio.sleep(spread(DELAYS.after(failures)))
         self._report(key, finding, None, note)
 
     async def _result(self, claim: Claim) -> tuple[str | None, str]:

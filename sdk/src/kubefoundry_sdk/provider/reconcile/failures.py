@@ -69,9 +69,9 @@ class Failures:
         delay = backoff.delay(count, error)
         if isinstance(error, ApiError):
             if error.retry_after is not None:
-                delay = min(error.retry_after, backoff.LAST_DELAY)
+                delay = min(error.retry_after, backoff.OBJECT.last)
             elif not passing:
-                delay = backoff.LAST_DELAY
+                delay = backoff.OBJECT.last
         self._last = _Failed(mark, version, quicker, count, now + delay, kept)
         return delay
 
