@@ -40,8 +40,10 @@ async def terminate(context: Context, live: Object, reports: bool) -> float | No
         left = [str(error)]
     if left and remaining > 0:
         if reports:
+            held = finalizer.holding(context, live)
             unsure = f". {context.upstream.unlisted}" if context.upstream.unlisted else ""
-            await _tell_terminating(context, live, f"Waiting for {', '.join(left)} to be deleted{unsure}")
+            words = f"Waiting for {', '.join(left)} to be deleted{held}{unsure}"
+            await _tell_terminating(context, live, words)
         return remaining + 0.1
     await _release(context, live, left)
     return None
@@ -82,8 +84,9 @@ async def _release(context: Context, live: Object, left: list[str]) -> None:
     meta = live["metadata"]
     if left:
         note = "Finalizer removed after timeout, provider resource may be orphaned"
-        log.warning("%s/%s: %s: %s", meta["namespace"], meta["name"], note, ", ".join(left))
-        context.recorder.event(live, "Warning", "FinalizerTimeout", f"{note}: {', '.join(left)}")
+        named = f"{', '.join(left)}{finalizer.holding(context, live)}"
+        log.warning("%s/%s: %s: %s", meta["namespace"], meta["name"], note, named)
+        context.recorder.event(live, "Warning", "FinalizerTimeout", f"{note}: {named}")
     own = names.provider_finalizer(context.provider.name)
     current = context.deployments.get((meta["namespace"], meta["name"]))
     if current and current["metadata"]["uid"] == meta["uid"]:

@@ -23,6 +23,12 @@ log = logging.getLogger(__name__)
 ORPHAN: Final = "orphan"
 """Finalizer of a deletion that orphans its dependents (metav1.FinalizerOrphanDependents): `--cascade=orphan`."""
 
+OF_KUBERNETES: Final = frozenset({ORPHAN, "foregroundDeletion"})
+"""Finalizers that the garbage collector removes."""
+
+SHOWN: Final = 5
+"""The most finalizers that a message names."""
+
 
 def has(deployment: Object, provider: str) -> bool:
     return names.provider_finalizer(provider) in (deployment["metadata"].get("finalizers") or ())
@@ -185,6 +191,28 @@ async def remove(client: Client, store: Store, deployment: Object, finalizer: st
         if error.outdated:
             raise ApiError(409, "Conflict", error.message) from error
         raise
+
+
+def holding(context: Context, deployment: Object) -> str:
+    """Return the finalizers that hold our objects while they are deleted, in one clause; empty if there are none.
+
+    Kubernetes' own finalizers end by themselves.
+    """
+    meta = deployment["metadata"]
+    main = context.upstream.objects.get(key_of(deployment))
+    objects = [*([main] if main else []), *context.helpers.of(meta["namespace"], meta["uid"])]
+    names = [
+        name
+        for obj in objects
+        if obj["metadata"].get("deletionTimestamp") and manifest.made_for(obj, meta["uid"])
+        for name in obj["metadata"].get("finalizers") or ()
+        if name not in OF_KUBERNETES
+    ]
+    found = list(dict.fromkeys(names))
+    if not found:
+        return ""
+    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return f"; held by finalizer {', '.join(found[:SHOWN])}{more}"
 
 
 async def clean_up(
