@@ -51,11 +51,12 @@ def standing(**metadata: Any) -> Store:
     return store
 
 
-async def put_back(store: Store) -> None:
+async def put_back(store: Store, admission: Admission | None = None) -> None:
     """Applies to an API server that is not there, so that any request is Unreachable."""
     nowhere = Credentials("http://127.0.0.1:1", None, lambda: None)
     async with Client(nowhere, user_agent="test") as client:
-        await apply.put_back(client, KIND, store, OURS, manager="test", admission=Admission())
+        known = admission or Admission()
+        await apply.put_back(client, KIND, store, OURS, manager="test", admission=known)
 
 
 @settings(max_examples=20)
@@ -131,3 +132,17 @@ async def stored(client: Client, dry_run: bool) -> None:
         await apply.try_apply(client, CONFIG_MAPS, CONFIG, manager="test", exists=False)
     else:
         await apply.put_back(client, CONFIG_MAPS, Store(), CONFIG, manager="test", admission=Admission())
+
+
+async def test_object_that_lost_its_marks_is_written_if_recognized() -> None:
+    admission = Admission()
+    live = standing().get(("n", "m"))
+    assert live is not None
+    admission.remember(("Engine", "m"), live)
+
+    with pytest.raises(Unreachable):
+        await put_back(standing(), admission)
+    live["metadata"]["uid"] = "another"
+    admission.remember(("Engine", "m"), live)
+    with pytest.raises(NameTaken):
+        await put_back(standing(), admission)

@@ -9,7 +9,8 @@ from kubefoundry_sdk.provider.reconcile import drift_repair, release, reported_g
 from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.report import Report
 from kubefoundry_sdk.provider.write import apply
-from kubefoundry_sdk.provider.write.helpers import marked
+from kubefoundry_sdk.provider.write.admission import Admission
+from kubefoundry_sdk.provider.write.helpers import mark, marked
 from kubefoundry_sdk.provider.write.plan import Plan
 from kubefoundry_sdk.runtime.store import key_of
 
@@ -24,6 +25,7 @@ async def write(context: Context, kind: Kind, todo: Plan, live: Object, report: 
     memory = context.memory(key_of(live))
     report.created = release.created_words(context.provider, live["metadata"]["name"])
     retry = None
+    gone = _out_of_sight(context, todo, memory.admission)
     if todo.repairs:
         retry = await drift_repair.put_back(context, kind, todo, live, report)
     else:
@@ -42,5 +44,28 @@ async def write(context: Context, kind: Kind, todo: Plan, live: Object, report: 
         keep = [*todo.helpers, *todo.retained]
         namespace, _ = key_of(live)
         await apply.prune(context.client, context.helpers, namespace, live["metadata"]["uid"], keep)
+    for obj in todo.objects:
+        if (now := _live(context, todo, obj)) is None:
+            continue
+        if obj in gone and memory.admission.recognizes(mark(obj), now):
+            note = f"metadata.labels of {obj['kind']} '{obj['metadata']['name']}' by an unknown field manager"
+            context.recorder.event(
+                live,
+                "Warning",
+                "DriftDetected",
+                f"Provider resource was modified directly, reconciling: {note}",
+            )
+        memory.admission.remember(mark(obj), now)
     report.created += memory.admission.text(marked(todo.objects))
     return retry
+
+
+def _out_of_sight(context: Context, todo: Plan, admission: Admission) -> list[Object]:
+    """Return the objects to write that were ours and are not seen: deleted, or without the labels that we watch."""
+    return [
+        obj for obj in todo.changed if admission.remembers(mark(obj)) and _live(context, todo, obj) is None
+    ]
+
+
+def _live(context: Context, todo: Plan, obj: Object) -> Object | None:
+    return context.upstream.objects.get(key_of(obj)) if obj is todo.main else context.helpers.live(obj)

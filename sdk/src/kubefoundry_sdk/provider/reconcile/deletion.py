@@ -8,7 +8,7 @@ import logging
 from kubefoundry_sdk.api import conditions, names, reasons
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.provider.reconcile import finalizer, foreign_status, release, retained
+from kubefoundry_sdk.provider.reconcile import finalizer, foreign_status, release, retained, unmarked
 from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.observation import observe
 from kubefoundry_sdk.provider.reconcile.report import Report, Stop
@@ -26,6 +26,7 @@ async def terminate(context: Context, live: Object, reports: bool) -> float | No
     Raises ApiError or Unreachable, before the time-out, if deleting upstream fails.
     """
     remaining = _time_left(context, live)
+    unmarked.note(context, live)
     try:
         left = await finalizer.clean_up(
             context.client, live, context.upstream.kind, context.upstream.objects, context.helpers
@@ -45,6 +46,9 @@ async def terminate(context: Context, live: Object, reports: bool) -> float | No
             words = f"Waiting for {', '.join(left)} to be deleted{held}{unsure}"
             await _tell_terminating(context, live, words)
         return remaining + 0.1
+    if not left and (stays := await unmarked.found(context, live)):
+        log.warning("%s/%s: %s", *key_of(live), stays)
+        context.recorder.event(live, "Warning", "ObjectLeft", stays)
     await _release(context, live, left)
     return None
 

@@ -36,6 +36,10 @@ class Memory:
     """For other providers to clean up."""
     deletion: Wait = field(default_factory=Wait)
     """For the upstream objects of a deletion to be gone."""
+    cleaned: bool = False
+    """Whether a deletion has seen the main object."""
+    conflict: bool = False
+    """Whether a deletion began while an object of the main object's name was not known to be ours."""
     tried: str | None = None
     """Digest of the plan that a dry run accepted while another provider serves."""
     secret: AskedFor = field(default_factory=AskedFor)

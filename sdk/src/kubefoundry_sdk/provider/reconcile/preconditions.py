@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from kubefoundry_sdk.api import reasons
+from kubefoundry_sdk.api import managed_fields, names, reasons
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider.contract import Deployment, Provider
@@ -14,6 +14,8 @@ from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.report import Stop
 from kubefoundry_sdk.provider.upstream_kind import UnsupportedSchema
 from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk.provider.write.helpers import mark
+from kubefoundry_sdk.runtime.server_side_apply import NameTaken
 
 
 def standing_there(context: Context, deployment: Deployment, wanted: list[Object]) -> Stop | None:
@@ -24,10 +26,15 @@ def standing_there(context: Context, deployment: Deployment, wanted: list[Object
         if live is None:
             continue
         named = f"{obj['kind']} '{obj['metadata']['name']}'"
+        known = context.memory((deployment.namespace, deployment.name)).admission
+        if known.recognizes(mark(obj), live) and not live["metadata"].get("deletionTimestamp"):
+            # It may have lost everything else that shows it.
+            continue
         match manifest.ownership(live, name=deployment.name, uid=deployment.uid):
             case "foreign":
                 if not is_restored(context, deployment, live):
-                    return name_conflict(named)
+                    taken = NameTaken(named, context.manager in managed_fields.managers(live))
+                    return name_conflict(taken, deployment.uid)
                 # Helpers are no reason to stop: they follow their main object.
                 if obj is wanted[0] and not is_adoptable(context, deployment, live):
                     return other_spec(named)
@@ -85,11 +92,23 @@ TAKEN: Final = 30.0
 """Seconds after which to try again to create an object whose name is taken."""
 
 
-def name_conflict(named: str) -> Stop:
+def name_conflict(taken: NameTaken, uid: str) -> Stop:
+    """Return the refusal to write an object that nothing shows to be ours.
+
+    Args:
+        taken: Names the object.
+        uid: Of the ModelDeployment.
+    """
     message = (
-        f"{named} exists and was not created for this ModelDeployment, so it is left unchanged: "
+        f"{taken} exists and was not created for this ModelDeployment, so it is left unchanged: "
         "delete it or choose another name"
     )
+    if taken.written:
+        message = (
+            f"{taken} exists, and its owner, labels and annotations do not show that it was created for this "
+            "ModelDeployment, so it is left unchanged: delete it, choose another name, or, if it is this model's, "
+            f"give it the annotation {names.OWNER_UID_ANNOTATION}={uid}"
+        )
     return Stop(reasons.RESOURCE_CREATED, "NameConflict", message, failed=True)
 
 

@@ -20,7 +20,7 @@ def end_of(turn: Turn, error: Exception) -> End:
     """Report the error, and return when to try again."""
     if isinstance(error, NameTaken):
         turn.memory.failures.over()
-        turn.report.stop = preconditions.name_conflict(str(error))
+        turn.report.stop = preconditions.name_conflict(error, turn.live["metadata"]["uid"])
         # No event reports the deletion of an object that is not ours.
         return End(preconditions.TAKEN)
     if isinstance(error, Refused):

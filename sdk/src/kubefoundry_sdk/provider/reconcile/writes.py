@@ -87,7 +87,10 @@ async def render(turn: Turn) -> End | None:
 
 async def check_ownership(turn: Turn) -> End | None:
     """12. An object of that name exists and was not created for this ModelDeployment: leave it unchanged and report
-    `NameConflict`. A restored object is adopted instead (see [below](#7-annotations-labels-finalizers))"""
+    `NameConflict`. One that this process has applied, or seen as it was applied, is recognized by its uid and gets
+    owner, labels and annotations back. After a restart nothing proves that, because anybody may use our field
+    manager; the message then has the annotation that gives the object back. A restored object is adopted instead (see
+    [below](#7-annotations-labels-finalizers))"""
     # Before the plan, which would read somebody else's object as an earlier state of ours.
     stop = preconditions.standing_there(turn.context, turn.deployment, [turn.rendered.main])
     return turn.stop(stop) if stop else None

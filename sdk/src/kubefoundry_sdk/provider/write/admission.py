@@ -20,10 +20,27 @@ SHOWN: Final = 5
 
 
 class Admission:
-    """For each object of a ModelDeployment: the manifest that was applied, and the values stored instead."""
+    """For each object of a ModelDeployment: the manifest that was applied, and the values stored instead.
+
+    Also the uids of those objects. A uid names one object forever, so one that has lost its owner, labels and
+    annotations is still recognized.
+    """
 
     def __init__(self) -> None:
         self._stored: dict[Mark, tuple[str, dict[str, Any]]] = {}
+        self._uids: dict[Mark, str] = {}
+
+    def remember(self, of: Mark, live: Object) -> None:
+        """Remember an object that was just applied, or found as it was applied."""
+        self._uids[of] = live["metadata"]["uid"]
+
+    def remembers(self, of: Mark) -> bool:
+        """Check whether an object of that kind and name was ours."""
+        return of in self._uids
+
+    def recognizes(self, of: Mark, live: Object) -> bool:
+        """Check whether the live object of that kind and name is the very object that was ours."""
+        return self._uids.get(of) == live["metadata"]["uid"]
 
     def note(self, applied: Object, stored: Object) -> None:
         """Remember the API server's answer to an apply, or to one as a dry run. applied: dressed."""

@@ -207,10 +207,8 @@ async def _store(
         except NameTaken:
             # It may be ours, and have lost the labels that we watch.
             live = await client.get(kind, name, namespace)
-            if not manifest.may_be_written(live, obj):
-                raise
-    elif not manifest.may_be_written(live, obj):
-        raise NameTaken(f"{kind.kind} '{name}'")
+    if not (manifest.may_be_written(live, obj) or admission.recognizes(mark(obj), live)):
+        raise NameTaken(f"{kind.kind} '{name}'", manager in managed_fields.managers(live))
     body = server_side_apply.pinned(obj, live, exact=True)
     stored = await server_side_apply.update(client, kind, body, manager=manager, origin=ORIGIN)
     await _take(client, kind, store, obj, stored, admission, new=False)

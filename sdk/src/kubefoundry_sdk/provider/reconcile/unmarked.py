@@ -1,0 +1,57 @@
+"""An upstream object that has lost every mark of ours: named before its ModelDeployment is gone (contract §4.2)."""
+
+from __future__ import annotations
+
+from kubefoundry_sdk.api import conditions, managed_fields, reasons
+from kubefoundry_sdk.api.kinds import Kind, Object
+from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.provider.reconcile.context import Context
+from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk.runtime.store import key_of
+
+
+def note(context: Context, live: Object) -> None:
+    """Remember at each step of a deletion how the main object was seen: the next status says nothing of it."""
+    memory = context.memory(key_of(live))
+    condition = conditions.find((live.get("status") or {}).get("conditions"), reasons.RESOURCE_CREATED) or {}
+    memory.conflict |= condition.get("reason") == "NameConflict"
+    memory.cleaned |= context.upstream.objects.get(key_of(live)) is not None
+
+
+async def found(context: Context, live: Object) -> str | None:
+    """Return a note on the object of the ModelDeployment's name that our field manager applied and nothing else shows
+    to be ours; None if there is none.
+
+    It stays: anybody may use that name. `--cascade=orphan` leaves the annotation, and an ejected object has no field
+    manager of ours.
+    """
+    kind = context.upstream.kind
+    if kind is None:
+        return None
+    obj = context.upstream.objects.get(key_of(live))
+    memory = context.memory(key_of(live))
+    known = memory.admission.remembers((kind.kind, key_of(live)[1]))
+    # Without the labels that we watch, it is not in the store. An object that was seen has been deleted since.
+    if obj is None and kind.built_in and (memory.conflict or (known and not memory.cleaned)):
+        obj = await _read(context, kind, live)
+    if (
+        obj is None
+        or obj["metadata"].get("deletionTimestamp")
+        or manifest.owner_uid(obj) is not None
+        or context.manager not in managed_fields.managers(obj)
+    ):
+        return None
+    namespace, name = key_of(live)
+    return (
+        f"{kind.kind} {namespace}/{name} stays: nothing on it shows that it was created for this ModelDeployment; "
+        "delete it unless somebody else uses it"
+    )
+
+
+async def _read(context: Context, kind: Kind, live: Object) -> Object | None:
+    """Return the object as the API server has it; None if that cannot be found out now."""
+    namespace, name = key_of(live)
+    try:
+        return await context.client.get(kind, name, namespace)
+    except ApiError:
+        return None
