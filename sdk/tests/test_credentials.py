@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -200,6 +201,31 @@ def test_no_key_stays_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert from_kubeconfig(config).tls
 
         assert not [*left.iterdir()]
+
+
+def test_files_are_relative_to_the_file_of_their_entry(tmp_path: Path) -> None:
+    certificate, key = self_signed("127.0.0.1")
+    (users := tmp_path / "users").mkdir()
+    (clusters := tmp_path / "clusters").mkdir()
+    (users / "user.crt").write_bytes(certificate)
+    (users / "user.key").write_bytes(key)
+    (clusters / "ca.crt").write_bytes(certificate)
+    user = {"client-certificate": "user.crt", "client-key": "user.key"}
+    cluster = {"server": "https://127.0.0.1:1", "certificate-authority": "ca.crt"}
+    of_user = kubeconfig(users, [{"name": "u", "user": user}])
+    of_cluster = kubeconfig(clusters, [], cluster)
+
+    who = from_kubeconfig(f"{of_cluster}{os.pathsep}{of_user}")
+
+    assert who.tls is not None
+    assert len(who.tls.get_ca_certs()) == 1
+
+
+def test_missing_file_of_a_user_is_named(tmp_path: Path) -> None:
+    user = {"client-certificate": "user.crt", "client-key": "user.key"}
+
+    with pytest.raises(NoCredentials, match=f"File does not exist: {tmp_path / 'user.crt'}"):
+        from_kubeconfig(kubeconfig(tmp_path, [{"name": "u", "user": user}]))
 
 
 def kubeconfig(folder: Path, users: list[dict[str, Any]], cluster: dict[str, str] | None = None) -> str:

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from kubefoundry_sdk.cluster import fixed_credentials
 from kubefoundry_sdk.cluster import kubeconfig as kubeconfig_files
 from kubefoundry_sdk.cluster.kubeconfig import Kubeconfig, Unusable
 from kubefoundry_sdk.cluster.proxy import from_environment
@@ -117,31 +118,19 @@ def token_file(path: Path) -> Callable[[], str]:
 def from_kubeconfig(path: str | None, context: str | None = None) -> Credentials:
     """Credentials of a kubeconfig's context. The result acts as kubectl would, or this raises NoCredentials.
 
-    The `kubernetes` package runs exec plugins and refreshes tokens.
+    The `kubernetes` package runs exec plugins and refreshes tokens. Other credentials are read without it.
 
     context: None uses the kubeconfig's current one.
     """
-    try:
-        # Imported here: 35 MiB that an in-cluster image does not have and does not need.
-        from kubernetes import config
-    except ImportError as error:
-        raise NoCredentials(
-            "reading a kubeconfig needs the package 'kubernetes': install kubefoundry-sdk[kubeconfig]"
-        ) from error
-    from kubernetes.client import Configuration
-
     chosen = _chosen(path, context)
-    settings = Configuration()
+    load = None if fixed_credentials.are_fixed(chosen) else _package()
     try:
-        # The package writes the client's key to a file, which would stay behind when this process is killed.
+        # The client's key is written to a file, which would stay behind when this process is killed.
         with _logged() as logged, TemporaryDirectory(prefix="kubeconfig-") as files:
-            # The package takes the current context of the last file, kubectl that of the first.
-            config.load_kube_config(  # type: ignore[no-untyped-call]
-                config_file=kubeconfig_files.named(path),
-                context=chosen.name,
-                client_configuration=settings,
-                temp_file_path=files,
-            )
+            if load is None:
+                settings: Any = fixed_credentials.read(chosen, files)
+            else:
+                settings = load(path, chosen, files)
             tls = _tls(chosen, settings)
         token = _token(chosen, settings)
     except Exception as error:
@@ -164,6 +153,31 @@ def from_kubeconfig(path: str | None, context: str | None = None) -> Credentials
         tls_server_name=chosen.cluster.get("tls-server-name"),
         compressed=not chosen.cluster.get("disable-compression"),
     )
+
+
+def _package() -> Callable[[str | None, Kubeconfig, str], Any]:
+    """Returns the function that reads credentials with the `kubernetes` package. Raises NoCredentials without it."""
+    try:
+        # Imported here: 35 MiB that an in-cluster image does not have and does not need.
+        from kubernetes import config
+    except ImportError as error:
+        raise NoCredentials(
+            "reading a kubeconfig needs the package 'kubernetes': install kubefoundry-sdk[kubeconfig]"
+        ) from error
+    from kubernetes.client import Configuration
+
+    def load(path: str | None, chosen: Kubeconfig, files: str) -> Any:
+        settings = Configuration()
+        # The package takes the current context of the last file, kubectl that of the first.
+        config.load_kube_config(  # type: ignore[no-untyped-call]
+            config_file=kubeconfig_files.named(path),
+            context=chosen.name,
+            client_configuration=settings,
+            temp_file_path=files,
+        )
+        return settings
+
+    return load
 
 
 def context_namespace(path: str | None, context: str | None = None) -> str:

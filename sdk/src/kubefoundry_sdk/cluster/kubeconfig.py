@@ -64,6 +64,7 @@ class Kubeconfig:
 
     name: of the context.
     folder: relative paths of the user start there.
+    cluster_folder: relative paths of the cluster start there.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Kubeconfig:
     user_name: str
     user: Mapping[str, Any]
     folder: Path
+    cluster_folder: Path
 
     @property
     def server(self) -> str:
@@ -98,8 +100,8 @@ def read(path: str | None, context: str | None = None) -> Kubeconfig:
         known = [one["name"] for content in contents.values() for one in content.get("contexts") or ()]
         raise Unusable(f"there is no context '{name}'; there are: {', '.join(known) or 'none'}")
     chosen = _fields(chosen, CONTEXT, f"context '{name}'")
-    cluster, user, folder = _parts(contents, chosen, name)
-    return Kubeconfig(str(name), chosen.get("namespace", "default"), cluster, chosen["user"], user, folder)
+    cluster, user, folders = _parts(contents, chosen, name)
+    return Kubeconfig(str(name), chosen.get("namespace", "default"), cluster, chosen["user"], user, *folders)
 
 
 def named(path: str | None) -> str:
@@ -109,10 +111,10 @@ def named(path: str | None) -> str:
 
 def _parts(
     contents: Mapping[Path, Mapping[str, Any]], context: Mapping[str, Any], name: str
-) -> tuple[dict[str, Any], dict[str, Any], Path]:
-    """The context's cluster and user, and the folder of the user's file. Raises Unusable."""
+) -> tuple[dict[str, Any], dict[str, Any], tuple[Path, Path]]:
+    """The context's cluster and user, and the folders of the user's and the cluster's file. Raises Unusable."""
     cluster_name, user_name = context.get("cluster", ""), context.get("user", "")
-    cluster, _ = _entry(contents, "clusters", cluster_name)
+    cluster, cluster_file = _entry(contents, "clusters", cluster_name)
     if cluster is None:
         raise Unusable(f"context '{name}' names cluster '{cluster_name}', which is not in the kubeconfig")
     cluster = _fields(cluster, CLUSTER, where := f"cluster '{cluster_name}'")
@@ -131,7 +133,7 @@ def _parts(
     if cluster["server"].startswith("https://") and not user.keys() & CREDENTIALS:
         # kubectl asks for a name and a password; without them the server would answer to system:anonymous
         raise Unusable(f"{where} has no credentials: log in, or add a token")
-    return cluster, user, file.parent
+    return cluster, user, (file.parent, cluster_file.parent)
 
 
 def _entry(
