@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from support.command_line import CommandLine
 from support.deployments import CPU, GPU, model_deployment
 from support.edits import ADMIN, running
 from support.kinds import GRAPHS, QUOTAS
-from support.waiting import message, reason, until_deployment
+from support.waiting import AGAIN, SECONDS, message, reason, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -68,6 +69,26 @@ async def test_plan_fails_when_dry_run_of_server_is_refused(
     assert "dry run: refused: Deployment 'm' was refused: " in text.out
     assert "in a dry run, so the edit would not be applied: Deployment 'm' was refused: " in text.err
     assert json.loads(document.out)["dryRun"].startswith("refused: Deployment 'm' was refused: ")
+
+
+async def test_plan_names_permission_that_the_caller_lacks(
+    kubefoundry: CommandLine, suite: Suite, namespace: str, tmp_path: Path
+) -> None:
+    suite.plane.kubectl("create", "rolebinding", "v", "--clusterrole=view", "--user=ann", "-n", namespace)
+    question = ("auth", "can-i", "get", "services", "-n", namespace, "--as", "ann")
+    async with asyncio.timeout(SECONDS):
+        # the API server learns of the binding a moment later
+        while True:
+            if not suite.plane.kubectl(*question, check=False).returncode:
+                break
+            await asyncio.sleep(AGAIN)
+    file = written(tmp_path, model_deployment("m", namespace, CPU, provider="direct"))
+
+    done = await kubefoundry("plan", "-f", file, "--server", "--as", "ann")
+
+    assert "dry run: not tried: Service 'm-server' was refused: " in done.out, done
+    assert 'User "ann" cannot patch resource "services"' in done.err
+    assert (done.code, "ServiceAccount" in done.out + done.err) == (5, False)
 
 
 async def test_plan_predicts_name_conflict_of_helper(

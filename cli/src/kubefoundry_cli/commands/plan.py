@@ -24,6 +24,7 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.reconcile import dry_run
 from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk.provider.write import apply
 from kubefoundry_sdk.provider.write.helpers import marked
 
 if TYPE_CHECKING:
@@ -31,13 +32,18 @@ if TYPE_CHECKING:
 
 FROM_NOWHERE = "the provider's own"
 
+LACKING = f"; grant {apply.ORIGIN.account} that permission"
+"""The end of a refusal for lack of a permission: of the dry run it is the caller's, not the provider's."""
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The API server's answer to a dry run. accepted: None if it could not be tried."""
+    """The API server's answer to a dry run. accepted: None if it could not be tried. is_forbidden: for lack of the
+    caller's permission."""
 
     accepted: bool | None
     message: str
+    is_forbidden: bool = False
 
     def __str__(self) -> str:
         if self.accepted:
@@ -135,6 +141,8 @@ async def _plan(
         _show(kind, obj, planned, "; ".join([_what(planned, live, changing), *held]), verdict)
     else:
         output.data(_as_json(kind, obj, planned, changing, held, verdict), form)
+    if verdict is not None and verdict.is_forbidden:
+        raise Failure(f"cannot try it with --server: {verdict.message}", Exit.FORBIDDEN)
     if verdict is not None and verdict.accepted is False:
         raise Failure(
             f"the API server refuses these objects of ModelDeployment '{obj['metadata']['name']}' in a dry run, so "
@@ -148,7 +156,8 @@ async def _verdict(
     accepted, message = await dry_run.trial(
         session.client, kind, planned.todo, live is not None, marked(helpers), manager=MANAGER
     )
-    return Verdict(accepted, message)
+    own = message.removesuffix(LACKING)
+    return Verdict(accepted, message) if own == message else Verdict(None, own, is_forbidden=True)
 
 
 def _versions(provider: Provider, schema: Schema) -> tuple[str, ...]:
