@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -114,6 +113,9 @@ def options(command: Command) -> Command:
 
 def run(work: Coroutine[Any, Any, Result]) -> Result:
     """Runs a command's coroutine. Raises Failure; Ctrl-C ends with 130 as in any program."""
+    # a list of models does without
+    import asyncio
+
     try:
         return asyncio.run(work)
     except KeyboardInterrupt:

@@ -8,11 +8,12 @@ from typing import Any, Final
 import click
 
 from kubefoundry_cli import cluster, output
-from kubefoundry_cli.cluster import Session, Target
+from kubefoundry_cli.cluster import MANAGER, Session, Target
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.health import Health, endpoint, health_of, phase
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.output import age, clean, say
+from kubefoundry_cli.short_list import short_list
 from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
@@ -40,21 +41,23 @@ def command(name: str | None, everywhere: bool, watch: bool, form: str, target: 
     if watch:
         cluster.run(_watch(name, everywhere, form == "wide", target))
     elif name is None:
-        cluster.run(_list(everywhere, form, target))
+        _list(everywhere, form, target)
     elif not cluster.run(_one(name, form, target)):
         raise SystemExit(1)
 
 
-async def _list(everywhere: bool, form: str, target: Target) -> None:
-    async with cluster.session(target) as session:
-        namespace = None if everywhere else session.namespace
-        try:
-            found, _ = await session.client.list(MODEL_DEPLOYMENTS, namespace)
-        except (ApiError, Unreachable) as error:
-            raise of(error, f"list ModelDeployments in {namespace or 'all namespaces'}") from error
+def _list(everywhere: bool, form: str, target: Target) -> None:
+    who, namespace = cluster.identity(target)
+    where = None if everywhere else namespace
+    try:
+        found = short_list(who, MODEL_DEPLOYMENTS, where, user_agent=MANAGER)
+        if found is None:
+            found = cluster.run(_listed(target, where))
+    except (ApiError, Unreachable) as error:
+        raise of(error, f"list ModelDeployments in {where or 'all namespaces'}") from error
     if not found and form in ("table", "wide"):
         say(
-            f"No models in {f'namespace {namespace}' if namespace else 'any namespace'}. "
+            f"No models in {f'namespace {where}' if where else 'any namespace'}. "
             f"Create one: {hint('deploy MODEL')}, or kubectl apply -f FILE"
         )
     else:
@@ -63,6 +66,11 @@ async def _list(everywhere: bool, form: str, target: Target) -> None:
         )
         if form == "table":
             _explain(found, everywhere)
+
+
+async def _listed(target: Target, namespace: str | None) -> list[Object]:
+    async with cluster.session(target) as session:
+        return (await session.client.list(MODEL_DEPLOYMENTS, namespace))[0]
 
 
 def _explain(found: list[Object], everywhere: bool) -> None:
