@@ -162,19 +162,33 @@ def test_plan_compares_with_live_object_without_a_record() -> None:
 
 
 def test_what_an_autoscaler_decides_is_no_change_of_the_plan() -> None:
-    provider, schema = PACKAGES["kuberay"], SCHEMAS["kuberay"]
-    stored = _stored(GPU, 1)
-    found = upstream.rendered(provider, stored, schema)
-    [live] = [manifest.dress(obj, read(stored), provider.name, found.image) for obj in (found.main,)]
-    live = deepcopy(live)
-    live["spec"]["rayClusterConfig"]["workerGroupSpecs"][0]["replicas"] = 7
-    edited = _stored({**GPU, "scaling": {"replicas": 3}}, 2)
-
-    planned = upstream.planned(provider, edited, schema, live, [])
+    planned = planned_while_scaled(7, {**GPU, "scaling": {"replicas": 3}})
 
     changed = [text(change.path) for change in planned.changes]
     assert changed
     assert [path for path in changed if path.endswith("workerGroupSpecs[0].replicas")] == []
+
+
+def test_recreation_replaces_the_count_of_an_autoscaler() -> None:
+    planned = planned_while_scaled(7, {**GPU, "model": {"id": "org/other"}})
+
+    counts = [
+        (change.old, change.new)
+        for change in planned.changes
+        if text(change.path).endswith("workerGroupSpecs[0].replicas")
+    ]
+    assert planned.todo.recreate == "model.id changed"
+    assert counts == [(7, 1)]
+
+
+def planned_while_scaled(count: int, after: dict[str, Any]) -> upstream.Planned:
+    """The plan of an edit on KubeRay, where an autoscaler has set the number of workers."""
+    provider, schema = PACKAGES["kuberay"], SCHEMAS["kuberay"]
+    stored = _stored(GPU, 1)
+    found = upstream.rendered(provider, stored, schema)
+    live = deepcopy(manifest.dress(found.main, read(stored), provider.name, found.image))
+    live["spec"]["rayClusterConfig"]["workerGroupSpecs"][0]["replicas"] = count
+    return upstream.planned(provider, _stored(after, 2), schema, live, [])
 
 
 def test_removed_argument_is_one_change() -> None:

@@ -17,6 +17,16 @@ def test_what_others_own_is_neither_drift_nor_overwritten() -> None:
     assert scaled.main["spec"]["serve"] == 3
 
 
+def test_recreated_object_begins_with_the_rendered_counts() -> None:
+    live = planned(deployment())
+    live.main["spec"]["groups"][0]["replicas"] = 7
+
+    todo = planned(deployment({"engine": {"type": "vllm", "contextLength": 4096}}), live)
+
+    assert todo.recreate == "context"
+    assert todo.main["spec"]["groups"][0]["replicas"] == 1
+
+
 def test_what_others_change_of_ours_is_drift() -> None:
     live = planned(deployment())
     live.main["spec"]["context"] = 5

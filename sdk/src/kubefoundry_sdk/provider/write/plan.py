@@ -141,7 +141,9 @@ def plan(
             edited.append((obj, edits))
     kept = {obj["metadata"]["name"] for obj in rendered.helpers} | set(used.values())
     fresh = tuple(obj for obj in helpers if obj["metadata"]["name"] not in kept)
-    foreign_values.keep(provider, main, live, base, rendered)
+    if why is None:
+        # A new object begins with the rendered counts.
+        foreign_values.keep(provider, main, live, base, rendered)
     return Plan(main, helpers, changed, why, drifted, tuple(edited), fresh, retained)
 
 
