@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,8 +15,10 @@ from kubefoundry_sdk.api.handover import holders
 from kubefoundry_sdk.api.kinds import DEPLOYMENTS, PROVIDER_CONFIGS, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_selector.candidate import Provider, provider
+from kubefoundry_sdk.provider.contract import Provider, Rendered
+from kubefoundry_sdk.provider.write import foreign_values, manifest
+from kubefoundry_selector.candidate import Provider as Candidate
+from kubefoundry_selector.candidate import provider as candidate
 from kubefoundry_selector.decision import decide, explicit
 from support.kinds import UPSTREAM
 
@@ -34,15 +37,16 @@ class Upstream:
     content: Any
 
 
-async def registered(api: Client) -> list[Provider]:
+async def registered(api: Client) -> list[Candidate]:
     configs, _ = await api.list(PROVIDER_CONFIGS)
-    return [provider(config) for config in configs]
+    return [candidate(config) for config in configs]
 
 
 async def upstream_of(api: Client, obj: Object | None, name: str, namespace: str) -> dict[str, Upstream]:
     """The upstream objects that were created for the model, by kind."""
     found = {}
     for provider_name, kind in KINDS.items():
+        provider = installed()[provider_name]
         try:
             live = await api.get(kind, name, namespace)
         except ApiError as error:
@@ -51,15 +55,23 @@ async def upstream_of(api: Client, obj: Object | None, name: str, namespace: str
             continue
         if obj is None or manifest.owner_uid(live) != obj["metadata"]["uid"]:
             continue
-        record = manifest.applied(live)
-        assert record is not None
-        applied = flattened(installed()[provider_name], [{**record.manifest, "kind": kind.kind}], flags=True)
+        applied = flattened(provider, [{**_applied(provider, live), "kind": kind.kind}], flags=True)
         content = {key: value for key, value in live.items() if key not in ("metadata", "status")}
         found[kind.kind] = Upstream(live["metadata"]["uid"], applied, content)
     return found
 
 
-def settled(obj: Object, known: Sequence[Provider]) -> bool:
+def _applied(provider: Provider, live: Object) -> Object:
+    """The manifest that was applied last. Where others decide once the object exists, an apply keeps their values,
+    and the record has the rendered ones."""
+    record = manifest.applied(live)
+    assert record is not None
+    found = deepcopy(record.manifest)
+    foreign_values.keep(provider, found, live, None, Rendered(found))
+    return found
+
+
+def settled(obj: Object, known: Sequence[Candidate]) -> bool:
     """Whether core, selector and provider have nothing more to write because of this generation."""
     meta, status = obj["metadata"], obj.get("status") or {}
     generation = meta["generation"]
@@ -84,7 +96,7 @@ def settled(obj: Object, known: Sequence[Provider]) -> bool:
     return created["status"] == "False" or holders(obj) == [chosen]
 
 
-def _undecided(obj: Object, known: Sequence[Provider]) -> bool:
+def _undecided(obj: Object, known: Sequence[Candidate]) -> bool:
     """Whether the selector would write another selection."""
     decided = decide(obj, known)
     if decided is None:
