@@ -1,8 +1,7 @@
-"""The webhook's paths: how many and how large reviews it accepts, and where it answers them. The answers are
-pure functions.
+"""The webhook's paths, and limits for the reviews that it accepts. The answers are pure functions.
 
-Anyone who reaches the port may send a review, unless `--webhook-client-ca` demands a certificate. So nothing that a
-stranger sends takes more memory, or blocks the loop for longer.
+Anyone who reaches the port may send a review, unless `--webhook-client-ca` demands a certificate. So the limits bound
+the memory and the time in the loop that a stranger can take.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from aiohttp import web
 
 from kubefoundry_core.admission import crd_deletions, modeldeployments, providerconfigs
 from kubefoundry_core.admission.reading import Judge, answered
-from kubefoundry_core.admission.review import Review
 from kubefoundry_core.crd_protection import PATH as CRD_DELETIONS
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
@@ -36,6 +34,55 @@ PATIENCE: Final = 1.6
 """Seconds to get a turn and to send the body: a little less than the API server waits for the answer."""
 
 
+class _Intake:
+    """Accepts reviews within the limits above, and answers them: small ones in the loop, large ones in a thread."""
+
+    def __init__(self, patience: float) -> None:
+        self._patience = patience
+        self._large = asyncio.Semaphore(1)
+        self._waiting = 0
+
+    async def respond(self, request: web.Request, judge: Judge) -> web.Response:
+        """Return the answer to a review, or an error for a malformed one and for one that exceeds a limit."""
+        try:
+            return await self._take(request, judge)
+        except ValueError as error:
+            return _error(400, str(error))
+        except TimeoutError:
+            return _error(503, "reading the review took too long")
+
+    async def _take(self, request: web.Request, judge: Judge) -> web.Response:
+        size = request.content_length
+        if size is None:
+            return _error(411, "Content-Length is required")
+        if size > MAX_BODY:
+            return _error(413, f"the review is too large: at most {MAX_BODY} bytes are allowed")
+        if size <= SMALL:
+            return web.json_response(answered(await self._body(request), judge))
+        if self._waiting >= WAITING:
+            return _error(503, "too many large reviews at the same time")
+        await self._turn()
+        try:
+            body = await self._body(request)
+            return web.json_response(await asyncio.to_thread(answered, body, judge))
+        finally:
+            self._large.release()
+
+    async def _turn(self) -> None:
+        """Wait for the large review before this one. Raises TimeoutError."""
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(self._patience):
+                await self._large.acquire()
+        finally:
+            self._waiting -= 1
+
+    async def _body(self, request: web.Request) -> bytes:
+        """Read the body. Raises TimeoutError: a slow sender must not keep its place."""
+        async with asyncio.timeout(self._patience):
+            return await request.read()
+
+
 def application(
     registered: Callable[[], Mapping[str, Object]],
     left: Callable[[str], int],
@@ -43,78 +90,53 @@ def application(
     *,
     patience: float = PATIENCE,
 ) -> web.Application:
-    """registered: returns the current InferenceProviderConfigs by name. left: the bytes by which a namespace's
-    ModelDeployments may grow. models: reads "namespace/name" of the ModelDeployments."""
+    """Return the application that serves the webhooks' paths.
+
+    Args:
+        registered: Returns the current InferenceProviderConfigs by name.
+        left: Returns the bytes by which the ModelDeployments of a namespace may grow.
+        models: Reads "namespace/name" of the ModelDeployments.
+        patience: Seconds for each step of a review.
+    """
+    intake = _Intake(patience)
     reading = asyncio.Lock()
-    large = asyncio.Semaphore(1)
-    waiting = 0
 
-    async def take(request: web.Request, judge: Judge) -> web.Response:
-        nonlocal waiting
-        size = request.content_length
-        if size is None:
-            return _said(411, "Content-Length is required")
-        if size > MAX_BODY:
-            return _said(413, f"the review is too large: at most {MAX_BODY} bytes are allowed")
-        if size <= SMALL:
-            async with asyncio.timeout(patience):
-                body = await request.read()
-            return web.json_response(answered(body, judge))
-        if waiting >= WAITING:
-            return _said(503, "too many large reviews at the same time")
-        waiting += 1
-        try:
-            async with asyncio.timeout(patience):
-                await large.acquire()
-        finally:
-            waiting -= 1
-        try:
-            async with asyncio.timeout(patience):
-                body = await request.read()
-            return web.json_response(await asyncio.to_thread(answered, body, judge))
-        finally:
-            large.release()
+    async def mutation(request: web.Request) -> web.Response:
+        return await intake.respond(request, modeldeployments.mutate)
 
-    def path(judge: Callable[[], Judge]) -> Callable[[web.Request], Awaitable[web.Response]]:
-        async def handler(request: web.Request) -> web.Response:
-            try:
-                # Collect the answer's inputs here: a thread must not read what the loop changes.
-                return await take(request, judge())
-            except ValueError as error:
-                return _said(400, str(error))
-            except TimeoutError:
-                return _said(503, "reading the review took too long")
+    async def validation(request: web.Request) -> web.Response:
+        # Read the registrations here: a thread must not read what the loop changes.
+        judge = partial(modeldeployments.validate, registered=registered(), left=left)
+        return await intake.respond(request, judge)
 
-        return handler
-
-    def validating() -> Callable[[object], Review]:
-        return partial(modeldeployments.validate, registered=registered(), left=left)
+    async def registration(request: web.Request) -> web.Response:
+        return await intake.respond(request, providerconfigs.validate)
 
     async def crd_deletion(request: web.Request) -> web.Response:
         try:
             # One at a time: a stranger must not make core flood the API server.
             async with asyncio.timeout(patience), reading:
-                there = await models()
+                existing = await models()
         except (ApiError, Unreachable) as error:
-            return _said(503, f"cannot read whether ModelDeployments exist: {error}")
+            return _error(503, f"cannot read whether ModelDeployments exist: {error}")
         except TimeoutError:
-            return _said(503, "reading whether ModelDeployments exist took too long")
-        return await path(lambda: partial(crd_deletions.validate, models=there))(request)
+            return _error(503, "reading whether ModelDeployments exist took too long")
+        return await intake.respond(request, partial(crd_deletions.validate, models=existing))
 
-    made = web.Application(client_max_size=MAX_BODY)
-    made.add_routes(
+    served = web.Application(client_max_size=MAX_BODY)
+    served.add_routes(
         [
-            web.post("/mutate", path(lambda: modeldeployments.mutate)),
-            web.post("/validate", path(validating)),
-            web.post("/validate-providerconfig", path(lambda: providerconfigs.validate)),
+            web.post("/mutate", mutation),
+            web.post("/validate", validation),
+            web.post("/validate-providerconfig", registration),
             web.post(CRD_DELETIONS, crd_deletion),
         ]
     )
-    return made
+    return served
 
 
-def _said(status: int, text: str) -> web.Response:
-    """A response that is not a review. Closes the connection without waiting for the rest of the body."""
-    answer = web.Response(status=status, text=f"{text}\n")
-    answer.force_close()
-    return answer
+def _error(status: int, text: str) -> web.Response:
+    """Return a response that is not a review. It closes the connection without reading the rest of the body."""
+    response = web.Response(status=status, text=f"{text}\n")
+    response.force_close()
+    return response
