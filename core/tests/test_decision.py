@@ -337,10 +337,32 @@ def test_core_reports_a_deletion_until_the_provider_does(
         pytest.param(None, frozenset(), id="none is chosen"),
     ],
 )
-def test_core_shares_words_only_with_the_chosen_provider(
+def test_core_shares_fields_only_with_the_chosen_provider(
     chosen: str | None, expected: frozenset[str]
 ) -> None:
-    assert shared(written_by("acme", chosen)) == expected
+    live = written_by("acme", chosen)
+    live["metadata"]["managedFields"].append(owned_by_core(*REPORTED, "Validated"))
+
+    assert shared(live) == expected
+
+
+def test_core_shares_nothing_once_it_has_released_its_part() -> None:
+    live = written_by("acme", "acme")
+    live["metadata"]["managedFields"].append(owned_by_core("Validated"))
+
+    assert shared(live) == frozenset()
+
+
+def owned_by_core(*fields: str) -> dict[str, Any]:
+    """The entry of managedFields for these status fields and conditions."""
+    owned = {f"f:{name}": {} for name in fields if name[0].islower()}
+    conditions = {f'k:{{"type":"{name}"}}': {".": {}} for name in fields if name[0].isupper()}
+    return {
+        "manager": "kubefoundry-core",
+        "operation": "Apply",
+        "subresource": "status",
+        "fieldsV1": {"f:status": {**owned, "f:conditions": conditions}},
+    }
 
 
 @pytest.mark.parametrize("chosen", ["acme", "beta"])

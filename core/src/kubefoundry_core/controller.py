@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from collections.abc import Iterable
 from typing import Final
 
@@ -32,6 +33,11 @@ REPORT: Final = 0.1
 """Share of `--finalizer-timeout` that a provider has to report a deletion. Then core does, so that a model whose
 provider is down does not look as if nobody had deleted it."""
 
+SHARED_FOR: Final = (10.0, 40.0)
+"""Seconds, drawn for each ModelDeployment, for which core stays an owner of fields that a provider has taken over.
+
+The release costs a write. It waits until a burst of new models is over, and does not come for all of them at once."""
+
 CHANGING_HANDS: Final = "changing hands"
 """Index value of the ModelDeployments that depend on more than one provider."""
 
@@ -55,6 +61,7 @@ class Controller:
         self._health_timer: asyncio.TimerHandle | None = None
         self._news = PacedQueue(self._queue.add)
         self._deletions: dict[Key, Wait] = {}
+        self._release_at: dict[Key, float] = {}
         self._timeout = process.options.finalizer_timeout
         self._lease_expiry = Expiry(self._clock)
         self._selector = False
@@ -100,6 +107,7 @@ class Controller:
         live = self._deployments.get(key)
         if live is None:
             self._deletions.pop(key, None)
+            self._release_at.pop(key, None)
             return None
         try:
             waits: list[float | None] = []
@@ -118,7 +126,7 @@ class Controller:
             if live and await self._write_status(key, live, unreported):
                 live = self._deployments.get(key)
             if live:
-                waits.append(await self._release_dead_managers(live))
+                waits += [await self._release_dead_managers(live), self._release_in(key, live)]
         except ApiError as error:
             if not error.not_found:
                 raise
@@ -133,7 +141,8 @@ class Controller:
         decided = decide(live, Surroundings(self._providers.registered(), self._selector, health, unreported))
         client, store = self._process.client, self._deployments
         # Fields that core has to state are not shared: it takes them from a provider that does not report a deletion.
-        given = () if "phase" in decided else shared(live)
+        due = "phase" in decided or self._release_in(key, live) is None
+        given = frozenset[str]() if due else shared(live)
         written = await status.write(
             client, store, MODEL_DEPLOYMENTS, live, decided, manager=CORE_MANAGER, shared=given
         )
@@ -141,6 +150,15 @@ class Controller:
             for event in announcements(live.get("status") or {}, decided):
                 self._process.recorder.event(live, event.type, event.reason, event.note)
         return written
+
+    def _release_in(self, key: Key, live: Object) -> float | None:
+        """Return the seconds until core releases the fields that it shares; None if it shares none, or now."""
+        if not shared(live):
+            self._release_at.pop(key, None)
+            return None
+        now = self._clock()
+        left = self._release_at.setdefault(key, now + random.uniform(*SHARED_FOR)) - now
+        return left if left > 0 else None
 
     async def _remove_orphaned_finalizers(self, live: Object, left: float) -> float | None:
         """The last step of a deletion whose provider is gone; returns the seconds until it may be due.

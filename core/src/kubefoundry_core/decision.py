@@ -146,13 +146,18 @@ def _none_fits(live: Object, generation: int) -> str | None:
 
 
 def shared(deployment: Object) -> frozenset[str]:
-    """What core may share with the chosen provider once that has written; core releases it with its next write.
+    """Return the reported fields and conditions that core still owns beside the chosen provider.
 
-    Releasing it at once would cost one write for every deployment, for nothing: the provider takes over whatever it
-    changes. Once another provider is chosen nothing is shared, because a condition cannot be released while core
-    keeps a part of it.
+    A provider takes over the values that it changes. Core stays an owner of the equal ones until it releases them.
+    Once another provider is chosen nothing is shared, because the provider before cannot release a condition while
+    core keeps a part of it.
     """
-    return REPORTED if _chosen_has_written(deployment) else frozenset()
+    if not _chosen_has_written(deployment):
+        return frozenset()
+    fields: Any = managed_fields.owned(deployment, names.CORE_MANAGER, "status") or {}
+    status = fields.get("f:status", {})
+    owned = {name.removeprefix("f:") for name in status} | managed_fields.conditions(status).keys()
+    return REPORTED & owned
 
 
 def _has_reported(deployment: Object) -> bool:

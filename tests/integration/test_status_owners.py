@@ -1,0 +1,44 @@
+"""Who owns the fields of a status once a provider reports: nobody keeps a part of another one's condition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_core.decision import REPORTED
+from kubefoundry_local.suite import Suite
+from kubefoundry_sdk.api import managed_fields, names
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.cluster.client import Client
+from support.deployments import GPU, model_deployment
+from support.kinds import UPSTREAM
+from support.waiting import until_deployment
+
+pytestmark = [pytest.mark.integration, pytest.mark.apart]
+
+
+async def test_core_releases_what_the_provider_reports(suite: Suite, api: Client, namespace: str) -> None:
+    for provider in UPSTREAM:
+        body = model_deployment(provider, namespace, GPU, provider=provider)
+        await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+
+    for provider in UPSTREAM:
+        manager = names.provider_manager(provider)
+
+        def is_handed_over(obj: Object, manager: str = manager) -> bool:
+            return owned_by(obj, manager) >= REPORTED and REPORTED.isdisjoint(
+                owned_by(obj, names.CORE_MANAGER)
+            )
+
+        deployment = await until_deployment(api, provider, namespace, is_handed_over, seconds=120)
+
+        assert "Validated" in owned_by(deployment, names.CORE_MANAGER)
+        assert managed_fields.condition_owners(deployment, "Ready") == {manager}
+
+
+def owned_by(deployment: Object, manager: str) -> frozenset[str]:
+    """Return the names of the status fields, and the types of the conditions, of which the manager owns a part."""
+    fields: Any = managed_fields.owned(deployment, manager, "status") or {}
+    status = fields.get("f:status", {})
+    return frozenset({name.removeprefix("f:") for name in status} | managed_fields.conditions(status).keys())
