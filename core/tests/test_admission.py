@@ -323,6 +323,15 @@ RULES = [{"condition": "spec.x", "priority": 1}]
             ],
         ),
         (
+            {"capabilities": {**CAPABLE, "engines": ["vllm", "tgi", "max"]}},
+            None,
+            None,
+            [
+                "spec.capabilities.engines: no ModelDeployment can request max, tgi; its engines are vllm, sglang,"
+                " trtllm, llamacpp"
+            ],
+        ),
+        (
             {"capabilities": CAPABLE, "selectionRules": [{"condition": "x" * 1025}]},
             None,
             None,

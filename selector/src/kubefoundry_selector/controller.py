@@ -6,6 +6,8 @@ from typing import Final
 
 from prometheus_client import Counter
 
+from kubefoundry_sdk.api import reasons
+from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
 from kubefoundry_sdk.api.names import SELECTOR_LEASE, SELECTOR_MANAGER
 from kubefoundry_sdk.cluster.errors import ApiError
@@ -69,8 +71,11 @@ class Controller:
         registered = self._registry.get(key[1])
         if live is None or registered is None:
             return
-        found = rules_valid(registered.rules, generation=live["metadata"]["generation"])
-        await self._write(PROVIDER_CONFIGS, self._configs, live, {"conditions": [found]})
+        verdict = rules_valid(registered.rules, generation=live["metadata"]["generation"])
+        before = find((live.get("status") or {}).get("conditions"), reasons.RULES_VALID) or {}
+        written = await self._write(PROVIDER_CONFIGS, self._configs, live, {"conditions": [verdict]})
+        if written and verdict["status"] == "False" and verdict["message"] != before.get("message"):
+            self._process.recorder.event(live, "Warning", verdict["reason"], verdict["message"])
 
     async def _write(self, kind: Kind, store: Store, live: Object, fields: Object) -> bool:
         try:

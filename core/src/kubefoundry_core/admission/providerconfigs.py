@@ -6,14 +6,17 @@ does not parse rules; it passes on what the selector found about the stored ones
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final, get_args
 
 from pydantic import ValidationError
 
 from kubefoundry_core.admission.review import Malformed, Request, Review, allowed, request_of
 from kubefoundry_sdk.api import reasons
 from kubefoundry_sdk.api.conditions import find
+from kubefoundry_sdk.api.modeldeployment import Engine
 from kubefoundry_sdk.api.providerconfig import ProviderConfigSpec
+
+ENGINES: Final[tuple[str, ...]] = get_args(Engine)
 
 
 def validate(review: Any) -> Review:
@@ -41,6 +44,11 @@ def _warnings(request: Request) -> list[str]:
             found.append(
                 f"spec.capabilities.{field}: with {lack} this provider is never selected automatically"
             )
+    if unknown := sorted(set(capabilities.engines) - set(ENGINES)):
+        found.append(
+            f"spec.capabilities.engines: no ModelDeployment can request {', '.join(unknown)}; its engines are "
+            f"{', '.join(ENGINES)}"
+        )
     stored = request.old or {}
     try:
         rules = find((stored.get("status") or {}).get("conditions"), reasons.RULES_VALID) or {}

@@ -83,6 +83,11 @@ def provider_configs() -> Object:
         structural(ProviderConfigStatus),
         [
             _column("Ready", ".status.ready", "Whether the provider accepts deployments", type_="boolean"),
+            _column(
+                "Rules",
+                '.status.conditions[?(@.type=="RulesValid")].status',
+                "Whether the selector can use all selection rules",
+            ),
             _column("Version", ".status.version", "Name and version of the provider's controller"),
             _column("Upstream", ".status.upstreamCRDVersion", "API version of the upstream resource"),
             _column("Heartbeat", ".status.lastHeartbeat", "Time since the last report", type_="date"),
