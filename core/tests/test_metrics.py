@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from kubefoundry_core.metrics import Deployments
+from kubefoundry_core.metrics import Deployments, selection
 
 RUNNING = {"phase": "Running", "replicas": {"desired": 2, "ready": 1, "available": 1}}
 
@@ -61,3 +61,37 @@ def test_deleted_model_counts_as_terminating(status: dict[str, Any] | None) -> N
         'kubefoundry_modeldeployments{namespace="n",phase="Terminating"} 1.0',
         'kubefoundry_modeldeployment_total{namespace="n",phase="Terminating"} 1.0',
     ]
+
+
+def selected(provider: str, status: str, reason: str) -> dict[str, Any]:
+    condition = {"type": "ProviderSelected", "status": status, "reason": reason}
+    return {"provider": {"name": provider}, "conditions": [condition]}
+
+
+EXPLICIT = selected("acme", "True", "ExplicitlySelected")
+
+
+@pytest.mark.parametrize(
+    ("before", "decided", "labels"),
+    [
+        pytest.param({}, EXPLICIT, ("acme", "ExplicitlySelected"), id="new"),
+        pytest.param(EXPLICIT, EXPLICIT, None, id="the same"),
+        pytest.param(
+            selected("beta", "True", "ExplicitlySelected"),
+            EXPLICIT,
+            ("acme", "ExplicitlySelected"),
+            id="another provider",
+        ),
+        pytest.param(
+            EXPLICIT,
+            selected("acme", "False", "ProviderNotRegistered"),
+            ("", "ProviderNotRegistered"),
+            id="not registered",
+        ),
+        pytest.param(EXPLICIT, {"conditions": []}, None, id="left to the selector"),
+    ],
+)
+def test_selection_is_counted_when_it_changes(
+    before: dict[str, Any], decided: dict[str, Any], labels: tuple[str, str] | None
+) -> None:
+    assert selection(before, decided) == labels

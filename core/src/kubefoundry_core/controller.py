@@ -13,6 +13,7 @@ from typing import Final
 
 from kubefoundry_core.decision import Surroundings, decide, relied_on, shared
 from kubefoundry_core.events import announcements
+from kubefoundry_core.metrics import SELECTIONS, selection
 from kubefoundry_core.orphans import dead_managers, invented_finalizers, orphaned_finalizers, remaining
 from kubefoundry_core.provider_health import Health, Providers
 from kubefoundry_sdk.api import reasons
@@ -147,8 +148,11 @@ class Controller:
             client, store, MODEL_DEPLOYMENTS, live, decided, manager=CORE_MANAGER, shared=given
         )
         if written:
-            for event in announcements(live.get("status") or {}, decided):
+            before = live.get("status") or {}
+            for event in announcements(before, decided):
                 self._process.recorder.event(live, event.type, event.reason, event.note)
+            if labels := selection(before, decided):
+                SELECTIONS.labels(*labels).inc()
         return written
 
     def _release_in(self, key: Key, live: Object) -> float | None:

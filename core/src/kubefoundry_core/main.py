@@ -12,7 +12,7 @@ from kubefoundry_core.admission.application import application
 from kubefoundry_core.admission.listener import Listener, server_context
 from kubefoundry_core.certificate_keeper import CertificateKeeper
 from kubefoundry_core.controller import Controller
-from kubefoundry_core.metrics import Deployments
+from kubefoundry_core.metrics import SELECTIONS, Deployments
 from kubefoundry_sdk.runtime import options
 from kubefoundry_sdk.runtime.listening import bind
 from kubefoundry_sdk.runtime.process import Process, run
@@ -65,6 +65,7 @@ def main() -> None:
 def set_up(process: Process, bound: socket.socket, context: ssl.SSLContext) -> None:
     """Wires the two halves together."""
     controller = Controller(process)
+    REGISTRY.register(SELECTIONS)
     REGISTRY.register(Deployments(controller.counted, per_object=process.options.per_object_metrics))
     listener = Listener(
         application(controller.registered, controller.left, controller.models), bound, context

@@ -1,17 +1,52 @@
-"""Gauges over all ModelDeployments, counted when they are scraped (contract §6)."""
+"""Core's metrics (contract §6): gauges over all ModelDeployments, counted at each scrape, and its selections."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
+import prometheus_client
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from kubefoundry_sdk.api import reasons
+from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import Object
 
 STATES = ("desired", "ready", "available")
 """Values of the label `state`: the fields of `status.replicas`."""
+
+
+SELECTIONS: Final = prometheus_client.Counter(
+    "kubefoundry_provider_selection",
+    "Selections written, by provider (empty if none was found) and reason.",
+    ["provider", "reason"],
+    registry=None,
+)
+"""The selector has a counter of the same name for its own selections, so the sum over both is all of them. Registered
+by the process, because a test may load the modules of both."""
+
+
+def selection(before: Object, decided: Object) -> tuple[str, str] | None:
+    """Return the labels of SELECTIONS for core's selection; None if it selects nothing, or the same as before.
+
+    Args:
+        before: The status before.
+        decided: Core's new fields (`decision.decide`).
+    """
+    condition = find(decided["conditions"], reasons.PROVIDER_SELECTED)
+    if condition is None:
+        return None
+    labels = _labels(condition, decided)
+    earlier = find(before.get("conditions"), reasons.PROVIDER_SELECTED)
+    return None if earlier and _labels(earlier, before) == labels else labels
+
+
+def _labels(condition: Object, status: Object) -> tuple[str, str]:
+    selected = condition.get("status") == "True"
+    provider = (status.get("provider") or {}).get("name") if selected else None
+    return provider or "", str(condition.get("reason"))
 
 
 class Deployments(Collector):

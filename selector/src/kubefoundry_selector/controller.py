@@ -23,7 +23,10 @@ SELECTIONS: Final = Counter(
     "kubefoundry_provider_selection",
     "Selections written, by provider (empty if none was found) and reason.",
     ["provider", "reason"],
+    registry=None,
 )
+"""Core has a counter of the same name. Registered by the process, because a test may load the modules of both."""
+
 UNSETTLED: Final = "unsettled"
 
 

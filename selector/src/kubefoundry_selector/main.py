@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
+from prometheus_client import REGISTRY
+
 from kubefoundry_sdk.runtime import options, process
 from kubefoundry_sdk.runtime.process import Process
-from kubefoundry_selector.controller import Controller
+from kubefoundry_selector.controller import SELECTIONS, Controller
 from kubefoundry_selector.select import Choose, by
 
 PROGRAM = "kubefoundry-selector"
@@ -29,6 +31,7 @@ def run(prepare: Callable[[Process], Choose] | None = None) -> int:
     options.heartbeat_timeout(parser)
 
     def set_up(running: Process) -> None:
+        REGISTRY.register(SELECTIONS)
         if prepare is None:
             Controller(running)
             return
