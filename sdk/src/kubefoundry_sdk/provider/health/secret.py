@@ -15,8 +15,9 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.cluster.permission import may
 from kubefoundry_sdk.runtime.recorder import Recorder
 
-FORBIDDEN: Final = 600.0
-"""Seconds until the permission is checked again if it is missing."""
+FORBIDDEN: Final = 60.0
+"""Seconds until the permission is checked again if it is missing: one request of the process, whatever the number of
+models."""
 
 
 class AskedFor:
