@@ -12,12 +12,15 @@ from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.providers import installed
 from kubefoundry_sdk.api.handover import holders
 from kubefoundry_sdk.api.kinds import HELPER_KINDS, Kind, Object
+from kubefoundry_sdk.api.managed_fields import managers
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.api.names import provider_manager
 from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.reconcile import preconditions
 from kubefoundry_sdk.provider.write import manifest
 from kubefoundry_sdk.provider.write.helpers import kind_of, mark, marked, whole
+from kubefoundry_sdk.runtime.server_side_apply import NameTaken
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +80,12 @@ async def helpers_of(session: Session, provider: Provider, obj: Object) -> list[
 
 
 async def check_helper_names(
-    session: Session, obj: Object, wanted: Sequence[Object], known: Sequence[Object]
+    session: Session, provider: Provider, obj: Object, wanted: Sequence[Object], known: Sequence[Object]
 ) -> list[str]:
     """Return notes about helpers to create whose names are not free, or may not be.
 
     Args:
+        provider: The provider that would apply them.
         obj: The ModelDeployment.
         wanted: The helpers that the provider would apply.
         known: Those that exist and are the ModelDeployment's.
@@ -105,7 +109,8 @@ async def check_helper_names(
             continue
         whose = manifest.ownership(live, name=meta["name"], uid=meta["uid"])
         if whose == "foreign" and not _is_restored(live, obj):
-            raise Failure(preconditions.name_conflict(named).message)
+            taken = NameTaken(named, provider_manager(provider.name) in managers(live))
+            raise Failure(preconditions.name_conflict(taken, meta["uid"]).message)
         if whose == "leaving":
             notes.append(f"{named} is being deleted: nothing is created before it is gone")
     return notes

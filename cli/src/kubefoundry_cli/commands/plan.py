@@ -130,7 +130,7 @@ async def _plan(
             kind = provider.upstream.served(schema.api_version)
             live, helpers = await live_of(session, kind, obj), await helpers_of(session, provider, obj)
             planned = upstream.planned(provider, obj, schema, live, helpers)
-            notes += await check_helper_names(session, obj, planned.todo.helpers, helpers)
+            notes += await check_helper_names(session, provider, obj, planned.todo.helpers, helpers)
             changing = await hand_over(session, obj, provider, planned.todo.objects)
             verdict = await _verdict(session, kind, planned, live, helpers) if server else None
         except (ApiError, Unreachable) as error:
