@@ -50,13 +50,13 @@ async def wait_until_listed(turn: Turn) -> End | None:
 
 
 async def clean_up(turn: Turn) -> End | None:
-    """3. It is being deleted: delete the upstream object and the helpers in the state that is known (objects without
-    an owner reference stay), wait until they are gone, and remove our finalizer. Five minutes after the provider
-    first saw the deletion, by its own clock, it removes the finalizer anyway (`--finalizer-timeout`), with the Event
-    `FinalizerTimeout` that names what is left and the finalizers that hold it; so does the message while it waits.
-    An object of the model's name that our field manager applied and that has no owner, label or annotation of ours
-    stays; the Event `ObjectLeft` names it. Core does so for a provider that was uninstalled, and at once for a name that is not registered and owns no field
-    of the ModelDeployment (Event `FinalizerRemoved`)"""
+    """3. It is being deleted: delete the upstream object and the helpers in the state that is known (objects
+    without an owner reference stay), wait until they are gone, and remove our finalizer. Five minutes after the
+    provider first saw the deletion, by its own clock, it removes the finalizer anyway (`--finalizer-timeout`), with
+    the Event `FinalizerTimeout` that names what is left and the finalizers that hold it; so does the message while
+    it waits. An object of the model's name that our field manager applied and that has no owner, label or
+    annotation of ours stays; the Event `ObjectLeft` names it. Core does so for a provider that was uninstalled, and
+    at once for a name that is not registered and owns no field of the ModelDeployment (Event `FinalizerRemoved`)"""
     context, live = turn.context, turn.live
     # Before the pause and everything else: a deletion must go through with an invalid spec and without the CRD.
     if not turn.is_deleted:
