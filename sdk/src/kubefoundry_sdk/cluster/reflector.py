@@ -6,16 +6,16 @@ No object's content stops this: what a sink cannot read is skipped (`skipped`).
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import random
-import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError, Silent, Unreachable
+from kubefoundry_sdk.cluster.listing import complete_list
 from kubefoundry_sdk.cluster.skipped import skipped
 
 log = logging.getLogger(__name__)
@@ -104,153 +104,151 @@ async def reflect(
     refused: given for an optional kind; called once watching it is forbidden (403) and stays so. From then on the
         sink is out of date until the next `replace`, which comes once watching is permitted.
     """
-    version = seen = ""
-    failures = 0
-    forbidden = 0
-    silent = False
-    clock = asyncio.get_running_loop().time
-    heard = clock()
-    while True:
-        try:
-            if version and silent and await _went_back(client, kind, namespace, selector, version):
-                version = ""
-            silent = False
-            if not version:
-                reduced = bounded.arriving() if bounded is not None else None
-                objects, listed = await _listed(client, kind, namespace, selector, reduced)
-                if forbidden > 1:
-                    await _watched_briefly(client, kind, namespace, selector, listed)
-                version, rewound = listed, _older(listed, seen)
-                if rewound:
-                    log.warning(
-                        "the API server returned an older list of %s than before, listing again", kind.plural
-                    )
-                seen = version
-                sink.replace(objects, version, rewound=rewound)
-                alive()
-                forbidden = 0
-            lasts = random.randint(*WATCH_SECONDS)
-            started = heard = clock()
-            async for event in client.watch(
-                kind,
-                namespace,
-                resource_version=version,
-                seconds=lasts,
-                silence=SILENCE,
-                selector=selector,
-            ):
-                came = _deliver(event, sink) or version
-                alive()
-                heard = clock()
-                forbidden = 0
-                if heard - started > ON_TIME:
-                    failures = 0
-                if _older(came, version):
-                    version = ""
-                    break
-                version = seen = came
-            if abs(clock() - started - lasts) > ON_TIME:
-                raise Unreachable(f"WATCH {kind.plural}: it was ended before its time")
-            alive()
-            if bounded is not None and bounded.incomplete:
-                version = ""
-            failures = 0
-            delay = BACKOFF[0]
-        except ApiError as error:
-            tried(error)
-            if refused and error.code == 403:
-                delay = REFUSED[min(forbidden, len(REFUSED) - 1)]
-                if forbidden == 1:
-                    log.warning("%s are skipped, watching them is forbidden: %s", kind.plural, error)
-                    version = ""
-                    refused()
-                forbidden += 1
-                await asyncio.sleep(delay * random.uniform(0.8, 1.2))
-                continue
-            if error.code not in PASSING or failures:
-                version = ""
-            delay = max(min(error.retry_after or 0, BLIND), BACKOFF[min(failures, len(BACKOFF) - 1)])
-            _complain(kind, error, failures)
-            failures += 1
-        except Unreachable as error:
-            tried(error)
-            # A silence that was longer than we waited: this process stood still itself, and anything has happened.
-            silent = isinstance(error, Silent) and clock() - heard <= SILENCE + ON_TIME
-            if not silent:
-                version = ""
-            delay = BACKOFF[min(failures, len(BACKOFF) - 1)]
-            if silent:
-                # Normal where nothing changes: no bookmarks come for Events. `_went_back` asks whether it was more.
-                log.debug("watching %s again: %s", kind.plural, error)
-            else:
-                _complain(kind, error, failures)
-                failures += 1
-        await asyncio.sleep(delay * random.uniform(0.8, 1.2))
+    await _Reflection(client, kind, sink, namespace, selector, bounded, alive, tried, refused).run()
 
 
-async def _watched_briefly(
-    client: Client, kind: Kind, namespace: str | None, selector: Mapping[str, str] | None, version: str
-) -> None:
-    """Raises ApiError if watching is still forbidden: that listing is permitted says nothing about it."""
-    async for _ in client.watch(
-        kind, namespace, resource_version=version, seconds=1, silence=SILENCE, selector=selector
-    ):
-        break
+@dataclass(slots=True)
+class _Reflection:
+    """The arguments of `reflect`, and its state."""
 
+    client: Client
+    kind: Kind
+    sink: Sink
+    namespace: str | None
+    selector: Mapping[str, str] | None
+    bounded: Bounded | None
+    alive: Callable[[], None]
+    tried: Callable[[Exception], None]
+    refused: Callable[[], None] | None
+    version: str = ""
+    """The resource version to watch from; empty if everything has to be listed first."""
+    seen: str = ""
+    """The newest resource version that was seen."""
+    failures: int = 0
+    """Failures in a row."""
+    forbidden: int = 0
+    """Refusals (403) in a row, if `refused` is given."""
+    silent: bool = False
+    """Whether the watch ended because nothing came for so long that the connection may be dead."""
+    heard: float = field(default_factory=lambda: asyncio.get_running_loop().time())
+    """When the watch was begun, or sent its last event."""
 
-async def _listed(
-    client: Client,
-    kind: Kind,
-    namespace: str | None,
-    selector: Mapping[str, str] | None,
-    reduced: Callable[[Object], Any] | None,
-) -> tuple[Iterator[Any], str]:
-    """All objects, and the resource version to watch from.
+    async def run(self) -> None:
+        while True:
+            try:
+                await self._list_after_gap()
+                await self._follow()
+                self.failures = 0
+                delay = BACKOFF[0]
+            except ApiError as error:
+                self.tried(error)
+                delay = self._after_refusal(error)
+            except Unreachable as error:
+                self.tried(error)
+                delay = self._after_broken_connection(error)
+            await asyncio.sleep(delay * random.uniform(0.8, 1.2))
 
-    reduced: what to keep of an object until the list is complete. Without it, all pages but the last are kept
-        deflated.
-    """
-    deflated: list[bytes] = []
-    last: list[Object] = []
-    arrived: list[Any] = []
-    version = ""
-    async for page, version in client.pages(kind, namespace, selector=selector):  # noqa: B007 (the last one)
-        if reduced:
-            arrived.extend(_reduced(page, reduced))
-            continue
-        if last:
-            deflated.append(zlib.compress(json.dumps(last, ensure_ascii=False).encode(), 1))
-        last = page
-    return iter(arrived) if reduced else _inflated(deflated, last), version
+    async def _list_after_gap(self) -> None:
+        """Replace the sink's objects, unless the watch can be resumed where it ended."""
+        if self.version and self.silent and await self._went_back():
+            self.version = ""
+        self.silent = False
+        if self.version:
+            return
+        reduced = self.bounded.arriving() if self.bounded is not None else None
+        objects, listed = await complete_list(self.client, self.kind, self.namespace, self.selector, reduced)
+        if self.forbidden > 1:
+            await self._watched_briefly(listed)
+        rewound = _older(listed, self.seen)
+        if rewound:
+            log.warning(
+                "the API server returned an older list of %s than before, listing again", self.kind.plural
+            )
+        self.version = self.seen = listed
+        self.sink.replace(objects, listed, rewound=rewound)
+        self.alive()
+        self.forbidden = 0
 
+    async def _follow(self) -> None:
+        """Deliver the events of one watch. Raises Unreachable if it is ended before its time."""
+        clock = asyncio.get_running_loop().time
+        lasts = random.randint(*WATCH_SECONDS)
+        started = self.heard = clock()
+        async for event in self._watch(self.version, lasts):
+            came = _deliver(event, self.sink) or self.version
+            self.alive()
+            self.heard = clock()
+            self.forbidden = 0
+            if self.heard - started > ON_TIME:
+                # A watch that lasts is no failure of the series, however it ends.
+                self.failures = 0
+            if _older(came, self.version):
+                # The server's history went back below an open watch.
+                self.version = ""
+                break
+            self.version = self.seen = came
+        if abs(clock() - started - lasts) > ON_TIME:
+            raise Unreachable(f"WATCH {self.kind.plural}: it was ended before its time")
+        self.alive()
+        if self.bounded is not None and self.bounded.incomplete:
+            self.version = ""
 
-def _reduced(page: list[Object], reduced: Callable[[Object], Any]) -> Iterator[Any]:
-    for obj in page:
-        try:
-            kept = reduced(obj)
-        except Exception as error:
-            skipped(obj, error)
-            continue
-        if kept is not None:
-            yield kept
+    def _after_refusal(self, error: ApiError) -> float:
+        """Decide how to go on after an error of the server; return the seconds until then."""
+        if self.refused and error.code == 403:
+            delay = REFUSED[min(self.forbidden, len(REFUSED) - 1)]
+            if self.forbidden == 1:
+                log.warning("%s are skipped, watching them is forbidden: %s", self.kind.plural, error)
+                self.version = ""
+                self.refused()
+            self.forbidden += 1
+            return delay
+        if error.code not in PASSING or self.failures:
+            self.version = ""
+        delay = max(min(error.retry_after or 0, BLIND), self._backoff())
+        _complain(self.kind, error, self.failures)
+        self.failures += 1
+        return delay
 
+    def _after_broken_connection(self, error: Unreachable) -> float:
+        """Decide how to go on after no answer or a broken watch; return the seconds until then."""
+        # A silence that was longer than we waited: this process stood still itself, and anything has happened.
+        waited = asyncio.get_running_loop().time() - self.heard
+        self.silent = isinstance(error, Silent) and waited <= SILENCE + ON_TIME
+        delay = self._backoff()
+        if self.silent:
+            # Normal where nothing changes: no bookmarks come for Events. `_went_back` asks whether it was more.
+            log.debug("watching %s again: %s", self.kind.plural, error)
+            return delay
+        self.version = ""
+        _complain(self.kind, error, self.failures)
+        self.failures += 1
+        return delay
 
-def _inflated(deflated: list[bytes], last: list[Object]) -> Iterator[Object]:
-    """The objects; each page is freed once it is read."""
-    deflated.reverse()
-    while deflated:
-        yield from json.loads(zlib.decompress(deflated.pop()))
-    while last:
-        yield last.pop(0)
+    def _backoff(self) -> float:
+        return BACKOFF[min(self.failures, len(BACKOFF) - 1)]
 
+    def _watch(self, version: str, seconds: int) -> AsyncIterator[Object]:
+        return self.client.watch(
+            self.kind,
+            self.namespace,
+            resource_version=version,
+            seconds=seconds,
+            silence=SILENCE,
+            selector=self.selector,
+        )
 
-async def _went_back(
-    client: Client, kind: Kind, namespace: str | None, selector: Mapping[str, str] | None, version: str
-) -> bool:
-    """Whether the server's newest version is older than ours; it would then send us no events for a long time."""
-    async for _, newest in client.pages(kind, namespace, selector=selector, limit=1):
-        return _older(newest, version)
-    return False
+    async def _watched_briefly(self, version: str) -> None:
+        """Raises ApiError if watching is still forbidden: that listing is permitted says nothing about it."""
+        async for _ in self._watch(version, 1):
+            break
+
+    async def _went_back(self) -> bool:
+        """Whether the server's newest version is older than ours; it would then send us no events for a long time."""
+        pages = self.client.pages(self.kind, self.namespace, selector=self.selector, limit=1)
+        async for _, newest in pages:
+            return _older(newest, self.version)
+        return False
 
 
 def _older(one: str, other: str) -> bool:
