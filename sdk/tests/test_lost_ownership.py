@@ -10,11 +10,9 @@ from support.plans import deployment, planned
 MANAGER = "example-provider"
 
 
-def with_manager(obj: Object, manager: str = MANAGER) -> Object:
-    return {
-        **obj,
-        "metadata": {**obj["metadata"], "managedFields": [{"manager": manager, "operation": "Apply"}]},
-    }
+def with_manager(obj: Object, manager: str = MANAGER, fields: Object | None = None) -> Object:
+    entry = {"manager": manager, "operation": "Apply", "fieldsV1": fields or {"f:spec": {}, "f:data": {}}}
+    return {**obj, "metadata": {**obj["metadata"], "managedFields": [entry]}}
 
 
 def unchanged() -> Plan:
@@ -38,6 +36,15 @@ def test_helper_is_applied_again() -> None:
     found = repaired(todo, with_manager(todo.main), [with_manager(helper, "somebody")], MANAGER)
 
     assert found.repairs == [(helper, (PATH,))]
+
+
+def test_emptied_entry_is_applied_again() -> None:
+    todo = unchanged()
+    emptied = with_manager(todo.main, fields={"f:metadata": {"f:labels": {}}})
+
+    found = repaired(todo, emptied, [with_manager(obj) for obj in todo.helpers], MANAGER)
+
+    assert found.repairs == [(todo.main, (PATH,))]
 
 
 def test_nothing_is_written_while_ownership_is_there() -> None:

@@ -180,9 +180,10 @@ async def start_recreation(turn: Turn) -> End | None:
 
 
 async def apply_plan(turn: Turn) -> End | None:
-    """19. Apply. Revert changes by others (Event `DriftDetected`), at most five times in ten minutes; an object whose
-    `managedFields` no longer name the provider counts as changed. Values that admission changes are named in
-    `ResourceCreated` and left as they are. Delete helpers that are no longer rendered"""
+    """19. Apply. Revert changes by others (Event `DriftDetected`), at most five times in ten minutes; an object
+    whose `managedFields` no longer name the provider as an owner of content counts as changed. Values that
+    admission changes are named in `ResourceCreated` and left as they are. Delete helpers that are no longer
+    rendered"""
     retry = await application.write(turn.context, turn.kind, turn.plan, turn.live, turn.report)
     turn.memory.refusal.over()
     # None: everything is applied, and nothing was left alone.

@@ -11,29 +11,40 @@ from typing import Final
 
 from kubefoundry_sdk.api import managed_fields
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider.write import manifest
 from kubefoundry_sdk.provider.write.helpers import mark, marked
 from kubefoundry_sdk.provider.write.plan import Plan
 
 PATH: Final = "metadata.managedFields"
 
+_HEAD: Final = ("apiVersion", "kind")
+
 
 def repaired(todo: Plan, live: Object | None, live_helpers: Iterable[Object], manager: str) -> Plan:
-    """Return the plan with the objects to apply again because the manager no longer owns any of their fields.
+    """Return the plan with the objects to apply again because the manager no longer owns any of their content.
 
     A plan that writes anything else is returned as it is: the next reconcile looks again.
     """
     if live is None or todo.changed or todo.recreate:
         return todo
-    if _is_lost(live, manager) and todo.moved is None:
+    if _is_lost(todo.main, live, manager) and todo.moved is None:
         return replace(todo, drifted=(*todo.drifted, PATH))
     there = marked(live_helpers)
     lost = [
         obj
         for obj in todo.helpers
-        if (found := there.get(mark(obj))) is not None and _is_lost(found, manager)
+        if (found := there.get(mark(obj))) is not None and _is_lost(obj, found, manager)
     ]
     return replace(todo, changed=lost, edited=tuple((obj, (PATH,)) for obj in lost))
 
 
-def _is_lost(live: Object, manager: str) -> bool:
-    return manager not in managed_fields.managers(live)
+def _is_lost(applied: Object, live: Object, manager: str) -> bool:
+    """Check whether the manager's entry is gone, or was emptied of everything but metadata.
+
+    A part may be lost without harm: an autoscaler takes over counts, and an operator a list that it writes back.
+    """
+    if manager not in managed_fields.managers(live):
+        return True
+    fields = managed_fields.owned(live, manager) or {}
+    content = {key for key, value in manifest.body(applied).items() if value and key not in _HEAD}
+    return bool(content) and not any(f"f:{key}" in fields for key in content)
