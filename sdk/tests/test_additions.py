@@ -305,6 +305,22 @@ def test_deep_fields_are_read_to_a_bounded_depth() -> None:
     assert added({**MANIFEST, "spec": {"template": value}}, live, OURS) == []
 
 
+@pytest.mark.parametrize("changed", ["manifest", "entry"])
+def test_fields_of_another_version_are_not_compared(changed: str) -> None:
+    live = extended(in_engine(command=["x"]), {"f:containers": {ENGINE: {"f:command": {}}}})
+    applied = MANIFEST
+    if changed == "manifest":
+        applied = {**MANIFEST, "apiVersion": "apps/v1beta1"}
+    else:
+        live["metadata"]["managedFields"][1]["apiVersion"] = "apps/v1beta1"
+
+    live["metadata"]["managedFields"] = compact(
+        live["metadata"]["managedFields"], frozenset({OURS}), content=True
+    )
+
+    assert added(applied, live, OURS) == []
+
+
 def test_store_keeps_the_fields_of_others_for_it() -> None:
     live = extended(in_engine(command=["x"]), {"f:containers": {ENGINE: {"f:command": {}}}})
     live["metadata"]["managedFields"].append(

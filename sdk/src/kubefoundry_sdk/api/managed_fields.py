@@ -58,6 +58,7 @@ def _reduced(entry: Mapping[str, Any], content: bool) -> dict[str, Any]:
         fields["f:metadata"] = {"f:finalizers": added}
     if content and not entry.get("subresource"):
         whole = entry.get("fieldsV1") or {}
+        reduced |= {key: entry[key] for key in ("apiVersion",) if key in entry}
         fields |= {key: whole[key] for key in whole if key not in ("f:metadata", "f:status")}
     return {**reduced, "fieldsV1": fields} if fields else reduced
 

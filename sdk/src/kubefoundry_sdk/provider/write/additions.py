@@ -103,7 +103,8 @@ def added(
 ) -> list[Addition]:
     """Return the additions to a live object, in the order of its managedFields.
 
-    Of an object with a pod template only those to the template count: the rest decides when pods run, not how.
+    Of an object with a pod template only those to the template count: the rest decides when pods run, not how. Fields
+    in another version than the object's cannot be compared.
 
     Args:
         manifest: What the provider applied last.
@@ -111,8 +112,15 @@ def added(
         manager: The provider's field manager. It only applies.
         ignored_differences: Paths that the provider leaves to others.
     """
+    version = live.get("apiVersion")
+    if manifest.get("apiVersion") != version:
+        return []
     root = _root(manifest)
-    entries = [entry for entry in live["metadata"].get("managedFields") or () if not entry.get("subresource")]
+    entries = [
+        entry
+        for entry in live["metadata"].get("managedFields") or ()
+        if not entry.get("subresource") and entry.get("apiVersion", version) == version
+    ]
     own = next((entry for entry in entries if _is_own(entry, manager)), {}).get("fieldsV1") or {}
     left = {pattern(path) for path in ignored_differences}
     found: dict[str, Addition] = {}
