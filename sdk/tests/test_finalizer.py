@@ -142,3 +142,12 @@ def test_a_time_that_is_none_is_refused(said: str, capsys: pytest.CaptureFixture
 
     assert ended.value.code == 1
     assert f"'{said}' is not a number of seconds" in capsys.readouterr().err
+
+
+def test_finalizers_that_hold_are_named_and_clipped() -> None:
+    going = model("u", deletionTimestamp="now", finalizers=["foregroundDeletion", "example.com/a"])
+    many = model("u", deletionTimestamp="now", finalizers=[f"example.com/{at}" for at in range(7)])
+
+    assert finalizer.held_by([going]) == "; held by finalizer example.com/a"
+    assert finalizer.held_by([many]).endswith("example.com/4 and 2 more")
+    assert finalizer.held_by([model("u", finalizers=["example.com/a"])]) == ""

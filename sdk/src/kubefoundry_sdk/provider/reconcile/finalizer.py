@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from typing import Final
 
 from kubefoundry_sdk.api import managed_fields, names
@@ -194,17 +195,22 @@ async def remove(client: Client, store: Store, deployment: Object, finalizer: st
 
 
 def holding(context: Context, deployment: Object) -> str:
-    """Return the finalizers that hold our objects while they are deleted, in one clause; empty if there are none.
-
-    Kubernetes' own finalizers end by themselves.
-    """
+    """Return the finalizers that hold objects of the ModelDeployment while they are deleted, as `held_by`."""
     meta = deployment["metadata"]
     main = context.upstream.objects.get(key_of(deployment))
     objects = [*([main] if main else []), *context.helpers.of(meta["namespace"], meta["uid"])]
+    return held_by([obj for obj in objects if manifest.made_for(obj, meta["uid"])])
+
+
+def held_by(objects: Sequence[Object]) -> str:
+    """Return the finalizers that hold objects while they are deleted, in one clause; empty if there are none.
+
+    Kubernetes' own finalizers end by themselves.
+    """
     names = [
         name
         for obj in objects
-        if obj["metadata"].get("deletionTimestamp") and manifest.made_for(obj, meta["uid"])
+        if obj["metadata"].get("deletionTimestamp")
         for name in obj["metadata"].get("finalizers") or ()
         if name not in OF_KUBERNETES
     ]

@@ -10,6 +10,7 @@ from kubefoundry_sdk.api import managed_fields, names, reasons
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider.contract import Deployment, Provider
+from kubefoundry_sdk.provider.reconcile import finalizer
 from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.report import Stop
 from kubefoundry_sdk.provider.upstream_kind import UnsupportedSchema
@@ -40,7 +41,8 @@ def standing_there(context: Context, deployment: Deployment, wanted: list[Object
                     return other_spec(named)
             case "leaving":
                 again = manifest.made_for(live, deployment.uid)
-                message = f"{named} is being deleted; it will be recreated once it is gone"
+                held = finalizer.held_by([live])
+                message = f"{named} is being deleted; it will be recreated once it is gone{held}"
                 reason = "Recreating" if again else "WaitingForCleanup"
                 return Stop(reasons.RESOURCE_CREATED, reason, message, failed=False)
             case "ours":
