@@ -197,6 +197,20 @@ def test_update_under_our_name_is_somebody_elses() -> None:
     )
 
 
+def test_reset_of_managed_fields_names_no_default() -> None:
+    """The API server then makes one manager the owner of everything that was there."""
+    live = extended(
+        in_engine(command=["x"]), {"f:containers": {ENGINE: {"f:command": {}}}}, "before-first-apply"
+    )
+    pod(live)["numOfHosts"] = 1
+    fields = live["metadata"]["managedFields"][1]["fieldsV1"]
+    fields["f:spec"]["f:template"]["f:spec"]["f:numOfHosts"] = {}
+
+    assert added(MANIFEST, live, OURS) == [
+        Addition("spec.template.spec.containers[engine].command", "an unknown field manager", False)
+    ]
+
+
 def test_apply_under_our_name_is_somebody_elses() -> None:
     live = extended(in_engine(command=["x"]), {})
     fields = copy.deepcopy(OWNED)

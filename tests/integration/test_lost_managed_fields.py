@@ -14,6 +14,7 @@ from support.audit import AuditLog
 from support.deployments import CPU, GPU, model_deployment
 from support.events import until_event
 from support.kinds import UPSTREAM
+from support.metrics import sample, until_scraped
 from support.waiting import reason, until, until_deployment
 
 pytestmark = pytest.mark.integration
@@ -55,6 +56,12 @@ async def test_lost_ownership_is_restored_at_the_event(
 
     await until(api, kind, "m", namespace, lambda obj: obj and owns_content(obj, manager), seconds=30)
     assert "metadata.managedFields" in await until_event(api, namespace, "DriftDetected")
+    await until_scraped(
+        suite.components[provider],
+        lambda series: sample(series, "kubefoundry_reconciliations_pending", provider=provider) == 0,
+    )
+    model = await api.get(MODEL_DEPLOYMENTS, "m", namespace)
+    assert "others added" not in model["status"]["message"]
     # An operator may be quicker, with a conflict.
     assert 1 <= len(log.writes(f"provider-{provider}", namespace, kind.plural)) <= 2
 

@@ -27,7 +27,8 @@ DEPTH: Final = 64
 UNKNOWN: Final = "an unknown field manager"
 
 BEFORE_FIRST_APPLY: Final = "before-first-apply"
-"""The API server's owner of everything on an object without managedFields, once somebody applies it."""
+"""The API server's owner of everything on an object without managedFields, once somebody applies it: nobody knows who
+wrote it."""
 
 _MISSING: Final = object()
 
@@ -129,8 +130,13 @@ def added(
         fields = entry.get("fieldsV1") or {}
         place = _Place(manifest, live, "")
         for path in _walk(fields, {} if mine else own, place, root, lists=not mine):
-            if pattern(path) not in left:
-                found.setdefault(path, Addition(path, _writer(entry, manager), _replaces(path)))
+            if pattern(path) in left:
+                continue
+            reset = entry.get("manager") == BEFORE_FIRST_APPLY
+            # After a reset, what admission added and the defaults of a CRD have an owner, too.
+            if not reset or _key(path) in _SERVING:
+                addition = Addition(path, _writer(entry, manager), _replaces(path) and not reset)
+                found.setdefault(path, addition)
     return list(found.values())
 
 
@@ -249,6 +255,11 @@ def _is_trivial(value: Any, key: str) -> bool:
 
 def _replaces(path: str) -> bool:
     return path.rpartition(".")[2] in _REPLACING
+
+
+def _key(path: str) -> str:
+    """The last key of a path, without the item of a list."""
+    return path.rpartition(".")[2].partition("[")[0]
 
 
 def _root(manifest: Object) -> Sequence[str]:
