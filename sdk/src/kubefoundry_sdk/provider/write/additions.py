@@ -122,7 +122,7 @@ def added(
         for entry in live["metadata"].get("managedFields") or ()
         if not entry.get("subresource") and entry.get("apiVersion", version) == version
     ]
-    own = next((entry for entry in entries if _is_own(entry, manager)), {}).get("fieldsV1") or {}
+    own = next((entry.get("fieldsV1") or {} for entry in entries if _is_own(entry, manager)), {})
     left = {pattern(path) for path in ignored_differences}
     found: dict[str, Addition] = {}
     for entry in entries:
