@@ -176,7 +176,9 @@ def test_restart_by_kubectl_is_no_addition() -> None:
     live = copy.deepcopy(MANIFEST)
     at = "kubectl.kubernetes.io/restartedAt"
     live["spec"]["template"]["metadata"]["annotations"] = {at: "2026-01-01T00:00:00Z"}
-    theirs = {"f:spec": {"f:template": {"f:metadata": {"f:annotations": {".": {}, f"f:{at}": {}}}}}}
+    theirs: dict[str, Any] = {
+        "f:spec": {"f:template": {"f:metadata": {"f:annotations": {".": {}, f"f:{at}": {}}}}}
+    }
     live["metadata"]["managedFields"] = [
         {"manager": OURS, "operation": "Apply", "fieldsV1": OWNED},
         {"manager": "kubectl-rollout", "operation": "Update", "fieldsV1": theirs},

@@ -28,7 +28,7 @@ def without_entry(entries: list[Any], manager: str) -> list[Any]:
 
 def without_fields(entries: list[Any], manager: str) -> list[Any]:
     """With an entry of ours that owns next to nothing."""
-    fields = {"f:metadata": {"f:labels": {f"f:{names.MANAGED_BY_LABEL}": {}}}}
+    fields: Object = {"f:metadata": {"f:labels": {f"f:{names.MANAGED_BY_LABEL}": {}}}}
     return [{**entry, "fieldsV1": fields} if entry.get("manager") == manager else entry for entry in entries]
 
 

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from kubefoundry_core.admission import annotations
+from kubefoundry_core.admission import annotation_warnings
 from kubefoundry_core.admission.defaulting import patch, remove_nulls
 from kubefoundry_core.admission.review import Request, Review, allowed, patched, refused, request_of
 from kubefoundry_core.decision import not_registered
@@ -63,7 +63,7 @@ def validate(
     request = request_of(review)
     if problem := _without_room(request, left) or _too_many_labels(request) or _dotted(request):
         return refused(request, [problem])
-    without_effect = annotations.warnings(request)
+    without_effect = annotation_warnings.warnings(request)
     if not request.decides_spec:
         return allowed(request, without_effect)
     spec = request.object.get("spec", {})

@@ -146,8 +146,8 @@ async def let_go(context: Context, live: Object) -> float | None:
         context.helpers,
         context.manager,
     ):
-        held = finalizer.holding(context, live)
-        why = f"{context.provider.title} is being removed for provider {_chosen(live)}{held}"
+        holding = finalizer.holding(context, live)
+        why = f"{context.provider.title} is being removed for provider {_chosen(live)}{holding}"
         # Once our object is gone the chosen provider reports, even while a helper is slow to go.
         return await _keep(context, live, why, reason="Terminating", speaks=serves)
     await foreign_status.write(context, live, {})

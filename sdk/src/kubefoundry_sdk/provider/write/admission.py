@@ -32,7 +32,7 @@ class Admission:
 
     def remember(self, of: Mark, live: Object) -> None:
         """Remember an object that was just applied, or found as it was applied."""
-        self._uids[of] = live["metadata"]["uid"]
+        self._uids[of] = str(live["metadata"]["uid"])
 
     def remembers(self, of: Mark) -> bool:
         """Check whether an object of that kind and name was ours."""
@@ -40,7 +40,7 @@ class Admission:
 
     def recognizes(self, of: Mark, live: Object) -> bool:
         """Check whether the live object of that kind and name is the very object that was ours."""
-        return self._uids.get(of) == live["metadata"]["uid"]
+        return self._uids.get(of) == str(live["metadata"]["uid"])
 
     def note(self, applied: Object, stored: Object) -> None:
         """Remember the API server's answer to an apply, or to one as a dry run. applied: dressed."""
