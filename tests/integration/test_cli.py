@@ -14,6 +14,7 @@ import yaml
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.edit import annotation, write
 from kubefoundry_cli.failure import Exit, Failure
+from kubefoundry_cli.redaction import REMOVED
 from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PODS, PROVIDER_CONFIGS, Kind, Object
@@ -465,6 +466,26 @@ async def test_a_bundle_holds_no_secret(
     assert json.loads(content["kubefoundry/models.json"])[0]["spec"]["model"]["id"] == "org/model"
     assert [name for name, data in content.items() if secret.encode() in data] == []
     assert (stranger.code, "cannot write /nonexistent/x" in stranger.err) == (2, True), stranger
+
+
+async def test_bundle_has_helpers_of_models_without_values(
+    kubefoundry: CommandLine, api: Client, namespace: str, tmp_path: Path
+) -> None:
+    secret = "S3cr3t-value-0815"
+    await running(
+        api, namespace, {**GPU, "engine": {"type": "vllm", "args": {"chat-template": secret}}}, "kaito"
+    )
+    file = tmp_path / "bundle.tar.gz"
+
+    await kubefoundry("doctor", "--bundle", str(file))
+
+    with tarfile.open(file) as archive:
+        content = {one.name: archive.extractfile(one).read() for one in archive.getmembers()}  # type: ignore[union-attr]
+    [config] = json.loads(content["kubefoundry/upstream/configmaps.json"])
+    [workspace] = json.loads(content["kubefoundry/upstream/workspaces.json"])
+    assert (workspace["metadata"]["name"], config["metadata"]["name"].startswith("m-")) == ("m", True)
+    assert config["data"] == {"inference_config.yaml": REMOVED}
+    assert [name for name, data in content.items() if secret.encode() in data] == []
 
 
 async def test_an_upgrade_of_the_upstream_is_tried_on_what_runs(

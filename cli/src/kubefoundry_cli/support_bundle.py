@@ -21,6 +21,7 @@ from kubefoundry_sdk.api.kinds import (
     CORE_EVENTS,
     CRDS,
     DEPLOYMENTS,
+    HELPER_KINDS,
     LEASES,
     MODEL_DEPLOYMENTS,
     PODS,
@@ -29,10 +30,13 @@ from kubefoundry_sdk.api.kinds import (
     Object,
 )
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.provider.write.helpers import whole
 
 QUOTAS: Final = Kind("", "v1", "resourcequotas", "ResourceQuota")
 LIMIT_RANGES: Final = Kind("", "v1", "limitranges", "LimitRange")
 NODES: Final = Kind("", "v1", "nodes", "Node", namespaced=False)
+
+HELPERS: Final = {"labelSelector": f"{names.MANAGED_BY_LABEL}={names.MANAGED_BY}"}
 
 LINES: Final = 2000
 """Of each pod's log, the last ones."""
@@ -126,8 +130,8 @@ async def _versions(session: Session) -> Object:
 async def _of_models(
     session: Session, models: Sequence[Object], namespace: str | None, missing: list[str]
 ) -> dict[str, list[Object]]:
-    """The upstream objects of the models, and their pods: those that carry the label, and those of the upstream
-    object. models: as redacted."""
+    """The upstream objects of the models with their helpers, and their pods: those that carry the label, and those of
+    the upstream object. models: as redacted."""
     upstream: dict[str, list[Object]] = {}
     pods: dict[str, Object] = {}
     for model in models:
@@ -151,6 +155,12 @@ async def _of_models(
         pods |= {pod["metadata"]["uid"]: redacted(pod) for pod in labelled}
     except (ApiError, Unreachable) as error:
         missing.append(of(error, "list pods").message)
+    for kind in HELPER_KINDS.values():
+        try:
+            found, _ = await session.client.list(kind, namespace, selector=HELPERS)
+            upstream[f"upstream/{kind.plural}"] = [redacted(whole(kind, one)) for one in found]
+        except (ApiError, Unreachable) as error:
+            missing.append(of(error, f"list {kind.plural}").message)
     return {**upstream, "model-pods": [*pods.values()]}
 
 
