@@ -155,8 +155,8 @@ async def test_pods_and_plan_during_hand_over_name_what_serves(
     assert "  · worker  Pending" in status.out, status
     assert "worker/main: not scheduled yet" in logs.err
     assert (
-        "HAND-OVER (RayService 'm' will be created by kuberay; DynamoGraphDeployment 'm' of dynamo serves until "
-        "kuberay can take over, and is deleted then)"
+        "HAND-OVER (creates RayService 'm' on kuberay; then deletes DynamoGraphDeployment 'm' of dynamo, which "
+        "serves until kuberay can take over)"
     ) in planned.out
     assert json.loads(document.out)["handOver"] == {
         "from": "dynamo",

@@ -37,7 +37,7 @@ LACKING = f"; grant {apply.ORIGIN.account} that permission"
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Trial:
     """The API server's answer to a dry run. accepted: None if it could not be tried. is_forbidden: for lack of the
     caller's permission."""
 
@@ -132,32 +132,32 @@ async def _plan(
             planned = upstream.planned(provider, obj, schema, live, helpers)
             notes += await check_helper_names(session, provider, obj, planned.todo.helpers, helpers)
             changing = await hand_over(session, obj, provider, planned.todo.objects)
-            verdict = await _verdict(session, kind, planned, live, helpers) if server else None
+            trial = await _tried(session, kind, planned, live, helpers) if server else None
         except (ApiError, Unreachable) as error:
             raise of(error, "plan") from error
     for note in (*unsure, *notes, *planned.notes, *started, *_versions(provider, schema)):
         say(f"note: {clean(note)}")
     if form == "text":
-        _show(kind, obj, planned, "; ".join([_what(planned, live, changing), *held]), verdict)
+        _show(kind, obj, planned, "; ".join([_what(planned, live, changing), *held]), trial)
     else:
-        output.data(_as_json(kind, obj, planned, changing, held, verdict), form)
-    if verdict is not None and verdict.is_forbidden:
-        raise Failure(f"cannot try it with --server: {verdict.message}", Exit.FORBIDDEN)
-    if verdict is not None and verdict.accepted is False:
+        output.data(_as_json(kind, obj, planned, changing, held, trial), form)
+    if trial is not None and trial.is_forbidden:
+        raise Failure(f"cannot try it with --server: {trial.message}", Exit.FORBIDDEN)
+    if trial is not None and trial.accepted is False:
         raise Failure(
             f"the API server refuses these objects of ModelDeployment '{obj['metadata']['name']}' in a dry run, so "
-            f"the edit would not be applied: {verdict.message}"
+            f"the edit would not be applied: {trial.message}"
         )
 
 
-async def _verdict(
+async def _tried(
     session: Session, kind: Kind, planned: Planned, live: Object | None, helpers: list[Object]
-) -> Verdict:
+) -> Trial:
     accepted, message = await dry_run.trial(
         session.client, kind, planned.todo, live is not None, marked(helpers), manager=MANAGER
     )
     own = message.removesuffix(LACKING)
-    return Verdict(accepted, message) if own == message else Verdict(None, own, is_forbidden=True)
+    return Trial(accepted, message) if own == message else Trial(None, own, is_forbidden=True)
 
 
 def _versions(provider: Provider, schema: Schema) -> tuple[str, ...]:
@@ -169,10 +169,10 @@ def _versions(provider: Provider, schema: Schema) -> tuple[str, ...]:
 def _what(planned: Planned, live: Object | None, change: HandOver | None) -> str:
     todo = planned.todo
     if change:
+        deleted = _listed(change.deleted) or "the object"
         return (
-            f"HAND-OVER ({_listed(change.created)} will be created by {change.to}; "
-            f"{_listed(change.deleted) or 'its object'} of {change.from_} serves until {change.to} can take "
-            "over, and is deleted then)"
+            f"HAND-OVER (creates {_listed(change.created)} on {change.to}; then deletes {deleted} of {change.from_}, "
+            f"which serves until {change.to} can take over)"
         )
     if live is None:
         return "CREATED"
@@ -187,9 +187,9 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join(names)
 
 
-def _show(kind: Kind, obj: Object, planned: Planned, what: str, verdict: Verdict | None) -> None:
+def _show(kind: Kind, obj: Object, planned: Planned, what: str, trial: Trial | None) -> None:
     meta = obj["metadata"]
-    asked = f"   dry run: {clean(verdict)}" if verdict else ""
+    asked = f"   dry run: {clean(trial)}" if trial else ""
     print(f"{kind.kind} {meta['namespace']}/{meta['name']}   {clean(what)}{asked}")
     for change in planned.changes:
         print(f"  {clean(text(change.path))}   ← {_source(change)}")
@@ -215,7 +215,7 @@ def _as_json(
     planned: Planned,
     change: HandOver | None,
     held: Sequence[str],
-    verdict: Verdict | None,
+    trial: Trial | None,
 ) -> PlanDocument:
     return {
         "kind": kind.kind,
@@ -225,7 +225,7 @@ def _as_json(
         "recreate": planned.todo.recreate,
         "handOver": _handed_over(change) if change else None,
         "suspended": "; ".join(held) or None,
-        "dryRun": str(verdict) if verdict else None,
+        "dryRun": str(trial) if trial else None,
         "changes": list(map(_change, planned.changes)),
         "unchanged": planned.unchanged,
     }
