@@ -246,6 +246,38 @@ async def test_doctor_names_missing_objects_of_variables(tmp_path: Path, name: s
     ]
 
 
+class WithoutSecrets(Answers):
+    """Of a user who may not read Secrets."""
+
+    def to(self, path: str) -> tuple[int, Any]:
+        if "/secrets/" in path:
+            return 403, {
+                "kind": "Status",
+                "code": 403,
+                "reason": "Forbidden",
+                "message": "no Secrets for you",
+            }
+        return super().to(path)
+
+
+async def test_doctor_names_secrets_that_cannot_be_seen(tmp_path: Path) -> None:
+    answers = WithoutSecrets()
+    answers.objects = {
+        "modeldeployments": [model_deployment("m", "models", {**GPU, "env": ENV[:3]})],
+        **{plural: [] for plural in ("events", "inferenceproviderconfigs")},
+    }
+
+    found = await examined(tmp_path, answers, "m")
+
+    assert (
+        Finding(
+            "unknown",
+            "cannot see whether Secret models/gone, models/there exists: no Secrets for you",
+        )
+        in found
+    )
+
+
 class Forbidden(Answers):
     """Of a user who may read the version alone."""
 

@@ -74,7 +74,8 @@ async def references(session: Session, models: Sequence[Object]) -> list[Finding
     Only metadata is requested: no content leaves the server.
     """
     found, forbidden = [], set[tuple[str, str]]()
-    for (kind, namespace, name), reference in sorted(_references(models).items()):
+    needed = sorted(_references(models).items())
+    for (kind, namespace, name), reference in needed:
         if (kind, namespace) in forbidden:
             continue
         try:
@@ -83,11 +84,14 @@ async def references(session: Session, models: Sequence[Object]) -> list[Finding
             if isinstance(error, ApiError) and error.not_found:
                 found.append(Finding("wrong", _missing(kind, namespace, name, reference)))
                 continue
+            unseen = [name]
             if isinstance(error, ApiError) and error.code == 403:
                 forbidden.add((kind, namespace))
-            found.append(
-                Finding("unknown", of(error, f"see whether {kind} {namespace}/{name} exists").message)
-            )
+                unseen = [
+                    one for (*of_kind, one), _ in needed if of_kind == [kind, namespace] and one >= name
+                ]
+            named = f"{kind} {_shown([f'{namespace}/{one}' for one in unseen])}"
+            found.append(Finding("unknown", of(error, f"see whether {named} exists").message))
     return found
 
 
@@ -118,13 +122,16 @@ def _named(spec: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 def _missing(kind: str, namespace: str, name: str, reference: Reference) -> str:
     who = reference.models
-    more = f" and {len(who) - SHOWN} more" if len(who) > SHOWN else ""
     create = "secret generic" if kind == SECRETS.kind else "configmap"
-    command = f"-n {namespace} create {create} {name} --from-literal={shlex.quote(reference.key)}=…"
-    return (
-        f"{kind} {namespace}/{name} does not exist, and {', '.join(who[:SHOWN])}{more} "
-        f"need{'s' if len(who) == 1 else ''} it; {kubectl(command)}"
-    )
+    entry = f"--from-literal={shlex.quote(reference.key)}=…"
+    command = kubectl(f"-n {namespace} create {create} {shlex.quote(name)} {entry}")
+    need = "needs" if len(who) == 1 else "need"
+    return f"{kind} {namespace}/{name} does not exist, and {_shown(who)} {need} it; {command}"
+
+
+def _shown(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"{', '.join(names[:SHOWN])}{more}"
 
 
 def changed_by_others(events: Sequence[Object]) -> Iterator[Finding]:
