@@ -29,10 +29,19 @@ def stored(name: str) -> dict[str, Any]:
 def test_list_of_models_imports_no_heavy_package(tmp_path: Path) -> None:
     answers = Answers()
     answers.objects = {"modeldeployments": [stored(f"m{number}") for number in range(3)]}
-    program = Path(sys.executable).with_name("kubefoundry")
+    program = str(Path(sys.executable).with_name("kubefoundry"))
 
     with serving(answers, tmp_path) as kubeconfig:
-        command = [sys.executable, "-X", "importtime", program, "status", "-A", "--kubeconfig", kubeconfig]
+        command = [
+            sys.executable,
+            "-X",
+            "importtime",
+            program,
+            "status",
+            "-A",
+            "--kubeconfig",
+            str(kubeconfig),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
 
     lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]

@@ -472,9 +472,8 @@ async def test_bundle_has_helpers_of_models_without_values(
     kubefoundry: CommandLine, api: Client, namespace: str, tmp_path: Path
 ) -> None:
     secret = "S3cr3t-value-0815"
-    await running(
-        api, namespace, {**GPU, "engine": {"type": "vllm", "args": {"chat-template": secret}}}, "kaito"
-    )
+    engine = {**GPU["engine"], "args": {"chat-template": secret}}
+    await running(api, namespace, {**GPU, "engine": engine}, "kaito")
     file = tmp_path / "bundle.tar.gz"
 
     await kubefoundry("doctor", "--bundle", str(file))
