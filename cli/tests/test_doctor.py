@@ -214,6 +214,10 @@ async def examined(folder: Path, answers: Answers, model: str | None = None) -> 
             )
 
 
+def now_text() -> str:
+    return datetime.now(UTC).isoformat()
+
+
 ENV: Final = [
     {"name": "A", "valueFrom": {"secretKeyRef": {"name": "there", "key": "a"}}},
     {"name": "B", "valueFrom": {"secretKeyRef": {"name": "gone", "key": "b"}}},
@@ -291,6 +295,25 @@ async def test_doctor_says_nothing_good_without_any_right(tmp_path: Path) -> Non
     found = await examined(tmp_path, Forbidden())
 
     assert {one.state for one in found[1:]} == {"unknown"}
+    assert exit_code(found, of_model=False) == Exit.FORBIDDEN
+
+
+class WithoutModels(Answers):
+    """Of a user who may read the registered providers, as everybody may, and no model."""
+
+    def to(self, path: str) -> tuple[int, Any]:
+        return super().to(path) if "modeldeployments" not in path else Forbidden().to(path)
+
+
+async def test_doctor_without_right_to_models_is_forbidden(tmp_path: Path) -> None:
+    answers = WithoutModels()
+    config = {"metadata": {"name": "direct"}, "status": {"ready": True, "lastHeartbeat": now_text()}}
+    answers.objects = {"inferenceproviderconfigs": [config], "events": [], "leases": []}
+
+    found = await examined(tmp_path, answers)
+    found = [one for one in found if one.state != "wrong"]
+
+    assert "good" in {one.state for one in found[1:]}
     assert exit_code(found, of_model=False) == Exit.FORBIDDEN
 
 

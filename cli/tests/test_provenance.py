@@ -97,7 +97,7 @@ def drifted(live: Object, *, value: Any, owner: str | None) -> Object:
     changed = deepcopy(live)
     changed["spec"]["services"]["VllmWorker"]["replicas"] = value
     if owner:
-        fields = {"f:spec": {"f:services": {"f:VllmWorker": {"f:replicas": {}}}}}
+        fields: Object = {"f:spec": {"f:services": {"f:VllmWorker": {"f:replicas": {}}}}}
         changed["metadata"]["managedFields"] = [
             {"manager": owner, "operation": "Update", "fieldsV1": fields, "time": "2026-01-01T00:00:00Z"}
         ]
@@ -137,7 +137,9 @@ def test_plan_names_removed_and_added_arguments_of_others() -> None:
         changed = drifted(live, value=1, owner="kubectl-edit")
         [args] = [value for path, value in _lists(changed) if path == "args"]
         args[:] = [*(one for one in args if one != "--trust-remote-code"), "--seed", "7"]
-        fields = {"f:services": {"f:VllmWorker": {"f:extraPodSpec": {"f:mainContainer": {"f:args": {}}}}}}
+        fields: Object = {
+            "f:services": {"f:VllmWorker": {"f:extraPodSpec": {"f:mainContainer": {"f:args": {}}}}}
+        }
         changed["metadata"]["managedFields"][0]["fieldsV1"] = {"f:spec": fields}
         return changed
 

@@ -157,8 +157,8 @@ async def _of_models(
         missing.append(of(error, "list pods").message)
     for kind in HELPER_KINDS.values():
         try:
-            found, _ = await session.client.list(kind, namespace, selector=HELPERS)
-            upstream[f"upstream/{kind.plural}"] = [redacted(whole(kind, one)) for one in found]
+            helpers, _ = await session.client.list(kind, namespace, selector=HELPERS)
+            upstream[f"upstream/{kind.plural}"] = [redacted(whole(kind, one)) for one in helpers]
         except (ApiError, Unreachable) as error:
             missing.append(of(error, f"list {kind.plural}").message)
     return {**upstream, "model-pods": [*pods.values()]}

@@ -217,7 +217,9 @@ def _standing(
         return {path: there[path] for path in new if path in there}, {}
     found = flattened(provider, [before, *_recorded(helpers)], flags=True)
     writers: dict[Path, str] = {}
-    pairs = [(record.manifest, one, ()) for one in helpers if (record := manifest.applied(one))]
+    pairs: list[tuple[Object, Object, Sequence[str]]] = [
+        (record.manifest, one, ()) for one in helpers if (record := manifest.applied(one))
+    ]
     # values of another version of the CRD cannot be compared
     if before.get("apiVersion") == schema.api_version:
         pairs.append((before, live, foreign_values.paths(provider)))

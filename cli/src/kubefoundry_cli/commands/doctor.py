@@ -29,6 +29,9 @@ from kubefoundry_sdk.runtime.options import HEARTBEAT_TIMEOUT
 RENEWED: Final = 60.0
 """Seconds after which a Lease that nobody renews is nobody's, four times its duration."""
 
+UNLISTED: Final = "cannot list ModelDeployments"
+"""The beginning of the finding about models that may not be listed."""
+
 SIGNS: Final = {"good": "✔", "wrong": "✗", "pending": "…", "unknown": "?"}
 
 
@@ -48,8 +51,8 @@ def command(name: str | None, everywhere: bool, file: str | None, form: str, tar
 
     With NAME, check one model: why it does not serve what is asked for, and what to do.
 
-    Exit code 1 when something is wrong, 5 when you may read none of it. Three dots mark a model that starts or is
-    being updated, a question mark what you may not read.
+    Exit code 1 when something is wrong, 5 when you may not list the models, or read none of it. Three dots mark a
+    model that starts or is being updated, a question mark what you may not read.
     """
     if name and (everywhere or file):
         raise Failure("a model's name goes with neither -A nor --bundle", Exit.USAGE)
@@ -67,6 +70,9 @@ def exit_code(found: Sequence[Finding], *, of_model: bool) -> Exit:
     states = [finding.state for finding in found]
     if "wrong" in states:
         return Exit.NO
+    if any(finding.state == "unknown" and finding.text.startswith(UNLISTED) for finding in found):
+        # Everybody may read the registered providers, so those are no right to look.
+        return Exit.FORBIDDEN
     # About the installation, the first finding only says that the API server answers.
     seen = {"good", "pending"} & set(states if of_model else states[1:])
     return Exit.FORBIDDEN if "unknown" in states and not seen else Exit.YES
