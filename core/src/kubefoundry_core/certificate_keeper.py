@@ -42,12 +42,14 @@ AGAIN: Final = 60.0
 
 
 def hosts_of(namespace: str, extra: Sequence[str]) -> list[str]:
-    """What the leaf covers: the Service's names for the API server and for pods, and those from `--webhook-host`."""
+    """Return the leaf's names: the Service's, for the API server and for pods, and those from `--webhook-host`."""
     service = "kubefoundry-core"
     return [f"{service}.{namespace}.svc", f"{service}.{namespace}", service, *extra]
 
 
 class CertificateKeeper:
+    """Creates and renews the material, has the API server trust it, and presents it (see the module)."""
+
     def __init__(self, process: Process, listener: Listener, extra_hosts: Sequence[str]) -> None:
         self._process = process
         self._listener = listener
@@ -89,7 +91,7 @@ class CertificateKeeper:
         self._queue.add(_TURN)
 
     async def _turn(self, key: Key) -> float | None:
-        """Checks all three once; returns the seconds until the next check."""
+        """Check all three once. Return the seconds until the next check."""
         now = datetime.now(UTC)
         secret = self._secrets.get((self._process.namespace, SECRET))
         material = self._usable(secret)
@@ -131,21 +133,21 @@ class CertificateKeeper:
         return material
 
     async def _renew(self, secret: Object | None, material: Material | None, now: datetime) -> Material:
-        """The required material, stored. A deleted Secret causes a new authority."""
+        """Return the required material once it is stored. A deleted Secret causes a new authority."""
         before = material or self._listener.presented
         if before and (why := out_of_date(before, now)):
             log.warning("the webhook's certificate is replaced: %s", why)
-        wanted = renewed(before, self._hosts, now, new_authority=material is None)
-        if wanted is None:
+        renewal = renewed(before, self._hosts, now, new_authority=material is None)
+        if renewal is None:
             assert before is not None
             return before
-        body = filled(wanted, secret, self._process.namespace)
+        body = filled(renewal, secret, self._process.namespace)
         self._secrets.put(await self._stored(body, new=secret is None))
-        log.info("webhook certificates renewed: %d authorities in the bundle", len(wanted.authorities))
-        return wanted
+        log.info("webhook certificates renewed: %d authorities in the bundle", len(renewal.authorities))
+        return renewal
 
     async def _stored(self, body: Object, *, new: bool) -> Object:
-        """Write the Secret and return it as stored. A refusal is what `/readyz` reports until it is served."""
+        """Write the Secret and return it as stored. `/readyz` reports a refusal until a certificate is served."""
         client = self._process.client
         try:
             if new:

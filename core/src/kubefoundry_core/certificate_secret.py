@@ -14,7 +14,7 @@ SECRET: Final = "kubefoundry-core-tls"
 
 
 def read(secret: Object) -> Material:
-    """Raises Unusable."""
+    """Return the certificate material of the Secret. Raises Unusable."""
     data = secret.get("data") or {}
     try:
         bundle, authority_key, leaf, leaf_key = (
@@ -29,7 +29,7 @@ def read(secret: Object) -> Material:
 
 
 def filled(material: Material, live: Object | None, namespace: str) -> Object:
-    """The Secret to create or, if there is a live one, to replace it with at its resource version."""
+    """Return the Secret to create. With a live Secret, return its replacement at the same resource version."""
     data = {
         "ca.crt": material.bundle,
         "ca.key": material.authority_key,

@@ -7,7 +7,7 @@ An authority is replaced in two steps, because the API server must trust the new
 webhooks fail open, so a refused handshake would admit an invalid spec). First the new authority joins the bundle and
 the leaf stays; `SETTLE` later a new leaf is signed. The old authority leaves the bundle when it expires.
 
-A certificate from the future, made while this machine's clock was ahead, is as unusable as an expired one.
+A certificate from the future, created while this machine's clock was ahead, is as unusable as an expired one.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Material:
 
     authorities: newest first; the newest one signs, the others are still trusted.
     authority_key: the newest one's.
-    leaf, leaf_key: what the server presents.
+    leaf, leaf_key: those that the server presents.
     """
 
     authorities: tuple[bytes, ...]
@@ -59,18 +59,21 @@ class Material:
 
     @property
     def bundle(self) -> bytes:
-        """All trusted authorities, for `caBundle`."""
+        """Return all trusted authorities, for `caBundle`."""
         return b"".join(self.authorities)
 
 
 def renewed(
     material: Material | None, hosts: Sequence[str], now: datetime, *, new_authority: bool = False
 ) -> Material | None:
-    """The material that has to replace `material` at `now`, or None if it is still good.
+    """Return the material that has to replace `material` at `now`, or None if it is still good.
 
-    hosts: DNS names and IP addresses that the leaf must cover.
-    new_authority: replace the authority whatever its age.
-    Raises Unusable if `material` is broken.
+    Args:
+        hosts: DNS names and IP addresses that the leaf must cover.
+        new_authority: Replace the authority whatever its age.
+
+    Raises:
+        Unusable: `material` is broken.
     """
     if material is None:
         certificate, key = _authority(now)
@@ -78,25 +81,25 @@ def renewed(
     check(material)
     authorities = [_certificate(pem) for pem in material.authorities]
     leaf = _certificate(material.leaf)
-    wanted = material
+    renewal = material
     if new_authority or now >= _renewal(authorities[0]) or not _valid(authorities[0], now):
         certificate, key = _authority(now)
-        wanted = replace(material, authorities=(certificate, *material.authorities), authority_key=key)
+        renewal = replace(material, authorities=(certificate, *material.authorities), authority_key=key)
         authorities.insert(0, _certificate(certificate))
-    trusted = [known for known in authorities if _valid(known, now)]
-    wanted = replace(wanted, authorities=tuple(_pem(known) for known in trusted))
+    trusted = [authority for authority in authorities if _valid(authority, now)]
+    renewal = replace(renewal, authorities=tuple(_pem(authority) for authority in trusted))
 
     # Nobody trusts the current leaf, so a new one cannot come too early.
-    orphan = not _valid(leaf, now) or not any(_signed_by(leaf, known) for known in trusted)
-    settled = now >= _made(authorities[0]) + SETTLE
+    orphan = not _valid(leaf, now) or not any(_signed_by(leaf, authority) for authority in trusted)
+    settled = now >= _creation(authorities[0]) + SETTLE
     stale = now >= _renewal(leaf) or not _covers(leaf, hosts) or not _signed_by(leaf, authorities[0])
     if orphan or (settled and stale):
-        wanted = _signed(wanted, hosts, now)
-    return wanted if wanted != material else None
+        renewal = _signed(renewal, hosts, now)
+    return renewal if renewal != material else None
 
 
 def check(material: Material) -> None:
-    """Raises Unusable if a part cannot be read or a key belongs to another certificate."""
+    """Check the material. Raises Unusable if a part cannot be read or a key belongs to another certificate."""
     authorities = [_certificate(pem) for pem in material.authorities]
     if not authorities:
         raise Unusable("the bundle holds no authority")
@@ -105,30 +108,30 @@ def check(material: Material) -> None:
 
 
 def next_renewal(material: Material, now: datetime) -> datetime:
-    """When `renewed` will next return something for the same hosts; never before `now`."""
+    """Return the time at which `renewed` will next return new material for the same hosts; never before `now`."""
     authorities = [_certificate(pem) for pem in material.authorities]
     leaf = _certificate(material.leaf)
-    moments = [_renewal(authorities[0]), *(known.not_valid_after_utc for known in authorities[1:])]
-    settled = _made(authorities[0]) + SETTLE
+    moments = [_renewal(authorities[0]), *(authority.not_valid_after_utc for authority in authorities[1:])]
+    settled = _creation(authorities[0]) + SETTLE
     moments.append(_renewal(leaf) if _signed_by(leaf, authorities[0]) else settled)
     return max(now, min(moments))
 
 
 def out_of_date(material: Material, now: datetime) -> str | None:
     """Return why no client accepts the leaf at `now`, or None if its dates allow it."""
-    for what, pem in (("authority", material.authorities[0]), ("leaf", material.leaf)):
+    for name, pem in (("authority", material.authorities[0]), ("leaf", material.leaf)):
         certificate = _certificate(pem)
         if not _valid(certificate, now):
             begin, end = (
                 f"{moment:%Y-%m-%dT%H:%M:%SZ}"
                 for moment in (certificate.not_valid_before_utc, certificate.not_valid_after_utc)
             )
-            return f"its {what} is valid from {begin} to {end}, and it is {now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+            return f"its {name} is valid from {begin} to {end}, and it is {now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
     return None
 
 
 def trusted_by(material: Material, bundle: bytes, now: datetime) -> bool:
-    """Whether a client that trusts `bundle` (PEM) accepts the leaf at `now`, apart from its host name.
+    """Check whether a client that trusts `bundle` (PEM) accepts the leaf at `now`, apart from its host name.
 
     Also False for a bundle that is not PEM.
     """
@@ -137,11 +140,13 @@ def trusted_by(material: Material, bundle: bytes, now: datetime) -> bool:
         leaf = _certificate(material.leaf)
     except ValueError:
         return False
-    return _valid(leaf, now) and any(_signed_by(leaf, known) and _valid(known, now) for known in authorities)
+    return _valid(leaf, now) and any(
+        _signed_by(leaf, authority) and _valid(authority, now) for authority in authorities
+    )
 
 
 def split_bundle(bundle: bytes) -> tuple[bytes, ...]:
-    """The certificates of a PEM bundle, each as PEM, in order. Raises Unusable."""
+    """Return the certificates of a PEM bundle, each as PEM, in order. Raises Unusable."""
     try:
         return tuple(_pem(certificate) for certificate in x509.load_pem_x509_certificates(bundle))
     except ValueError as error:
@@ -152,7 +157,7 @@ def _authority(now: datetime) -> tuple[bytes, bytes]:
     key = ec.generate_private_key(ec.SECP256R1())
     name = _name(AUTHORITY_NAME)
     certificate = (
-        _begun(name, name, key.public_key(), now, AUTHORITY_LIFE)
+        _builder(name, name, key.public_key(), now, AUTHORITY_LIFE)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(signs_certificates=True), critical=True)
         .sign(key, hashes.SHA256())
@@ -161,13 +166,13 @@ def _authority(now: datetime) -> tuple[bytes, bytes]:
 
 
 def _signed(material: Material, hosts: Sequence[str], now: datetime) -> Material:
-    """`material` with a new leaf, signed by its newest authority."""
+    """Return `material` with a new leaf, signed by its newest authority."""
     authority = _certificate(material.authorities[0])
     signing_key = _key(material.authority_key)
     key = ec.generate_private_key(ec.SECP256R1())
     issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(signing_key.public_key())
     certificate = (
-        _begun(_name("kubefoundry-core webhook"), authority.subject, key.public_key(), now, LEAF_LIFE)
+        _builder(_name("kubefoundry-core webhook"), authority.subject, key.public_key(), now, LEAF_LIFE)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
@@ -178,7 +183,7 @@ def _signed(material: Material, hosts: Sequence[str], now: datetime) -> Material
     return replace(material, leaf=_pem(certificate), leaf_key=_key_pem(key))
 
 
-def _begun(
+def _builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime, life: timedelta
 ) -> x509.CertificateBuilder:
     return (
@@ -234,19 +239,19 @@ def _valid(certificate: x509.Certificate, now: datetime) -> bool:
     return certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc
 
 
-def _made(certificate: x509.Certificate) -> datetime:
+def _creation(certificate: x509.Certificate) -> datetime:
     return certificate.not_valid_before_utc + CLOCK_SKEW
 
 
 def _renewal(certificate: x509.Certificate) -> datetime:
-    """Two thirds of the certificate's life."""
-    made = _made(certificate)
-    return made + (certificate.not_valid_after_utc - made) * 2 / 3
+    """Return the end of two thirds of the certificate's life."""
+    creation = _creation(certificate)
+    return creation + (certificate.not_valid_after_utc - creation) * 2 / 3
 
 
-def _check_pair(certificate: x509.Certificate, key: bytes, what: str) -> None:
+def _check_pair(certificate: x509.Certificate, key: bytes, name: str) -> None:
     if certificate.public_key() != _key(key).public_key():
-        raise Unusable(f"the key of the {what} does not belong to its certificate")
+        raise Unusable(f"the key of the {name} does not belong to its certificate")
 
 
 def _certificate(pem: bytes) -> x509.Certificate:

@@ -1,6 +1,6 @@
-"""The reconciling half of core: watches, decides, and writes what differs.
+"""The reconciling half of core: watches, decides, and writes the differences.
 
-`decision` and `orphans` decide what to write, `provider_health` whether the providers are alive.
+`decision` and `orphans` decide on the writes, `provider_health` whether the providers are alive.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ CHANGING_HANDS: Final = "changing hands"
 
 
 class Controller:
+    """Reconciles ModelDeployments: core's status fields, and the remains of providers that are gone."""
+
     def __init__(self, process: Process) -> None:
         self._process = process
         self._clock = process.sight.now
@@ -74,21 +76,21 @@ class Controller:
         process.while_leading("news", self._news.run)
 
     def registered(self) -> dict[str, Object]:
-        """The InferenceProviderConfigs by name."""
+        """Return the InferenceProviderConfigs by name."""
         return {obj["metadata"]["name"]: obj for obj in self._configs.objects()}
 
     def left(self, namespace: str) -> int:
-        """The bytes by which the ModelDeployments of a namespace may grow."""
+        """Return the bytes by which the ModelDeployments of a namespace may grow."""
         return self._deployments.room.left(namespace)
 
     async def models(self) -> list[str]:
         """Return "namespace/name" of the ModelDeployments. Raises ApiError or Unreachable.
 
-        Asks the API server if none is known: the newest ones may not have been seen yet.
+        Asks the API server if the store is empty: the newest models may not have been seen yet.
         """
-        known = ["/".join(key) for key in self._deployments.keys()]  # noqa: SIM118 (not a dict)
-        if known:
-            return known
+        stored = ["/".join(key) for key in self._deployments.keys()]  # noqa: SIM118 (not a dict)
+        if stored:
+            return stored
         try:
             async for page, _ in self._process.client.pages(MODEL_DEPLOYMENTS, limit=1):
                 return ["/".join(key_of(each)) for each in page]
@@ -98,7 +100,7 @@ class Controller:
         return []
 
     def counted(self) -> Iterable[Object]:
-        """The ModelDeployments that this replica counts: all on the leader, none elsewhere.
+        """Return the ModelDeployments that this replica counts: all on the leader, none elsewhere.
 
         So the sum over the replicas' metrics counts each once.
         """
@@ -136,16 +138,16 @@ class Controller:
         return min((wait for wait in waits if wait is not None), default=None)
 
     async def _write_status(self, key: Key, live: Object, unreported: bool) -> bool:
-        """Whether something had to be written. unreported: see `Surroundings`."""
-        # A deployment that still waits for its paced report keeps what was last reported.
+        """Write core's fields if they differ, and return whether they did. unreported: see `Surroundings`."""
+        # A deployment that still waits for its paced report keeps the last report.
         health = {} if key in self._news else self._healths
         decided = decide(live, Surroundings(self._providers.registered(), self._selector, health, unreported))
         client, store = self._process.client, self._deployments
         # Fields that core has to state are not shared: it takes them from a provider that does not report a deletion.
         due = "phase" in decided or self._release_in(key, live) is None
-        given = frozenset[str]() if due else shared(live)
+        co_owned = frozenset[str]() if due else shared(live)
         written = await status.write(
-            client, store, MODEL_DEPLOYMENTS, live, decided, manager=CORE_MANAGER, shared=given
+            client, store, MODEL_DEPLOYMENTS, live, decided, manager=CORE_MANAGER, shared=co_owned
         )
         if written:
             before = live.get("status") or {}
@@ -165,9 +167,10 @@ class Controller:
         return left if left > 0 else None
 
     async def _remove_orphaned_finalizers(self, live: Object, left: float) -> float | None:
-        """The last step of a deletion whose provider is gone; returns the seconds until it may be due.
+        """Take the last step of a deletion whose provider is gone. Return the seconds until it may be due.
 
-        left: seconds of the time-out of the deletion.
+        Args:
+            left: Seconds of the time-out of the deletion.
         """
         orphaned = orphaned_finalizers(live, self._providers.lost_in(), left)
         if not orphaned.names:
@@ -213,7 +216,7 @@ class Controller:
         return orphaned.again
 
     async def _release_dead_managers(self, live: Object) -> float | None:
-        """Empty applies under the names of providers that are gone; returns the seconds until more may be due."""
+        """Apply nothing under the names of providers that are gone. Return the seconds until more may be due."""
         dead = dead_managers(live, self._providers.lost_in())
         for manager in dead.names:
             meta = live["metadata"]
@@ -239,7 +242,7 @@ class Controller:
         self._look_at_providers()
 
     def _look_at_providers(self) -> None:
-        """Reports to the deployments whose provider's health has changed; checks again when time alone may change
+        """Report to the deployments whose provider's health has changed. Check again when time alone may change
         it."""
         before, self._healths = self._healths, self._providers.healths()
         for name, health in self._healths.items():
@@ -257,7 +260,7 @@ class Controller:
             self._health_timer = loop.call_later(again + 0.1, self._look_at_providers)
 
     def _look_at_lease(self) -> None:
-        """Whether a selector is running; checks again when its Lease would expire."""
+        """Check whether a selector is running, and again when its Lease would expire."""
         lease = self._leases.get((self._process.namespace, SELECTOR_LEASE))
         spec = (lease or {}).get("spec") or {}
         age = self._lease_expiry.see(spec)
@@ -279,13 +282,13 @@ class Controller:
 
 
 def chosen(deployment: Object) -> str | None:
-    """The selected provider, whoever selected it."""
+    """Return the selected provider, whoever selected it."""
     name = ((deployment.get("status") or {}).get("provider") or {}).get("name")
     return str(name) if name else None
 
 
 def reported_health(deployment: Object) -> str | None:
-    """The store's index: the provider, and what `ProviderHealthy` says about it, if anything."""
+    """Return the store's index: the provider, and the status of `ProviderHealthy`, empty if there is none."""
     providers = relied_on(deployment, chosen(deployment))
     if len(providers) != 1:
         return CHANGING_HANDS if providers else None

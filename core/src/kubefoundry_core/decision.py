@@ -29,7 +29,7 @@ VALID: Final = "Schema validation passed"
 """The same words in every release (contract §5)."""
 
 PROBLEMS: Final = 20
-"""The most problems of a spec that are reported: there may be thousands."""
+"""The most problems of a spec that are reported: a spec may have thousands."""
 
 PAUSED: Final = "reconciliation paused"
 """A provider says it in the same words (contract §4.5)."""
@@ -43,10 +43,13 @@ REPORTED: Final = frozenset({"phase", "message", "observedGeneration", reasons.R
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """registered: names of the InferenceProviderConfigs.
-    selector: whether a selector holds its Lease.
-    health: of the providers whose health is known and has to be reported now.
-    unreported: whether the ModelDeployment is being deleted, and no provider has reported that in time.
+    """The cluster around a ModelDeployment, as far as it matters to a decision.
+
+    Attributes:
+        registered: Names of the InferenceProviderConfigs.
+        selector: Whether a selector holds its Lease.
+        health: Health of the providers for which it is known and has to be reported now.
+        unreported: Whether the ModelDeployment is being deleted, and no provider has reported that in time.
     """
 
     registered: Set[str]
@@ -57,7 +60,11 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Core's part in the choice of a provider; None leaves it to the selector. waiting: what has to happen first."""
+    """Core's part in the choice of a provider. None leaves a field to the selector.
+
+    Attributes:
+        waiting: The message until a provider reports: the next step, and who takes it.
+    """
 
     provider: dict[str, str] | None
     condition: Condition | None
@@ -65,9 +72,9 @@ class Selection:
 
 
 def decide(deployment: Object, around: Surroundings) -> Object:
-    """The status fields that core has to own, conditions without transition times.
+    """Return the status fields that core has to own, conditions without transition times.
 
-    A field that is not in the result has to be released.
+    Core has to release every other field.
     """
     meta = deployment["metadata"]
     generation: int = meta["generation"]
@@ -130,19 +137,19 @@ def _is_cores_to_terminate(deployment: Object, around: Surroundings) -> bool:
 
 
 def relied_on(deployment: Object, chosen: str | None) -> list[str]:
-    """The chosen provider, followed by those that still report on the model: one of them may be serving it."""
+    """Return the chosen provider, then those that still report on the model: one of them may be serving it."""
     suffix = names.provider_manager("")
-    wrote = managed_fields.managers(deployment, "status")
-    speaking = sorted(name.removesuffix(suffix) for name in wrote if name.endswith(suffix))
-    return [*([chosen] if chosen else []), *(name for name in speaking if name != chosen)]
+    managers = managed_fields.managers(deployment, "status")
+    reporting = sorted(name.removesuffix(suffix) for name in managers if name.endswith(suffix))
+    return [*([chosen] if chosen else []), *(name for name in reporting if name != chosen)]
 
 
 def _none_fits(live: Object, generation: int) -> str | None:
-    """Why the selector has found no provider; None if it has not said so."""
-    said = find(live.get("conditions"), reasons.PROVIDER_SELECTED) or {}
-    if said.get("status") != "False" or said.get("observedGeneration") != generation:
+    """Return the selector's reason for choosing no provider, or None if it reports none for this generation."""
+    selected = find(live.get("conditions"), reasons.PROVIDER_SELECTED) or {}
+    if selected.get("status") != "False" or selected.get("observedGeneration") != generation:
         return None
-    return str(said.get("message")) if said.get("reason") in _NONE_FITS else None
+    return str(selected.get("message")) if selected.get("reason") in _NONE_FITS else None
 
 
 def shared(deployment: Object) -> frozenset[str]:
@@ -163,9 +170,10 @@ def shared(deployment: Object) -> frozenset[str]:
 def _has_reported(deployment: Object) -> bool:
     """Check whether a provider has reported on the model, so that phase, message and `Ready` are the provider's.
 
-    A provider that waits for another one's clean-up reports before it reaches what is asked of it, and that other one
-    reports until it has released the model: any of their writes counts. Where managedFields were reset, a condition
-    that nobody owns counts. One that somebody else wrote does not: nobody would report on the model then.
+    A provider that waits for another provider's clean-up reports before it has created anything, and the other
+    provider reports until it has released the model: any of their writes counts. After a reset of managedFields, a
+    condition that nobody owns counts. A condition that somebody else wrote does not: nobody would report on the model
+    then.
     """
     suffix = names.provider_manager("")
     if any(manager.endswith(suffix) for manager in managed_fields.managers(deployment, "status")):
@@ -182,33 +190,33 @@ def _chosen_has_written(deployment: Object) -> bool:
 
 
 def select(deployment: Object, around: Surroundings, *, valid: bool) -> Selection:
-    """Core's part in the choice.
+    """Return core's part in the choice of a provider.
 
     A chosen provider stays chosen if its registration is removed, and is never replaced by one that is not registered
     or because of an invalid spec: either would delete a model that serves. Core does not release its choice then,
-    either: nobody would look after what serves.
+    either: nobody would look after the model that serves.
     """
     generation: int = deployment["metadata"]["generation"]
     live: Object = deployment.get("status") or {}
     chosen: dict[str, Any] = live.get("provider") or {}
     current: str | None = chosen.get("name")
-    wanted = _wanted(deployment.get("spec"))
+    named = _named_provider(deployment.get("spec"))
 
     def selected(status: bool, reason: str, message: str) -> Condition:
         return condition(reasons.PROVIDER_SELECTED, status, reason, message, generation=generation)
 
     kept = _written(chosen)
-    if wanted and current != wanted and wanted not in around.registered:
-        message = not_registered(wanted, around.registered)
+    if named and current != named and named not in around.registered:
+        message = not_registered(named, around.registered)
         return Selection(kept, selected(False, "ProviderNotRegistered", message), message)
-    if wanted and current != wanted and not valid:
+    if named and current != named and not valid:
         held = find(live.get("conditions"), reasons.PROVIDER_SELECTED) if kept else _half(deployment)
         return Selection(kept, _again(held), "Waiting for a valid spec")
-    if wanted:
+    if named:
         return Selection(
-            {"name": wanted, "selectedReason": EXPLICIT},
-            selected(True, "ExplicitlySelected", f"Provider {wanted} explicitly selected"),
-            f"Waiting for provider {wanted} to report status",
+            {"name": named, "selectedReason": EXPLICIT},
+            selected(True, "ExplicitlySelected", f"Provider {named} explicitly selected"),
+            f"Waiting for provider {named} to report status",
         )
     held = find(live.get("conditions"), reasons.PROVIDER_SELECTED)
     if current and kept and held and held.get("reason") == "ExplicitlySelected":
@@ -224,31 +232,31 @@ def select(deployment: Object, around: Surroundings, *, valid: bool) -> Selectio
 
 
 def not_registered(name: str, registered: Set[str]) -> str:
-    """Lists those that are registered, and says how to get on."""
-    known = ", ".join(sorted(registered)) or "none"
+    """Return the message for a provider that is not registered. It lists the registered ones and a remedy."""
+    listed = ", ".join(sorted(registered)) or "none"
     choose = "name one of these, or " if registered else ""
     return (
-        f"Provider '{name}' is not registered (registered: {known}): {choose}install it; "
+        f"Provider '{name}' is not registered (registered: {listed}): {choose}install it; "
         "kubefoundry provider list shows all"
     )
 
 
-def _wanted(spec: Any) -> str | None:
-    """`spec.provider.name`, from a spec that may not have been validated."""
+def _named_provider(spec: Any) -> str | None:
+    """Return `spec.provider.name` of a spec that may be invalid, or None if it names no provider."""
     provider = spec.get("provider") if isinstance(spec, dict) else None
     name = provider.get("name") if isinstance(provider, dict) else None
     return name if isinstance(name, str) and name else None
 
 
 def _written(chosen: Mapping[str, Any]) -> dict[str, str] | None:
-    """The current provider fields, if core wrote them."""
+    """Return the current provider fields if core wrote them, otherwise None."""
     if chosen.get("name") and chosen.get("selectedReason") == EXPLICIT:
         return {"name": chosen["name"], "selectedReason": EXPLICIT}
     return None
 
 
 def _half(deployment: Object) -> Condition | None:
-    """`ProviderSelected`, if core has written it over the selector's, which still owns a part.
+    """Return `ProviderSelected` if core has written it and the selector still owns a part, otherwise None.
 
     If core released it, that part would stay: a condition without a reason, which makes the API server refuse all
     further writes. So core keeps it until the selector has taken it over or released it.
@@ -262,5 +270,5 @@ def _half(deployment: Object) -> Condition | None:
 
 
 def _again(held: Condition | None) -> Condition | None:
-    """An existing condition, to be written again."""
+    """Return the condition without its transition time, to be written again."""
     return {key: value for key, value in held.items() if key != "lastTransitionTime"} if held else None

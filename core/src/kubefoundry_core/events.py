@@ -13,24 +13,31 @@ from kubefoundry_sdk.api.kinds import Object
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
+    """An Event about a ModelDeployment."""
+
     type: Literal["Normal", "Warning"]
     reason: str
     note: str
 
 
 def announcements(live: Object, decided: Object) -> list[Announcement]:
-    """live: the status before. decided: core's new fields (`decision.decide`)."""
-    found = []
+    """Return the Events for the transitions between two statuses.
+
+    Args:
+        live: The status before.
+        decided: Core's new fields (`decision.decide`).
+    """
+    events = []
     for type_ in (reasons.VALIDATED, reasons.PROVIDER_SELECTED, reasons.PROVIDER_HEALTHY):
         now = find(decided["conditions"], type_)
         before = find(live.get("conditions"), type_) or {}
         if now is None or (now["status"], now["reason"]) == (before.get("status"), before.get("reason")):
             continue
         if now["status"] == "False":
-            found.append(Announcement("Warning", now["reason"], now["message"]))
+            events.append(Announcement("Warning", now["reason"], now["message"]))
         elif type_ == reasons.PROVIDER_SELECTED:
             note = f"Selected provider '{decided['provider']['name']}': {EXPLICIT}"
-            found.append(Announcement("Normal", "ProviderSelected", note))
+            events.append(Announcement("Normal", "ProviderSelected", note))
         elif type_ == reasons.PROVIDER_HEALTHY:
-            found.append(Announcement("Normal", now["reason"], now["message"]))
-    return found
+            events.append(Announcement("Normal", now["reason"], now["message"]))
+    return events

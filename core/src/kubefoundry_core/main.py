@@ -21,7 +21,7 @@ PROGRAM = "kubefoundry-core"
 
 
 def main() -> None:
-    """Console script."""
+    """Run the console script."""
     parser = options.parser(
         PROGRAM, "Admission webhooks and provider-independent status of ModelDeployments."
     )
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def set_up(process: Process, bound: socket.socket, context: ssl.SSLContext) -> None:
-    """Wires the two halves together."""
+    """Connect the webhooks, their certificates and the controller."""
     controller = Controller(process)
     REGISTRY.register(SELECTIONS)
     REGISTRY.register(Deployments(controller.counted, per_object=process.options.per_object_metrics))

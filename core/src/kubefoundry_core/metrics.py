@@ -50,7 +50,12 @@ def _labels(condition: Object, status: Object) -> tuple[str, str]:
 
 
 class Deployments(Collector):
-    """objects: the ModelDeployments to count. per_object: also export series for each of them."""
+    """Gauges over ModelDeployments.
+
+    Args:
+        objects: Returns the ModelDeployments to count.
+        per_object: Also export series for each of them.
+    """
 
     def __init__(self, objects: Callable[[], Iterable[Object]], *, per_object: bool) -> None:
         self._objects = objects

@@ -1,4 +1,4 @@
-"""What a provider that is gone leaves behind: finalizers and published status (contract §3, §4.2)."""
+"""Finalizers and status fields that a provider leaves behind when it is gone (contract §3, §4.2)."""
 
 from __future__ import annotations
 
@@ -17,16 +17,22 @@ LostIn = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Abandoned:
-    """names: what is orphaned now. again: seconds until more may be, None if nothing more can be."""
+    """Finalizers or field managers of providers that are gone.
+
+    Attributes:
+        names: Those that may be removed now.
+        again: Seconds until more may be, None if no more can be.
+    """
 
     names: tuple[str, ...]
     again: float | None
 
 
 def orphaned_finalizers(deployment: Object, lost_in: LostIn, left: float) -> Abandoned:
-    """Finalizers of providers that are gone, on an object whose deletion has waited long enough for them.
+    """Return finalizers of providers that are gone, on an object whose deletion has waited long enough for them.
 
-    left: seconds that a provider still has to clean up (contract §4.3), from when core first saw the deletion.
+    Args:
+        left: Seconds that a provider still has to clean up (contract §4.3), from when core first saw the deletion.
     """
     meta = deployment["metadata"]
     if not meta.get("deletionTimestamp"):
@@ -40,7 +46,7 @@ def orphaned_finalizers(deployment: Object, lost_in: LostIn, left: float) -> Aba
 
 
 def invented_finalizers(deployment: Object, lost_in: LostIn) -> set[str]:
-    """Finalizers that somebody else wrote in the name of a provider that is not registered: nobody cleans up."""
+    """Return finalizers that somebody else wrote under the name of an unregistered provider: nobody cleans up."""
     return {
         names.provider_finalizer(provider)
         for provider in handover.finalizing(deployment)
@@ -49,26 +55,26 @@ def invented_finalizers(deployment: Object, lost_in: LostIn) -> set[str]:
 
 
 def dead_managers(deployment: Object, lost_in: LostIn) -> Abandoned:
-    """Field managers of providers that are gone and still own status, although another provider is chosen.
+    """Return field managers of providers that are gone and still own status, although another provider is chosen.
 
-    A silent provider that is still chosen keeps what it published, because its model may well keep serving. So does
-    one whose successor has not reported that it takes over.
+    A silent provider that is still chosen keeps its fields, because its model may well keep serving. So does a
+    provider whose successor has not reported that it takes over.
     """
     current = ((deployment.get("status") or {}).get("provider") or {}).get("name")
-    wrote = managed_fields.managers(deployment, "status")
+    managers = managed_fields.managers(deployment, "status")
     if not current or not handover.accepted(deployment):
         return Abandoned((), None)
     return _abandoned(
         {
             manager: lost_in.get(_provider(manager), 0.0)
-            for manager in wrote
+            for manager in managers
             if manager.endswith(_SUFFIX) and manager != names.provider_manager(current)
         }
     )
 
 
 def remaining(deployment: Object) -> str:
-    """The upstream object that nobody will delete now, if the status names it."""
+    """Return the upstream object that nobody will delete now, as the status names it, or "none known"."""
     provider = (deployment.get("status") or {}).get("provider") or {}
     if not provider.get("resourceName"):
         return "none known"

@@ -1,7 +1,7 @@
-"""The health of the registered providers: what core reports in `ProviderHealthy`, and when a provider counts as gone.
+"""The health of the registered providers: the condition `ProviderHealthy`, and when a provider counts as gone.
 
-By core's own monotonic clock, from what it has seen itself (contract §5): clocks of two machines are never compared,
-and core does not know what happened before it started.
+Core uses its own monotonic clock and its own observations (contract §5): clocks of two machines are never compared,
+and core does not know the time before its start.
 """
 
 from __future__ import annotations
@@ -17,7 +17,12 @@ from kubefoundry_sdk.api.kinds import Object
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """reason: of `ProviderHealthy` (contract §3). message: for the user, constant as long as nothing changes."""
+    """The health of a provider.
+
+    Attributes:
+        reason: The reason of `ProviderHealthy` (contract §3).
+        message: For the user, constant as long as nothing changes.
+    """
 
     reason: Literal["HeartbeatSeen", "HeartbeatLost", "UpstreamOperatorDown"]
     message: str
@@ -29,9 +34,12 @@ class Health:
 
 @dataclass(slots=True)
 class _Seen:
-    """since: when its heartbeat last changed, or when we first heard of it.
-    trouble: what is wrong with its upstream operator.
-    expected: whether a deployment depends on it and it was never registered.
+    """Core's observations of a provider.
+
+    Attributes:
+        since: When its heartbeat last changed, or when core first heard of it.
+        expected: Whether a deployment depends on it and it was never registered.
+        trouble: The message about its upstream operator, if that is down.
     """
 
     since: float
@@ -44,10 +52,12 @@ class _Seen:
 
 
 class Providers:
-    """clock: monotonic seconds. timeout: seconds after which silence, or an operator that is down, is reported.
+    """The providers that are registered, or on which a deployment depends.
 
-    Not at once: an operator that is being upgraded is down for a moment, and every deployment would be reported
-    twice.
+    Args:
+        clock: Returns monotonic seconds.
+        timeout: Seconds after which silence, or an operator that is down, is reported. Not at once: an operator that
+            is being upgraded is down for a moment, and every deployment would be reported twice.
     """
 
     def __init__(self, clock: Callable[[], float], timeout: float) -> None:
@@ -56,32 +66,34 @@ class Providers:
         self._seen: dict[str, _Seen] = {}
 
     def see(self, name: str, config: Object | None) -> bool:
-        """Records an InferenceProviderConfig, or its deletion; returns whether its registration has changed."""
+        """Record an InferenceProviderConfig, or its deletion. Return whether its registration has changed."""
         now = self._clock()
-        known = self._seen.get(name)
+        seen = self._seen.get(name)
         if config is None:
-            if known is None or not known.registered:
+            if seen is None or not seen.registered:
                 return False
-            known.registered, known.trouble = False, None
+            seen.registered, seen.trouble = False, None
             return True
         status = config.get("status") or {}
         heartbeat = status.get("lastHeartbeat")
-        came = False
-        if known is None or not known.registered:
-            known = self._seen[name] = _Seen(now, registered=True, heartbeat=heartbeat)
-            came = True
-        elif heartbeat is not None and heartbeat != known.heartbeat:
-            known.heartbeat, known.since, known.changed = heartbeat, now, True
+        is_new = False
+        if seen is None or not seen.registered:
+            seen = self._seen[name] = _Seen(now, registered=True, heartbeat=heartbeat)
+            is_new = True
+        elif heartbeat is not None and heartbeat != seen.heartbeat:
+            seen.heartbeat, seen.since, seen.changed = heartbeat, now, True
         operator = find(status.get("conditions"), reasons.UPSTREAM_OPERATOR_UP) or {}
         trouble = str(operator.get("message", "")) if operator.get("status") == "False" else None
-        if trouble is not None and known.trouble is None:
-            known.trouble_since = now
-        known.trouble = trouble
-        return came
+        if trouble is not None and seen.trouble is None:
+            seen.trouble_since = now
+        seen.trouble = trouble
+        return is_new
 
     def expect(self, name: str) -> bool:
-        """A deployment depends on that provider; one that was never registered is reported at once. Returns whether
-        it is new."""
+        """Record that a deployment depends on the provider. Return whether core had not heard of it.
+
+        A provider that was never registered is reported at once.
+        """
         if name in self._seen:
             return False
         self._seen[name] = _Seen(self._clock(), expected=True)
@@ -91,7 +103,7 @@ class Providers:
         return frozenset(name for name, seen in self._seen.items() if seen.registered)
 
     def lost_in(self) -> dict[str, float]:
-        """Seconds until each registered provider counts as gone if no heartbeat arrives, 0 if it already does."""
+        """Return the seconds until each provider counts as gone without a heartbeat, 0 if it already does."""
         now = self._clock()
         return {
             name: max(0.0, self._timeout - (now - seen.since))
@@ -100,13 +112,13 @@ class Providers:
         }
 
     def healths(self) -> dict[str, Health]:
-        """The health of each known provider."""
+        """Return the health of each provider for which it is known."""
         now = self._clock()
-        found = {name: self._health(name, seen, now) for name, seen in self._seen.items()}
-        return {name: health for name, health in found.items() if health}
+        healths = {name: self._health(name, seen, now) for name, seen in self._seen.items()}
+        return {name: health for name, health in healths.items() if health}
 
     def again(self) -> float | None:
-        """Seconds until time alone may change a result, None if it cannot."""
+        """Return the seconds until time alone may change a result, None if it cannot."""
         now = self._clock()
         since = [seen.since for seen in self._seen.values()]
         since += [seen.trouble_since for seen in self._seen.values() if seen.trouble is not None]
@@ -140,17 +152,18 @@ class Providers:
 def provider_healthy(
     live: Condition | None, healths: Sequence[Health | None], *, generation: int
 ) -> Condition | None:
-    """The condition `ProviderHealthy` of a deployment, None for none.
+    """Return the condition `ProviderHealthy` of a deployment, None for none.
 
-    It is set once something was wrong; to report health to every deployment would be a needless write for each.
+    It is set once a provider was unhealthy; to report health to every deployment would be a needless write for each.
 
-    live: the current condition.
-    healths: of the providers that it depends on, the chosen one first; the first unhealthy one is reported. None
-        while it is unknown, or not this deployment's turn yet: the last report stays.
+    Args:
+        live: The current condition.
+        healths: Health of the providers that the deployment depends on, the chosen one first; the first unhealthy one
+            is reported. None while it is unknown, or not this deployment's turn yet: the last report stays.
     """
     if not healths:
         return None
-    health = next((it for it in healths if it is not None and not it.good), healths[0])
+    health = next((each for each in healths if each is not None and not each.good), healths[0])
     if health is None:
         return {key: value for key, value in live.items() if key != "lastTransitionTime"} if live else None
     if health.good and live is None:

@@ -1,4 +1,4 @@
-"""Core's fields of its two webhook configurations: what the API server trusts, and which requests it sends."""
+"""Core's fields of its two webhook configurations: the trusted authorities, and conditions for the requests."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ are admitted anyway, so the server need not call us; the call is a third of the 
 
 
 def evaluates_conditions(version: Mapping[str, str]) -> bool:
-    """Whether a server of that `/version` supports match conditions: on by default from Kubernetes 1.28.
+    """Check whether a server of that `/version` supports match conditions: on by default from Kubernetes 1.28.
 
     They are not in the manifest, because kubectl refuses a field that an older server does not know.
     """
@@ -53,9 +53,10 @@ def evaluates_conditions(version: Mapping[str, str]) -> bool:
 
 
 def patch(kind: Kind, configuration: Object, bundle: bytes, *, conditions: bool) -> Object | None:
-    """The server-side apply that gives every webhook of the configuration this bundle; None if all have it.
+    """Return the server-side apply that gives every webhook of the configuration this bundle; None if all have it.
 
-    conditions: whether each also gets SPEC_CHANGES, next to the conditions of others.
+    Args:
+        conditions: Whether each also gets SPEC_CHANGES, next to the conditions of others.
 
     Name and caBundle alone make a valid apply: `webhooks` and `matchConditions` are list-maps by name (kube-apiserver
     1.36). The resource version keeps the apply from recreating a deleted configuration.
@@ -83,7 +84,7 @@ def patch(kind: Kind, configuration: Object, bundle: bytes, *, conditions: bool)
 
 
 def covers(configuration: Object, material: Material, now: datetime) -> bool:
-    """Whether every webhook of the configuration trusts the leaf."""
+    """Check whether every webhook of the configuration trusts the leaf."""
     try:
         bundles = [
             base64.b64decode(_bundle_text(webhook), validate=True)

@@ -105,7 +105,7 @@ def application(
         return await intake.respond(request, modeldeployments.mutate)
 
     async def validation(request: web.Request) -> web.Response:
-        # Read the registrations here: a thread must not read what the loop changes.
+        # Read the registrations here: a thread must not read a store that the loop changes.
         judge = partial(modeldeployments.validate, registered=registered(), left=left)
         return await intake.respond(request, judge)
 

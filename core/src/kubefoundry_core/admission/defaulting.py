@@ -10,12 +10,13 @@ KEPT: Final = "/spec/provider/overrides"
 
 
 def remove_nulls(value: Any, at: str) -> Iterator[dict[str, Any]]:
-    """Removes null fields from `value`, and yields the operations that do so.
+    """Remove null fields from `value`, and yield the operations that do so.
 
     Templates render an empty value as null, which the schema rejects under server-side apply. Built-in resources
     accept it. Must be consumed before `value` is read.
 
-    at: JSON pointer of `value`.
+    Args:
+        at: JSON pointer of `value`.
     """
     if at == KEPT:
         return
@@ -33,9 +34,10 @@ def remove_nulls(value: Any, at: str) -> Iterator[dict[str, Any]]:
 
 
 def patch(before: Mapping[str, Any], after: Mapping[str, Any], at: str) -> Iterator[dict[str, Any]]:
-    """Operations that add to `before` what only `after` has; what only `before` has stays.
+    """Yield the operations that add fields of `after` to `before`. Fields of `before` alone stay.
 
-    at: JSON pointer of both.
+    Args:
+        at: JSON pointer of both.
     """
     for name, value in after.items():
         pointer = f"{at}/{_escaped(name)}"

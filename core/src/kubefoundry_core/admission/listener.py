@@ -19,17 +19,18 @@ GRACE: Final = 2.0
 
 
 def server_context(client_authority: str = "") -> ssl.SSLContext:
-    """The TLS settings of connections.
+    """Return the TLS settings of connections. Raises OSError (ssl.SSLError among them).
 
-    client_authority: PEM file of the authority that must have signed a client's certificate; empty admits everybody.
-        Raises OSError (ssl.SSLError among them) if it cannot be read.
+    Args:
+        client_authority: PEM file of the authority that must have signed a client's certificate; empty admits
+            everybody.
     """
-    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    made.minimum_version = ssl.TLSVersion.TLSv1_2
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
     if client_authority:
-        made.load_verify_locations(client_authority)
-        made.verify_mode = ssl.CERT_REQUIRED
-    return made
+        context.load_verify_locations(client_authority)
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
 
 
 class Listener:
@@ -50,7 +51,7 @@ class Listener:
         self.presented: Material | None = None
 
     async def present(self, material: Material) -> None:
-        """Presents this leaf from now on."""
+        """Present this leaf from now on."""
         if material == self.presented:
             return
         _load(self._context, material)
@@ -60,7 +61,7 @@ class Listener:
         self.presented = material
 
     async def closed_at_end(self) -> None:
-        """Waits to be cancelled, then finishes the reviews in flight and stops listening."""
+        """Wait to be cancelled, then finish the reviews in flight and stop listening."""
         try:
             await asyncio.Event().wait()
         finally:

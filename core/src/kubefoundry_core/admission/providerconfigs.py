@@ -1,7 +1,7 @@
 """Admission of InferenceProviderConfigs: warnings only (contract §2).
 
 A registration is never refused here: a provider that cannot register is worse than one whose rule is skipped. Core
-does not parse rules; it passes on what the selector found about the stored ones.
+does not parse rules; it passes on the selector's verdict about the stored ones.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ENGINES: Final[tuple[str, ...]] = get_args(Engine)
 
 
 def validate(review: Any) -> Review:
-    """Allows it, and warns of what keeps the provider or a rule from being used. Raises Malformed."""
+    """Allow the registration, and warn of faults that keep it from being used. Raises Malformed."""
     request = request_of(review)
     if not request.decides_spec:
         return allowed(request)
@@ -33,7 +33,7 @@ def _warnings(request: Request) -> list[str]:
         spec = ProviderConfigSpec.model_validate(raw)
     except ValidationError as error:
         return [f"spec{_path(item['loc'])}: {item['msg']}" for item in error.errors()]
-    found = []
+    warnings = []
     capabilities = spec.capabilities
     for field, empty, lack in (
         ("engines", not capabilities.engines, "no engine"),
@@ -41,11 +41,11 @@ def _warnings(request: Request) -> list[str]:
         ("cpuSupport", not (capabilities.cpu_support or capabilities.gpu_support), "neither CPU nor GPU"),
     ):
         if empty:
-            found.append(
+            warnings.append(
                 f"spec.capabilities.{field}: with {lack} this provider is never selected automatically"
             )
     if unknown := sorted(set(capabilities.engines) - set(ENGINES)):
-        found.append(
+        warnings.append(
             f"spec.capabilities.engines: no ModelDeployment can request {', '.join(unknown)}; its engines are "
             f"{', '.join(ENGINES)}"
         )
@@ -56,10 +56,10 @@ def _warnings(request: Request) -> list[str]:
     except (AttributeError, TypeError) as error:
         raise Malformed(f"not an InferenceProviderConfig as it is stored: {error!r}") from error
     if unchanged and rules.get("status") == "False":
-        found.append(f"spec.selectionRules: {rules.get('message', '')}")
-    return found
+        warnings.append(f"spec.selectionRules: {rules.get('message', '')}")
+    return warnings
 
 
 def _path(location: tuple[int | str, ...]) -> str:
-    """A pydantic location in the format of Kubernetes field paths."""
+    """Return a pydantic location in the format of Kubernetes field paths."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)

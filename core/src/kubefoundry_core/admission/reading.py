@@ -28,7 +28,7 @@ _DELETION: Final = b'"deletionTimestamp":"'
 
 
 def answered(body: bytes, judge: Judge) -> Review:
-    """The judge's answer; a refusal if the review holds too much to be judged.
+    """Return the judge's answer, or a refusal if the review holds too much to be judged.
 
     A review that reports a deletion is admitted unread, because its finalizers must be removable. Writing that word
     into a spec gains nothing: the controller validates every object again.

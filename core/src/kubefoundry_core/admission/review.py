@@ -14,12 +14,17 @@ Review = dict[str, Any]
 
 
 class Malformed(ValueError):
-    """The body is not an AdmissionReview request; the text says what is missing."""
+    """The body is not an AdmissionReview request; the text names the missing part."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """object: the new state. old: the stored one, None on create. Both have metadata."""
+    """The request of a review.
+
+    Attributes:
+        object: The new state; it has metadata.
+        old: The stored state, None on create; it has metadata.
+    """
 
     uid: str
     group: str
@@ -30,7 +35,7 @@ class Request:
 
     @property
     def decides_spec(self) -> bool:
-        """Whether rules apply: a new or changed spec, of an object that is not being deleted.
+        """Check whether rules apply: to a new or changed spec, of an object that is not being deleted.
 
         Any other write is admitted. Otherwise a rule that is newer than the object would block every change of its
         finalizers and labels.
@@ -43,7 +48,7 @@ class Request:
 
 
 def request_of(review: Any) -> Request:
-    """Raises Malformed."""
+    """Return the request of a review. Raises Malformed."""
     try:
         request = review["request"]
         obj, old = request["object"], request.get("oldObject") or None
@@ -65,27 +70,33 @@ def request_of(review: Any) -> Request:
 
 
 def allowed(request: Request, warnings: Sequence[str] = ()) -> Review:
+    """Return an admission, with warnings that kubectl shows."""
     return _answer(request.uid, {"allowed": True, **({"warnings": list(warnings)} if warnings else {})})
 
 
 def allowed_unread(uid: str) -> Review:
-    """uid: of the request that could not be read."""
+    """Return an admission of the request with this uid, which could not be read."""
     return _answer(uid, {"allowed": True})
 
 
 def refused_unread(uid: str, message: str) -> Review:
-    """uid: of the request that could not be read. message: why, and what to do."""
+    """Return a refusal of a request that could not be read.
+
+    Args:
+        uid: The uid of the request.
+        message: The reason, and a remedy.
+    """
     status = {"status": "Failure", "code": 422, "reason": "Invalid", "message": message}
     return _answer(uid, {"allowed": False, "status": status})
 
 
 def patched(request: Request, patch: bytes) -> Review:
-    """Allowed, with a base64 JSON patch."""
+    """Return an admission with a base64 JSON patch."""
     return _answer(request.uid, {"allowed": True, "patchType": "JSONPatch", "patch": patch.decode("ascii")})
 
 
 def refused(request: Request, problems: Sequence[Problem]) -> Review:
-    """Refused with every problem, worded and coded as the API server's own refusals (422 Invalid).
+    """Return a refusal with every problem, in the words and with the code of the API server's own (422 Invalid).
 
     Source: k8s.io/apimachinery v0.36 api/errors NewInvalid and util/errors Aggregate: one problem is shown as it is,
     several in brackets.
