@@ -30,9 +30,11 @@ Outage = Literal["short", "long"]
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A registered provider. `not_ready`: why `status.ready` is not true, else None.
+    """A registered provider.
 
-    outage: how long it has not been healthy, if it was before.
+    Attributes:
+        not_ready: The reason for which `status.ready` is not true, None if it is true.
+        outage: How long it has not been healthy, if it was before.
     """
 
     name: str
@@ -47,12 +49,13 @@ class Provider:
 
     @property
     def healthy(self) -> bool:
+        """Check whether the provider is ready and alive."""
         return self.not_ready is None and self.heartbeat_fresh
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a ModelDeployment requests. `left_out`: providers that refused it, with their reasons.
+    """The needs of a ModelDeployment. `left_out`: providers that refused it, with their reasons.
 
     A disaggregated model always runs on GPUs: its components have the counts (contract §2).
     """
@@ -68,6 +71,7 @@ class Request:
 
     @property
     def on_gpu(self) -> bool:
+        """Check whether the model runs on GPUs."""
         return self.mode == "disaggregated" or self.gpus > 0
 
     def __str__(self) -> str:
@@ -81,14 +85,14 @@ Check = Literal["ready", "heartbeat", "engine", "mode", "gpu", "cpu", "refused"]
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """Why a provider is not a candidate; the text follows the provider's name."""
+    """A reason for which a provider is not a candidate. The text follows the provider's name."""
 
     check: Check
     text: str
 
 
 def provider(config: Object) -> Provider:
-    """Reads an InferenceProviderConfig, even one that was stored under an older schema."""
+    """Return the provider of an InferenceProviderConfig, even of one that was stored under an older schema."""
     spec, status = config.get("spec") or {}, config.get("status") or {}
     can = spec.get("capabilities") or {}
     return Provider(
@@ -103,7 +107,7 @@ def provider(config: Object) -> Provider:
 
 
 def request(deployment: Object, left_out: Mapping[str, str] | None = None) -> Request:
-    """What a ModelDeployment with a valid spec requests."""
+    """Return the request of a ModelDeployment with a valid spec."""
     spec = default(deployment.get("spec") or {})
     part = (
         spec["scaling"].get("prefill", {})
@@ -121,31 +125,31 @@ def request(deployment: Object, left_out: Mapping[str, str] | None = None) -> Re
     )
 
 
-def exclusions(asked: Request, offered: Provider) -> tuple[Exclusion, ...]:
-    """Every reason why a provider is not a candidate."""
-    found = list(incapabilities(asked, offered))
+def exclusions(request: Request, offered: Provider) -> tuple[Exclusion, ...]:
+    """Return every reason for which a provider is not a candidate."""
+    excluded = list(incapabilities(request, offered))
     if offered.not_ready is not None:
-        found.append(Exclusion("ready", f"is not ready{offered.not_ready}"))
+        excluded.append(Exclusion("ready", f"is not ready{offered.not_ready}"))
     if not offered.heartbeat_fresh:
-        found.append(Exclusion("heartbeat", "sends no heartbeat"))
-    if offered.name in asked.left_out:
-        said = asked.left_out[offered.name]
-        found.append(Exclusion("refused", f"refused it: {said}" if said else "refused it"))
-    return tuple(found)
+        excluded.append(Exclusion("heartbeat", "sends no heartbeat"))
+    if offered.name in request.left_out:
+        words = request.left_out[offered.name]
+        excluded.append(Exclusion("refused", f"refused it: {words}" if words else "refused it"))
+    return tuple(excluded)
 
 
-def incapabilities(asked: Request, offered: Provider) -> tuple[Exclusion, ...]:
-    """What the request needs and the provider cannot do."""
-    found: list[Exclusion] = []
-    if asked.engine not in offered.engines:
-        found.append(Exclusion("engine", f"does not support {asked.engine} engine"))
-    if asked.mode not in offered.serving_modes:
-        found.append(Exclusion("mode", f"does not support {asked.mode} mode"))
-    if asked.on_gpu and not offered.gpu_support:
-        found.append(Exclusion("gpu", "does not support GPU"))
-    if not asked.on_gpu and not offered.cpu_support:
-        found.append(Exclusion("cpu", "requires GPU (set resources.gpu.count > 0)"))
-    return tuple(found)
+def incapabilities(request: Request, offered: Provider) -> tuple[Exclusion, ...]:
+    """Return the needs of the request that the provider does not cover."""
+    lacks: list[Exclusion] = []
+    if request.engine not in offered.engines:
+        lacks.append(Exclusion("engine", f"does not support {request.engine} engine"))
+    if request.mode not in offered.serving_modes:
+        lacks.append(Exclusion("mode", f"does not support {request.mode} mode"))
+    if request.on_gpu and not offered.gpu_support:
+        lacks.append(Exclusion("gpu", "does not support GPU"))
+    if not request.on_gpu and not offered.cpu_support:
+        lacks.append(Exclusion("cpu", "requires GPU (set resources.gpu.count > 0)"))
+    return tuple(lacks)
 
 
 def _rule(index: int, rule: Mapping[str, Any]) -> SelectionRule:
@@ -157,5 +161,5 @@ def _rule(index: int, rule: Mapping[str, Any]) -> SelectionRule:
 
 def _not_ready(status: Mapping[str, Any]) -> str:
     upstream = find(status.get("conditions"), reasons.UPSTREAM_READY)
-    said = upstream.get("message") if upstream and upstream.get("status") != "True" else None
-    return f" ({said})" if said else ""
+    message = upstream.get("message") if upstream and upstream.get("status") != "True" else None
+    return f" ({message})" if message else ""

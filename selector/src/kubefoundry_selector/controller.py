@@ -31,6 +31,8 @@ UNSETTLED: Final = "unsettled"
 
 
 class Controller:
+    """Reconciles the selector's fields of ModelDeployments and InferenceProviderConfigs."""
+
     def __init__(self, process: Process, choice: Select = select) -> None:
         self._process = process
         self._choice = choice
@@ -48,7 +50,7 @@ class Controller:
         process.always_hold(SELECTOR_LEASE)
 
     async def _select(self, key: Key) -> float | None:
-        """Returns the seconds after which an outage counts as long, which no event reports."""
+        """Decide and write. Return the seconds after which an outage counts as long, which no event reports."""
         live = self._deployments.get(key)
         if live is None:
             return None
@@ -96,8 +98,7 @@ class Controller:
         store.subscribe(lambda key, obj: self._decide_waiting())
 
     def _config_changed(self, key: Key, config: Object | None) -> None:
-        """Undecided deployments are reconciled only if something that matters to the choice changes, not for a
-        heartbeat."""
+        """Decide undecided deployments again if a value changes that matters to the choice. A heartbeat does not."""
         if self._registry.see(key[1], config):
             self._decide_waiting()
         self._rules.add(key)

@@ -13,7 +13,8 @@ from typing import Any, Final, Literal
 from kubefoundry_sdk.api import conditions, handover, names, reasons
 from kubefoundry_sdk.api.conditions import Condition, condition, find
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_selector.candidate import Provider, Request, incapabilities, request
+from kubefoundry_selector.candidate import Provider, Request, incapabilities
+from kubefoundry_selector.candidate import request as request_of
 from kubefoundry_selector.memory import SELECTED, Memory, mark, quoted, recall, refusals, shortened
 from kubefoundry_selector.select import Choose, Decision, Select, by, select
 
@@ -21,7 +22,7 @@ RESELECT_FAILED: Final = "reselection requested, but: "
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Selection:
     """The current selection.
 
     Attributes:
@@ -38,55 +39,62 @@ class Standing:
 
     @property
     def ours(self) -> bool:
-        """Whether a selector has decided."""
+        """Check whether a selector has decided."""
         return self.condition.get("reason") in SELECTED
 
     @property
     def reselect(self) -> str | None:
-        """The last value of the annotation that was acted on."""
+        """Return the last value of the annotation that was acted on."""
         return self.memory.reselect if self.memory else None
 
     @property
     def settled(self) -> bool:
+        """Check whether a provider is selected."""
         return self.name is not None and self.condition.get("status") == "True"
 
 
 def keep_or_choose(deployment: Object, registered: Sequence[Provider], choose: Choose) -> Object | None:
-    """As `decide`, with another selector's choice: what is kept, and when a new choice is made, are the same."""
+    """Decide as `decide`, with another selector's choice. The rules for keeping a selection are the same."""
     return decide(deployment, registered, by(choose))
 
 
 def decide(deployment: Object, registered: Sequence[Provider], choice: Select = select) -> Object | None:
-    """The status fields that the selector has to own now, conditions without transition times.
+    """Return the status fields that the selector has to own now, conditions without transition times.
 
-    choice: chooses a provider if there is none to keep.
+    Args:
+        choice: Chooses a provider if there is none to keep.
 
-    {} releases everything. None changes nothing: it is not the selector's turn, or not yet time.
+    Returns:
+        {} releases everything. None changes nothing: it is not the selector's turn, or not yet time.
     """
     meta = deployment["metadata"]
     live: Object = deployment.get("status") or {}
-    wanted = explicit(deployment)
-    if wanted:
-        # Release what we hold only after core has taken it over: in between nothing would be published.
+    named = explicit(deployment)
+    if named:
+        # Release our fields only after core has taken them over: in between nothing would be published.
         taken = (find(live.get("conditions"), reasons.PROVIDER_SELECTED) or {}).get("reason")
         current = (live.get("provider") or {}).get("name")
-        return {} if taken == "ExplicitlySelected" and current == wanted else None
+        return {} if taken == "ExplicitlySelected" and current == named else None
     paused = (meta.get("annotations") or {}).get(names.PAUSED_ANNOTATION) == "true"
     valid = conditions.is_true(live.get("conditions"), reasons.VALIDATED, generation=meta["generation"])
     if meta.get("deletionTimestamp") or paused or not valid:
         return None
-    return _turn(deployment, _standing(live), registered, choice)
+    return _turn(deployment, _selection(live), registered, choice)
 
 
 def unsettled(deployment: Object, status: Object | None = None) -> bool:
-    """Whether a change of the registered providers may change the selection. status: in place of the live one."""
-    standing = _standing(deployment.get("status") or {} if status is None else status)
-    return not explicit(deployment) and (not standing.settled or RESELECT_FAILED in standing.text)
+    """Check whether a change of the registered providers may change the selection.
+
+    Args:
+        status: Used in place of the live status.
+    """
+    selection = _selection(deployment.get("status") or {} if status is None else status)
+    return not explicit(deployment) and (not selection.settled or RESELECT_FAILED in selection.text)
 
 
 def announcement(deployment: Object, decided: Object) -> tuple[Literal["Normal", "Warning"], str, str] | None:
-    """The Event (type, reason, note) that reports a change of the selection, once it is written (contract §4.21)."""
-    before, after = _standing(deployment.get("status") or {}), _standing(decided)
+    """Return the Event (type, reason, note) that reports a written change of the selection (contract §4.21)."""
+    before, after = _selection(deployment.get("status") or {}), _selection(decided)
     if after.settled and (after.name != before.name or after.reselect != before.reselect):
         return "Normal", "ProviderSelected", f"Selected provider '{after.name}': {after.reason}"
     unsuccessful = after.condition and (not after.settled or RESELECT_FAILED in after.text)
@@ -97,85 +105,88 @@ def announcement(deployment: Object, decided: Object) -> tuple[Literal["Normal",
 
 
 def explicit(deployment: Object) -> str | None:
-    """`spec.provider.name`."""
+    """Return `spec.provider.name`, None if it is not set."""
     named = ((deployment.get("spec") or {}).get("provider") or {}).get("name")
     return str(named) if named else None
 
 
-def _standing(live: Object) -> Standing:
+def _selection(live: Object) -> Selection:
     chosen = live.get("provider") or {}
     held = find(live.get("conditions"), reasons.PROVIDER_SELECTED) or {}
     text, memory = recall(live)
-    return Standing(chosen.get("name"), chosen.get("selectedReason", ""), held, text, memory)
+    return Selection(chosen.get("name"), chosen.get("selectedReason", ""), held, text, memory)
 
 
-def _turn(deployment: Object, standing: Standing, registered: Sequence[Provider], choice: Select) -> Object:
+def _turn(deployment: Object, selection: Selection, registered: Sequence[Provider], choice: Select) -> Object:
+    """Return the fields for a valid spec: keep the selection, or choose again (contract §5)."""
     generation: int = deployment["metadata"]["generation"]
-    current = standing.condition.get("observedGeneration") == generation
-    asked_again = mark((deployment["metadata"].get("annotations") or {}).get(names.RESELECT_ANNOTATION))
-    known = standing.memory or Memory()
-    memory = Memory(known.left_out if current else {}, asked_again or known.reselect)
+    current = selection.condition.get("observedGeneration") == generation
+    annotation = mark((deployment["metadata"].get("annotations") or {}).get(names.RESELECT_ANNOTATION))
+    recalled = selection.memory or Memory()
+    memory = Memory(recalled.left_out if current else {}, annotation or recalled.reselect)
 
     # Taken over from core, or from a selector that keeps no memory: an annotation from before does not count.
-    reselect = standing.memory is not None and asked_again is not None and asked_again != known.reselect
-    refusal = None if reselect else refused(deployment, standing.name)
+    reselect = selection.memory is not None and annotation is not None and annotation != recalled.reselect
+    refusal = None if reselect else refused(deployment, selection.name)
     if reselect:
         memory = Memory({}, memory.reselect)
-    elif refusal is not None and standing.name and standing.name not in memory.left_out:
-        memory = memory.without(standing.name, quoted(refusal))
-    elif standing.ours and standing.settled and current and refusal is None:
-        return _kept(standing, memory, generation)
+    elif refusal is not None and selection.name and selection.name not in memory.left_out:
+        memory = memory.without(selection.name, quoted(refusal))
+    elif selection.ours and selection.settled and current and refusal is None:
+        return _kept(selection, memory, generation)
 
-    asked = request(deployment, memory.left_out)
-    if not reselect and _stays(asked, standing, registered):
-        return _kept(standing, memory, generation)
+    request = request_of(deployment, memory.left_out)
+    if not reselect and _stays(request, selection, registered):
+        return _kept(selection, memory, generation)
 
-    decision = choice(asked, registered)
+    decision = choice(request, registered)
     if decision.provider is not None:
         return _chosen(decision, memory, generation)
-    if reselect and standing.settled:
-        failed = Memory(memory.left_out, standing.reselect)
-        return _kept(standing, failed, generation, f"; {RESELECT_FAILED}{decision.text}")
-    if (holder := _serving(deployment, standing.name)) is not None:
+    if reselect and selection.settled:
+        failed = Memory(memory.left_out, selection.reselect)
+        return _kept(selection, failed, generation, f"; {RESELECT_FAILED}{decision.text}")
+    if (holder := _serving(deployment, selection.name)) is not None:
         return _handed_back(holder, decision, memory, generation)
-    return _none(decision, standing, memory, generation)
+    return _none(decision, selection, memory, generation)
 
 
-def _stays(asked: Request, standing: Standing, registered: Sequence[Provider]) -> bool:
-    """Whether to keep the provider of an earlier spec, or one that core or nobody claims.
+def _stays(request: Request, selection: Selection, registered: Sequence[Provider]) -> bool:
+    """Check whether the provider of an earlier spec stays, or a provider that core or nobody claims.
 
     Priority, health or a removed registration never change it (contract §5).
     """
-    if standing.name is None or standing.name in asked.left_out:
+    if selection.name is None or selection.name in request.left_out:
         return False
-    offered = next((offered for offered in registered if offered.name == standing.name), None)
+    offered = next((offered for offered in registered if offered.name == selection.name), None)
     if offered is None:
-        return standing.condition.get("reason") not in ("NoHealthyProviders", "NoMatchingProvider")
-    return not incapabilities(asked, offered)
+        return selection.condition.get("reason") not in ("NoHealthyProviders", "NoMatchingProvider")
+    return not incapabilities(request, offered)
 
 
 def refused(deployment: Object, provider: str | None) -> str | None:
-    """What the provider said if it refused this generation before creating anything, else None.
+    """Return the provider's message if it refused this generation before creating anything, otherwise None.
 
     Only the provider's own condition counts: it may still be the previous provider's.
     """
     live = deployment.get("status") or {}
-    found = find(live.get("conditions"), reasons.PROVIDER_COMPATIBLE)
+    compatible = find(live.get("conditions"), reasons.PROVIDER_COMPATIBLE)
     if (
         provider is None
-        or found is None
-        or found.get("status") != "False"
-        or found.get("observedGeneration") != deployment["metadata"]["generation"]
-        or _has_made(deployment, provider)
+        or compatible is None
+        or compatible.get("status") != "False"
+        or compatible.get("observedGeneration") != deployment["metadata"]["generation"]
+        or _has_created(deployment, provider)
         or not handover.states(deployment, provider, reasons.PROVIDER_COMPATIBLE)
     ):
         return None
-    return str(found.get("message", ""))
+    return str(compatible.get("message", ""))
 
 
-def _has_made(deployment: Object, provider: str) -> bool:
-    """Whether the provider has created anything. While another one holds the model, that one published what is
-    there."""
+def _has_created(deployment: Object, provider: str) -> bool:
+    """Check whether the provider has created anything.
+
+    While another provider holds the model, that provider published the fields in the status.
+    """
     live = deployment.get("status") or {}
     published = (live.get("provider") or {}).get("resourceName") or conditions.is_true(
         live.get("conditions"), reasons.RESOURCE_CREATED
@@ -184,12 +195,12 @@ def _has_made(deployment: Object, provider: str) -> bool:
 
 
 def _serving(deployment: Object, chosen: str | None) -> str | None:
-    """Another provider that still holds the model: it serves until the chosen one reports that it takes over."""
+    """Return another provider that still holds the model: it serves until the chosen provider takes over."""
     return next((name for name in handover.holders(deployment) if name != chosen), None)
 
 
 def _handed_back(holder: str, decision: Decision, memory: Memory, generation: int) -> Object:
-    """All that were asked have refused, and none is left: the model stays where it is served."""
+    """Return the fields when every candidate has refused: the model stays with the provider that serves it."""
     message = f"{decision.text}. Provider {holder} keeps serving"
     kept = {"name": holder, "selectedReason": f"kept → {holder} (no other provider takes it)"}
     return _fields(kept, _selected(False, decision.reason, message, generation), memory)
@@ -201,30 +212,30 @@ def _chosen(decision: Decision, memory: Memory, generation: int) -> Object:
     return _fields(chosen, _selected(True, decision.reason, message, generation), memory)
 
 
-def _kept(standing: Standing, memory: Memory, generation: int, note: str = "") -> Object:
-    message = f"Provider {standing.name} auto-selected{refusals(memory.left_out)}{note}"
-    return _fields(_unchanged(standing), _selected(True, "AutoSelected", message, generation), memory)
+def _kept(selection: Selection, memory: Memory, generation: int, note: str = "") -> Object:
+    message = f"Provider {selection.name} auto-selected{refusals(memory.left_out)}{note}"
+    return _fields(_unchanged(selection), _selected(True, "AutoSelected", message, generation), memory)
 
 
-def _none(decision: Decision, standing: Standing, memory: Memory, generation: int) -> Object:
-    """No provider fits. The current one keeps the model, and reports what it cannot do itself."""
-    kept = f". Provider {standing.name} keeps serving" if standing.name else ""
-    found = _selected(False, decision.reason, f"{decision.text}{kept}", generation)
-    return _fields(_unchanged(standing) if standing.name else None, found, memory)
+def _none(decision: Decision, selection: Selection, memory: Memory, generation: int) -> Object:
+    """Return the fields when no provider fits. The current one keeps the model, and reports its own limits."""
+    kept = f". Provider {selection.name} keeps serving" if selection.name else ""
+    condition = _selected(False, decision.reason, f"{decision.text}{kept}", generation)
+    return _fields(_unchanged(selection) if selection.name else None, condition, memory)
 
 
-def _fields(provider: Mapping[str, Any] | None, found: Condition, memory: Memory) -> Object:
-    """All status fields of the selector."""
+def _fields(provider: Mapping[str, Any] | None, condition: Condition, memory: Memory) -> Object:
+    """Return all status fields of the selector."""
     chosen = {"provider": dict(provider)} if provider else {}
-    return {**chosen, "selection": memory.to_status(), "conditions": [found]}
+    return {**chosen, "selection": memory.to_status(), "conditions": [condition]}
 
 
-def _unchanged(standing: Standing) -> dict[str, Any]:
-    """The provider fields unchanged; the reason of an explicit choice ended with that choice."""
-    reason = standing.reason
+def _unchanged(selection: Selection) -> dict[str, Any]:
+    """Return the provider fields unchanged. The reason of an explicit choice ended with that choice."""
+    reason = selection.reason
     if reason in ("", reasons.EXPLICIT_SELECTION):
-        reason = f"kept → {standing.name} (selected before)"
-    return {"name": standing.name, "selectedReason": reason}
+        reason = f"kept → {selection.name} (selected before)"
+    return {"name": selection.name, "selectedReason": reason}
 
 
 def _selected(status: bool, reason: str, message: str, generation: int) -> Condition:

@@ -13,10 +13,13 @@ from kubefoundry_selector.select import Decision, select
 
 @dataclass(frozen=True, slots=True)
 class RuleVerdict:
-    """outcome: of evaluating it, even if its provider is excluded.
-    problem: of a rule that is invalid or failed.
-    values: JSON at the paths that the rule reads, None for an absent one.
-    decided: whether this rule chose the provider.
+    """The evaluation of a rule.
+
+    Attributes:
+        outcome: Of the evaluation, even if its provider is excluded.
+        problem: Of a rule that is invalid or failed.
+        values: JSON at the paths that the rule reads, None for an absent value.
+        decided: Whether this rule chose the provider.
     """
 
     index: int
@@ -45,20 +48,21 @@ class Explanation:
     providers: tuple[ProviderVerdict, ...]
 
     def to_json(self) -> dict[str, Any]:
+        """Return the explanation as JSON."""
         return asdict(self)
 
 
-def explain(asked: Request, registered: Sequence[Provider]) -> Explanation:
-    """Evaluates all rules of all providers; the decision is that of `select`."""
-    decision = select(asked, registered)
+def explain(request: Request, registered: Sequence[Provider]) -> Explanation:
+    """Evaluate all rules of all providers. The decision is that of `select`."""
+    decision = select(request, registered)
     return Explanation(
         decision,
         tuple(
             ProviderVerdict(
                 offered.name,
-                exclusions(asked, offered),
+                exclusions(request, offered),
                 tuple(
-                    _verdict(asked, rule, (offered.name, rule.index) == (decision.provider, decision.rule))
+                    _verdict(request, rule, (offered.name, rule.index) == (decision.provider, decision.rule))
                     for rule in offered.rules
                 ),
             )
@@ -67,13 +71,13 @@ def explain(asked: Request, registered: Sequence[Provider]) -> Explanation:
     )
 
 
-def _verdict(asked: Request, rule: SelectionRule, decided: bool) -> RuleVerdict:
+def _verdict(request: Request, rule: SelectionRule, decided: bool) -> RuleVerdict:
     compiled = rule.compiled
     if isinstance(compiled, cel.InvalidRule):
         return RuleVerdict(
             rule.index, rule.condition, rule.priority, "invalid", str(compiled.problem), {}, decided
         )
-    outcome = cel.match(compiled, asked.variables)
+    outcome = cel.match(compiled, request.variables)
     failed = isinstance(outcome, cel.Failure)
     return RuleVerdict(
         rule.index,
@@ -81,6 +85,6 @@ def _verdict(asked: Request, rule: SelectionRule, decided: bool) -> RuleVerdict:
         rule.priority,
         "failed" if failed else "matched" if outcome else "not matched",
         outcome.text if isinstance(outcome, cel.Failure) else None,
-        cel.values_read(compiled, asked.variables),
+        cel.values_read(compiled, request.variables),
         decided,
     )

@@ -16,16 +16,16 @@ PROGRAM = "kubefoundry-selector"
 
 
 def main() -> None:
-    """Console script."""
+    """Run the console script."""
     sys.exit(run())
 
 
 def run(prepare: Callable[[Process], Choose] | None = None) -> int:
-    """Run a selector; returns the exit code. Provides everything but the choice: the Lease, keeping selections,
-    messages.
+    """Run a selector, and return the exit code. Provides all but the choice: Lease, kept selections, messages.
 
-    prepare: receives the process, watches what the choice needs, and returns the choice; None for the rules of the
-        InferenceProviderConfigs. Models that wait are decided again when an object changes that it watches.
+    Args:
+        prepare: Receives the process, watches the objects that the choice needs, and returns the choice; None for the
+            rules of the InferenceProviderConfigs. Models that wait are decided again when a watched object changes.
     """
     parser = options.parser(PROGRAM, "Chooses a provider for ModelDeployments that name none.")
     options.heartbeat_timeout(parser)

@@ -36,7 +36,7 @@ _SHORT: Final = re.compile(r"[A-Za-z0-9_.:+\-]{1,64}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What a selector has to remember of one ModelDeployment.
+    """The state that a selector keeps of one ModelDeployment.
 
     Attributes:
         left_out: The providers that refused this generation of the spec before they created anything, each with its
@@ -58,7 +58,7 @@ class Memory:
 
 
 def mark(value: str | None) -> str | None:
-    """A value of the annotation, or a digest if it is long or has odd characters. An empty value requests nothing."""
+    """Return a value of the annotation, or a digest if it is long or has odd characters; None if it is empty."""
     if not value:
         return None
     return value if _SHORT.fullmatch(value) else f"sha256:{sha256(value.encode()).hexdigest()[:16]}"
@@ -69,13 +69,13 @@ def shortened(text: str) -> str:
     return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
 
 
-def refusals(said: Mapping[str, str]) -> str:
-    """The refusals as part of a text; empty if there are none."""
-    return "".join(f"; {name} refused it: {words}" for name, words in said.items() if words)
+def refusals(messages: Mapping[str, str]) -> str:
+    """Return the refusals as part of a text; empty if there are none."""
+    return "".join(f"; {name} refused it: {words}" for name, words in messages.items() if words)
 
 
 def quoted(words: str) -> str:
-    """A provider's message, quoted so that it can be found in a text with others."""
+    """Return a provider's message, quoted so that it can be found in a text with others."""
     clean = " ".join(words.replace(";", ",").replace(". ", ", ").split()).strip(".,[] ")
     return clip(clean, MAX_WORDS)
 
@@ -110,19 +110,19 @@ def _items(value: Any) -> list[Object]:
 
 
 def _from_message(message: str) -> tuple[str, Memory | None]:
-    """The text and the memory in a message of an earlier release; None if it has no memory."""
+    """Return the text and the memory in a message of an earlier release; None if it has no memory."""
     for start in (match.start() for match in re.finditer(r" \[|\Z", message)):
-        found = _TRAILER.match(message, start)
-        if found and start < len(message):
-            text, names = message[:start], (found["left_out"] or "").split(", ")
-            return text, Memory(_words(text, [name for name in names if name]), found["reselect"])
+        trailer = _TRAILER.match(message, start)
+        if trailer and start < len(message):
+            text, names = message[:start], (trailer["left_out"] or "").split(", ")
+            return text, Memory(_words(text, [name for name in names if name]), trailer["reselect"])
     return message, None
 
 
 def _words(text: str, names: Iterable[str]) -> dict[str, str]:
-    """The message of each of `names` (`quoted`), read from a text; empty if the text does not mention it."""
-    found = {}
+    """Return the message of each of `names` (`quoted`), read from a text; empty if the text does not mention it."""
+    words = {}
     for name in names:
         match = re.search(rf"(?:^|[ ;:]){re.escape(name)} refused it: (.*?)(?:; |\. |\Z)", text, re.S)
-        found[name] = match[1] if match else ""
-    return found
+        words[name] = match[1] if match else ""
+    return words

@@ -29,9 +29,11 @@ class _Entry:
 
 
 class Registry:
-    """`clock`: monotonic seconds. A provider that is seen for the first time is alive.
+    """The registered providers. A provider that is seen for the first time is alive.
 
-    timeout: seconds without a change of its heartbeat after which a provider is not chosen (contract §5).
+    Args:
+        clock: Returns monotonic seconds.
+        timeout: Seconds without a change of its heartbeat after which a provider is not chosen (contract §5).
     """
 
     def __init__(self, clock: Callable[[], float], timeout: float) -> None:
@@ -40,16 +42,16 @@ class Registry:
         self._entries: dict[str, _Entry] = {}
 
     def see(self, name: str, config: Object | None) -> bool:
-        """Records an InferenceProviderConfig, or its deletion; returns whether that matters to a choice."""
+        """Record an InferenceProviderConfig, or its deletion. Return whether that matters to a choice."""
         before = self.get(name)
         if config is None:
             return self._forget(name, before)
         heartbeat = (config.get("status") or {}).get("lastHeartbeat")
-        known = self._entries.get(name)
-        expiry = known.expiry if known else Expiry(self._clock)
+        entry = self._entries.get(name)
+        expiry = entry.expiry if entry else Expiry(self._clock)
         offered = provider(config)
-        was_ready = offered.not_ready is None or (known is not None and known.offered.not_ready is None)
-        until = self._clock() if was_ready else known.ready_until if known else -inf
+        was_ready = offered.not_ready is None or (entry is not None and entry.offered.not_ready is None)
+        until = self._clock() if was_ready else entry.ready_until if entry else -inf
         self._entries[name] = _Entry(offered, heartbeat, expiry, until)
         return self.get(name) != before
 
@@ -77,19 +79,19 @@ class Registry:
         return replace(entry.offered, heartbeat_fresh=fresh, outage=outage)
 
     def end_of_short_outage(self) -> float | None:
-        """Seconds until the first outage that is short is not; None if there is none."""
+        """Return the seconds until the first short outage becomes long; None if there is none."""
         left = [
             SHORT - down for entry in self._entries.values() if (down := self._down_for(entry)) is not None
         ]
         return min((seconds for seconds in left if seconds > 0), default=None)
 
     def _down_for(self, entry: _Entry) -> float | None:
-        """Seconds for which it has not been healthy; inf if it never was, None if it is."""
+        """Return the seconds for which it has not been healthy; inf if it never was, None if it is."""
         silent = entry.expiry.see(entry.heartbeat) - self._timeout
         if entry.offered.not_ready is None:
             return silent if silent > 0 else None
         return max(silent, self._clock() - entry.ready_until)
 
     def providers(self) -> list[Provider]:
-        """All registered providers, by name."""
+        """Return all registered providers, by name."""
         return [offered for name in sorted(self._entries) if (offered := self.get(name))]

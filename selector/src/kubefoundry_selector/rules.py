@@ -11,7 +11,7 @@ from kubefoundry_selector.candidate import SelectionRule
 
 
 def rules_valid(rules: Sequence[SelectionRule], *, generation: int) -> Condition:
-    """False if a rule is skipped, naming each by index and position; the others still apply (contract §5)."""
+    """Return the condition: False if a rule is skipped. It names each by index and position (contract §5)."""
     broken = [
         f"selectionRules[{rule.index}].condition, {rule.compiled.problem}"
         for rule in rules

@@ -24,10 +24,11 @@ RuleFailures = Mapping[tuple[str, int], str]
 class Decision:
     """The outcome; condition, selectedReason, message and Event are derived from it.
 
-    provider: None if none was found.
-    reason: of the condition `ProviderSelected`.
-    text: `selectedReason`, or one line that says why there is none and what to do.
-    rule: index of the rule that decided.
+    Attributes:
+        provider: None if no provider fits.
+        reason: The reason of the condition `ProviderSelected`.
+        text: `selectedReason`, or one line with the obstacle and the remedy.
+        rule: Index of the rule that decided.
     """
 
     provider: str | None
@@ -41,7 +42,7 @@ Select = Callable[[Request, Sequence[Provider]], Decision]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What another selector chose. why: `status.provider.selectedReason`, such as `cheapest → NAME`."""
+    """The choice of another selector. why: `status.provider.selectedReason`, such as `cheapest → NAME`."""
 
     provider: str
     why: str
@@ -58,74 +59,74 @@ Choose = Callable[[Request, Sequence[Provider]], Choice | NoChoice | None]
 """From a request and its candidates to one of them; None or a NoChoice to choose none."""
 
 
-def select(asked: Request, registered: Sequence[Provider]) -> Decision:
-    """The candidate with the matching rule of the highest priority; ties are broken by name.
+def select(request: Request, registered: Sequence[Provider]) -> Decision:
+    """Decide for the candidate with the matching rule of the highest priority; ties are broken by name.
 
     A provider without a matching rule is never chosen. Rules are evaluated by priority, and not after the first
     match. A rule of last resort does not decide while a provider that takes precedence has a short outage.
     """
     failures: dict[tuple[str, int], str] = {}
-    for offered, rule in by_priority(candidates(asked, registered)):
+    for offered, rule in by_priority(candidates(request, registered)):
         if isinstance(rule.compiled, cel.InvalidRule):
             continue
-        outcome = cel.match(rule.compiled, asked.variables)
+        outcome = cel.match(rule.compiled, request.variables)
         if isinstance(outcome, cel.Failure):
             failures[offered.name, rule.index] = outcome.text
         elif outcome:
-            missed = preferred_but_down(asked, registered) if rule.priority < LAST_RESORT else []
+            missed = preferred_but_down(request, registered) if rule.priority < LAST_RESORT else []
             if any(down.outage == "short" for down in missed):
-                return Decision(None, "NoHealthyProviders", waiting_text(asked, offered, missed))
-            text = chosen_text(asked, offered, rule, registered, missed)
+                return Decision(None, "NoHealthyProviders", waiting_text(request, offered, missed))
+            text = chosen_text(request, offered, rule, registered, missed)
             return Decision(offered.name, "AutoSelected", text, rule.index)
     healthy = any(offered.healthy for offered in registered)
     return Decision(
         None,
         "NoMatchingProvider" if healthy else "NoHealthyProviders",
-        no_provider_text(asked, registered, failures),
+        no_provider_text(request, registered, failures),
     )
 
 
-def candidates(asked: Request, registered: Sequence[Provider]) -> list[Provider]:
-    """The providers that can serve the request now: capable, ready, alive, and without a refusal of it (contract
-    §5)."""
-    return [offered for offered in registered if not exclusions(asked, offered)]
+def candidates(request: Request, registered: Sequence[Provider]) -> list[Provider]:
+    """Return the providers that can serve the request now: capable, ready, alive, and without a refusal of it
+    (contract §5)."""
+    return [offered for offered in registered if not exclusions(request, offered)]
 
 
-def preferred_but_down(asked: Request, registered: Sequence[Provider]) -> list[Provider]:
-    """The providers with an outage that would be chosen without it, by a rule that is not of last resort."""
+def preferred_but_down(request: Request, registered: Sequence[Provider]) -> list[Provider]:
+    """Return the providers with an outage that would be chosen without it, by a rule that is not of last resort."""
     return [
         offered
         for offered in registered
         if offered.outage is not None
-        and all(exclusion.check in ("ready", "heartbeat") for exclusion in exclusions(asked, offered))
+        and all(exclusion.check in ("ready", "heartbeat") for exclusion in exclusions(request, offered))
         and any(
             rule.priority >= LAST_RESORT
             and isinstance(rule.compiled, cel.Rule)
-            and cel.match(rule.compiled, asked.variables) is True
+            and cel.match(rule.compiled, request.variables) is True
             for rule in offered.rules
         )
     ]
 
 
 def by(choose: Choose) -> Select:
-    """Another selector's choice as a Decision. Raises ValueError if it is not a candidate."""
+    """Return another selector's choice as a Select. It raises ValueError for a provider that is not a candidate."""
 
-    def select(asked: Request, registered: Sequence[Provider]) -> Decision:
-        able = candidates(asked, registered)
-        choice = choose(asked, able) if able else None
+    def select(request: Request, registered: Sequence[Provider]) -> Decision:
+        able = candidates(request, registered)
+        choice = choose(request, able) if able else None
         if isinstance(choice, Choice):
             if choice.provider not in {offered.name for offered in able}:
                 raise ValueError(f"{choice.provider} was chosen but is not a candidate")
             return Decision(choice.provider, "AutoSelected", choice.why)
         if not any(offered.healthy for offered in registered):
-            return Decision(None, "NoHealthyProviders", no_provider_text(asked, registered, {}))
-        text = choice.why if choice else no_choice_text(asked, registered)
+            return Decision(None, "NoHealthyProviders", no_provider_text(request, registered, {}))
+        text = choice.why if choice else no_choice_text(request, registered)
         return Decision(None, "NoMatchingProvider", text)
 
     return select
 
 
 def by_priority(providers: Iterable[Provider]) -> list[tuple[Provider, SelectionRule]]:
-    """All rules in the order of evaluation."""
+    """Return all rules in the order of evaluation."""
     pairs = [(offered, rule) for offered in providers for rule in offered.rules]
     return sorted(pairs, key=lambda pair: (-pair[1].priority, pair[0].name, pair[1].index))

@@ -23,39 +23,43 @@ MAX_QUOTED: Final = 120
 
 
 def chosen_text(
-    asked: Request,
+    request: Request,
     chosen: Provider,
     rule: SelectionRule,
     registered: Sequence[Provider],
     missed: Sequence[Provider] = (),
 ) -> str:
-    """`status.provider.selectedReason`. missed: providers that take precedence and are down."""
-    before = f"{_states(asked, missed)}; " if missed else ""
-    return before + _reason(asked, chosen, rule, registered)
+    """Return `status.provider.selectedReason`.
+
+    Args:
+        missed: Providers that take precedence and are down.
+    """
+    before = f"{_states(request, missed)}; " if missed else ""
+    return before + _reason(request, chosen, rule, registered)
 
 
-def waiting_text(asked: Request, last: Provider, missed: Sequence[Provider]) -> str:
-    """One line: that only a provider of last resort is healthy, what is waited for, and what to do."""
+def waiting_text(request: Request, last: Provider, missed: Sequence[Provider]) -> str:
+    """Return one line: only a provider of last resort is healthy, the provider to wait for, and the remedy."""
     return (
-        f"{NO_HEALTHY} but {last.name}, which is of last resort: {_states(asked, missed)}. Waiting for up to five "
+        f"{NO_HEALTHY} but {last.name}, which is of last resort: {_states(request, missed)}. Waiting for up to five "
         f"minutes; check that provider's controller and upstream operator, or set spec.provider.name to {last.name}"
     )
 
 
-def _states(asked: Request, missed: Sequence[Provider]) -> str:
+def _states(request: Request, missed: Sequence[Provider]) -> str:
     return "; ".join(
-        f"{offered.name} " + " and ".join(exclusion.text for exclusion in exclusions(asked, offered))
+        f"{offered.name} " + " and ".join(exclusion.text for exclusion in exclusions(request, offered))
         for offered in sorted(missed, key=lambda offered: offered.name)
     )
 
 
-def _reason(asked: Request, chosen: Provider, rule: SelectionRule, registered: Sequence[Provider]) -> str:
+def _reason(request: Request, chosen: Provider, rule: SelectionRule, registered: Sequence[Provider]) -> str:
     if rule.reason:
         return rule.reason
-    if not asked.on_gpu and _only(chosen, [other for other in registered if other.cpu_support]):
+    if not request.on_gpu and _only(chosen, [other for other in registered if other.cpu_support]):
         return f"no GPU requested → {chosen.name} (only CPU provider)"
-    if _only(chosen, [other for other in registered if asked.engine in other.engines]):
-        return f"engine={asked.engine} → {chosen.name} (only {asked.engine} provider)"
+    if _only(chosen, [other for other in registered if request.engine in other.engines]):
+        return f"engine={request.engine} → {chosen.name} (only {request.engine} provider)"
     quoted = " ".join(rule.condition.split())
     if len(quoted) > MAX_QUOTED:
         quoted = quoted[: MAX_QUOTED - 1] + "…"
@@ -63,28 +67,28 @@ def _reason(asked: Request, chosen: Provider, rule: SelectionRule, registered: S
 
 
 def no_provider_text(
-    asked: Request, registered: Sequence[Provider], failures: Mapping[tuple[str, int], str]
+    request: Request, registered: Sequence[Provider], failures: Mapping[tuple[str, int], str]
 ) -> str:
-    """One line: that none was found, why each provider does not fit, and what to do."""
+    """Return one line: no provider fits, the obstacle of each provider, and the remedy."""
     if not registered:
         return f"{NO_HEALTHY}: none is registered. Install a provider"
     each = "; ".join(
-        f"{offered.name} {_why_not(asked, offered, failures)}"
+        f"{offered.name} {_why_not(request, offered, failures)}"
         for offered in sorted(registered, key=lambda offered: offered.name)
     )
     if not any(offered.healthy for offered in registered):
         return f"{NO_HEALTHY}: {each}. Check the providers' controllers and upstream operators"
-    return f"No provider matches {asked}: {each}. Change the spec, or name a provider in spec.provider.name"
+    return f"No provider matches {request}: {each}. Change the spec, or name a provider in spec.provider.name"
 
 
-def no_choice_text(asked: Request, registered: Sequence[Provider]) -> str:
-    """One line: that a selector without rules chose none, and why each provider that is no candidate is none."""
+def no_choice_text(request: Request, registered: Sequence[Provider]) -> str:
+    """Return one line: a selector without rules chose no provider, and the obstacle of each that is no candidate."""
     each = "; ".join(
         f"{offered.name} "
-        + (" and ".join(item.text for item in exclusions(asked, offered)) or "was not chosen")
+        + (" and ".join(item.text for item in exclusions(request, offered)) or "was not chosen")
         for offered in sorted(registered, key=lambda offered: offered.name)
     )
-    return f"The selector chose no provider for {asked}: {each}. Name a provider in spec.provider.name"
+    return f"The selector chose no provider for {request}: {each}. Name a provider in spec.provider.name"
 
 
 def _only(chosen: Provider, able: Sequence[Provider]) -> bool:
@@ -93,14 +97,13 @@ def _only(chosen: Provider, able: Sequence[Provider]) -> bool:
 
 
 def _last(offered: Provider) -> bool:
-    """Whether it is a provider of last resort."""
+    """Check whether it is a provider of last resort."""
     return bool(offered.rules) and all(rule.priority < LAST_RESORT for rule in offered.rules)
 
 
-def _why_not(asked: Request, offered: Provider, failures: Mapping[tuple[str, int], str]) -> str:
-    found = exclusions(asked, offered)
-    if found:
-        return " and ".join(exclusion.text for exclusion in found)
+def _why_not(request: Request, offered: Provider, failures: Mapping[tuple[str, int], str]) -> str:
+    if excluded := exclusions(request, offered):
+        return " and ".join(exclusion.text for exclusion in excluded)
     if not offered.rules:
         return "has no selection rules (it must be named)"
     broken = [

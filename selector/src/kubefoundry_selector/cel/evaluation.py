@@ -52,18 +52,19 @@ class Budget:
         self.left = steps
 
     def spend(self, steps: int) -> None:
+        """Charge steps. Raises BudgetSpent."""
         self.left -= steps
         if self.left < 0:
             raise BudgetSpent(f"it takes more than {MAX_STEPS} steps")
 
     def admit(self, value: Any) -> None:
-        """Charges a value that the rule has built, and refuses one that is too large."""
+        """Charge a value that the rule has built, and refuse one that is too large."""
         if isinstance(value, (StringType, ListType, MapType)):
             self.spend(_cells(value) // 16)
 
 
 def _cells(value: Any) -> int:
-    """The size of a value, counting shared parts each time, so that doubling structures are noticed."""
+    """Return the size of a value. Shared parts count each time, so that doubling structures are noticed."""
     total, waiting = 0, [value]
     while waiting:
         part = waiting.pop()
@@ -110,7 +111,7 @@ class Evaluation(Evaluator):
             self.budget.spend(sum(len(v) for v in values if isinstance(v, StringType)) // TEXT_PER_STEP)
 
     def macro_has_eval(self, exprlist: Any) -> Any:
-        """Only the last field may be absent (cel-spec langdef, "Field Selection")."""
+        """Evaluate has(): only the last field may be absent (cel-spec langdef, "Field Selection")."""
         operand, field = exprlist.children[0].children
         value = self._visit_tree(operand)
         if isinstance(value, CELEvalError):
@@ -199,7 +200,7 @@ def _error(text: str) -> CELEvalError:
 
 
 def _fold(values: Iterator[Any], decisive: BoolType) -> Any:
-    """`||` with True, `&&` with False: the decisive value wins over errors, an error over anything else."""
+    """Evaluate `||` with True, `&&` with False: the decisive value wins over errors, an error over anything else."""
     failure: CELEvalError | None = None
     for value in values:
         if isinstance(value, CELEvalError):

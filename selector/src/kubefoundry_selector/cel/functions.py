@@ -1,6 +1,6 @@
 """The functions that a rule may call: CEL's own, Kubernetes' string functions, and `quantity`.
 
-One table serves the lint (which calls exist, with which arguments) and the evaluator (what they do). Sources:
+One table serves the lint (calls and their arguments) and the evaluator (implementations). Sources:
 cel-spec langdef "Functions"; cel-go ext/strings version 0, in Kubernetes since 1.26; Kubernetes' CEL quantity library
 (1.28). Python's conversions are more lenient than CEL's (`int(' 5 ')`, `float('nan')`), so these check for
 themselves.
@@ -242,4 +242,4 @@ TYPE_NAMES: Final[Mapping[str, type]] = {
     "string": StringType,
     "uint": UintType,
 }
-"""What `type(x)` is compared with."""
+"""The names that `type(x)` may be compared with."""

@@ -53,7 +53,7 @@ _LITERALS: Final[Mapping[str, Type]] = {
 
 
 class Finding(Exception):
-    """The first problem found; later ones in a rule often follow from it."""
+    """The first problem of a rule; later ones often follow from it."""
 
     def __init__(self, at: Node | Token, text: str) -> None:
         column, line = place(at)
@@ -65,7 +65,7 @@ Scope = Mapping[str, Type]
 
 
 def lint(tree: Node) -> Problem | None:
-    """The first problem of a rule, or None. A rule must return a bool."""
+    """Return the first problem of a rule, or None. A rule must return a bool."""
     try:
         _expect(BOOL, tree, VARIABLES, "the rule returns {}, not a bool")
     except Finding as finding:
@@ -74,7 +74,7 @@ def lint(tree: Node) -> Problem | None:
 
 
 def infer(node: Node, scope: Scope) -> Type:
-    """The type of an expression. Raises Finding."""
+    """Return the type of an expression. Raises Finding."""
     return _INFER[node.data](node, scope)
 
 
@@ -82,10 +82,10 @@ def _children(node: Node) -> list[Node]:
     return cast(list[Node], node.children)
 
 
-def _expect(wanted: Type, node: Node, scope: Scope, text: str) -> None:
-    found = infer(node, scope)
-    if not fits(found, wanted):
-        raise Finding(node, text.format(name_of(found)))
+def _expect(expected: Type, node: Node, scope: Scope, text: str) -> None:
+    actual = infer(node, scope)
+    if not fits(actual, expected):
+        raise Finding(node, text.format(name_of(actual)))
 
 
 def _ternary(node: Node, scope: Scope) -> Type:
@@ -190,8 +190,8 @@ def _call(function: Function, name: Token, arguments: list[Node], scope: Scope, 
     most = len(function.parameters)
     if not most - function.optional <= len(arguments) <= most:
         raise Finding(name, f"{name}() takes {most - hidden} arguments, not {len(arguments) - hidden}")
-    for argument, wanted in zip(arguments, function.parameters, strict=False):
-        _expect(wanted, argument, scope, f"{name}() needs {name_of(wanted)}, this is {{}}")
+    for argument, expected in zip(arguments, function.parameters, strict=False):
+        _expect(expected, argument, scope, f"{name}() needs {name_of(expected)}, this is {{}}")
     return function.result
 
 
@@ -200,8 +200,8 @@ def _macro(receiver: Node, name: Token, arguments: list[Node], scope: Scope) -> 
     if len(arguments) not in ((2, 3) if name == "map" else (2,)):
         raise Finding(name, f"{name}() takes a variable and an expression")
     match kind:
-        case ListOf(found):
-            item = found
+        case ListOf(element):
+            item = element
         case MapOf() | Record():
             item = STRING
         case Dynamic():
@@ -269,8 +269,8 @@ def _function(name: Token, arguments: list[Node], scope: Scope) -> Type:
     return _call(FUNCTIONS[name], name, arguments, scope)
 
 
-def _like(name: str, known: Iterable[str]) -> str:
-    close = get_close_matches(name, list(known), n=1)
+def _like(name: str, candidates: Iterable[str]) -> str:
+    close = get_close_matches(name, list(candidates), n=1)
     return f" (did you mean '{close[0]}'?)" if close else ""
 
 

@@ -33,11 +33,12 @@ _NUMBERS: Final = (IntType, UintType, DoubleType)
 
 
 def is_number(value: Any) -> bool:
+    """Check whether the value is an int, uint or double."""
     return isinstance(value, _NUMBERS)
 
 
 def equal(left: Any, right: Any, spend: Spend) -> bool:
-    """CEL's ==: values of different kinds differ, numbers are equal by value; never an error."""
+    """Compare by CEL's ==: values of different kinds differ, numbers are equal by value; never an error."""
     if is_number(left) and is_number(right):
         return _order(left, right) == 0
     if isinstance(left, ListType) and isinstance(right, ListType):
@@ -46,7 +47,7 @@ def equal(left: Any, right: Any, spend: Spend) -> bool:
     if isinstance(left, MapType) and isinstance(right, MapType):
         spend(len(left) // ITEMS_PER_STEP)
         return len(left) == len(right) and all(
-            (found := entry(right, key)) is not None and equal(value, found[0], spend)
+            (other := entry(right, key)) is not None and equal(value, other[0], spend)
             for key, value in left.items()
         )
     if isinstance(left, type) or isinstance(right, type):
@@ -55,7 +56,7 @@ def equal(left: Any, right: Any, spend: Spend) -> bool:
 
 
 def entry(container: MapType, key: Any) -> tuple[Any] | None:
-    """The value under a key, in a tuple; numeric keys match by value, and a bool is not a number."""
+    """Return the value under a key, in a tuple; numeric keys match by value, and a bool is not a number."""
     if isinstance(key, DoubleType) and not key.is_integer():
         return None
     for candidate in _same_keys(key):
@@ -77,7 +78,7 @@ def _same_keys(key: Any) -> list[Any]:
 
 
 def compare(op: Callable[[int, int], bool], left: Any, right: Any) -> BoolType:
-    """CEL's ordering. Raises TypeError for kinds that have no order or differ."""
+    """Compare by CEL's ordering. Raises TypeError for kinds that have no order or differ."""
     if is_number(left) and is_number(right):
         order = _order(left, right)
         return BoolType(order is not None and op(order, 0))
@@ -87,7 +88,7 @@ def compare(op: Callable[[int, int], bool], left: Any, right: Any) -> BoolType:
 
 
 def _order(left: Any, right: Any) -> int | None:
-    """-1, 0 or 1; None if a NaN is involved. Python compares int and float exactly."""
+    """Return -1, 0 or 1; None if a NaN is involved. Python compares int and float exactly."""
     a, b = _plain(left), _plain(right)
     if a == b:
         return 0
@@ -99,7 +100,7 @@ def _plain(value: Any) -> int | float:
 
 
 def member_of(item: Any, container: Any, spend: Spend) -> BoolType:
-    """CEL's `in`: an element of a list or a key of a map. Raises TypeError for anything else."""
+    """Evaluate CEL's `in`: an element of a list or a key of a map. Raises TypeError for anything else."""
     if isinstance(container, ListType):
         spend(len(container) // ITEMS_PER_STEP)
         return BoolType(any(equal(item, each, spend) for each in container))
@@ -111,16 +112,16 @@ def member_of(item: Any, container: Any, spend: Spend) -> BoolType:
 
 
 def index(container: Any, key: Any) -> Any:
-    """`container[key]`. Raises KeyError, IndexError or TypeError."""
+    """Return `container[key]`. Raises KeyError, IndexError or TypeError."""
     if isinstance(key, CELEvalError):
         return key
     if isinstance(container, CELEvalError):
         return container
     if isinstance(container, MapType) and isinstance(key, (StringType, BoolType, *_NUMBERS)):
-        found = entry(container, key)
-        if found is None:
+        value = entry(container, key)
+        if value is None:
             raise KeyError(key)
-        return found[0]
+        return value[0]
     if isinstance(container, ListType) and is_number(key):
         if _plain(key) != int(key):
             raise TypeError("a position is a whole number")
@@ -144,7 +145,7 @@ def _arithmetic(op: Callable[[Any, Any], Any], kinds: tuple[type, ...]) -> Calla
 
 
 def _divide(left: Any, right: Any) -> Any:
-    """cel-python returns +Infinity for any double divided by zero."""
+    """Divide. cel-python returns +Infinity for any double divided by zero."""
     if isinstance(right, DoubleType) and right == 0.0:
         sign = math.copysign(1.0, left) * math.copysign(1.0, right)
         return math.nan if left == 0.0 or math.isnan(left) else sign * math.inf

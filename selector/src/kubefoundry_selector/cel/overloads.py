@@ -1,4 +1,4 @@
-"""Which operand types CEL's operators accept: the checks of Kubernetes' type checker."""
+"""The operand types of CEL's operators: the checks of Kubernetes' type checker."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Mismatch(Exception):
 
 
 def name_of(kind: Type) -> str:
-    """The name of a type in messages."""
+    """Return the name of a type in messages."""
     match kind:
         case Scalar("null_type"):
             return "null"
@@ -44,18 +44,19 @@ def name_of(kind: Type) -> str:
     return "a dynamic value"
 
 
-def fits(found: Type, wanted: Type) -> bool:
-    return isinstance(found, Dynamic) or isinstance(wanted, Dynamic) or found == wanted
+def fits(actual: Type, expected: Type) -> bool:
+    """Check whether a value of one type may stand where another type is expected."""
+    return isinstance(actual, Dynamic) or isinstance(expected, Dynamic) or actual == expected
 
 
 def joined(kinds: Iterable[Type]) -> Type:
-    """The common type of several values; dynamic if they differ or there are none."""
-    known = list(kinds)
-    return known[0] if known and all(kind == known[0] for kind in known) else DYN
+    """Return the common type of several values; dynamic if they differ or there are none."""
+    types = list(kinds)
+    return types[0] if types and all(kind == types[0] for kind in types) else DYN
 
 
 def comparable(left: Type, right: Type) -> bool:
-    """Whether == can ever be true; Kubernetes refuses other comparisons at compile time."""
+    """Check whether == can ever be true; Kubernetes refuses other comparisons at compile time."""
     if fits(left, right) or (left in NUMBERS and right in NUMBERS):
         return True
     if isinstance(left, ListOf) and isinstance(right, ListOf):
@@ -64,7 +65,7 @@ def comparable(left: Type, right: Type) -> bool:
 
 
 def check_relation(operator: str, left: Type, right: Type) -> None:
-    """Raises Mismatch. `operator` is the grammar's name."""
+    """Check the operands of a relation. Raises Mismatch. `operator` is the grammar's name."""
     if operator == "relation_in":
         match right:
             case ListOf(item):
@@ -83,7 +84,7 @@ def check_relation(operator: str, left: Type, right: Type) -> None:
 
 
 def arithmetic(operator: str, left: Type, right: Type) -> Type:
-    """The type of the result. Raises Mismatch. `operator` is the grammar's name."""
+    """Return the type of the result. Raises Mismatch. `operator` is the grammar's name."""
     for kind in (left, right):
         addable = operator == "addition_add" and (kind == STRING or isinstance(kind, ListOf))
         countable = kind in NUMBERS and not (operator == "multiplication_mod" and kind == DOUBLE)

@@ -14,7 +14,7 @@ _STEP: Final = re.compile(r"\.?(?P<field>[A-Za-z_]\w*)|\['(?P<key>[^']*)'\]", re
 
 
 def path_of(node: Any) -> str | None:
-    """A chain of constant selections as text; None for any other expression."""
+    """Return a chain of constant selections as text; None for any other expression."""
     match node:
         case Tree(data="primary", children=[Tree(data="ident", children=[name])]):
             return str(name)
@@ -28,7 +28,7 @@ def path_of(node: Any) -> str | None:
 
 
 def constant(node: Node) -> str | None:
-    """The text of a plain string literal without escapes and quotes."""
+    """Return the text of a plain string literal without escapes and quotes; None for any other expression."""
     match node:
         case Tree(
             data="primary", children=[Tree(data="literal", children=[Token(type="STRING_LIT") as token])]
@@ -39,8 +39,8 @@ def constant(node: Node) -> str | None:
 
 
 def paths_in(tree: Node, roots: frozenset[str]) -> tuple[str, ...]:
-    """The longest constant paths that start at one of the variables, in order of appearance."""
-    found: dict[str, None] = {}
+    """Return the longest constant paths that start at a variable, in order of appearance."""
+    paths: dict[str, None] = {}
 
     def walk(node: Any) -> None:
         if not isinstance(node, Tree):
@@ -50,14 +50,14 @@ def paths_in(tree: Node, roots: frozenset[str]) -> tuple[str, ...]:
             for child in node.children:
                 walk(child)
         elif _STEP.match(path)["field"] in roots:  # type: ignore[index]
-            found[path] = None
+            paths[path] = None
 
     walk(tree)
-    return tuple(found)
+    return tuple(paths)
 
 
 def value_at(path: str, environment: Mapping[str, Any]) -> Any:
-    """The JSON value at a path, or None if a part of it is absent."""
+    """Return the JSON value at a path, or None if a part of it is absent."""
     value: Any = environment
     for step in _STEP.finditer(path):
         name = step["field"] if step["field"] is not None else step["key"]

@@ -32,7 +32,7 @@ class Quantity:
 
 
 def parse(value: Any) -> Quantity:
-    """`quantity(x)`. Raises ValueError for a string that is not a quantity, TypeError for other kinds."""
+    """Return `quantity(x)`. Raises ValueError for a string that is not a quantity, TypeError for other kinds."""
     if isinstance(value, IntType):
         return Quantity(quantity.parse(int(value)))
     if not isinstance(value, StringType):
@@ -67,7 +67,7 @@ def is_integer(value: Any) -> BoolType:
 
 
 def as_integer(value: Any) -> IntType:
-    """Raises ValueError if it is not an integer or does not fit 64 bits."""
+    """Return the amount as an int. Raises ValueError if it is not an integer or does not fit 64 bits."""
     amount = _amount(value)
     if amount.denominator != 1:
         raise ValueError("the quantity is not an integer")

@@ -25,7 +25,7 @@ MAX_CACHED: Final = 1024
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:
-    """A compiled rule. `paths`: what it reads, such as `spec.engine.type`."""
+    """A compiled rule. `paths`: those that it reads, such as `spec.engine.type`."""
 
     text: str
     tree: Node
@@ -34,7 +34,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class InvalidRule:
-    """A rule that is skipped, with the first problem found in it."""
+    """A rule that is skipped, with its first problem."""
 
     text: str
     problem: Problem
@@ -48,16 +48,16 @@ class Failure:
 
 
 class Values(Mapping[str, Any]):
-    """CEL values of variables, each made when a rule reads it first: a ModelDeployment may have 40,000 labels."""
+    """CEL values of variables, converted when a rule first reads them: a ModelDeployment may have 40,000 labels."""
 
     def __init__(self, json: Mapping[str, Any]) -> None:
         self._json = json
-        self._made: dict[str, Any] = {}
+        self._values: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._made:
-            self._made[name] = to_cel(self._json[name], VARIABLES[name])
-        return self._made[name]
+        if name not in self._values:
+            self._values[name] = to_cel(self._json[name], VARIABLES[name])
+        return self._values[name]
 
     def __contains__(self, name: object) -> bool:
         return name in self._json
@@ -78,7 +78,7 @@ class Environment:
 
 
 def environment(spec: Mapping[str, Any], metadata: Mapping[str, Any]) -> Environment:
-    """The variables `spec` (already defaulted) and `metadata.{name,namespace,labels,annotations}`."""
+    """Return the variables `spec` (already defaulted) and `metadata.{name,namespace,labels,annotations}`."""
     json = {
         "spec": dict(spec),
         "metadata": {
@@ -93,7 +93,7 @@ def environment(spec: Mapping[str, Any], metadata: Mapping[str, Any]) -> Environ
 
 @lru_cache(maxsize=MAX_CACHED)
 def compile(text: str) -> Rule | InvalidRule:
-    """Parses a rule, checks its size and lints it."""
+    """Parse a rule, check its size and lint it."""
     try:
         tree = parse(text)
     except BadSource as error:
@@ -105,7 +105,7 @@ def compile(text: str) -> Rule | InvalidRule:
 
 
 def match(rule: Rule, variables: Environment) -> bool | Failure:
-    """Whether the rule is true for the ModelDeployment. Never raises; bounded by `evaluation.MAX_STEPS`."""
+    """Check whether the rule is true for the ModelDeployment. Never raises; bounded by `evaluation.MAX_STEPS`."""
     try:
         value = Evaluation(rule.tree, variables.values, Budget()).evaluate()
     except BudgetSpent as spent:
@@ -122,5 +122,5 @@ def match(rule: Rule, variables: Environment) -> bool | Failure:
 
 
 def values_read(rule: Rule, variables: Environment) -> dict[str, Any]:
-    """The JSON values at the paths that the rule reads; None for an absent one."""
+    """Return the JSON values at the paths that the rule reads; None for an absent value."""
     return {path: value_at(path, variables.json) for path in rule.paths}

@@ -1,4 +1,4 @@
-"""What a rule may refer to: the types of `spec` and `metadata`, and how JSON values become CEL values of these types.
+"""The variables of a rule: the types of `spec` and `metadata`, and CEL values of these types from JSON.
 
 The types of `spec` come from the SDK's models, so rules can use a new field of a ModelDeployment at once. Maps of the
 API (labels, arguments) are typed by their values; parts that keep unknown fields are dynamic.
@@ -34,11 +34,15 @@ class Dynamic:
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
+    """A list whose items have one type."""
+
     item: Type
 
 
 @dataclass(frozen=True, slots=True)
 class MapOf:
+    """A map from strings to values of one type."""
+
     value: Type
 
 
@@ -65,7 +69,7 @@ _SCALARS: Final[Mapping[Any, Scalar]] = {bool: BOOL, int: INT, float: DOUBLE, st
 
 
 def type_of(annotation: Any) -> Type:
-    """The CEL type of a Python annotation as the SDK's models use them; unions of several types are dynamic."""
+    """Return the CEL type of a Python annotation of the SDK's models; unions of several types are dynamic."""
     if annotation in _SCALARS:
         return _SCALARS[annotation]
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
@@ -85,7 +89,7 @@ def type_of(annotation: Any) -> Type:
 
 
 def record_of(model: type[BaseModel]) -> Record:
-    """The fields of a model by their JSON names."""
+    """Return the fields of a model by their JSON names."""
     return Record({field.alias or name: _field_type(field) for name, field in model.model_fields.items()})
 
 
@@ -110,7 +114,7 @@ VARIABLES: Final[Mapping[str, Type]] = {
 
 
 def to_cel(value: Any, declared: Type) -> Any:
-    """A JSON value as a CEL value of the declared type.
+    """Return a JSON value as a CEL value of the declared type.
 
     An integer field stays an integer if JSON has `2.0` (sources §6.1). Null and undeclared fields are left out, as
     the API server prunes them.

@@ -33,7 +33,7 @@ _PARSER: Final = Environment().cel_parser
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with a rule, and where: line and column, starting at 1."""
+    """A problem of a rule and its place: line and column, starting at 1."""
 
     column: int
     text: str
@@ -53,7 +53,7 @@ class BadSource(Exception):
 
 
 def parse(text: str) -> Node:
-    """The syntax tree of a rule, without the grammar's single-child nodes.
+    """Return the syntax tree of a rule, without the grammar's single-child nodes.
 
     Raises BadSource, with the place of the first problem.
     """
@@ -74,7 +74,7 @@ def parse(text: str) -> Node:
 
 
 def place(node: Node | Token) -> tuple[int, int]:
-    """Column and line at which a node begins."""
+    """Return the column and line at which a node begins."""
     if isinstance(node, Token):
         return node.column or 1, node.line or 1
     return (1, 1) if node.meta.empty else (node.meta.column, node.meta.line)
@@ -90,7 +90,7 @@ def _syntax_problem(error: CELParseError, text: str) -> Problem:
 
 
 def _check_literals(text: str) -> None:
-    """String literals must end, and contain only known escapes.
+    """Check that string literals end, and contain only valid escapes.
 
     cel-python's token pattern is ambiguous for backslashes: an unterminated string with thirty escapes keeps its
     lexer busy for minutes, so it must never see one.
@@ -134,13 +134,13 @@ def _is_raw(text: str, quote: int) -> bool:
     return text[prefix:quote].lower() in ("r", "br")
 
 
-def _problem_at(text: str, position: int, what: str) -> Problem:
+def _problem_at(text: str, position: int, message: str) -> Problem:
     before = text[:position]
-    return Problem(position - (before.rfind("\n") + 1) + 1, what, before.count("\n") + 1)
+    return Problem(position - (before.rfind("\n") + 1) + 1, message, before.count("\n") + 1)
 
 
 def _check_nesting(node: Node, depth: int) -> None:
-    """At most MAX_NODES deep, so recursion is safe here."""
+    """Check the nesting of macros. A tree is at most MAX_NODES deep, so recursion is safe here."""
     for child in node.children:
         if not isinstance(child, Tree):
             continue
@@ -156,7 +156,7 @@ def _check_nesting(node: Node, depth: int) -> None:
 
 
 def _collapsed(node: Node) -> Node:
-    """The tree without chains of single children: a quarter of the steps to evaluate, with the same meaning."""
+    """Return the tree without chains of single children: a quarter of the steps to evaluate, the same meaning."""
     while (inner := _only_child(node)) is not None:
         node = inner
     children: list[Any] = [_collapsed(c) if isinstance(c, Tree) else c for c in node.children]
