@@ -58,6 +58,19 @@ def test_a_transition_is_reported_once(
     assert announcements(decided, decided) == []
 
 
+def test_another_named_provider_is_reported() -> None:
+    deployment = {"metadata": {"name": "m", "namespace": "n", "generation": 1}}
+    around = Surroundings(frozenset({"acme", "beta"}), False)
+    acme, beta = (
+        decide({**deployment, "spec": {**GOOD, "provider": {"name": name}}}, around)
+        for name in ("acme", "beta")
+    )
+
+    assert announcements(acme, beta) == [
+        Announcement("Normal", "ProviderSelected", "Selected provider 'beta': explicit provider selection")
+    ]
+
+
 LOST = Health("HeartbeatLost", "lost")
 BACK = Health("HeartbeatSeen", "back")
 DOWN = Health("UpstreamOperatorDown", "down")

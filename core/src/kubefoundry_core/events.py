@@ -31,7 +31,7 @@ def announcements(live: Object, decided: Object) -> list[Announcement]:
     for type_ in (reasons.VALIDATED, reasons.PROVIDER_SELECTED, reasons.PROVIDER_HEALTHY):
         now = find(decided["conditions"], type_)
         before = find(live.get("conditions"), type_) or {}
-        if now is None or (now["status"], now["reason"]) == (before.get("status"), before.get("reason")):
+        if now is None or _state(now) == _state(before):
             continue
         if now["status"] == "False":
             events.append(Announcement("Warning", now["reason"], now["message"]))
@@ -41,3 +41,12 @@ def announcements(live: Object, decided: Object) -> list[Announcement]:
         elif type_ == reasons.PROVIDER_HEALTHY:
             events.append(Announcement("Normal", now["reason"], now["message"]))
     return events
+
+
+def _state(condition: Object) -> tuple[object, ...]:
+    """Return the values whose change is a transition."""
+    state = (condition.get("status"), condition.get("reason"))
+    # The message names the provider. While none is selected, it lists the registered ones, which come and go.
+    if condition.get("type") == reasons.PROVIDER_SELECTED and condition.get("status") == "True":
+        return (*state, condition.get("message"))
+    return state
