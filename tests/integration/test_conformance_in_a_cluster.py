@@ -17,6 +17,7 @@ from kubefoundry_sdk.api.managed_fields import managers
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import model_deployment
 from support.kinds import UPSTREAM
+from support.status_owners import RELEASE, is_released_by_core
 from support.waiting import phase, until, until_deployment
 from support.widgets import SPEC
 
@@ -78,7 +79,9 @@ async def test_it_leaves_nothing_and_touches_nobodys_deployments(
     await registered(api)
     await api.create(NAMESPACES, {"metadata": {"name": theirs}}, manager="test")
     await api.create(MODEL_DEPLOYMENTS, model_deployment("m", theirs, SPEC, provider=None), manager="test")
-    serving = await until_deployment(api, "m", theirs, lambda obj: phase(obj) == "Running")
+    serving = await until_deployment(
+        api, "m", theirs, lambda obj: phase(obj) == "Running" and is_released_by_core(obj), seconds=RELEASE
+    )
     chosen = serving["status"]["provider"]["name"]
     upstream = await api.get(UPSTREAM[chosen], "m", theirs)
 

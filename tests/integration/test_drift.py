@@ -17,6 +17,7 @@ from support.deployments import CPU, DISAGGREGATED, GPU
 from support.edits import ADMIN, EDITS, Edit, nothing_more_is_done, running, until_upstream
 from support.events import notes, until_event
 from support.kinds import UPSTREAM
+from support.status_owners import RELEASE, is_released_by_core
 from support.waiting import message, phase, reason, until, until_deployment
 
 pytestmark = pytest.mark.integration
@@ -204,7 +205,8 @@ async def test_one_who_keeps_writing_an_owned_field_is_left_alone_after_five_cor
     assert len(log.writes("provider-dynamo", namespace, kind.plural)) == 5
     # However often the object changes from now on, neither it nor our status is written, and nothing is said.
     await nothing_more_is_done(suite, api, namespace, edit.provider)
-    version = (await api.get(MODEL_DEPLOYMENTS, "m", namespace))["metadata"]["resourceVersion"]
+    rest = await until_deployment(api, "m", namespace, is_released_by_core, seconds=RELEASE)
+    version = rest["metadata"]["resourceVersion"]
     await nothing_more_is_done(suite, api, namespace, edit.provider, "latest")
     assert edit.read(await api.get(kind, "m", namespace)) == edit.value
     assert await notes(api, namespace, "DriftDetected") == [first, GIVEN_UP]

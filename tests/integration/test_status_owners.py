@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from kubefoundry_core.decision import REPORTED
@@ -13,6 +11,7 @@ from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment
 from support.kinds import UPSTREAM
+from support.status_owners import RELEASE, is_released_by_core, owned_by
 from support.waiting import until_deployment
 
 pytestmark = [pytest.mark.integration, pytest.mark.apart]
@@ -27,18 +26,9 @@ async def test_core_releases_what_the_provider_reports(suite: Suite, api: Client
         manager = names.provider_manager(provider)
 
         def is_handed_over(obj: Object, manager: str = manager) -> bool:
-            return owned_by(obj, manager) >= REPORTED and REPORTED.isdisjoint(
-                owned_by(obj, names.CORE_MANAGER)
-            )
+            return owned_by(obj, manager) >= REPORTED and is_released_by_core(obj)
 
-        deployment = await until_deployment(api, provider, namespace, is_handed_over, seconds=120)
+        deployment = await until_deployment(api, provider, namespace, is_handed_over, seconds=RELEASE)
 
         assert "Validated" in owned_by(deployment, names.CORE_MANAGER)
         assert managed_fields.condition_owners(deployment, "Ready") == {manager}
-
-
-def owned_by(deployment: Object, manager: str) -> frozenset[str]:
-    """Return the names of the status fields, and the types of the conditions, of which the manager owns a part."""
-    fields: Any = managed_fields.owned(deployment, manager, "status") or {}
-    status = fields.get("f:status", {})
-    return frozenset({name.removeprefix("f:") for name in status} | managed_fields.conditions(status).keys())
