@@ -355,8 +355,8 @@ def test_core_shares_nothing_once_it_has_released_its_part() -> None:
 
 def owned_by_core(*fields: str) -> dict[str, Any]:
     """The entry of managedFields for these status fields and conditions."""
-    owned = {f"f:{name}": {} for name in fields if name[0].islower()}
-    conditions = {f'k:{{"type":"{name}"}}': {".": {}} for name in fields if name[0].isupper()}
+    owned: dict[str, Any] = {f"f:{name}": {} for name in fields if name[0].islower()}
+    conditions: dict[str, Any] = {f'k:{{"type":"{name}"}}': {".": {}} for name in fields if name[0].isupper()}
     return {
         "manager": "kubefoundry-core",
         "operation": "Apply",
