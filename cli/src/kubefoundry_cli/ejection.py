@@ -30,7 +30,6 @@ async def made_for(session: Session, obj: Object) -> list[tuple[Kind, Object]]:
     meta, status = obj["metadata"], (obj.get("status") or {}).get("provider") or {}
     name = provider_of(obj)
     where = f"ModelDeployment '{meta['name']}' in namespace {meta['namespace']}"
-    remove = kubectl(f"-n {meta['namespace']} delete modeldeployment {meta['name']}")
     others = sorted(set(holders(obj)) - {name})
     if others:
         raise Failure(
@@ -41,7 +40,7 @@ async def made_for(session: Session, obj: Object) -> list[tuple[Kind, Object]]:
         raise Failure(f"{where} is being deleted, and what it owns with it: too late to eject it")
     version = str(status.get("resourceAPIVersion") or "")
     if name is None or "/" not in version:
-        raise Failure(f"{where} has nothing upstream that could stay; {remove}")
+        raise Failure(f"{where} has nothing upstream that could stay; {_delete(meta)}")
     provider = named(name)
     kind = provider.upstream.served(version)
     try:
@@ -54,13 +53,18 @@ async def made_for(session: Session, obj: Object) -> list[tuple[Kind, Object]]:
         main = await session.client.get(kind, str(status.get("resourceName")), meta["namespace"])
     except (ApiError, Unreachable) as error:
         if isinstance(error, ApiError) and error.not_found:
-            raise Failure(f"{where} has no {kind.kind} that could stay; {remove}") from error
+            raise Failure(f"{where} has no {kind.kind} that could stay; {_delete(meta)}") from error
         raise of(error, f"read what ModelDeployment '{meta['name']}' has upstream") from error
     if not manifest.made_for(main, meta["uid"]):
         raise Failure(
-            f"{kind.kind} '{main['metadata']['name']}' is not of {where}, so it stays anyway; {remove}"
+            f"{kind.kind} '{main['metadata']['name']}' is not of {where}, so it stays anyway; {_delete(meta)}"
         )
     return [*found, (kind, whole(kind, main))]
+
+
+def _delete(meta: Object) -> str:
+    """The command that deletes the ModelDeployment."""
+    return kubectl(f"delete modeldeployment {meta['name']}", meta["namespace"])
 
 
 async def eject(session: Session, obj: Object) -> None:

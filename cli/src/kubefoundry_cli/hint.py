@@ -40,9 +40,10 @@ def hint(command: str, namespace: str | None = None) -> str:
     return f"kubefoundry {command}{where}{_cluster()}"
 
 
-def kubectl(command: str) -> str:
-    """Return `kubectl -n a get pods --context x`: with the cluster of the command that runs now."""
-    return f"kubectl {command}{_cluster()}"
+def kubectl(command: str, namespace: str | None = None) -> str:
+    """Return `kubectl -n team-a describe pod m --context x`: for the cluster of the command that runs now."""
+    where = f"-n {shlex.quote(namespace)} " if namespace else ""
+    return f"kubectl {where}{command}{_cluster()}"
 
 
 def _cluster() -> str:

@@ -124,7 +124,7 @@ def _missing(kind: str, namespace: str, name: str, reference: Reference) -> str:
     who = reference.models
     create = "secret generic" if kind == SECRETS.kind else "configmap"
     entry = f"--from-literal={shlex.quote(reference.key)}=…"
-    command = kubectl(f"-n {namespace} create {create} {shlex.quote(name)} {entry}")
+    command = kubectl(f"create {create} {shlex.quote(name)} {entry}", namespace)
     need = "needs" if len(who) == 1 else "need"
     return f"{kind} {namespace}/{name} does not exist, and {_shown(who)} {need} it; {command}"
 

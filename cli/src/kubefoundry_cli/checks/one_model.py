@@ -44,8 +44,9 @@ def of_pods(pods: Sequence[Object]) -> Iterator[Finding]:
         if scheduled is not None and scheduled.get("status") == "False":
             reasons.append(f"{scheduled.get('reason')}: {scheduled.get('message')}")
         if reasons:
+            meta = pod["metadata"]
             yield Finding(
                 "wrong",
-                f"pod {pod['metadata']['name']}: {'; '.join(reasons)}; "
-                + kubectl(f"-n {pod['metadata']['namespace']} describe pod {pod['metadata']['name']}"),
+                f"pod {meta['name']}: {'; '.join(reasons)}; "
+                f"{kubectl('describe pod ' + meta['name'], meta['namespace'])}",
             )

@@ -50,7 +50,7 @@ async def webhooks(session: Session) -> list[Finding]:
 def judged(live: Object, now: float) -> Iterator[Finding]:
     """Of one configuration. now: seconds since 1970."""
     kind = live.get("kind") or "webhook configuration"
-    log = kubectl(f"-n {names.SYSTEM_NAMESPACE} logs deployment/{NAME}")
+    log = kubectl(f"logs deployment/{NAME}", names.SYSTEM_NAMESPACE)
     for webhook in live.get("webhooks") or ():
         name = webhook.get("name")
         ends = expiry((webhook.get("clientConfig") or {}).get("caBundle"))

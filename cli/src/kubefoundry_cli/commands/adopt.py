@@ -12,7 +12,7 @@ from kubefoundry_cli.adoption_trial import apply_in_dry_run, get, helpers_of, pa
 from kubefoundry_cli.cluster import MANAGER, Session, Target
 from kubefoundry_cli.edit import TRIES, YES, Operations, annotation, confirmed, guarded, guarded_patch, stated
 from kubefoundry_cli.failure import Exit, Failure, of
-from kubefoundry_cli.hint import hint
+from kubefoundry_cli.hint import hint, kubectl
 from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.provenance import text
 from kubefoundry_cli.providers import in_cluster, installed, named
@@ -257,5 +257,6 @@ async def _withdraw(
         )
     except (ApiError, Unreachable) as error:
         say(
-            f"ModelDeployment '{meta['name']}' could not be removed again: {error}; {hint('eject ' + meta['name'])}"
+            f"ModelDeployment '{meta['name']}' could not be removed again: {error}; "
+            f"{kubectl('delete modeldeployment ' + meta['name'] + ' --cascade=orphan', meta['namespace'])}"
         )

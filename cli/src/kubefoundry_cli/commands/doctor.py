@@ -177,7 +177,7 @@ def components(deployments: Sequence[Object], leases: Sequence[Object]) -> Itera
             yield Finding(
                 "wrong",
                 f"{name}: {up} of {asked} replicas available; "
-                + kubectl(f"-n {names.SYSTEM_NAMESPACE} describe deployment {name}"),
+                f"{kubectl(f'describe deployment {name}', names.SYSTEM_NAMESPACE)}",
             )
 
 
@@ -189,8 +189,9 @@ def _nobody(name: str, lease: Object) -> str:
         if silent is not None
         else "nobody"
     )
-    return f"{name}: its Lease is held by {who}, so it does no work; " + kubectl(
-        f"-n {names.SYSTEM_NAMESPACE} logs deployment/{name}"
+    return (
+        f"{name}: its Lease is held by {who}, so it does no work; "
+        f"{kubectl(f'logs deployment/{name}', names.SYSTEM_NAMESPACE)}"
     )
 
 

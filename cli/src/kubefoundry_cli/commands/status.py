@@ -11,7 +11,7 @@ from kubefoundry_cli import cluster, output
 from kubefoundry_cli.cluster import MANAGER, Session, Target
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.health import Health, endpoint, health_of, phase
-from kubefoundry_cli.hint import hint
+from kubefoundry_cli.hint import hint, kubectl
 from kubefoundry_cli.output import age, clean, say
 from kubefoundry_cli.short_list import short_list
 from kubefoundry_sdk.api.conditions import find
@@ -58,7 +58,7 @@ def _list(everywhere: bool, form: str, target: Target) -> None:
     if not found and form in ("table", "wide"):
         say(
             f"No models in {f'namespace {where}' if where else 'any namespace'}. "
-            f"Create one: {hint('deploy MODEL')}, or kubectl apply -f FILE"
+            f"Create one: {hint('deploy MODEL')}, or {kubectl('apply -f FILE', where)}"
         )
     else:
         output.objects(

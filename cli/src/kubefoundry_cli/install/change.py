@@ -247,15 +247,14 @@ async def _until(
 
 def _late(kind: Kind, namespace: str | None, name: str, state: str, last: Object | None) -> str:
     """Which object is not in that state, why as far as it shows, and the command that shows more."""
-    where = f"-n {namespace} " if namespace else ""
-    look = kubectl(f"{where}describe {kind.kind.lower()} {name}")
+    look = kubectl(f"describe {kind.kind.lower()} {name}", namespace)
     what = f"{kind.kind} {f'{namespace}/' if namespace else ''}{name} is not {state}"
     holders = ", ".join(map(str, (last or {}).get("metadata", {}).get("finalizers") or ()))
     if state != "deleted" or not holders:
         return f"{what}; {look}"
     waits = [
         f"; the process of provider {one} removes it once it has cleaned up: "
-        + kubectl(f"-n {SYSTEM_NAMESPACE} get deployment kubefoundry-provider-{one}")
+        f"{kubectl(f'get deployment kubefoundry-provider-{one}', SYSTEM_NAMESPACE)}"
         for one in (_provider_of(holder) for holder in holders.split(", "))
         if one
     ]

@@ -144,7 +144,7 @@ async def _silent(session: Session, found: Sequence[Object]) -> list[Failure]:
         Failure(
             f"provider {name} has not reported for {age:.0f} s and would have to clean up {count} models; "
             f"start it, or keep them with --eject: "
-            + kubectl(f"-n {names.SYSTEM_NAMESPACE} get deployment kubefoundry-provider-{name}")
+            f"{kubectl(f'get deployment kubefoundry-provider-{name}', names.SYSTEM_NAMESPACE)}"
         )
         for name, count in sorted(needed.items())
         if (age := silent.get(name)) is not None and age > HEARTBEAT_TIMEOUT
