@@ -152,7 +152,7 @@ def test_each_trouble_has_advice(kind: str, reason: str) -> None:
     [
         pytest.param(
             OLD,
-            "core has not reconciled it; kubefoundry controller status",
+            "core has not reconciled it; ask an administrator: kubefoundry controller status",
             id="nothing yet",
         ),
         pytest.param(

@@ -209,7 +209,13 @@ def test_text_names_the_serving_edit_and_its_obstacle() -> None:
 def test_hint_names_the_provider_of_the_spec() -> None:
     health = health_of(model(STARTS, condition("ProviderSelected", "ProviderNotRegistered")))
 
-    assert health.remedy.endswith("kubefoundry provider install acme")
+    # a provider that does not come with the command line has a manifest
+    assert health.remedy.endswith("kubefoundry provider install FILE")
+
+    own = {**model(STARTS, condition("ProviderSelected", "ProviderNotRegistered"))}
+    own["spec"] = {**own["spec"], "provider": {"name": "kaito"}}
+
+    assert health_of(own).remedy.endswith("kubefoundry provider install kaito")
 
 
 conditions = st.builds(

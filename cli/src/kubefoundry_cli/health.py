@@ -179,7 +179,8 @@ def _verdict(
         first = next(troubles(obj, conditions), None)
         return ("Serving", first.text, first.remedy, False) if first else ("Serving", "", "", False)
     if not conditions:
-        return _waiting(obj, "core has not reconciled it", hint("controller status"), serves)
+        remedy = f"ask an administrator: {hint('controller status')}"
+        return _waiting(obj, "core has not reconciled it", remedy, serves)
     return _obstacle(obj, conditions, newest, OBSTACLES) or _outcome(obj, conditions, ready, newest, serves)
 
 
