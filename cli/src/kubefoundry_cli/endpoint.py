@@ -35,7 +35,7 @@ def refused(error: ApiError, name: str) -> Failure:
     """What an answer of the proxy or of the model means."""
     if error.code == 403 and "services/proxy" in error.message:
         return Failure(f"cannot reach ModelDeployment '{name}': {error.message}", Exit.FORBIDDEN)
-    if error.code in (502, 503):
+    if error.code in (502, 503) or error.message.startswith('services "'):
         return Failure(
             f"ModelDeployment '{name}' does not answer: {clean(error.message)}; {hint(f'status {name}')}"
         )
