@@ -156,9 +156,10 @@ def edit_warnings(request: Request, registered: Mapping[str, Object]) -> list[st
         why = f"almost every change with provider {serving}"
     else:
         return []
+    where = request.object["metadata"].get("namespace")
     return [
         f"{why} deletes and recreates the upstream object, so the model does not serve in between, unless the change "
-        f"is refused; kubefoundry plan {request.name} shows what an edit does"
+        f"is refused; kubefoundry plan {request.name} --set PATH=VALUE -n {where} shows what an edit does"
     ]
 
 
