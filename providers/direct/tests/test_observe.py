@@ -159,7 +159,7 @@ def test_a_paused_deployment_says_what_ends_it() -> None:
 
     assert found.message == (
         "1 of 1 replica available; rolling out: 0 updated, 1 of the previous spec; "
-        "paused: no change reaches its pods before kubectl rollout resume deployment/m"
+        "paused: no change reaches its pods before kubectl rollout resume deployment/m -n models"
     )
 
 

@@ -62,7 +62,8 @@ def observe(deployment: Deployment, live: Object) -> Observation:
     status = read(live, deployment.spec.scaling.replicas)
     trouble = "; ".join(filter(None, (status.refused, status.late)))
     phase, reason, message = _verdict(status)
-    paused = f"paused: no change reaches its pods before kubectl rollout resume deployment/{deployment.name}"
+    resume = f"kubectl rollout resume deployment/{deployment.name} -n {deployment.namespace}"
+    paused = f"paused: no change reaches its pods before {resume}"
     return Observation(
         phase=phase,
         reason=reason,
