@@ -91,16 +91,17 @@ def test_zero_replicas_need_suspend(given: Spec, schema: Schema | None, expected
     [
         (
             with_args({"host": "0.0.0.0"}),
-            "KubeRay does not support engine.args host: Ray Serve listens for requests itself",
+            "KubeRay does not support engine.args host: Ray Serve listens for requests itself; remove it",
         ),
         (
             with_args({"port": "80"}),
-            "KubeRay does not support engine.args port: Ray Serve listens for requests itself, on port 8000",
+            "KubeRay does not support engine.args port: Ray Serve listens for requests itself, on port 8000; "
+            "remove it",
         ),
         (
             with_args({"data-parallel-size": "2"}),
-            "KubeRay does not support engine.args data-parallel-size: KubeRay runs one engine a replica; use "
-            "scaling.replicas",
+            "KubeRay does not support engine.args data-parallel-size: KubeRay runs one engine a replica; remove it "
+            "and use scaling.replicas",
         ),
         (
             with_args({"api-key": "secret"}),

@@ -22,9 +22,9 @@ KV_TRANSFER: Final = {"kv_connector": "NixlConnector", "kv_role": "kv_both"}
 """How prefill passes its cache to decode, unless engine.args set it (sources §4.5)."""
 
 OWNED: Final = {
-    "host": "Ray Serve listens for requests itself",
-    "port": "Ray Serve listens for requests itself, on port 8000",
-    "data_parallel_size": "KubeRay runs one engine a replica; use scaling.replicas",
+    "host": "Ray Serve listens for requests itself; remove it",
+    "port": "Ray Serve listens for requests itself, on port 8000; remove it",
+    "data_parallel_size": "KubeRay runs one engine a replica; remove it and use scaling.replicas",
 }
 """Arguments that the user cannot set here, and why."""
 
