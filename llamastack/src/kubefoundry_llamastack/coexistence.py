@@ -23,8 +23,8 @@ RUNNING = (
 )
 OLD_CRD = (
     "the CRD llamastackdistributions.llamastack.io is the existing llama-stack operator's, which drops "
-    "externalProviders and modelDeployments; apply KubeFoundry's CRD (kubectl apply --server-side "
-    "--force-conflicts -k crds/llamastack)"
+    "externalProviders and modelDeployments; ask an administrator to apply the CRD of KubeFoundry's "
+    "sources (kubectl apply --server-side --force-conflicts -k crds/llamastack)"
 )
 
 

@@ -50,12 +50,15 @@ class Place:
     what: what a message calls its image.
     serves: whether it should run forever.
     confidential: whether its own words may repeat a Secret, and are passed on only if the tool wrote them.
+    namespace, pod: of the container, for the command that shows its log.
     """
 
     image: str
     what: str
     serves: bool = False
     confidential: bool = False
+    namespace: str = "NAMESPACE"
+    pod: str = "POD"
 
 
 def read(status: Mapping[str, Any] | None, place: Place) -> Said:
@@ -77,15 +80,15 @@ def read(status: Mapping[str, Any] | None, place: Place) -> Said:
         if reason in pod_status.CONFIGURATION:
             return Said("Failed", "ContainerConfigInvalid", _config(reason, text), image_id=image_id)
         if _failed(end, place):
-            return _ended(end, place, image_id)
+            return _ended(end, place, image_id, str(status.get("name")))
         return Said("Pending", message=reason or "Waiting for the container to start", image_id=image_id)
     if pod_status.running(status) is not None:
         if _failed(end, place) and not status.get("ready"):
-            return _ended(end, place, image_id)
+            return _ended(end, place, image_id, str(status.get("name")))
         return Said("Installing", message="Running", image_id=image_id)
     if mapping(status.get("state")).get("terminated"):
         if _failed(end, place):
-            return _ended(end, place, image_id)
+            return _ended(end, place, image_id, str(status.get("name")))
         facts = _facts(str(end.get("message") or ""))
         return Said(
             "Ready",
@@ -103,12 +106,12 @@ def _failed(ended: Mapping[str, Any], place: Place) -> bool:
     return bool(ended) and (place.serves or bool(ended.get("exitCode")))
 
 
-def _ended(ended: Mapping[str, Any], place: Place, image_id: str) -> Said:
-    """A run that failed. The container's own words take precedence over guesses."""
+def _ended(ended: Mapping[str, Any], place: Place, image_id: str, container: str) -> Said:
+    """A run of the container that failed. The container's own words take precedence over guesses."""
     text = str(ended.get("message") or "").strip()
     code, reason = ended.get("exitCode"), str(ended.get("reason") or "")
     own = is_ours(text)
-    hint = _hint(text, code)
+    hint = _hint(text, code, f"kubectl logs -n {place.namespace} {place.pod} -c {container} --previous")
     if place.confidential and not own:
         text = ""
     if reason == pod_status.OUT_OF_MEMORY:
@@ -129,7 +132,8 @@ def is_ours(text: str) -> bool:
     return text.startswith("ERROR: ") and "\nCode: " in text
 
 
-def _hint(text: str, code: Any) -> str:
+def _hint(text: str, code: Any, log: str) -> str:
+    """log: the command that shows the container's log."""
     if "exec format error" in text:
         return "The image is built for another processor architecture; use one for the node's."
     if "not found" in text or "no such file" in text or code in (126, 127):
@@ -140,9 +144,9 @@ def _hint(text: str, code: Any) -> str:
     if code == 0:
         return (
             "A server must run until it is stopped. Correct containerSpec.command and args, or see the container's "
-            "log: kubectl logs POD -c CONTAINER --previous."
+            f"log: {log}"
         )
-    return "See the container's log: kubectl logs POD -c CONTAINER --previous."
+    return f"See the container's log: {log}"
 
 
 def _pull(what: str, image: str, reason: str, text: str) -> str:

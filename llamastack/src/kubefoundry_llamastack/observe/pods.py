@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from kubefoundry_llamastack import confidential
 from kubefoundry_llamastack.names import EXTRACT, INSTALL, MERGE
@@ -70,10 +70,10 @@ def _revision(replica_set: Object) -> int:
 def rows(cr: Distribution, pods: list[Object]) -> list[Object]:
     """One row for each external provider, in the order of installation, without transition times."""
     made = []
-    seen = [(pod.get("status") or {}, containers.statuses(pod)) for pod in pods]
+    seen = [(pod, containers.statuses(pod)) for pod in pods]
     for _, item in cr.spec.providers():
         container = f"{INSTALL}{item.provider_id}"
-        found = worst(_install(status, known.get(container), item.image) for status, known in seen)
+        found = worst(_install(pod, known.get(container), item.image) for pod, known in seen)
         message = found.message
         if found.phase == "Failed":
             facts = (("Provider", item.provider_id), ("Image", item.image), ("Init Container", container))
@@ -94,10 +94,11 @@ def rows(cr: Distribution, pods: list[Object]) -> list[Object]:
     return made
 
 
-def _install(status: Mapping[str, Any], container: Mapping[str, Any] | None, image: str) -> Said:
+def _install(pod: Object, container: Mapping[str, Any] | None, image: str) -> Said:
+    status = pod.get("status") or {}
     if status.get("phase") == "Failed":
         return Said("Failed", "Evicted", gone(status))
-    found = containers.read(container, Place(image, "provider image"))
+    found = containers.read(container, Place(image, "provider image", **_whose(pod)))
     if found.phase == "Pending" and (why := unschedulable(status)):
         return Said("Pending", message=why)
     words = {
@@ -113,6 +114,17 @@ def _install(status: Mapping[str, Any], container: Mapping[str, Any] | None, ima
             version=found.version,
         )
     return found
+
+
+class _Whose(TypedDict):
+    namespace: str
+    pod: str
+
+
+def _whose(pod: Object) -> _Whose:
+    """Return the names that identify the pod."""
+    meta = pod["metadata"]
+    return {"namespace": str(meta.get("namespace")), "pod": str(meta.get("name"))}
 
 
 def provider_types(cr: Distribution, pods: Iterable[Object]) -> dict[str, str]:
@@ -160,10 +172,11 @@ def _problem(cr: Distribution, pod: Object) -> Problem | None:
         return Problem("pod", "Unschedulable", why)
     server = cr.spec.server.container_spec.name
     image = _image(pod, server)
-    distribution = Place(image, "distribution image")
-    serving = Place(image, "distribution image", serves=True, confidential=confidential.held(cr))
+    whose = _whose(pod)
+    distribution = Place(image, "distribution image", **whose)
+    serving = Place(image, "distribution image", serves=True, confidential=confidential.held(cr), **whose)
     parts = [
-        ("install", f"{INSTALL}{item.provider_id}", Place(item.image, "provider image"))
+        ("install", f"{INSTALL}{item.provider_id}", Place(item.image, "provider image", **whose))
         for _, item in cr.spec.providers()
     ]
     parts += [
