@@ -61,14 +61,14 @@ FORBIDDEN = 'models.acme.io "m" is forbidden: '
         pytest.param(
             403,
             f'{FORBIDDEN}User "system:serviceaccount:s:a" cannot create resource "models" in API group "acme.io"',
-            "grant the provider's ServiceAccount that permission",
+            "ask an administrator to grant the provider's ServiceAccount that permission",
             id="RBAC",
         ),
         pytest.param(
             403,
             f"{FORBIDDEN}cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set "
             "finalizers on: no",
-            "grant the provider's ServiceAccount that permission",
+            "ask an administrator to grant the provider's ServiceAccount that permission",
             id="owner references",
         ),
         pytest.param(
@@ -83,7 +83,7 @@ def test_the_servers_words_and_what_to_do(code: int, words: str, remedy: str) ->
     reported = refused(MODELS, "m", ApiError(code, "Whatever", words), ORIGIN)
 
     assert str(reported) == f"Model 'm' was refused: {words}; {remedy}"
-    sooner = {"grant": PERMISSION, "request": QUOTA}
+    sooner = {"ask": PERMISSION, "request": QUOTA}
     assert reported.retry == sooner.get(remedy.split()[0], RETRY)
     assert not reported.may_pass
 

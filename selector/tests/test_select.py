@@ -201,7 +201,10 @@ def test_none_registered() -> None:
 
     assert decision.provider is None
     assert decision.reason == "NoHealthyProviders"
-    assert decision.text == "No healthy providers available: none is registered. Install a provider"
+    assert (
+        decision.text
+        == "No healthy providers available: none is registered. Ask an administrator to install a provider"
+    )
 
 
 def test_none_healthy_says_what_ails_each() -> None:
@@ -216,7 +219,8 @@ def test_none_healthy_says_what_ails_each() -> None:
     assert decision.reason == "NoHealthyProviders"
     assert decision.text == (
         "No healthy providers available: a sends no heartbeat; "
-        "b is not ready (CRD x.y is not installed). Check the providers' controllers and upstream operators"
+        "b is not ready (CRD x.y is not installed). Ask an administrator to check the providers' "
+        "controllers and upstream operators"
     )
 
 
@@ -246,7 +250,8 @@ def test_the_last_resort_waits_for_one_that_is_down_for_a_moment(
     assert (waits.provider, waits.reason) == (None, "NoHealthyProviders")
     assert waits.text == (
         f"No healthy providers available but last, which is of last resort: {states}. Waiting for up to five "
-        "minutes; check that provider's controller and upstream operator, or set spec.provider.name to last"
+        "minutes; ask an administrator to check that provider's controller and upstream operator, or "
+        "set spec.provider.name to last"
     )
     assert (later.provider, later.text) == ("last", f"{states}; no other takes it → last")
 

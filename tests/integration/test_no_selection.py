@@ -68,7 +68,7 @@ async def test_a_selector_that_died_is_missed_and_taken_back(
     """Core learns it from the Lease, which nobody renews."""
     fresh.start("core", "selector")
     await create(api, "m", namespace, CPU)
-    nobody = "No healthy providers available: none is registered. Install a provider"
+    nobody = "No healthy providers available: none is registered. Ask an administrator to install a provider"
     await until_waiting(api, "m", namespace, "NoHealthyProviders", nobody)
 
     fresh.components["selector"].kill()
@@ -89,7 +89,7 @@ async def test_each_provider_that_is_not_chosen_is_named_with_the_reason(
         "m",
         namespace,
         "NoHealthyProviders",
-        "No healthy providers available: none is registered. Install a provider",
+        "No healthy providers available: none is registered. Ask an administrator to install a provider",
     )
 
     await register(api, "a", ("true", 1), ready=False)
@@ -99,7 +99,7 @@ async def test_each_provider_that_is_not_chosen_is_named_with_the_reason(
         namespace,
         "NoHealthyProviders",
         "No healthy providers available: a is not ready."
-        " Check the providers' controllers and upstream operators",
+        " Ask an administrator to check the providers' controllers and upstream operators",
     )
 
     await register(api, "b", ("true", 1), engines=("llamacpp",))
@@ -170,7 +170,8 @@ async def test_the_last_resort_gets_nothing_while_another_is_down_for_a_moment(
 
     why = (
         "No healthy providers available but last, which is of last resort: a is not ready. Waiting for up to five "
-        "minutes; check that provider's controller and upstream operator, or set spec.provider.name to last"
+        "minutes; ask an administrator to check that provider's controller and upstream operator, or set "
+        "spec.provider.name to last"
     )
     waiting = await until_waiting(api, "m", namespace, "NoHealthyProviders", why)
 

@@ -60,7 +60,8 @@ async def test_a_crd_that_comes_later_is_taken_up_without_a_restart(
     )
     assert phase(pending) == "Pending"
     assert message(pending, "ResourceCreated") == (
-        f"Provider '{provider}' CRD not installed in cluster; install the {TITLES[provider]} operator"
+        f"Provider '{provider}' CRD not installed in cluster; ask an administrator to install the "
+        f"{TITLES[provider]} operator"
     )
     assert pending["status"]["message"] == message(pending, "ResourceCreated")
     assert reason(pending, "Ready") == "Progressing"

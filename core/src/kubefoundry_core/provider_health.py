@@ -129,14 +129,16 @@ class Providers:
         if seen.expected:
             return Health(
                 "HeartbeatLost",
-                f"Provider {name} is not registered, so nothing changes until it is: install it, or select another",
+                f"Provider {name} is not registered, so nothing changes until it is: "
+                "ask an administrator to install it, or select another",
             )
         if now - seen.since >= self._timeout:
             gone = "" if seen.registered else "is not registered, and "
             return Health(
                 "HeartbeatLost",
                 f"Provider {name} {gone}has sent no heartbeat for {self._timeout:g} s: what serves keeps serving, "
-                f"changes wait until it is back; check that kubefoundry-provider-{name} is running",
+                "changes wait until it is back; ask an administrator to check that "
+                f"kubefoundry-provider-{name} is running",
             )
         if seen.trouble is not None:
             if now - seen.trouble_since < self._timeout:

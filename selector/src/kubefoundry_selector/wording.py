@@ -42,7 +42,8 @@ def waiting_text(request: Request, last: Provider, missed: Sequence[Provider]) -
     """Return one line: only a provider of last resort is healthy, the provider to wait for, and the remedy."""
     return (
         f"{NO_HEALTHY} but {last.name}, which is of last resort: {_states(request, missed)}. Waiting for up to five "
-        f"minutes; check that provider's controller and upstream operator, or set spec.provider.name to {last.name}"
+        f"minutes; ask an administrator to check that provider's controller and upstream operator, or "
+        f"set spec.provider.name to {last.name}"
     )
 
 
@@ -71,13 +72,14 @@ def no_provider_text(
 ) -> str:
     """Return one line: no provider fits, the obstacle of each provider, and the remedy."""
     if not registered:
-        return f"{NO_HEALTHY}: none is registered. Install a provider"
+        return f"{NO_HEALTHY}: none is registered. Ask an administrator to install a provider"
     each = "; ".join(
         f"{offered.name} {_why_not(request, offered, failures)}"
         for offered in sorted(registered, key=lambda offered: offered.name)
     )
     if not any(offered.healthy for offered in registered):
-        return f"{NO_HEALTHY}: {each}. Check the providers' controllers and upstream operators"
+        todo = "Ask an administrator to check the providers' controllers and upstream operators"
+        return f"{NO_HEALTHY}: {each}. {todo}"
     return f"No provider matches {request}: {each}. Change the spec, or name a provider in spec.provider.name"
 
 

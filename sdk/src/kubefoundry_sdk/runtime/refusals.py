@@ -135,8 +135,8 @@ def remedy(error: ApiError, origin: Origin) -> tuple[str, float]:
     """What to do about a refusal, and the seconds until a retry (contract §4; a 403 has several causes)."""
     if may_pass(error):
         return (
-            "the webhook could not check it, so the write is tried again; if this lasts, check the webhook's "
-            "operator and the objects that it names"
+            "the webhook could not check it, so the write is tried again; if this lasts, ask an administrator "
+            "to check the webhook's operator and the objects that it names"
         ), RETRY
     if error.code == 403:
         return _forbidden(error.message, origin)
@@ -158,7 +158,7 @@ def _forbidden(message: str, origin: Origin) -> tuple[str, float]:
         ("AdmissionPolicy", policy, RETRY),
         ("exceeded quota", "request less or have the quota raised", QUOTA),
         ("being terminated", "the namespace is being deleted", RETRY),
-        (" cannot ", f"grant {origin.account} that permission", PERMISSION),
+        (" cannot ", f"ask an administrator to grant {origin.account} that permission", PERMISSION),
     )
     for words, remedy, retry in known:
         if words in message:

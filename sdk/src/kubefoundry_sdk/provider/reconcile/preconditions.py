@@ -118,10 +118,11 @@ def no_schema(provider: Provider, schema: object) -> Stop:
     if isinstance(schema, UnsupportedSchema):
         message = (
             f"CRD {provider.upstream.crd} lacks {', '.join(schema.missing)}; "
-            f"install a {provider.title} version that this provider supports"
+            f"ask an administrator to install a {provider.title} version that this provider supports"
         )
         return Stop(reasons.RESOURCE_CREATED, "UnsupportedSchema", message, failed=False)
     message = (
-        f"Provider '{provider.name}' CRD not installed in cluster; install the {provider.title} operator"
+        f"Provider '{provider.name}' CRD not installed in cluster; ask an administrator to install the "
+        f"{provider.title} operator"
     )
     return Stop(reasons.RESOURCE_CREATED, "CRDNotInstalled", message, failed=False)
