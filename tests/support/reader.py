@@ -1,0 +1,71 @@
+"""A reader of messages: runs the command that a message names, word for word."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from kubefoundry_local.control_plane import ControlPlane
+from kubefoundry_sdk.cluster.client import Client
+from support.command_line import CommandLine, Done
+from support.message_commands import command_in
+
+NOWHERE: Path = Path(os.devnull)
+"""A kubeconfig without a cluster."""
+
+
+@dataclass
+class Reader:
+    """What a test has at hand, and what it has followed.
+
+    kubeconfig: the reader's own. The command line has it as an option, so its messages must name it; whoever reads a
+        condition or the warning of `kubectl apply` has it in KUBECONFIG.
+    """
+
+    plane: ControlPlane
+    api: Client
+    namespace: str
+    folder: Path
+    kubeconfig: Path
+    fill: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def kubefoundry(self) -> CommandLine:
+        """The command line, its cluster and namespace given as options."""
+        return CommandLine(self.kubeconfig, self.namespace)
+
+    async def says(self, command: str, *arguments: str) -> str:
+        """Return all that a command prints."""
+        done = await self.kubefoundry(command, *arguments)
+        return done.out + done.err
+
+    async def follow(self, message: str, key: str, fill: Mapping[str, str] | None = None) -> Done:
+        """Run the command that the message has for this key of `SITES`, and answer its question with yes.
+
+        fill: values for words in capitals, which the message leaves to its reader.
+        """
+        words = [(fill or {}).get(word, word) for word in command_in(message, key)]
+        return await self.run(words, NOWHERE if key.startswith("cli/") else self.kubeconfig)
+
+    async def run(self, words: list[str], kubeconfig: Path) -> Done:
+        """Run a command in a terminal whose KUBECONFIG is this one."""
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv("KUBECONFIG", str(kubeconfig))
+            if words[0] == "kubectl":
+                program = [str(self.plane.binary), "kubectl"] if self.plane.binary else ["kubectl"]
+                return await asyncio.to_thread(_run, [*program, *words[1:]])
+            answered = await CommandLine.offline(*words[1:])
+            if "add --yes" in answered.err:
+                return await CommandLine.offline(*words[1:], "--yes")
+            return answered
+
+
+def _run(command: list[str]) -> Done:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return Done(done.returncode, done.stdout, done.stderr)
