@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kubefoundry_conformance.cases import Unusable
-from kubefoundry_conformance.functions.subject import loaded
+from kubefoundry_conformance.functions.subject import load_provider
 from kubefoundry_conformance.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -112,7 +112,7 @@ def test_a_provider_of_what_nobody_can_ask_for_is_refused(
     monkeypatch.syspath_prepend(tmp_path)
 
     with pytest.raises(Unusable, match=rf"capabilities\.{field} of provider widgets names {named}, which"):
-        loaded(f"{module}:wrong")
+        load_provider(f"{module}:wrong")
 
 
 def test_a_wrong_one_fails(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_junit_can_be_read_whatever_was_seen() -> None:
     [([PASSED], True), ([PASSED, SKIPPED], True), ([PASSED, FAILED], False), ([SKIPPED], False), ([], False)],
 )
 def test_nothing_checked_is_not_conformant(results: list[Result], conformant: bool) -> None:
-    assert report.conformant(results) is conformant
+    assert report.is_conformant(results) is conformant
     assert ("brightgreen" in report.badge(results)) is conformant
 
 

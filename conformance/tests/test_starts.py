@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from kubefoundry_conformance.check import Check, Result, run
-from kubefoundry_conformance.functions.starts import same_after_a_start
-from kubefoundry_conformance.functions.subject import Start, loaded
+from kubefoundry_conformance.functions.starts import check_restarts
+from kubefoundry_conformance.functions.subject import Start, load_provider
 from support import conformance_subjects
 from support.processes import processes_of
 from support.waiting import SECONDS
@@ -58,8 +58,8 @@ def result(folder: Path, value: str, before: str = "") -> Result:
     (folder / f"{name}.py").write_text(PROVIDER.format(value=value, before=before))
     where = f"{name}:provider"
     start = Start.here(where)
-    subject = replace(conformance_subjects.of_a_crd(), provider=loaded(where), start=start)
-    return run(Check("REN-3", "", same_after_a_start), subject, "functions")
+    subject = replace(conformance_subjects.of_a_crd(), provider=load_provider(where), start=start)
+    return run(Check("REN-3", "", check_restarts), subject, "functions")
 
 
 @pytest.mark.parametrize(
@@ -139,6 +139,6 @@ def test_what_is_not_json_is_left_to_its_rule(folder: Path) -> None:
 
 
 def test_a_provider_without_a_name_is_not_checked() -> None:
-    seen = run(Check("REN-3", "", same_after_a_start), conformance_subjects.of_a_crd(), "functions")
+    seen = run(Check("REN-3", "", check_restarts), conformance_subjects.of_a_crd(), "functions")
 
     assert (seen.outcome, "MODULE:FUNCTION" in seen.seen) == ("skipped", True)

@@ -1,4 +1,4 @@
-"""The table of cases that a subject's author writes: what the upstream says, and what it means."""
+"""Cases that the author of a subject writes: statuses of the upstream object, and the expected observations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kubefoundry_sdk.provider.contract import ObservedPhase, ReadyReason
 
 
 class Unusable(Exception):
-    """What the command line was given cannot be used: one line."""
+    """Raised for input of the command line that cannot be used; the message has one line."""
 
 
 class _Strict(BaseModel):
@@ -23,7 +23,7 @@ class _Strict(BaseModel):
 
 
 class Expected(_Strict):
-    """What a status means: phase and reason of `Ready`; the others are compared where they are stated."""
+    """Expected observation of a status. Fields other than phase and reason are compared only if they are set."""
 
     phase: ObservedPhase
     reason: ReadyReason
@@ -34,18 +34,18 @@ class Expected(_Strict):
 
 
 class Case(_Strict):
-    """A status that the upstream has been seen to write (None: it has written none)."""
+    """A status that the upstream writes, and its expected observation. `status` is None before the first write."""
 
     name: str
     status: dict[str, Any] | None = None
     spec: str | None = None
-    """Name of one under `specs`; the first where none is given."""
+    """Name of an entry of `specs`; the first entry if None."""
     replicas: int | None = None
-    """`scaling.replicas` in place of the spec's."""
+    """Replaces `scaling.replicas` of the spec."""
     generation: int = 1
     """`metadata.generation` of the upstream object."""
     object: dict[str, Any] = Field(default_factory=dict)
-    """Further fields of the upstream object, put over what is rendered: what the API server or a controller adds."""
+    """Fields that the API server or a controller adds to the rendered object."""
     expect: Expected
 
 
@@ -53,19 +53,19 @@ class Cases(_Strict):
     """A file of cases."""
 
     specs: dict[str, dict[str, Any]] = Field(min_length=1)
-    """Specs of ModelDeployments that the provider takes, by name, the simplest first."""
+    """Specs that the provider supports, by name, the simplest first."""
     statuses: list[Case] = Field(default_factory=list)
     states: list[str] = Field(default_factory=list)
-    """Paths (`status.state`) of words whose meaning the provider knows: any other word has to be `Unknown`."""
+    """Paths (`status.state`) of enumerated words. Any word that the provider does not know must yield `Unknown`."""
     meaningless: dict[str, str] = Field(default_factory=dict)
     """Fields of the spec that are neither honoured nor refused, and why (`engine.trustRemoteCode`)."""
     unexercised: dict[str, str] = Field(default_factory=dict)
-    """Rights of the manifest that the checks cannot see in use (`get secrets`), and what they are for."""
+    """Permissions of the manifest that no check exercises (`get secrets`), and their purpose."""
     needed: list[str] = Field(default_factory=list)
-    """Fields of the upstream CRD without which the provider cannot work, though a minimal spec does not set them."""
+    """Fields of the upstream CRD that the provider requires although a minimal spec does not set them."""
 
-    def of(self, case: Case) -> dict[str, Any]:
-        """The spec of a case."""
+    def spec_of(self, case: Case) -> dict[str, Any]:
+        """Return the spec of a case, with its replicas."""
         spec = self.specs[case.spec] if case.spec else next(iter(self.specs.values()))
         if case.replicas is None:
             return spec
@@ -73,7 +73,11 @@ class Cases(_Strict):
 
 
 def read(file: Path) -> Cases:
-    """Raises Unusable, which names the first problem."""
+    """Read and validate a file of cases.
+
+    Raises:
+        Unusable: The file cannot be read or is invalid. The message names the first problem.
+    """
     document = document_of(file)
     try:
         cases = Cases.model_validate(document)
@@ -82,8 +86,8 @@ def read(file: Path) -> Cases:
         at = ".".join(str(part) for part in first["loc"]) or "the file"
         raise Unusable(f"{file}: {at}: {first['msg']}") from error
     for name, spec in cases.specs.items():
-        if found := validation.validate(spec):
-            raise Unusable(f"{file}: specs.{name}: {found[0].path} {found[0].message}")
+        if problems := validation.validate(spec):
+            raise Unusable(f"{file}: specs.{name}: {problems[0].path} {problems[0].message}")
     for case in cases.statuses:
         if case.spec is not None and case.spec not in cases.specs:
             raise Unusable(f"{file}: statuses: {case.name}: no spec is called {case.spec}")
@@ -91,7 +95,7 @@ def read(file: Path) -> Cases:
 
 
 def merged(value: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
-    """The value, with what the change says in its place; maps are merged."""
+    """Return the value with the change applied. Maps are merged, other values are replaced."""
     return {
         **value,
         **{
@@ -102,7 +106,11 @@ def merged(value: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any
 
 
 def document_of(file: Path) -> Any:
-    """The one YAML document of a file. Raises Unusable."""
+    """Read the single YAML document of a file.
+
+    Raises:
+        Unusable: The file cannot be read or is not YAML.
+    """
     try:
         return yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, yaml.YAMLError, *CONVERSIONS) as error:
@@ -110,7 +118,11 @@ def document_of(file: Path) -> Any:
 
 
 def documents_of(file: Path) -> list[dict[str, Any]]:
-    """The YAML documents of a file. Raises Unusable."""
+    """Read the YAML documents of a file that are maps.
+
+    Raises:
+        Unusable: The file cannot be read or is not YAML.
+    """
     try:
         documents = list(yaml.safe_load_all(file.read_text(encoding="utf-8")))
     except (OSError, yaml.YAMLError, *CONVERSIONS) as error:
@@ -119,7 +131,11 @@ def documents_of(file: Path) -> list[dict[str, Any]]:
 
 
 def crd_in(file: Path, name: str) -> Any:
-    """The CustomResourceDefinition of that name among a file's documents. Raises Unusable."""
+    """Return the CustomResourceDefinition of that name from a file.
+
+    Raises:
+        Unusable: The file cannot be read or has no such CRD.
+    """
     for document in documents_of(file):
         if (document.get("metadata") or {}).get("name") == name:
             return document

@@ -1,4 +1,4 @@
-"""All checks, by the mode in which they run."""
+"""All checks by mode."""
 
 from __future__ import annotations
 

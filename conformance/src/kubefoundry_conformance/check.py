@@ -1,4 +1,4 @@
-"""A check: what it looks at, and what comes of it."""
+"""Checks and their results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis.strategies import SearchStrategy
 
 Outcome = Literal["passed", "failed", "skipped"]
 SHOWN: Final = 600
-"""Characters of what was seen that a report has room for."""
+"""Longest text of `seen` or `expected` in a report, in characters."""
 
 Subject = TypeVar("Subject")
 Value = TypeVar("Value")
@@ -20,18 +20,18 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A rule that is broken: what was seen, and what was expected instead."""
+    """A violation of a rule."""
 
     seen: str
     expected: str
 
 
 class Skipped(Exception):
-    """Why a check has nothing to look at."""
+    """Raised by a check that does not apply to the subject; the message is the reason."""
 
 
 class Broken(Exception):
-    """A function of the subject raised: rule and finding. Other checks have nothing to look at then."""
+    """Raised if a function of the subject raises. The check of `rule` fails, the other checks are skipped."""
 
     def __init__(self, rule: str, finding: Finding) -> None:
         super().__init__(finding.seen)
@@ -41,7 +41,13 @@ class Broken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Check(Generic[Subject]):
-    """rule: the id of what it checks. title: what it does, a few words. run: yields what is wrong."""
+    """A check of one rule.
+
+    Attributes:
+        rule: The id of the rule.
+        title: A few words for the report.
+        run: Yields the violations that it finds in a subject.
+    """
 
     rule: str
     title: str
@@ -50,7 +56,17 @@ class Check(Generic[Subject]):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Of one check. mode: where it ran. seen: of a skipped check, why."""
+    """The result of one check.
+
+    Attributes:
+        rule: The id of the rule.
+        title: The title of the check.
+        mode: `functions`, `control plane`, `cluster` or `selector`.
+        outcome: Passed, failed or skipped.
+        seen: The violation of a failed check, or the reason of a skipped one.
+        expected: The expected behaviour, of a failed check.
+        seconds: The duration.
+    """
 
     rule: str
     title: str
@@ -62,7 +78,7 @@ class Result:
 
 
 def run(check: Check[Subject], subject: Subject, mode: str) -> Result:
-    """Runs a check. What the subject's own functions raise is a finding of the rule that forbids it."""
+    """Run a check and return its result. An exception of the subject violates the rule that forbids exceptions."""
     began = time.perf_counter()
 
     def result(outcome: Outcome, seen: str = "", expected: str = "") -> Result:
@@ -71,25 +87,25 @@ def run(check: Check[Subject], subject: Subject, mode: str) -> Result:
         )
 
     try:
-        found = next(iter(check.run(subject)), None)
+        finding = next(iter(check.run(subject)), None)
     except Skipped as skipped:
         return result("skipped", str(skipped))
     except Broken as broken:
         if broken.rule != check.rule:
             return result("skipped", f"{broken.rule} fails first: {broken.finding.seen}")
-        found = broken.finding
-    if found is None:
+        finding = broken.finding
+    if finding is None:
         return result("passed")
-    return result("failed", found.seen, found.expected)
+    return result("failed", finding.seen, finding.expected)
 
 
 def search(
-    values: SearchStrategy[Value], look: Callable[[Value], Iterable[Finding]], most: int
+    values: SearchStrategy[Value], check_value: Callable[[Value], Iterable[Finding]], max_examples: int
 ) -> Iterator[Finding]:
-    """What is wrong with the smallest of the generated values that has something wrong; the same in every run."""
+    """Yield the violation of the smallest generated value that has one. The result is the same in every run."""
 
     @settings(
-        max_examples=most,
+        max_examples=max_examples,
         derandomize=True,
         database=None,
         deadline=None,
@@ -99,17 +115,18 @@ def search(
         verbosity=Verbosity.quiet,
     )
     @given(values)
-    def every(value: Value) -> None:
-        for finding in look(value):
-            raise _Found(finding)
+    def check_each(value: Value) -> None:
+        for finding in check_value(value):
+            # Hypothesis shrinks only values for which the function raises.
+            raise _Violated(finding)
 
     try:
-        every()
-    except _Found as found:
-        yield found.finding
+        check_each()
+    except _Violated as violated:
+        yield violated.finding
 
 
-class _Found(Exception):
+class _Violated(Exception):
     def __init__(self, finding: Finding) -> None:
         super().__init__()
         self.finding = finding

@@ -1,4 +1,4 @@
-"""The leaf fields of a ModelDeployment's spec: each is honoured or refused (contract §2)."""
+"""Leaf fields of a ModelDeployment's spec, each of which a provider honours or refuses (contract §2)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from kubefoundry_sdk.api.modeldeployment import ApiModel, ModelDeploymentSpec
 
 
 def _leaves(model: type[BaseModel], prefix: str = "") -> list[str]:
-    found = []
+    paths: list[str] = []
     for name, field in model.model_fields.items():
         path = f"{prefix}{field.alias or name}"
         nested = [kind for kind in (field.annotation, *get_args(field.annotation)) if _is_part(kind)]
-        found += _leaves(nested[0], f"{path}.") if nested else [path]
-    return found
+        paths += _leaves(nested[0], f"{path}.") if nested else [path]
+    return paths
 
 
 def _is_part(kind: Any) -> bool:
@@ -23,4 +23,4 @@ def _is_part(kind: Any) -> bool:
 
 
 FIELDS: Final[tuple[str, ...]] = tuple(_leaves(ModelDeploymentSpec))
-"""Every leaf field of a ModelDeployment's spec (contract §2), as `scaling.prefill.gpu.count`; from its types."""
+"""Paths such as `scaling.prefill.gpu.count`, derived from the types of the spec."""

@@ -1,6 +1,6 @@
-"""Nonsense in the place of parts of something sound: wrong types at any depth, huge, deep, numbers that are none.
+"""Corrupt parts of a valid value: wrong types, huge or deeply nested values, NaN.
 
-Seeded by the caller: a tree of this size made of hypothesis' own choices takes seconds, and is hardly made smaller.
+The caller passes a seed. Hypothesis takes seconds to generate a tree of this size, and hardly shrinks it.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ import random
 from typing import Any, Final
 
 DEEP: Final = 3000
-"""Levels, more than Python's own recursion takes."""
+"""Levels, more than Python's recursion limit."""
 
 
 def nested(*, lists: bool) -> Any:
-    """Lists, or objects, inside each other."""
-    made: Any = "x"
+    """Return lists or objects nested DEEP levels."""
+    value: Any = "x"
     for _ in range(DEEP):
-        made = [made] if lists else {"a": made}
-    return made
+        value = [value] if lists else {"a": value}
+    return value
 
 
 LEAVES: Final[tuple[Any, ...]] = (
@@ -50,21 +50,25 @@ LEAVES: Final[tuple[Any, ...]] = (
 
 
 def spoiled(value: Any, seed: int) -> Any:
-    """The value with parts left out, added and replaced, a few or many, always the same for a seed."""
-    chance = random.Random(seed)
-    return _spoiled(value, chance, chance.choice((0.02, 0.1, 0.3)))
+    """Return the value with parts removed, added and replaced; the same result for the same seed."""
+    randomness = random.Random(seed)
+    return _spoiled(value, randomness, randomness.choice((0.02, 0.1, 0.3)))
 
 
-def _spoiled(value: Any, chance: random.Random, share: float) -> Any:
-    if chance.random() < share:
-        return chance.choice(LEAVES)
+def _spoiled(value: Any, randomness: random.Random, share: float) -> Any:
+    if randomness.random() < share:
+        return randomness.choice(LEAVES)
     if isinstance(value, dict):
-        made = {
-            key: _spoiled(item, chance, share) for key, item in value.items() if chance.random() > share / 2
+        fields = {
+            key: _spoiled(item, randomness, share)
+            for key, item in value.items()
+            if randomness.random() > share / 2
         }
-        return made | (
-            {chance.choice(("", "a", "\x00")): chance.choice(LEAVES)} if chance.random() < share else {}
+        return fields | (
+            {randomness.choice(("", "a", "\x00")): randomness.choice(LEAVES)}
+            if randomness.random() < share
+            else {}
         )
     if isinstance(value, list):
-        return [_spoiled(item, chance, share) for item in value]
+        return [_spoiled(item, randomness, share) for item in value]
     return value

@@ -1,4 +1,4 @@
-"""What came of the checks: for people, for programs and for CI."""
+"""Reports of results: a table, JSON, JUnit XML, and a badge."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ COLOURS: Final = {True: "brightgreen", False: "red"}
 
 
 def link(rule: str) -> str:
-    """Where the contract says it."""
+    """Return the link to a rule in the contract."""
     return f"{CONTRACT.partition('#')[0]}#{rule.lower()}"
 
 
 def table(results: Sequence[Result]) -> str:
-    """A line a check; what a failed one saw and expected below it."""
-    wide = max((len(result.title) for result in results), default=0)
+    """Return a line for each check, with the violation below a failed one, and the summary."""
+    width = max((len(result.title) for result in results), default=0)
     lines = []
     for result in results:
         why = f"  {result.seen}" if result.outcome == "skipped" else ""
-        lines.append(f"{MARKS[result.outcome]:4}  {result.rule:6}  {result.title:{wide}}{why}".rstrip())
+        lines.append(f"{MARKS[result.outcome]:4}  {result.rule:6}  {result.title:{width}}{why}".rstrip())
         if result.outcome == "failed":
             lines += [
                 f"      seen:     {result.seen}",
@@ -39,7 +39,7 @@ def table(results: Sequence[Result]) -> str:
 
 
 def summary(results: Sequence[Result]) -> str:
-    """One line."""
+    """Return the counts of outcomes and the failed rules in one line."""
     counts = Counter(result.outcome for result in results)
     failed = sorted({result.rule for result in results if result.outcome == "failed"})
     broken = f" ({', '.join(failed)})" if failed else ""
@@ -47,11 +47,11 @@ def summary(results: Sequence[Result]) -> str:
 
 
 def as_json(subject: str, results: Sequence[Result]) -> str:
-    """All of it as one JSON object."""
+    """Return the results as one JSON object."""
     return json.dumps(
         {
             "subject": subject,
-            "conformant": conformant(results),
+            "conformant": is_conformant(results),
             "summary": summary(results),
             "results": [
                 {
@@ -74,7 +74,7 @@ def as_json(subject: str, results: Sequence[Result]) -> str:
 
 
 def as_junit(subject: str, results: Sequence[Result]) -> str:
-    """As CI systems read it: a test case a check."""
+    """Return the results as JUnit XML, which CI systems read: a test case for each check."""
     counts = Counter(result.outcome for result in results)
     suite = ET.Element(
         "testsuite",
@@ -102,22 +102,25 @@ def as_junit(subject: str, results: Sequence[Result]) -> str:
 
 
 def badge(results: Sequence[Result]) -> str:
-    """A line of Markdown."""
+    """Return a badge in Markdown."""
     counts = Counter(result.outcome for result in results)
-    good = conformant(results)
-    said = f"{counts['passed']}%20checks" if good else f"{counts['failed']}%20failed"
-    return f"![KubeFoundry conformance](https://img.shields.io/badge/KubeFoundry_conformance-{said}-{COLOURS[good]})"
+    passed = is_conformant(results)
+    label = f"{counts['passed']}%20checks" if passed else f"{counts['failed']}%20failed"
+    colour = COLOURS[passed]
+    return (
+        f"![KubeFoundry conformance](https://img.shields.io/badge/KubeFoundry_conformance-{label}-{colour})"
+    )
 
 
-def conformant(results: Sequence[Result]) -> bool:
-    """Whether something was checked, and nothing failed."""
+def is_conformant(results: Sequence[Result]) -> bool:
+    """Check whether a check passed and none failed."""
     return any(result.outcome == "passed" for result in results) and not any(
         result.outcome == "failed" for result in results
     )
 
 
 def _printable(text: str) -> str:
-    """Without what XML has no place for."""
+    """Replace characters that XML cannot hold."""
     return "".join(
         char if char in "\t\n" or " " <= char <= "\ud7ff" or "\ue000" <= char <= "\ufffd" else "?"
         for char in text
@@ -125,6 +128,6 @@ def _printable(text: str) -> str:
 
 
 def document(form: str, subject: str, results: Sequence[Result]) -> str:
-    """In the form that the command line names."""
+    """Return the report in the format of `--output`."""
     forms: dict[str, Any] = {"json": as_json, "junit": as_junit}
     return str(forms[form](subject, results)) if form in forms else table(results)

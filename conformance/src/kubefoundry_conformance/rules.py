@@ -1,4 +1,4 @@
-"""The rules of the contract, each under an id that stays (contract §9); each check names one."""
+"""Rules of the contract with stable ids (contract §9). Each check names one of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 CONTRACT: Final = "docs/contract.md#9-rules"
-"""Where a report links to."""
+"""Target of the links in a report."""
 
 GROUPS: Final = {
     "REG": "Registration",
@@ -24,7 +24,13 @@ GROUPS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """text: what holds. unchecked: why the kit has no check of it; empty where it has one."""
+    """A rule of the contract.
+
+    Attributes:
+        id: The stable id.
+        text: The rule in one sentence.
+        unchecked: The reason why the kit has no check of it, empty if it has one.
+    """
 
     id: str
     text: str
@@ -139,4 +145,4 @@ RULES: Final[dict[str, Rule]] = {
         ),
     )
 }
-"""By id, in the order of the groups. An id is never used again for another rule."""
+"""Rules by id, in the order of the groups. An id is never reused for another rule."""

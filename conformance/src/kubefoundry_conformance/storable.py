@@ -1,4 +1,4 @@
-"""What the API server would keep of a value, by a structural schema: nobody ever reads the rest."""
+"""Prune a value to the parts that the API server stores under a structural schema."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
 
 
 def storable(value: Any, schema: Schema) -> Any:
-    """The parts of a value that fit; None where nothing does."""
+    """Return the parts of a value that the API server would store, None if it stores nothing."""
     if not _fits(value, schema):
         return None
     if isinstance(value, dict):
@@ -30,11 +30,11 @@ def storable(value: Any, schema: Schema) -> Any:
 def _fields(value: dict[str, Any], schema: Schema) -> Any:
     if schema.get("x-kubernetes-preserve-unknown-fields"):
         return value
-    known, others = schema.get("properties", {}), schema.get("additionalProperties")
+    properties, additional = schema.get("properties", {}), schema.get("additionalProperties")
     parts = {
-        name: storable(child, known.get(name) or others or {})
+        name: storable(child, properties.get(name) or additional or {})
         for name, child in value.items()
-        if name in known or isinstance(others, dict)
+        if name in properties or isinstance(additional, dict)
     }
     kept = {name: child for name, child in parts.items() if child is not None}
     return kept if all(name in kept for name in schema.get("required", ())) else None
@@ -45,15 +45,16 @@ def _fits(value: Any, schema: Schema) -> bool:
         return False
     if schema.get("x-kubernetes-int-or-string"):
         return isinstance(value, int | str) and not isinstance(value, bool)
-    wanted = schema.get("type")
-    if wanted is not None and not (
-        isinstance(value, _TYPES[wanted]) and (wanted == "boolean" or not isinstance(value, bool))
+    expected_type = schema.get("type")
+    if expected_type is not None and not (
+        isinstance(value, _TYPES[expected_type])
+        and (expected_type == "boolean" or not isinstance(value, bool))
     ):
         return False
     if "enum" in schema and value not in schema["enum"]:
         return False
     if isinstance(value, int) and not isinstance(value, bool):
         width = {"int32": 31, "int64": 63}.get(schema.get("format", ""), 63)
-        least, most = schema.get("minimum", -(2**63)), schema.get("maximum", 2**63 - 1)
-        return bool(max(least, -(2**width)) <= value <= min(most, 2**width - 1))
+        minimum, maximum = schema.get("minimum", -(2**63)), schema.get("maximum", 2**63 - 1)
+        return bool(max(minimum, -(2**width)) <= value <= min(maximum, 2**width - 1))
     return True

@@ -1,4 +1,4 @@
-"""All checks of functions."""
+"""All checks of a provider's functions."""
 
 from __future__ import annotations
 

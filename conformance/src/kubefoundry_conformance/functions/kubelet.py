@@ -1,7 +1,7 @@
-"""What the kubelet makes of `$(NAME)` in a container's command and args.
+"""Expand `$(NAME)` in a container's command and args as the kubelet does.
 
-Kubernetes `third_party/forked/golang/expansion/expand.go`: `$(NAME)` is the variable's value, stays where there is no
-such variable, and `$$` is a literal `$`.
+Kubernetes `third_party/forked/golang/expansion/expand.go`: `$(NAME)` becomes the variable's value, or stays if no
+variable has that name. `$$` becomes a literal `$`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ _REFERENCE: Final = re.compile(r"\$(?:\$|\(([^)]*)\))")
 
 
 def expanded(text: str, variables: Mapping[str, str]) -> str:
-    """The text as the container's process gets it."""
+    """Return the text that the container's process gets."""
 
-    def value(match: re.Match[str]) -> str:
+    def replacement(match: re.Match[str]) -> str:
         name = match.group(1)
         return "$" if name is None else variables.get(name, match.group())
 
-    return _REFERENCE.sub(value, text)
+    return _REFERENCE.sub(replacement, text)

@@ -1,4 +1,4 @@
-"""OBS: what `observe` reads off an upstream object's status."""
+"""OBS: checks of `observe`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kubefoundry_conformance.cases import Case
 from kubefoundry_conformance.check import Check, Finding, Skipped, search
-from kubefoundry_conformance.functions.subject import Functions, deployment
+from kubefoundry_conformance.functions.subject import Functions, build_deployment
 from kubefoundry_conformance.nonsense import spoiled
 from kubefoundry_conformance.storable import storable
 from kubefoundry_sdk.api import structure
@@ -31,49 +31,55 @@ def _cases(subject: Functions) -> list[Case]:
     return subject.cases.statuses
 
 
-def _seen(subject: Functions, case: Case) -> tuple[Deployment, Object, Observation]:
-    asked = deployment(subject.cases.of(case))
-    live = subject.live(asked, case.status, case.generation, **case.object)
-    return asked, live, subject.observe(asked, live)
+def _observe(subject: Functions, case: Case) -> tuple[Deployment, Object, Observation]:
+    deployment = build_deployment(subject.cases.spec_of(case))
+    live = subject.live(deployment, case.status, case.generation, **case.object)
+    return deployment, live, subject.observe(deployment, live)
 
 
-def nothing_yet(subject: Functions) -> Iterator[Finding]:
-    asked = deployment(subject.first())
+def check_missing_status(subject: Functions) -> Iterator[Finding]:
+    deployment = build_deployment(subject.first())
     for status in (None, dict[str, Any]()):
-        seen = subject.observe(asked, subject.live(asked, status))
-        if seen.phase != "Pending":
-            yield Finding(f"phase {seen.phase} of an object whose status is {status}", "Pending")
+        observation = subject.observe(deployment, subject.live(deployment, status))
+        if observation.phase != "Pending":
+            yield Finding(f"phase {observation.phase} of an object whose status is {status}", "Pending")
 
 
-def as_the_table_says(subject: Functions) -> Iterator[Finding]:
+def check_cases(subject: Functions) -> Iterator[Finding]:
     for case in _cases(subject):
-        _, _, seen = _seen(subject, case)
-        want = case.expect
-        if (seen.phase, seen.reason) != (want.phase, want.reason):
-            yield Finding(f"{case.name}: {seen.phase}/{seen.reason}", f"{want.phase}/{want.reason}")
-        elif want.ready is not None and seen.replicas.ready != want.ready:
-            yield Finding(f"{case.name}: {seen.replicas.ready} ready", f"{want.ready} ready")
-        elif want.message not in seen.message:
-            yield Finding(f"{case.name}: message {seen.message!r}", f"one that contains {want.message!r}")
+        _, _, observation = _observe(subject, case)
+        expected = case.expect
+        if (observation.phase, observation.reason) != (expected.phase, expected.reason):
+            yield Finding(
+                f"{case.name}: {observation.phase}/{observation.reason}",
+                f"{expected.phase}/{expected.reason}",
+            )
+        elif expected.ready is not None and observation.replicas.ready != expected.ready:
+            yield Finding(f"{case.name}: {observation.replicas.ready} ready", f"{expected.ready} ready")
+        elif expected.message not in observation.message:
+            yield Finding(
+                f"{case.name}: message {observation.message!r}", f"one that contains {expected.message!r}"
+            )
 
 
-def unheard_states(subject: Functions) -> Iterator[Finding]:
+def check_unknown_words(subject: Functions) -> Iterator[Finding]:
     if not subject.cases.states:
         raise Skipped("the cases name no `states`: paths of words whose meaning the provider knows")
-    looked = False
+    checked = False
     for case in _cases(subject):
         for path in subject.cases.states:
-            asked = deployment(subject.cases.of(case))
-            live = subject.live(asked, case.status, case.generation, **case.object)
+            deployment = build_deployment(subject.cases.spec_of(case))
+            live = subject.live(deployment, case.status, case.generation, **case.object)
             if not _replace(live, path.split("."), UNHEARD):
                 continue
-            looked = True
-            seen = subject.observe(asked, live)
-            if seen.reason not in ("Unknown", "ScaledToZero"):
+            checked = True
+            observation = subject.observe(deployment, live)
+            if observation.reason not in ("Unknown", "ScaledToZero"):
                 yield Finding(
-                    f"{case.name} with {path}: {UNHEARD} is {seen.phase}/{seen.reason}", "reason Unknown"
+                    f"{case.name} with {path}: {UNHEARD} is {observation.phase}/{observation.reason}",
+                    "reason Unknown",
                 )
-    if not looked:
+    if not checked:
         raise Skipped(f"no case has a word at {', '.join(subject.cases.states)}")
 
 
@@ -86,125 +92,135 @@ def _replace(value: Any, path: list[str], word: str) -> bool:
     return True
 
 
-def zero_once_reached(subject: Functions) -> Iterator[Finding]:
-    looked = False
+def check_scale_to_zero(subject: Functions) -> Iterator[Finding]:
+    checked = False
     for case in _cases(subject):
         if case.expect.phase != "Running":
             continue
-        looked = True
-        spec = subject.cases.of(case.model_copy(update={"replicas": 0}))
-        asked = deployment(spec)
-        seen = subject.observe(asked, subject.live(asked, case.status, case.generation, **case.object))
-        if seen.reason == "ScaledToZero" and seen.replicas.ready > 0:
+        checked = True
+        spec = subject.cases.spec_of(case.model_copy(update={"replicas": 0}))
+        deployment = build_deployment(spec)
+        observation = subject.observe(
+            deployment, subject.live(deployment, case.status, case.generation, **case.object)
+        )
+        if observation.reason == "ScaledToZero" and observation.replicas.ready > 0:
             yield Finding(
-                f"{case.name}: ScaledToZero while {seen.replicas.ready} are ready", "not before none is"
+                f"{case.name}: ScaledToZero while {observation.replicas.ready} are ready",
+                "not before none is",
             )
-    if not looked:
+    if not checked:
         raise Skipped("no case is Running")
 
 
-def serving_is_ready(subject: Functions) -> Iterator[Finding]:
-    for _, seen, what in _all(subject):
-        if seen.phase == "Running" and seen.replicas.ready < 1:
+def check_ready_replica(subject: Functions) -> Iterator[Finding]:
+    for _, observation, origin in _observations(subject):
+        if observation.phase == "Running" and observation.replicas.ready < 1:
             yield Finding(
-                f"Running with {seen.replicas.ready} ready, of {what}", "a ready replica while Running"
+                f"Running with {observation.replicas.ready} ready, of {origin}",
+                "a ready replica while Running",
             )
 
 
-def failed_update(subject: Functions) -> Iterator[Finding]:
-    stated = [case for case in _cases(subject) if case.expect.update_failed]
-    if not stated:
+def check_failed_update(subject: Functions) -> Iterator[Finding]:
+    update_cases = [case for case in _cases(subject) if case.expect.update_failed]
+    if not update_cases:
         raise Skipped("no case has `update_failed`")
-    for case in stated:
-        _, _, seen = _seen(subject, case)
-        if seen.phase != "Running" or not seen.update_failed or not seen.message:
+    for case in update_cases:
+        _, _, observation = _observe(subject, case)
+        if observation.phase != "Running" or not observation.update_failed or not observation.message:
             yield Finding(
-                f"{case.name}: {seen.phase}, update_failed {seen.update_failed}, message {seen.message!r}",
+                f"{case.name}: {observation.phase}, update_failed {observation.update_failed}, "
+                f"message {observation.message!r}",
                 "Running, update_failed, and a message with the upstream's words",
             )
 
 
-def strangers_pods(subject: Functions) -> Iterator[Finding]:
+def check_pods_of_others(subject: Functions) -> Iterator[Finding]:
     pods = subject.provider.pods
     if pods is None:
         raise Skipped("the provider looks at no pods")
     spec = subject.first()
     statuses: list[Any] = [None, *(case.status for case in subject.cases.statuses)]
     for status in statuses:
-        one, two = (subject.live(deployment(spec, name), status) for name in ("one", "two"))
-        # what a status says of names is its object's own
-        one["status"], two["status"] = {}, {}
-        if shared := set(pods.values(one)) & set(pods.values(two)):
+        first, second = (subject.live(build_deployment(spec, name), status) for name in ("one", "two"))
+        # Names in a status belong to the object of that status.
+        first["status"], second["status"] = {}, {}
+        if shared := set(pods.values(first)) & set(pods.values(second)):
             yield Finding(
                 f"pods with {pods.label}={sorted(shared)} are taken for those of two deployments",
                 "values that only this deployment's pods have",
             )
 
 
-def fits_the_status(subject: Functions) -> Iterator[Finding]:
-    for live, seen, what in _all(subject):
-        if seen.reason not in REASONS[READY]:
-            yield Finding(f"reason {seen.reason!r}, of {what}", f"one of {', '.join(sorted(REASONS[READY]))}")
-        for problem in refused(subject.provider, seen, live):
-            yield Finding(f"{problem}, of {what}", "values that the CRD of ModelDeployments takes")
+def check_status_schema(subject: Functions) -> Iterator[Finding]:
+    for live, observation, origin in _observations(subject):
+        if observation.reason not in REASONS[READY]:
+            yield Finding(
+                f"reason {observation.reason!r}, of {origin}", f"one of {', '.join(sorted(REASONS[READY]))}"
+            )
+        for problem in _schema_problems(subject.provider, observation, live):
+            yield Finding(f"{problem}, of {origin}", "values that the CRD of ModelDeployments takes")
 
 
-def _all(subject: Functions) -> Iterator[tuple[Object, Observation, str]]:
-    """Every case, and each of them with parts of its status replaced by nonsense."""
+def _observations(subject: Functions) -> Iterator[tuple[Object, Observation, str]]:
+    """Yield the observation of each case, and of each case with a corrupt status."""
     for case in _cases(subject):
-        _, live, seen = _seen(subject, case)
-        yield live, seen, f"case {case.name}"
+        _, live, observation = _observe(subject, case)
+        yield live, observation, f"case {case.name}"
         for seed in range(max(8, subject.examples // len(subject.cases.statuses))):
-            asked = deployment(subject.cases.of(case))
-            live = subject.live(asked, None, case.generation, **case.object)
-            live["status"] = _odd_status(subject, case, seed)
-            yield live, subject.observe(asked, live), f"case {case.name} with nonsense (seed {seed})"
+            deployment = build_deployment(subject.cases.spec_of(case))
+            live = subject.live(deployment, None, case.generation, **case.object)
+            live["status"] = _corrupt_status(subject, case, seed)
+            yield live, subject.observe(deployment, live), f"case {case.name} with nonsense (seed {seed})"
 
 
-def _odd_status(subject: Functions, case: Case, seed: int) -> Any:
-    """A case's status with nonsense in the place of parts, as far as the API server would store it."""
-    made = spoiled(copy.deepcopy(case.status or {}), seed)
+def _corrupt_status(subject: Functions, case: Case, seed: int) -> Any:
+    """Return the status of a case with corrupt parts, pruned to the parts that the API server would store."""
+    status = spoiled(copy.deepcopy(case.status or {}), seed)
     if subject.crd is None:
-        return made
-    status = subject.structure().get("properties", {}).get("status")
-    return storable(made, status) if status else made
+        return status
+    schema = subject.structure().get("properties", {}).get("status")
+    return storable(status, schema) if schema else status
 
 
-def never_raises(subject: Functions) -> Iterator[Finding]:
-    """`Broken` carries the finding."""
-    yield from unheard_states(subject) if subject.cases.states else ()
+def check_exceptions(subject: Functions) -> Iterator[Finding]:
+    """Observe corrupt statuses; `Broken` carries the finding."""
+    yield from check_unknown_words(subject) if subject.cases.states else ()
     cases = _cases(subject)
 
-    def look(drawn: tuple[Case, int]) -> Iterator[Finding]:
+    def observe(drawn: tuple[Case, int]) -> Iterator[Finding]:
         case, seed = drawn
-        asked = deployment(subject.cases.of(case))
-        live = subject.live(asked, None, case.generation, **case.object)
-        live["status"] = _odd_status(subject, case, seed)
-        subject.observe(asked, live)
+        deployment = build_deployment(subject.cases.spec_of(case))
+        live = subject.live(deployment, None, case.generation, **case.object)
+        live["status"] = _corrupt_status(subject, case, seed)
+        subject.observe(deployment, live)
         return iter(())
 
-    yield from search(st.tuples(st.sampled_from(cases), st.integers(0, 2**32)), look, subject.examples)
+    yield from search(st.tuples(st.sampled_from(cases), st.integers(0, 2**32)), observe, subject.examples)
 
 
-def refused(provider: Provider, seen: Observation, live: Object) -> list[str]:
-    """What the CRD refuses of the status that is made of an observation; times are added when it is written."""
-    status = Report(generation=3, compatible="c", created="c", observation=seen, live=live).status(provider)
+def _schema_problems(provider: Provider, observation: Observation, live: Object) -> list[str]:
+    """Return the problems of the status that an observation yields, by the CRD of ModelDeployments."""
+    status = Report(generation=3, compatible="c", created="c", observation=observation, live=live).status(
+        provider
+    )
+    # The runtime adds times when it writes the status.
     for item in status["conditions"]:
         item["lastTransitionTime"] = "2026-11-22T00:00:00Z"
-    found = [
+    problems = [
         f"{problem.path} {problem.message}" for problem in structure.problems(status, _status(), "status")
     ]
-    published = {"endpoint": _endpoint(seen)}
-    return found or [
-        f"{one.path} {one.message}" for one in structure.problems(published, _status(), "status")
+    published = {"endpoint": _endpoint(observation)}
+    return problems or [
+        f"{problem.path} {problem.message}" for problem in structure.problems(published, _status(), "status")
     ]
 
 
-def _endpoint(seen: Observation) -> dict[str, Any]:
-    """What it would be once published: a gateway's has neither Service nor port, and before there is one, nothing."""
-    endpoint = seen.endpoint
+def _endpoint(observation: Observation) -> dict[str, Any]:
+    """Return the endpoint as it would be published. The endpoint of a gateway has neither Service nor port."""
+    endpoint = observation.endpoint
     url = {"url": endpoint.url} if endpoint.url else {}
-    if endpoint == Endpoint(url=endpoint.url) and (url or seen.phase != "Running"):
+    if endpoint == Endpoint(url=endpoint.url) and (url or observation.phase != "Running"):
         return url
     return {"service": endpoint.service, "port": endpoint.port, **url}
 
@@ -215,12 +231,12 @@ def _status() -> Schema:
 
 
 CHECKS: Final = (
-    Check("OBS-1", "an object without a status, and with an empty one", nothing_yet),
-    Check("OBS-2", "words that nobody has heard of, and nonsense", never_raises),
-    Check("OBS-3", "0 replicas asked for while the old ones serve", zero_once_reached),
-    Check("OBS-4", "every case, and with nonsense", serving_is_ready),
-    Check("OBS-5", "cases in which an update failed", failed_update),
-    Check("OBS-7", "pods of two deployments", strangers_pods),
-    Check("OBS-8", "every case, and with nonsense", fits_the_status),
-    Check("OBS-9", "the table of cases", as_the_table_says),
+    Check("OBS-1", "an object without a status, and with an empty one", check_missing_status),
+    Check("OBS-2", "words that nobody has heard of, and nonsense", check_exceptions),
+    Check("OBS-3", "0 replicas asked for while the old ones serve", check_scale_to_zero),
+    Check("OBS-4", "every case, and with nonsense", check_ready_replica),
+    Check("OBS-5", "cases in which an update failed", check_failed_update),
+    Check("OBS-7", "pods of two deployments", check_pods_of_others),
+    Check("OBS-8", "every case, and with nonsense", check_status_schema),
+    Check("OBS-9", "the table of cases", check_cases),
 )

@@ -1,4 +1,4 @@
-"""PRB: what `probe` makes of the upstream CRD."""
+"""PRB: checks of `probe`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 from kubefoundry_conformance.check import Check, Finding, Skipped, search
-from kubefoundry_conformance.functions.subject import Functions, deployment
+from kubefoundry_conformance.functions.subject import Functions, build_deployment
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.upstream_kind import Schema, UnsupportedSchema
 
@@ -24,21 +24,21 @@ ODD: Final[tuple[dict[str, Any], ...]] = (
     {"x-kubernetes-preserve-unknown-fields": True},
     {"x-kubernetes-int-or-string": True},
 )
-"""Schemas in the place of a field's."""
+"""Schemas that replace the schema of a field."""
 
 DEPTH: Final = 2
-"""Levels below `spec` of which a field is left out."""
+"""Levels below `spec` from which a field is removed."""
 
 
 def _probe(subject: Functions, crd: Object) -> Schema | UnsupportedSchema | str:
-    """What it returns, or the exception in words."""
+    """Return the result of `probe`, or the description of its exception."""
     try:
         return subject.provider.probe(crd)
     except (Exception, SystemExit) as error:
         return f"probe raises {error!r}"
 
 
-def by_fields(subject: Functions) -> Iterator[Finding]:
+def check_labels_are_ignored(subject: Functions) -> Iterator[Finding]:
     crd = subject.installed()
     meta = crd["metadata"]
     meta["labels"] = {"app.kubernetes.io/version": "0.0.1", "helm.sh/chart": "other-0.0.1"}
@@ -53,72 +53,74 @@ def by_fields(subject: Functions) -> Iterator[Finding]:
         )
 
 
-def stored_version(subject: Functions) -> Iterator[Finding]:
+def check_stored_version(subject: Functions) -> Iterator[Finding]:
     crd = subject.installed()
-    served = [version for version in crd["spec"]["versions"] if version.get("served")]
+    served = [candidate for candidate in crd["spec"]["versions"] if candidate.get("served")]
     if len(served) < 2:
         raise Skipped("the CRD serves one version only")
-    for chosen in served:
+    for version in served:
         alone = copy.deepcopy(crd)
-        alone["spec"]["versions"] = [{**copy.deepcopy(chosen), "storage": True}]
+        alone["spec"]["versions"] = [{**copy.deepcopy(version), "storage": True}]
         if not isinstance(_probe(subject, alone), Schema):
             continue
         together = copy.deepcopy(crd)
-        for version in together["spec"]["versions"]:
-            version["storage"] = version["name"] == chosen["name"]
-        found = _probe(subject, together)
-        expected = f"{crd['spec']['group']}/{chosen['name']}"
-        if not isinstance(found, Schema) or found.api_version != expected:
-            yield Finding(f"{found} of a CRD that stores {chosen['name']}", f"a Schema of {expected}")
+        for candidate in together["spec"]["versions"]:
+            candidate["storage"] = candidate["name"] == version["name"]
+        schema = _probe(subject, together)
+        expected = f"{crd['spec']['group']}/{version['name']}"
+        if not isinstance(schema, Schema) or schema.api_version != expected:
+            yield Finding(f"{schema} of a CRD that stores {version['name']}", f"a Schema of {expected}")
 
 
-def optional_fields(subject: Functions) -> Iterator[Finding]:
+def check_optional_fields(subject: Functions) -> Iterator[Finding]:
     crd = subject.installed()
-    used = subject.render(deployment(subject.first())).main
+    used = subject.render(build_deployment(subject.first())).main
     version = subject.schema.api_version.rpartition("/")[2]
     spec = subject.structure(crd).get("properties", {}).get("spec", {})
     needed = set(subject.cases.needed)
     for path in _paths(spec, ("spec",)):
-        named = ".".join(path)
-        if _there(used, path) or any(part == named or part.startswith(f"{named}.") for part in needed):
+        field = ".".join(path)
+        if _has(used, path) or any(part == field or part.startswith(f"{field}.") for part in needed):
             continue
-        found = _probe(subject, _without(crd, version, path))
-        if isinstance(found, Schema):
+        schema = _probe(subject, _without(crd, version, path))
+        if isinstance(schema, Schema):
             continue
         yield Finding(
-            f"{found} of a CRD without {named}, which the simplest spec does not set",
-            f"a Schema that lacks a feature; or {named} under `needed` of the cases",
+            f"{schema} of a CRD without {field}, which the simplest spec does not set",
+            f"a Schema that lacks a feature; or {field} under `needed` of the cases",
         )
 
 
-def odd_schemas(subject: Functions) -> Iterator[Finding]:
-    """CRDs that the API server takes, with other content than anybody expects."""
+def check_odd_schemas(subject: Functions) -> Iterator[Finding]:
+    """Probe CRDs that are valid but have unexpected fields and types."""
     crd = subject.installed()
 
-    def look(seed: int) -> Iterator[Finding]:
-        made, chance = copy.deepcopy(crd), random.Random(seed)
-        for version in made["spec"]["versions"]:
-            version["schema"] = {"openAPIV3Schema": _odd(version["schema"]["openAPIV3Schema"], chance)}
-        found = _probe(subject, made)
-        if not isinstance(found, Schema | UnsupportedSchema):
-            yield Finding(f"{found} (seed {seed})", "UnsupportedSchema, never an exception")
+    def probe_variant(seed: int) -> Iterator[Finding]:
+        variant, randomness = copy.deepcopy(crd), random.Random(seed)
+        for version in variant["spec"]["versions"]:
+            version["schema"] = {
+                "openAPIV3Schema": _random_variant(version["schema"]["openAPIV3Schema"], randomness)
+            }
+        schema = _probe(subject, variant)
+        if not isinstance(schema, Schema | UnsupportedSchema):
+            yield Finding(f"{schema} (seed {seed})", "UnsupportedSchema, never an exception")
 
-    yield from search(st.integers(0, 2**32), look, subject.examples)
+    yield from search(st.integers(0, 2**32), probe_variant, subject.examples)
 
 
-def _odd(schema: dict[str, Any], chance: random.Random) -> dict[str, Any]:
-    """The schema with some fields left out, of another type, or of any content."""
-    roll = chance.random()
+def _random_variant(schema: dict[str, Any], randomness: random.Random) -> dict[str, Any]:
+    """Return the schema with random fields removed or of another type."""
+    roll = randomness.random()
     if roll < 0.1:
-        return copy.deepcopy(chance.choice(ODD))
-    made = dict(schema)
-    if "properties" in made:
-        kept = {name: child for name, child in made["properties"].items() if chance.random() > 0.1}
-        made["properties"] = {name: _odd(child, chance) for name, child in kept.items()}
-        made.pop("required", None)
-    if isinstance(made.get("items"), dict):
-        made["items"] = _odd(made["items"], chance)
-    return made
+        return copy.deepcopy(randomness.choice(ODD))
+    variant = dict(schema)
+    if "properties" in variant:
+        kept = {name: child for name, child in variant["properties"].items() if randomness.random() > 0.1}
+        variant["properties"] = {name: _random_variant(child, randomness) for name, child in kept.items()}
+        variant.pop("required", None)
+    if isinstance(variant.get("items"), dict):
+        variant["items"] = _random_variant(variant["items"], randomness)
+    return variant
 
 
 def _paths(schema: dict[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -129,7 +131,7 @@ def _paths(schema: dict[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str,
         yield from _paths(child, (*path, name))
 
 
-def _there(value: Any, path: tuple[str, ...]) -> bool:
+def _has(value: Any, path: tuple[str, ...]) -> bool:
     for name in path:
         if not isinstance(value, dict) or name not in value:
             return False
@@ -138,8 +140,8 @@ def _there(value: Any, path: tuple[str, ...]) -> bool:
 
 
 def _without(crd: Object, version: str, path: tuple[str, ...]) -> Object:
-    made = copy.deepcopy(crd)
-    for candidate in made["spec"]["versions"]:
+    changed = copy.deepcopy(crd)
+    for candidate in changed["spec"]["versions"]:
         if candidate["name"] != version:
             continue
         part = candidate["schema"]["openAPIV3Schema"]
@@ -148,12 +150,12 @@ def _without(crd: Object, version: str, path: tuple[str, ...]) -> Object:
         del part["properties"][path[-1]]
         if path[-1] in part.get("required", ()):
             part["required"] = [name for name in part["required"] if name != path[-1]]
-    return made
+    return changed
 
 
 CHECKS: Final = (
-    Check("PRB-1", "another release's labels on the same fields", by_fields),
-    Check("PRB-2", "each version that it can write as the stored one", stored_version),
-    Check("PRB-3", "the CRD without one field after another", optional_fields),
-    Check("PRB-4", "CRDs with fields that are missing, or of other types", odd_schemas),
+    Check("PRB-1", "another release's labels on the same fields", check_labels_are_ignored),
+    Check("PRB-2", "each version that it can write as the stored one", check_stored_version),
+    Check("PRB-3", "the CRD without one field after another", check_optional_fields),
+    Check("PRB-4", "CRDs with fields that are missing, or of other types", check_odd_schemas),
 )

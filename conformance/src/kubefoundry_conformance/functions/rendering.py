@@ -1,4 +1,4 @@
-"""REN: what `render` makes of the specs that are taken."""
+"""REN: checks of `render`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from kubefoundry_conformance.check import Check, Finding, Skipped, search
 from kubefoundry_conformance.functions.kubelet import expanded
-from kubefoundry_conformance.functions.starts import same_after_a_start
-from kubefoundry_conformance.functions.subject import Functions, Spec, deployment
+from kubefoundry_conformance.functions.starts import check_restarts
+from kubefoundry_conformance.functions.subject import Functions, Spec, build_deployment
 from kubefoundry_conformance.functions.supporting import generated
 from kubefoundry_sdk.provider.contract import Rendered
 from kubefoundry_sdk.provider.write import manifest
@@ -21,49 +21,50 @@ from kubefoundry_sdk.testing.structural import violations
 
 VARIABLE: Final = "KUBEFOUNDRY_PROBE"
 LITERAL: Final = f"$({VARIABLE}) `id`; $HOME 'x'"
-"""A value of an engine argument that a shell and the kubelet would both change."""
+"""Value of an engine argument that a shell and the kubelet would both change."""
 
 SECRET: Final = "probe-token"
 
 
-def fits_the_crd(subject: Functions) -> Iterator[Finding]:
+def check_schema(subject: Functions) -> Iterator[Finding]:
     structure = subject.structure() if subject.crd is not None else None
 
-    def look(spec: Spec) -> Iterator[Finding]:
-        asked = deployment(spec)
-        if not subject.takes(asked):
+    def check_spec(spec: Spec) -> Iterator[Finding]:
+        deployment = build_deployment(spec)
+        if not subject.takes(deployment):
             return
-        rendered = subject.render(asked)
+        rendered = subject.render(deployment)
         try:
             json.dumps([rendered.main, *rendered.helpers], allow_nan=False)
         except (TypeError, ValueError) as error:
             yield Finding(f"{error}, rendered of {spec}", "JSON")
         if structure is None:
             return
-        main = manifest.dress(rendered.main, asked, subject.provider.name)
+        main = manifest.dress(rendered.main, deployment, subject.provider.name)
         for problem in violations(structure, main):
             yield Finding(
                 f"{problem}, rendered of {spec}", "an object that the CRD takes, unknown fields forbidden"
             )
 
     for spec in subject.bases():
-        yield from look(spec)
-    yield from search(generated(subject), look, subject.examples)
+        yield from check_spec(spec)
+    yield from search(generated(subject), check_spec, subject.examples)
 
 
-def own_objects(subject: Functions) -> Iterator[Finding]:
+def check_own_objects(subject: Functions) -> Iterator[Finding]:
     provider = subject.provider
     for spec in subject.bases():
-        asked, other = deployment(spec, "one"), deployment(spec, "two")
-        rendered = subject.render(asked)
+        deployment, other = build_deployment(spec, "one"), build_deployment(spec, "two")
+        rendered = subject.render(deployment)
         main, meta = rendered.main, rendered.main["metadata"]
-        wanted = (subject.schema.api_version, provider.upstream.kind, asked.name)
-        if (seen := (main.get("apiVersion"), main.get("kind"), meta.get("name"))) != wanted:
-            yield Finding(f"the main object is {seen}", f"{wanted}")
+        expected = (subject.schema.api_version, provider.upstream.kind, deployment.name)
+        if (seen := (main.get("apiVersion"), main.get("kind"), meta.get("name"))) != expected:
+            yield Finding(f"the main object is {seen}", f"{expected}")
         for obj in (main, *rendered.helpers):
-            if (namespace := obj["metadata"].get("namespace", asked.namespace)) != asked.namespace:
+            if (namespace := obj["metadata"].get("namespace", deployment.namespace)) != deployment.namespace:
                 yield Finding(
-                    f"{obj['kind']} in namespace {namespace}", f"that of the deployment, {asked.namespace}"
+                    f"{obj['kind']} in namespace {namespace}",
+                    f"that of the deployment, {deployment.namespace}",
                 )
         for obj in rendered.helpers:
             if obj["kind"] not in provider.helper_kinds:
@@ -80,14 +81,14 @@ def _names(rendered: Rendered) -> set[tuple[str, str]]:
     return {(obj["kind"], obj["metadata"]["name"]) for obj in (rendered.main, *rendered.helpers)}
 
 
-def deterministic(subject: Functions) -> Iterator[Finding]:
-    def look(spec: Spec) -> Iterator[Finding]:
-        asked = deployment(spec)
-        if not subject.takes(asked):
+def check_determinism(subject: Functions) -> Iterator[Finding]:
+    def check_spec(spec: Spec) -> Iterator[Finding]:
+        deployment = build_deployment(spec)
+        if not subject.takes(deployment):
             return
-        before = copy.deepcopy(asked)
-        first, second = subject.render(asked), subject.render(deployment(_reversed(spec)))
-        if asked != before:
+        before = copy.deepcopy(deployment)
+        first, second = subject.render(deployment), subject.render(build_deployment(_reversed(spec)))
+        if deployment != before:
             yield Finding(f"render changes the deployment that it gets, of {spec}", "its input as it was")
         if (first.main, first.helpers, first.image) != (second.main, second.helpers, second.image):
             yield Finding(
@@ -95,77 +96,77 @@ def deterministic(subject: Functions) -> Iterator[Finding]:
             )
 
     for spec in subject.bases():
-        yield from look(spec)
-    yield from search(generated(subject), look, subject.examples // 3)
+        yield from check_spec(spec)
+    yield from search(generated(subject), check_spec, subject.examples // 3)
 
 
 def _reversed(value: Any) -> Any:
-    """The same JSON with the keys of maps in the other order."""
+    """Return the same JSON with the keys of its maps in reverse order."""
     if isinstance(value, dict):
         return {key: _reversed(value[key]) for key in reversed(value)}
     return [_reversed(item) for item in value] if isinstance(value, list) else copy.deepcopy(value)
 
 
-def literal_arguments(subject: Functions) -> Iterator[Finding]:
-    looked = False
+def check_literal_arguments(subject: Functions) -> Iterator[Finding]:
+    checked = False
     for base in subject.bases():
         engine = base["engine"]["type"]
         for name in ARG_NAMES[engine]:
             args = {**(base["engine"].get("args") or {}), name: LITERAL}
-            asked = deployment(
+            deployment = build_deployment(
                 {
                     **base,
                     "engine": {**base["engine"], "args": args},
                     "env": [{"name": VARIABLE, "value": "expanded"}],
                 }
             )
-            if not subject.takes(asked):
+            if not subject.takes(deployment):
                 continue
-            for container in containers(subject.render(asked)):
+            for container in containers(subject.render(deployment)):
                 argv = [
                     str(part) for part in (*(container.get("command") or ()), *(container.get("args") or ()))
                 ]
                 if not any(VARIABLE in part for part in argv):
                     continue
-                looked = True
-                got = [expanded(part, {VARIABLE: "expanded"}) for part in argv]
-                if not _arrives(got):
+                checked = True
+                arguments = [expanded(part, {VARIABLE: "expanded"}) for part in argv]
+                if not _has_literal(arguments):
                     yield Finding(
-                        f"engine.args.{name}: {LITERAL!r} becomes {got}",
+                        f"engine.args.{name}: {LITERAL!r} becomes {arguments}",
                         "the value as it is: `$(` written as `$$(`, and quoted where a shell reads it",
                     )
-    if not looked:
+    if not checked:
         raise Skipped("no engine argument is part of a container's command or args")
 
 
-def _arrives(argv: list[str]) -> bool:
-    """Also inside another text: some engines take their options as JSON."""
-    literal = shlex.quote(LITERAL) if _shell(argv) else LITERAL
+def _has_literal(argv: list[str]) -> bool:
+    """Check whether an argument contains the literal; some engines take their options as JSON."""
+    literal = shlex.quote(LITERAL) if _is_shell(argv) else LITERAL
     return any(literal in part for part in argv)
 
 
-def _shell(argv: list[str]) -> bool:
+def _is_shell(argv: list[str]) -> bool:
     return argv[0].rpartition("/")[2] in ("sh", "bash", "ash", "dash") and any(
         part.startswith("-") and part.endswith("c") for part in argv[1:3]
     )
 
 
-def last_words(subject: Functions) -> Iterator[Finding]:
-    looked = False
+def check_termination_message_policy(subject: Functions) -> Iterator[Finding]:
+    checked = False
     for spec in subject.bases():
-        for container in containers(subject.render(deployment(spec))):
-            looked = True
+        for container in containers(subject.render(build_deployment(spec))):
+            checked = True
             if (policy := container.get("terminationMessagePolicy")) != "FallbackToLogsOnError":
                 yield Finding(
                     f"container {container.get('name')} has terminationMessagePolicy {policy}, of {spec}",
                     "FallbackToLogsOnError: the last line of a crash's log is reported",
                 )
-    if not looked:
+    if not checked:
         raise Skipped("no container is rendered")
 
 
 def containers(value: Any) -> Iterator[Mapping[str, Any]]:
-    """What is in a list `containers` or `initContainers`, or is a `mainContainer`, anywhere in what is rendered."""
+    """Yield the items of `containers` and `initContainers`, and `mainContainer`, at any depth."""
     if isinstance(value, Rendered):
         yield from containers([value.main, *value.helpers])
     elif isinstance(value, Mapping):
@@ -180,12 +181,12 @@ def containers(value: Any) -> Iterator[Mapping[str, Any]]:
             yield from containers(item)
 
 
-def secrets_by_name(subject: Functions) -> Iterator[Finding]:
+def check_secrets(subject: Functions) -> Iterator[Finding]:
     for base in subject.bases():
-        asked = deployment({**base, "secrets": {"huggingFaceToken": SECRET}})
-        if not subject.takes(asked):
+        deployment = build_deployment({**base, "secrets": {"huggingFaceToken": SECRET}})
+        if not subject.takes(deployment):
             continue
-        rendered = subject.render(asked)
+        rendered = subject.render(deployment)
         for obj in (rendered.main, *rendered.helpers):
             if obj["kind"] == "Secret":
                 yield Finding(
@@ -199,7 +200,7 @@ def secrets_by_name(subject: Functions) -> Iterator[Finding]:
 
 
 def _environment(value: Any) -> Iterator[Any]:
-    """Plain values of `env` lists."""
+    """Yield the plain values of `env` lists."""
     if isinstance(value, Mapping):
         for key, child in value.items():
             if key in ("env", "envs") and isinstance(child, list):
@@ -210,17 +211,17 @@ def _environment(value: Any) -> Iterator[Any]:
             yield from _environment(item)
 
 
-def default_image_kept(subject: Functions) -> Iterator[Finding]:
-    looked = False
+def check_default_image(subject: Functions) -> Iterator[Finding]:
+    checked = False
     for base in subject.bases():
         if base.get("image"):
             continue
-        asked = deployment(base)
-        rendered = subject.render(asked)
+        deployment = build_deployment(base)
+        rendered = subject.render(deployment)
         images = set(_images(rendered.main))
         if not images:
             continue
-        looked = True
+        checked = True
         if rendered.image is None or rendered.image not in images:
             yield Finding(
                 f"Rendered.image is {rendered.image}, while what is rendered has {sorted(images)}",
@@ -228,13 +229,13 @@ def default_image_kept(subject: Functions) -> Iterator[Finding]:
             )
             continue
         record = manifest.Record(rendered.main, {}, "", rendered.image)
-        again = subject.render(pinned(asked, record))
+        again = subject.render(pinned(deployment, record))
         if (again.main, again.helpers) != (rendered.main, rendered.helpers):
             yield Finding(
                 f"with image {rendered.image} stated, something else is rendered than with the same one as default",
                 "the same objects",
             )
-    if not looked:
+    if not checked:
         raise Skipped(
             "no default image is rendered: every spec that is taken names one, or the upstream chooses it"
         )
@@ -252,12 +253,12 @@ def _images(value: Any) -> Iterator[str]:
 
 
 CHECKS: Final = (
-    Check("REN-1", "generated specs against the CRD, unknown fields forbidden", fits_the_crd),
-    Check("REN-2", "kinds, names and namespaces of two deployments", own_objects),
-    Check("REN-3", "the same spec twice, its keys in another order", deterministic),
-    Check("REN-3", "the same specs in new processes, sets in another order", same_after_a_start),
-    Check("REN-4", "an engine argument that a shell and the kubelet would change", literal_arguments),
-    Check("REN-5", "every container of every spec", last_words),
-    Check("REN-6", "a Hugging Face Secret", secrets_by_name),
-    Check("REN-7", "default images, left out and stated", default_image_kept),
+    Check("REN-1", "generated specs against the CRD, unknown fields forbidden", check_schema),
+    Check("REN-2", "kinds, names and namespaces of two deployments", check_own_objects),
+    Check("REN-3", "the same spec twice, its keys in another order", check_determinism),
+    Check("REN-3", "the same specs in new processes, sets in another order", check_restarts),
+    Check("REN-4", "an engine argument that a shell and the kubelet would change", check_literal_arguments),
+    Check("REN-5", "every container of every spec", check_termination_message_policy),
+    Check("REN-6", "a Hugging Face Secret", check_secrets),
+    Check("REN-7", "default images, left out and stated", check_default_image),
 )

@@ -1,4 +1,4 @@
-"""REN-3 across restarts: renders in new processes, as a provider's next starts do, with sets in another order.
+"""REN-3 across restarts: render in new processes with other orders of sets, and compare the results.
 
 The processes are compared with each other, not with this one, so that every run has the same result.
 """
@@ -19,30 +19,30 @@ from typing import Any, Final
 
 from kubefoundry_conformance.cases import Cases, Unusable
 from kubefoundry_conformance.check import Broken, Finding, Skipped, search
-from kubefoundry_conformance.functions.subject import Functions, Spec, Start, deployment, loaded
+from kubefoundry_conformance.functions.subject import Functions, Spec, Start, build_deployment, load_provider
 from kubefoundry_conformance.functions.supporting import generated
 from kubefoundry_sdk.provider.contract import Rendered
 from kubefoundry_sdk.testing.fields import ARG_NAMES
 
 SEEDS: Final = ("0", "1", "2", "3", "4", "5")
-"""Of Python's hashes of strings, which decide the order of a set. The chance that two
+"""Values of PYTHONHASHSEED, which decides the order of a set. The chance that two
 words are in the same order in all six is 3 %."""
 
 LOADED: Final = 60.0
 SLOWER: Final = 10.0
-"""A process may take LOADED seconds, and in addition SLOWER times what rendering takes here."""
+"""A process may take LOADED seconds, plus SLOWER times the duration of rendering in this process."""
 
 CHILD: Final = """\
 import json, sys
-asked = json.load(open(sys.argv[1], encoding="utf-8"))
-sys.path[:] = asked["path"]
-from kubefoundry_conformance.functions.starts import answer
-answer(asked, sys.argv[2])
+request = json.load(open(sys.argv[1], encoding="utf-8"))
+sys.path[:] = request["path"]
+from kubefoundry_conformance.functions.starts import respond
+respond(request, sys.argv[2])
 """
-"""The path is not in PYTHONPATH, which programs that a provider starts would read, too."""
+"""The path is not passed in PYTHONPATH, because programs that the provider starts would read it, too."""
 
 
-def _four(*words: str) -> dict[str, str]:
+def _four_labels(*words: str) -> dict[str, str]:
     return {f"example.com/{word}": word for word in words}
 
 
@@ -52,26 +52,30 @@ MANY: Final[tuple[Mapping[str, Any], ...]] = (
             {"name": name, "value": name} for name in ("PROBE_ONE", "PROBE_TWO", "PROBE_THREE", "PROBE_FOUR")
         ]
     },
-    {"nodeSelector": _four("zone", "pool", "disk", "arch")},
-    {"tolerations": [{"key": key, "operator": "Exists"} for key in _four("team", "spot", "gpu", "batch")]},
-    {"podTemplate": {"metadata": {"labels": _four("team", "cost", "stage", "owner")}}},
-    {"podTemplate": {"metadata": {"annotations": _four("team", "cost", "stage", "owner")}}},
+    {"nodeSelector": _four_labels("zone", "pool", "disk", "arch")},
+    {
+        "tolerations": [
+            {"key": key, "operator": "Exists"} for key in _four_labels("team", "spot", "gpu", "batch")
+        ]
+    },
+    {"podTemplate": {"metadata": {"labels": _four_labels("team", "cost", "stage", "owner")}}},
+    {"podTemplate": {"metadata": {"annotations": _four_labels("team", "cost", "stage", "owner")}}},
 )
 """Fields with so many entries that a set of them has an order."""
 
 
-def same_after_a_start(subject: Functions) -> Iterator[Finding]:
+def check_restarts(subject: Functions) -> Iterator[Finding]:
     if subject.start is None:
         raise Skipped("no other process can find a provider that is not named as MODULE:FUNCTION")
     specs = [spec for base in subject.bases() for spec in (base, *_with_many(base))]
-    specs = [spec for spec in specs if subject.takes(deployment(spec))]
+    specs = [spec for spec in specs if subject.takes(build_deployment(spec))]
 
-    def generate(spec: Spec) -> Iterator[Finding]:
-        if subject.takes(deployment(spec)):
+    def collect(spec: Spec) -> Iterator[Finding]:
+        if subject.takes(build_deployment(spec)):
             specs.append(spec)
         return iter(())
 
-    yield from search(generated(subject), generate, subject.examples // 3)
+    yield from search(generated(subject), collect, subject.examples // 3)
     yield from _differences(subject, subject.start, specs)
 
 
@@ -83,43 +87,45 @@ def _with_many(base: Spec) -> Iterator[Spec]:
 
 
 def _differences(subject: Functions, start: Start, specs: Sequence[Spec]) -> Iterator[Finding]:
-    """What is rendered otherwise after a start. Raises Broken; Unusable where no process can be started."""
-    began = time.monotonic()
+    """Yield a difference between two starts. Raises Broken, or Unusable if no process can be started."""
+    start_time = time.monotonic()
     try:
         for spec in specs:
-            _written(subject.render(deployment(spec)))
+            _as_json(subject.render(build_deployment(spec)))
     except TypeError as error:
-        raise Broken("REN-1", Finding(f"render returns what is not JSON: {error}", "JSON")) from error
-    within = LOADED + SLOWER * (time.monotonic() - began)
+        raise Broken("REN-1", Finding(f"render returns a value that is not JSON: {error}", "JSON")) from error
+    timeout = LOADED + SLOWER * (time.monotonic() - start_time)
     with tempfile.TemporaryDirectory(prefix="kubefoundry-conformance-") as folder:
-        asked = Path(folder) / "asked"
+        request = Path(folder) / "request"
         body = {"where": start.where, "path": start.path, "crd": subject.crd, "specs": specs}
-        asked.write_text(json.dumps(body, default=str), encoding="utf-8")
-        first: list[str] = []
+        request.write_text(json.dumps(body, default=str), encoding="utf-8")
+        reference: list[str] = []
         for seed in SEEDS:
-            answered = _process(start, seed, asked, Path(folder) / f"answer-{seed}", within)
-            if isinstance(answered, Finding):
-                yield answered
+            outcome = _render_in_process(start, seed, request, Path(folder) / f"answer-{seed}", timeout)
+            if isinstance(outcome, Finding):
+                yield outcome
                 return
-            first = first or answered
-            for spec, before, after in zip(specs, first, answered, strict=True):
+            reference = reference or outcome
+            for spec, before, after in zip(specs, reference, outcome, strict=True):
                 if before != after:
                     yield Finding(
-                        f"{_difference(before, after)} after another start, rendered of {spec}",
+                        f"{_describe_difference(before, after)} after another start, rendered of {spec}",
                         "the same objects after a restart, which otherwise rewrites every model: use no order of a "
                         "set, no time, nothing random",
                     )
                     return
 
 
-def _process(start: Start, seed: str, asked: Path, answer: Path, within: float) -> list[str] | Finding:
-    """What one process renders. Its group ends with it: a provider may start others. Raises Unusable."""
-    said = answer.with_suffix(".log")
-    with said.open("wb") as output:
+def _render_in_process(
+    start: Start, seed: str, request: Path, response: Path, timeout: float
+) -> list[str] | Finding:
+    """Return the renders of one process. Raises Unusable if it cannot be started."""
+    log = response.with_suffix(".log")
+    with log.open("wb") as output:
         try:
             process = subprocess.Popen(
-                [sys.executable, "-P", "-c", CHILD, str(asked), str(answer)],
-                # a pod has another name after each start
+                [sys.executable, "-P", "-c", CHILD, str(request), str(response)],
+                # A pod has another name after each start.
                 env={**start.environment, "PYTHONHASHSEED": seed, "HOSTNAME": f"start-{seed}"},
                 cwd=start.folder,
                 stdin=subprocess.DEVNULL,
@@ -130,46 +136,47 @@ def _process(start: Start, seed: str, asked: Path, answer: Path, within: float) 
         except OSError as error:
             raise Unusable(f"REN-3 needs a new process, which cannot be started: {error}") from error
     try:
-        code = process.wait(within)
+        code = process.wait(timeout)
     except subprocess.TimeoutExpired:
-        return Finding(f"a new process has not rendered all specs within {within:.0f} s", "less time")
+        return Finding(f"a new process has not rendered all specs within {timeout:.0f} s", "less time")
     finally:
+        # The provider may have started processes of its own.
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     try:
-        answered = json.loads(answer.read_text(encoding="utf-8"))
+        renders = json.loads(response.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        last = said.read_text(errors="replace").strip().splitlines()[-1:]
+        last_line = log.read_text(errors="replace").strip().splitlines()[-1:]
         return Finding(
-            f"a new process ends with exit code {code}: {''.join(last) or 'no output'}", "a render"
+            f"a new process ends with exit code {code}: {''.join(last_line) or 'no output'}", "a render"
         )
-    if isinstance(answered, str):
-        return Finding(f"a new process cannot render: {answered}", "a render")
-    rendered: list[str] = answered
-    return rendered
+    if isinstance(renders, str):
+        return Finding(f"a new process cannot render: {renders}", "a render")
+    return list[str](renders)
 
 
-def answer(asked: dict[str, Any], file: str) -> None:
-    """In the new process: writes what is rendered, or an error, to the file. Ends the process."""
+def respond(request: dict[str, Any], file: str) -> None:
+    """Render in the new process, write the renders or an error to the file, and end the process."""
     try:
-        subject = Functions(loaded(asked["where"]), asked["crd"], Cases(specs={"none": {}}))
-        said: Any = [_written(subject.render(deployment(spec))) for spec in asked["specs"]]
+        subject = Functions(load_provider(request["where"]), request["crd"], Cases(specs={"none": {}}))
+        response: Any = [_as_json(subject.render(build_deployment(spec))) for spec in request["specs"]]
     except Broken as broken:
-        said = broken.finding.seen
+        response = broken.finding.seen
     except Unusable as error:
-        said = str(error)
-    Path(file).write_text(json.dumps(said), encoding="utf-8")
-    # whatever threads the provider has started
+        response = str(error)
+    Path(file).write_text(json.dumps(response), encoding="utf-8")
+    # Threads of the provider must not keep the process alive.
     os._exit(0)
 
 
-def _written(rendered: Rendered) -> str:
-    """JSON, maps and helpers in the order of their names. Raises TypeError for what is not JSON."""
+def _as_json(rendered: Rendered) -> str:
+    """Return JSON with sorted maps and helpers. Raises TypeError for a value that is not JSON."""
     helpers = sorted(json.dumps(helper, sort_keys=True) for helper in rendered.helpers)
     return json.dumps([rendered.main, helpers, rendered.image], sort_keys=True)
 
 
-def _difference(before: str, after: str) -> str:
-    at = next(at for at, (one, other) in enumerate(zip(before, after, strict=False)) if one != other)
-    return " is ".join(f"…{text[max(0, at - 40) : at + 40]}…" for text in (before, after))
+def _describe_difference(before: str, after: str) -> str:
+    pairs = enumerate(zip(before, after, strict=False))
+    position = next(index for index, (left, right) in pairs if left != right)
+    return " is ".join(f"…{text[max(0, position - 40) : position + 40]}…" for text in (before, after))

@@ -1,4 +1,4 @@
-"""A provider's functions under test, and what their checks build with."""
+"""A provider under test: its functions, guarded against exceptions, and the input that the checks build."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from kubefoundry_sdk.provider.contract import Deployment, Observation, Provider,
 from kubefoundry_sdk.provider.reconcile import compatibility
 from kubefoundry_sdk.provider.upstream_kind import Schema, UnsupportedSchema
 from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.testing.generated import deployment as typed
+from kubefoundry_sdk.testing.generated import deployment as typed_deployment
 
 Spec = dict[str, Any]
 EXAMPLES: Final = 150
-"""Generated values for each check that generates some."""
+"""Default number of values that a check generates."""
 
 MINIMAL: Final[dict[str, Spec]] = {
     "aggregated": {"model": {"id": "org/model"}, "resources": {"gpu": {"count": 1}}},
@@ -44,7 +44,11 @@ MINIMAL: Final[dict[str, Spec]] = {
 
 @dataclass(frozen=True)
 class Start:
-    """How another process finds the provider: before this one has loaded it, which may change any of that."""
+    """Environment in which another process can load the provider.
+
+    It is recorded before this process loads the provider, because loading may change `sys.path`, the environment and
+    the working directory.
+    """
 
     where: str
     path: tuple[str, ...]
@@ -53,15 +57,23 @@ class Start:
 
     @classmethod
     def here(cls, where: str) -> Start:
-        # Python passes over what is not a string; where it looks for '', is here
+        """Record the environment of this process. `where` is MODULE:FUNCTION or the name of a package."""
+        # Python skips entries that are not strings, and reads '' as the working directory.
         path = tuple(entry or str(Path.cwd()) for entry in sys.path if isinstance(entry, str))
         return cls(where, path, dict(os.environ), Path.cwd())
 
 
 @dataclass(frozen=True)
 class Functions:
-    """crd: the upstream CRD (JSON), None for a kind of Kubernetes. examples: see EXAMPLES. start: None where no other
-    process can find the provider."""
+    """A provider under test.
+
+    Attributes:
+        provider: The provider.
+        crd: The upstream CRD, None for a kind of Kubernetes.
+        cases: The author's cases.
+        examples: The number of values that each check generates.
+        start: The environment for other processes, None if they cannot load the provider.
+    """
 
     provider: Provider
     crd: Object | None
@@ -71,7 +83,7 @@ class Functions:
 
     @cached_property
     def schema(self) -> Schema:
-        """What `probe` makes of the CRD. Raises Unusable where that is no schema: nothing can be checked then."""
+        """The result of `probe`. Raises Unusable if `probe` does not support the CRD: no check can run then."""
         if self.provider.upstream.schema is not None:
             return self.provider.upstream.schema
         try:
@@ -86,22 +98,22 @@ class Functions:
         return probed
 
     def installed(self) -> Object:
-        """A copy of the CRD. Raises Skipped for a kind of Kubernetes, which has none."""
+        """Return a copy of the CRD. Raises Skipped for a kind of Kubernetes, which has no CRD."""
         if self.crd is None:
             raise Skipped(f"{self.provider.upstream.kind} is part of Kubernetes: there is no CRD to probe")
         return copy.deepcopy(self.crd)
 
     def structure(self, crd: Object | None = None) -> dict[str, Any]:
-        """The `openAPIV3Schema` of the version that is written. Raises Skipped where there is none."""
+        """Return the `openAPIV3Schema` of the version that the provider writes. Raises Skipped if it is missing."""
         version = self.schema.api_version.rpartition("/")[2]
         for candidate in (crd or self.installed())["spec"]["versions"]:
             if candidate["name"] == version:
-                found: dict[str, Any] = candidate["schema"]["openAPIV3Schema"]
-                return found
+                schema: dict[str, Any] = candidate["schema"]["openAPIV3Schema"]
+                return schema
         raise Skipped(f"the CRD has no version {version}")
 
     def bases(self) -> Iterator[Spec]:
-        """Specs that are taken: those of the cases, and the smallest of every engine and mode."""
+        """Yield supported specs: those of the cases, and a minimal one for each engine and mode."""
         can = self.provider.capabilities
         smallest = [
             {**MINIMAL[mode], "engine": {"type": engine}}
@@ -109,69 +121,74 @@ class Functions:
             for engine in can.engines
         ]
         for spec in (*self.cases.specs.values(), *smallest):
-            if not validation.validate(spec) and self.takes(deployment(spec)):
+            if not validation.validate(spec) and self.takes(build_deployment(spec)):
                 yield spec
 
     def first(self) -> Spec:
-        """The first of the cases' specs. Raises Skipped where it is refused."""
+        """Return the first spec of the cases. Raises Skipped if the provider refuses it."""
         spec = next(iter(self.cases.specs.values()))
-        if refused := self.problems(deployment(spec)):
+        if refused := self.problems(build_deployment(spec)):
             raise Skipped(f"the first spec of the cases is refused: {refused[0]}")
         return spec
 
-    def problems(self, asked: Deployment) -> tuple[str, ...]:
-        """All that stands against a spec. Raises Broken."""
+    def problems(self, deployment: Deployment) -> tuple[str, ...]:
+        """Return the reasons why the provider refuses a spec. Raises Broken if `supports` raises."""
         try:
-            return compatibility.check(self.provider, asked, self.schema).problems
+            return compatibility.check(self.provider, deployment, self.schema).problems
         except (Exception, SystemExit) as error:
-            raise Broken("SUP-2", _raised("supports", error, asked)) from error
+            raise Broken("SUP-2", _raised("supports", error, deployment)) from error
 
-    def takes(self, asked: Deployment) -> bool:
-        return not self.problems(asked)
+    def takes(self, deployment: Deployment) -> bool:
+        """Check whether the provider supports a spec. Raises Broken if `supports` raises."""
+        return not self.problems(deployment)
 
-    def render(self, asked: Deployment, schema: Schema | None = None) -> Rendered:
-        """Raises Broken."""
+    def render(self, deployment: Deployment, schema: Schema | None = None) -> Rendered:
+        """Call `render`. Raises Broken if it raises."""
         try:
-            return self.provider.render(asked, schema or self.schema)
+            return self.provider.render(deployment, schema or self.schema)
         except (Exception, SystemExit) as error:
-            raise Broken("REN-1", _raised("render", error, asked)) from error
+            raise Broken("REN-1", _raised("render", error, deployment)) from error
 
-    def observe(self, asked: Deployment, live: Object) -> Observation:
-        """Raises Broken."""
+    def observe(self, deployment: Deployment, live: Object) -> Observation:
+        """Call `observe`. Raises Broken if it raises."""
         try:
-            return self.provider.observe(asked, live)
+            return self.provider.observe(deployment, live)
         except (Exception, SystemExit) as error:
             seen = f"observe raises {error!r} on status {live.get('status')!r}"
             raise Broken(
                 "OBS-2", Finding(seen, "an Observation, reason Unknown where nothing is known")
             ) from error
 
-    def live(self, asked: Deployment, status: Any, generation: int = 1, **further: Any) -> Object:
-        """The upstream object of a deployment, as it lies in the API server with that status."""
-        obj = manifest.dress(self.render(asked).main, asked, self.provider.name)
+    def live(self, deployment: Deployment, status: Any, generation: int = 1, **further: Any) -> Object:
+        """Return the upstream object of a deployment as the API server stores it, with that status."""
+        obj = manifest.dress(self.render(deployment).main, deployment, self.provider.name)
         meta = obj["metadata"]
-        meta |= {"uid": f"{asked.uid}-up", "generation": generation, "resourceVersion": "7"}
+        meta |= {"uid": f"{deployment.uid}-up", "generation": generation, "resourceVersion": "7"}
         meta["creationTimestamp"] = "2026-11-22T00:00:00Z"
         if status is not None:
             obj["status"] = copy.deepcopy(status)
-        made: Object = _over(obj, further)
-        return made
+        live: Object = _overlaid(obj, further)
+        return live
 
 
-def deployment(spec: Spec, name: str = "m", **more: Any) -> Deployment:
-    """What a provider gets for a spec, with the defaults that the API server would have added."""
-    return typed(validation.default(copy.deepcopy(spec)), name, **more)
+def build_deployment(spec: Spec, name: str = "m", **more: Any) -> Deployment:
+    """Build the deployment that a provider gets for a spec, with the API server's defaults."""
+    return typed_deployment(validation.default(copy.deepcopy(spec)), name, **more)
 
 
-def loaded(where: str) -> Provider:
-    """The provider that MODULE:FUNCTION returns, or that an installed package announces. Raises Unusable."""
+def load_provider(where: str) -> Provider:
+    """Load the provider that MODULE:FUNCTION returns, or that an installed package announces.
+
+    Raises:
+        Unusable: There is no provider at that place, or its capabilities are unknown to the API.
+    """
     try:
         if ":" in where:
             module, _, function = where.partition(":")
-            made = getattr(importlib.import_module(module), function)
+            factory = getattr(importlib.import_module(module), function)
         else:
-            made = _announced(where).load()
-        provider = made() if callable(made) else made
+            factory = _announced(where).load()
+        provider = factory() if callable(factory) else factory
     except (ImportError, AttributeError) as error:
         raise Unusable(
             f"no provider at {where}: {error!r}; name a MODULE:FUNCTION that this Python can import"
@@ -184,41 +201,42 @@ def loaded(where: str) -> Provider:
         ) from error
     if not isinstance(provider, Provider):
         raise Unusable(f"{where} gives a {type(provider).__name__}, not a kubefoundry_sdk.Provider")
-    return _of_the_api(provider)
+    return _check_capabilities(provider)
 
 
 def _announced(name: str) -> EntryPoint:
-    """Raises Unusable."""
-    known = {entry.name: entry for entry in entry_points(group=PROVIDER_PACKAGES)}
-    if name not in known:
+    """Return the entry point of an installed provider package. Raises Unusable."""
+    announced = {entry.name: entry for entry in entry_points(group=PROVIDER_PACKAGES)}
+    if name not in announced:
         raise Unusable(
             f"no provider at {name}: no installed package has an entry point {name} in the group {PROVIDER_PACKAGES} "
-            f"(there is {', '.join(sorted(known)) or 'none'}): install the package again, or name a MODULE:FUNCTION"
+            f"(there is {', '.join(sorted(announced)) or 'none'}): install the package again, or name a "
+            "MODULE:FUNCTION"
         )
-    return known[name]
+    return announced[name]
 
 
-def _of_the_api(provider: Provider) -> Provider:
-    """Raises Unusable where it is capable of what no ModelDeployment can ask for."""
+def _check_capabilities(provider: Provider) -> Provider:
+    """Return the provider. Raises Unusable if no ModelDeployment can ask for one of its capabilities."""
     able = provider.capabilities
-    for field, named, known in (
+    for field, values, allowed in (
         ("engines", able.engines, get_args(Engine)),
         ("serving_modes", able.serving_modes, get_args(ServingMode)),
     ):
-        if strange := [one for one in named if one not in known]:
+        if unknown := [value for value in values if value not in allowed]:
             raise Unusable(
-                f"capabilities.{field} of provider {provider.name} names {', '.join(strange)}, which no "
-                f"ModelDeployment can ask for: name some of {', '.join(known)}"
+                f"capabilities.{field} of provider {provider.name} names {', '.join(unknown)}, which no "
+                f"ModelDeployment can ask for: name some of {', '.join(allowed)}"
             )
     return provider
 
 
-def _over(base: Any, further: Any) -> Any:
+def _overlaid(base: Any, further: Any) -> Any:
     if isinstance(base, dict) and isinstance(further, dict):
-        return {**base, **{key: _over(base.get(key), value) for key, value in further.items()}}
+        return {**base, **{key: _overlaid(base.get(key), value) for key, value in further.items()}}
     return further
 
 
-def _raised(function: str, error: BaseException, asked: Deployment) -> Finding:
-    spec = asked.spec.model_dump(by_alias=True, exclude_defaults=True)
+def _raised(function: str, error: BaseException, deployment: Deployment) -> Finding:
+    spec = deployment.spec.model_dump(by_alias=True, exclude_defaults=True)
     return Finding(f"{function} raises {error!r} on spec {spec}", "no exception, whatever a valid spec holds")

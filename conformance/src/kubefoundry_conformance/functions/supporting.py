@@ -1,4 +1,4 @@
-"""SUP: what `supports` refuses, and that nothing is dropped silently."""
+"""SUP: checks of `supports`, and of fields that are neither honoured nor refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from kubefoundry_conformance.check import Check, Finding, Skipped, search
 from kubefoundry_conformance.fields import FIELDS
-from kubefoundry_conformance.functions.subject import Functions, Spec, deployment
+from kubefoundry_conformance.functions.subject import Functions, Spec, build_deployment
 from kubefoundry_sdk.api import validation
 from kubefoundry_sdk.api.formats import LABEL_VALUE
 from kubefoundry_sdk.provider.reconcile import compatibility, overrides
@@ -48,39 +48,44 @@ VALUES: Final[Mapping[str, tuple[Any, ...]]] = {
     "nodeSelector": ({OTHER: "x"},),
     "tolerations": ([{"key": OTHER, "operator": "Exists"}],),
 }
-"""A value of each field that changes what is asked for. The others: `engine.args` is below; `engine.type`,
-`model.source` and `serving.mode` are capabilities or need others with them; `provider` is the choice, and SUP-6."""
+"""Values of each field that must change the rendered objects.
+
+Not here: `engine.args` is in `_values`. `engine.type`, `model.source` and `serving.mode` are capabilities or need
+other fields. SUP-6 checks `provider`.
+"""
 
 LONG: Final = ("m" * 40, "m" * 53, "m" * 63, "m" * 200, "m.with.dots")
 _DNS_LABEL: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _DNS_SUBDOMAIN: Final = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _LABEL: Final = re.compile(LABEL_VALUE)
 WRONG: Final = (["wrong"], {"wrong": "type"}, "wrong", 17, True)
-"""At least one of them is of the wrong type for whatever a setting is."""
+"""At least one of these values has the wrong type for any setting."""
 
 
-def honoured_or_refused(subject: Functions) -> Iterator[Finding]:
-    looked = False
+def check_fields(subject: Functions) -> Iterator[Finding]:
+    checked = False
     for base in subject.bases():
-        looked = True
-        before = subject.render(deployment(base))
+        checked = True
+        before = subject.render(build_deployment(base))
         for field in FIELDS:
             if field in subject.cases.meaningless:
                 continue
             for value in _values(field, base):
-                changed = _with(base, field, value)
-                if _says_nothing(base, changed) or (field.endswith("gpu.type") and not _gpus(base, field)):
+                changed = _changed(base, field, value)
+                if _is_unchanged(base, changed) or (
+                    field.endswith("gpu.type") and not _gpu_count(base, field)
+                ):
                     continue
-                asked = deployment(changed)
-                if not subject.takes(asked):
+                deployment = build_deployment(changed)
+                if not subject.takes(deployment):
                     continue
-                after = subject.render(asked)
+                after = subject.render(deployment)
                 if (before.main, before.helpers) == (after.main, after.helpers):
                     yield Finding(
                         f"{field}: {value!r} is taken and changes nothing that is rendered, on spec {base}",
                         "it is honoured, refused by supports, or under `meaningless` of the cases with the reason",
                     )
-    if not looked:
+    if not checked:
         raise Skipped("no spec is taken: give one under `specs`")
 
 
@@ -90,70 +95,70 @@ def _values(field: str, base: Spec) -> tuple[Any, ...]:
     return VALUES.get(field, ())
 
 
-def _says_nothing(base: Spec, changed: Spec) -> bool:
-    """Whether it is no other wish, or one that admission refuses or warns about as said in vain."""
+def _is_unchanged(base: Spec, changed: Spec) -> bool:
+    """Check whether the change has no effect by itself: by defaults, or because admission refuses or warns."""
     if validation.default(changed) == validation.default(base) or validation.validate(changed):
         return True
     return len(validation.warnings(changed)) > len(validation.warnings(base))
 
 
-def _gpus(base: Spec, field: str) -> int:
-    """The count beside a `gpu.type`."""
-    part: Any = base
+def _gpu_count(base: Spec, field: str) -> int:
+    """Return the GPU count next to a `gpu.type` field."""
+    section: Any = base
     for name in field.split(".")[:-1]:
-        part = (part or {}).get(name)
-    return int((part or {}).get("count", 0))
+        section = (section or {}).get(name)
+    return int((section or {}).get("count", 0))
 
 
-def any_spec(subject: Functions) -> Iterator[Finding]:
-    def look(spec: Spec) -> Iterator[Finding]:
-        subject.problems(deployment(spec))
+def check_valid_specs(subject: Functions) -> Iterator[Finding]:
+    def check_spec(spec: Spec) -> Iterator[Finding]:
+        subject.problems(build_deployment(spec))
         return iter(())
 
     for engine in subject.provider.capabilities.engines:
         for mode in subject.provider.capabilities.serving_modes:
             smallest = {"model": {"id": "m"}, "engine": {"type": engine}, "serving": {"mode": mode}}
-            yield from look(smallest)
-    yield from search(generated(subject), look, subject.examples)
+            yield from check_spec(smallest)
+    yield from search(generated(subject), check_spec, subject.examples)
 
 
-def without_crd(subject: Functions) -> Iterator[Finding]:
-    def look(spec: Spec) -> Iterator[Finding]:
-        asked = deployment(spec)
-        subject.problems(asked)
+def check_missing_crd(subject: Functions) -> Iterator[Finding]:
+    def check_spec(spec: Spec) -> Iterator[Finding]:
+        deployment = build_deployment(spec)
+        subject.problems(deployment)
         try:
-            compatibility.check(subject.provider, asked, None)
+            compatibility.check(subject.provider, deployment, None)
         except (Exception, SystemExit) as error:
             yield Finding(f"supports raises {error!r} with schema None", "problems that need no CRD, or none")
 
-    yield from search(generated(subject), look, subject.examples)
+    yield from search(generated(subject), check_spec, subject.examples)
 
 
-def long_names(subject: Functions) -> Iterator[Finding]:
+def check_long_names(subject: Functions) -> Iterator[Finding]:
     for spec in subject.bases():
         for name in LONG:
-            asked = deployment(spec, name)
-            if not subject.takes(asked):
+            deployment = build_deployment(spec, name)
+            if not subject.takes(deployment):
                 continue
-            rendered = subject.render(asked)
+            rendered = subject.render(deployment)
             for obj in rendered.helpers:
-                form = _DNS_LABEL if obj["kind"] == "Service" else _DNS_SUBDOMAIN
-                if not form.fullmatch(obj["metadata"]["name"]):
-                    yield _unfit(f"{obj['kind']} {obj['metadata']['name']}", name)
+                pattern = _DNS_LABEL if obj["kind"] == "Service" else _DNS_SUBDOMAIN
+                if not pattern.fullmatch(obj["metadata"]["name"]):
+                    yield _invalid(f"{obj['kind']} {obj['metadata']['name']}", name)
             for obj in (rendered.main, *rendered.helpers):
                 for key, value in _labels(obj):
                     if not isinstance(value, str) or len(value) > 63 or not _LABEL.fullmatch(value):
-                        yield _unfit(f"label {key}: {value}", name)
+                        yield _invalid(f"label {key}: {value}", name)
 
 
-def _unfit(what: str, name: str) -> Finding:
+def _invalid(part: str, name: str) -> Finding:
     return Finding(
-        f"{what}, of a ModelDeployment whose name has {len(name)} characters", "a valid one, or a refusal"
+        f"{part}, of a ModelDeployment whose name has {len(name)} characters", "a valid one, or a refusal"
     )
 
 
 def _labels(value: Any) -> Iterator[tuple[str, Any]]:
-    """Labels, and what selects by them, anywhere in an object."""
+    """Yield the labels and label selectors at any depth of an object."""
     if isinstance(value, Mapping):
         for key, child in value.items():
             if key in ("labels", "matchLabels") and isinstance(child, Mapping):
@@ -165,31 +170,31 @@ def _labels(value: Any) -> Iterator[tuple[str, Any]]:
             yield from _labels(item)
 
 
-def pod_labels(subject: Functions) -> Iterator[Finding]:
-    looked = False
+def check_pod_labels(subject: Functions) -> Iterator[Finding]:
+    checked = False
     for base in subject.bases():
-        rendered = subject.render(deployment(base))
-        keys = {key for selects in _selectors((rendered.main, *rendered.helpers)) for key in selects}
+        rendered = subject.render(build_deployment(base))
+        keys = {key for selector in _selectors((rendered.main, *rendered.helpers)) for key in selector}
         for key in sorted(keys):
-            looked = True
-            asked = deployment(_with(base, "podTemplate.metadata.labels", {key: "users"}))
-            if not subject.takes(asked):
+            checked = True
+            deployment = build_deployment(_changed(base, "podTemplate.metadata.labels", {key: "users"}))
+            if not subject.takes(deployment):
                 continue
-            after = subject.render(asked)
+            after = subject.render(deployment)
             objects = (after.main, *after.helpers)
             pods = [labels for labels in _templates(objects) if key in labels]
-            for selects in _selectors(objects):
-                if key in selects and not any(labels[key] == selects[key] for labels in pods):
+            for selector in _selectors(objects):
+                if key in selector and not any(labels[key] == selector[key] for labels in pods):
                     yield Finding(
-                        f"podTemplate label {key}: users leaves no pod template that {selects} selects",
+                        f"podTemplate label {key}: users leaves no pod template that {selector} selects",
                         "labels of selectors take precedence over users', or are refused",
                     )
-    if not looked:
+    if not checked:
         raise Skipped("nothing that is rendered selects pods")
 
 
 def _selectors(value: Any) -> Iterator[Mapping[str, str]]:
-    """Of Services, and of whatever has a pod template beside its selector."""
+    """Yield the selectors of Services and of objects with a pod template."""
     if isinstance(value, Mapping):
         selector = value.get("selector")
         if value.get("kind") == "Service":
@@ -204,7 +209,7 @@ def _selectors(value: Any) -> Iterator[Mapping[str, str]]:
 
 
 def _templates(value: Any) -> Iterator[Mapping[str, str]]:
-    """Labels of pod templates."""
+    """Yield the labels of pod templates."""
     if isinstance(value, Mapping):
         for key, child in value.items():
             if key == "template" and isinstance(child, Mapping):
@@ -215,61 +220,61 @@ def _templates(value: Any) -> Iterator[Mapping[str, str]]:
             yield from _templates(item)
 
 
-def overrides_checked(subject: Functions) -> Iterator[Finding]:
-    base, form = subject.first(), subject.provider.overrides
+def check_overrides(subject: Functions) -> Iterator[Finding]:
+    base, overrides_model = subject.first(), subject.provider.overrides
     unknown = {"kubefoundryConformance": "probe"}
-    found = compatibility.check(
-        subject.provider, deployment(_overridden(base, subject, unknown)), subject.schema
+    result = compatibility.check(
+        subject.provider, build_deployment(_overridden(base, subject, unknown)), subject.schema
     )
-    if found.warning is None:
+    if result.warning is None:
         yield Finding(f"no warning about overrides {unknown}", "OverridesValid=False with UnknownKeys")
-    for key in overrides.known_keys(form):
-        if _any(form, key.split(".")):
+    for key in overrides.known_keys(overrides_model):
+        if _takes_any_type(overrides_model, key.split(".")):
             yield Finding(
                 f"overrides.{key} takes a value of any type", "a type, so that a wrong one is refused"
             )
 
 
-def _any(form: type[BaseModel], path: list[str]) -> bool:
-    """Whether a setting takes each of the WRONG values."""
+def _takes_any_type(overrides_model: type[BaseModel], path: list[str]) -> bool:
+    """Check whether a setting accepts each of the WRONG values."""
 
-    def taken(value: Any) -> bool:
-        nested = value
+    def is_accepted(value: Any) -> bool:
+        setting = value
         for name in reversed(path):
-            nested = {name: nested}
+            setting = {name: setting}
         return not any(
             problem.startswith(f"overrides.{'.'.join(path)}")
-            for problem in overrides.wrong_types(form, nested)
+            for problem in overrides.wrong_types(overrides_model, setting)
         )
 
-    return all(taken(value) for value in WRONG)
+    return all(is_accepted(value) for value in WRONG)
 
 
-def _overridden(base: Spec, subject: Functions, given: Mapping[str, Any]) -> Spec:
-    return {**base, "provider": {"name": subject.provider.name, "overrides": dict(given)}}
+def _overridden(base: Spec, subject: Functions, settings: Mapping[str, Any]) -> Spec:
+    return {**base, "provider": {"name": subject.provider.name, "overrides": dict(settings)}}
 
 
 def generated(subject: Functions) -> SearchStrategy[Spec]:
-    """Valid specs of the engines and modes that the provider has."""
+    """Return a strategy for valid specs with the provider's engines and modes."""
     can = subject.provider.capabilities
     return specs(engines=can.engines, modes=can.serving_modes, provider=None)
 
 
-def _with(base: Spec, field: str, value: Any) -> Spec:
-    made = copy.deepcopy(base)
+def _changed(base: Spec, field: str, value: Any) -> Spec:
+    changed = copy.deepcopy(base)
     *parents, last = field.split(".")
-    part = made
+    part = changed
     for name in parents:
         part = part.setdefault(name, {})
     part[last] = value
-    return made
+    return changed
 
 
 CHECKS: Final = (
-    Check("SUP-1", "each field of the spec on its own", honoured_or_refused),
-    Check("SUP-2", "generated and minimal specs", any_spec),
-    Check("SUP-3", "generated specs while no CRD is installed", without_crd),
-    Check("SUP-4", "names of 40 to 200 characters, and with dots", long_names),
-    Check("SUP-5", "pod labels with the keys of every rendered selector", pod_labels),
-    Check("SUP-6", "an unknown override, and each known one with other types", overrides_checked),
+    Check("SUP-1", "each field of the spec on its own", check_fields),
+    Check("SUP-2", "generated and minimal specs", check_valid_specs),
+    Check("SUP-3", "generated specs while no CRD is installed", check_missing_crd),
+    Check("SUP-4", "names of 40 to 200 characters, and with dots", check_long_names),
+    Check("SUP-5", "pod labels with the keys of every rendered selector", check_pod_labels),
+    Check("SUP-6", "an unknown override, and each known one with other types", check_overrides),
 )
