@@ -66,11 +66,11 @@ def test_a_role_that_the_manifest_does_not_hold_is_refused() -> None:
     with pytest.raises(
         Unusable, match="binds ClusterRole kubefoundry-provider-widgets, and does not hold it"
     ):
-        manifests.everywhere(manifest)
+        manifests.cluster_rules(manifest)
 
 
 def test_in_a_running_cluster_the_subject_writes_nowhere_else() -> None:
-    rules = manifests.everywhere(WIDGETS)
+    rules = manifests.cluster_rules(WIDGETS)
     own = manifests.writing(rules, "kubefoundry.ai", "inferenceproviderconfigs", "widgets")
 
     assert {verb for rule in manifests.reading(rules) for verb in rule["verbs"]} == {"get", "list", "watch"}

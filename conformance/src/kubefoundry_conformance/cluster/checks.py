@@ -13,13 +13,14 @@ from kubefoundry_conformance.cluster import (
     refusing,
     registering,
     selecting,
+    selections,
     swapping,
 )
 from kubefoundry_conformance.cluster.offered import offering
 
 PROVIDER: Final = (
     *registering.REGISTRATION,
-    *registering.process(registering.a_model),
+    *registering.process_checks(registering.run_model),
     *life.CHECKS,
     *refusing.CHECKS,
     *generations.CHECKS,
@@ -27,11 +28,11 @@ PROVIDER: Final = (
     *leaving.CHECKS,
     *permissions.CHECKS,
 )
-"""In this order: the first ones see the CRD come, the last ones all that was asked for."""
+"""The order matters: the first checks run before the CRD is installed, the last ones read all requests."""
 
 SELECTOR: Final = (
     *selecting.CHECKS,
     *swapping.CHECKS,
-    *registering.process(offering(selecting.chosen)),
+    *registering.process_checks(offering(selections.create_selected)),
     *permissions.CHECKS,
 )

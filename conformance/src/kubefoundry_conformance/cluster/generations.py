@@ -6,8 +6,9 @@ from functools import partial
 from typing import Final
 
 from kubefoundry_conformance.check import Finding, Skipped
-from kubefoundry_conformance.cluster.refusing import CHANGES, refused
-from kubefoundry_conformance.cluster.rig import Place, Rig, of_rig
+from kubefoundry_conformance.cluster.deployments import Place
+from kubefoundry_conformance.cluster.refusing import CHANGES, refuse_writes
+from kubefoundry_conformance.cluster.rig import Rig, of_rig
 from kubefoundry_conformance.cluster.waiting import condition, phase
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.reasons import PROVIDER_COMPATIBLE, READY, RESOURCE_CREATED
@@ -15,11 +16,11 @@ from kubefoundry_sdk.api.reasons import PROVIDER_COMPATIBLE, READY, RESOURCE_CRE
 EXPECTED: Final = "Ready at an earlier generation"
 
 
-async def refused_edit(rig: Rig) -> Finding | None:
+async def check_refused_edit(rig: Rig) -> Finding | None:
     """Refuse the write of an edit, and look at the generation of `Ready`."""
     place = rig.place()
     await rig.running(place)
-    async with refused(rig, place, await rig.upstream(place)):
+    async with refuse_writes(rig, place, await rig.upstream(place)):
         for change in CHANGES:
             generation = (await rig.respec(place, change))["metadata"]["generation"]
             live = await rig.deployment(place, partial(_is_reported, generation))
@@ -29,7 +30,7 @@ async def refused_edit(rig: Rig) -> Finding | None:
     raise Skipped(_unchanged())
 
 
-async def unseen_edit(rig: Rig) -> Finding | None:
+async def check_unreported_edit(rig: Rig) -> Finding | None:
     """Leave the upstream's status as it is after an edit, then let the upstream catch up."""
     place = rig.place()
     await rig.running(place)
@@ -40,8 +41,8 @@ async def unseen_edit(rig: Rig) -> Finding | None:
         if not await _is_edited(rig, place, before):
             await rig.replace(place, rig.spec)
             continue
-        if found := _premature(live, generation, "the upstream has not reported on"):
-            return found
+        if finding := _premature(live, generation, "the upstream has not reported on"):
+            return finding
         await rig.play(place, rig.case("Deploying"))
         await rig.deployment(place, lambda obj: phase(obj) != "Running")
         await rig.play(place, rig.case("Running"))
@@ -82,6 +83,6 @@ def _unchanged() -> str:
 
 
 CHECKS: Final = (
-    of_rig("OBS-10", "an edit that the API server refuses", refused_edit, EXPECTED),
-    of_rig("OBS-10", "an edit that the upstream reports on later", unseen_edit, EXPECTED),
+    of_rig("OBS-10", "an edit that the API server refuses", check_refused_edit, EXPECTED),
+    of_rig("OBS-10", "an edit that the upstream reports on later", check_unreported_edit, EXPECTED),
 )

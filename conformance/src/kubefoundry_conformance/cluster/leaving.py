@@ -1,4 +1,4 @@
-"""LEV, STA-3: deletions, and the change to another provider."""
+"""LEV: deletions, and time-outs of clean-ups."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from kubefoundry_sdk.api.reasons import RESOURCE_CREATED, VALIDATED
 
 HOLD: Final = "example.com/conformance-holds"
 INVALID: Final = {"engine": {"args": {"tensor-parallel-size": "999"}}}
-"""Of any spec: no machine has so many GPUs. Only core knows, so the API server takes it while core is away."""
+"""Makes any spec invalid: no machine has so many GPUs. Only core refuses it, so the API server accepts it while core
+is stopped."""
 
 OTHER: Final = "conformance"
 """A provider that holds a ModelDeployment and never cleans up."""
 
 
-async def deletion_while_paused(rig: Rig) -> Finding | None:
+async def check_deletion_while_paused(rig: Rig) -> Finding | None:
     place = rig.place()
     await rig.create(place)
     await rig.upstream(place)
@@ -31,7 +32,7 @@ async def deletion_while_paused(rig: Rig) -> Finding | None:
     return None
 
 
-async def deletion_without_the_crd(rig: Rig) -> Finding | None:
+async def check_deletion_without_crd(rig: Rig) -> Finding | None:
     place = rig.place()
     await rig.create(place)
     await rig.upstream(place)
@@ -45,7 +46,7 @@ async def deletion_without_the_crd(rig: Rig) -> Finding | None:
     return None
 
 
-async def deletion_with_an_invalid_spec(rig: Rig) -> Finding | None:
+async def check_deletion_of_invalid_spec(rig: Rig) -> Finding | None:
     core = rig.own("core, which refuses an invalid spec, would have to be stopped").components["core"]
     place = rig.place()
     await rig.create(place)
@@ -62,7 +63,7 @@ async def deletion_with_an_invalid_spec(rig: Rig) -> Finding | None:
     return None
 
 
-async def given_up(rig: Rig) -> Finding | None:
+async def check_cleanup_timeout(rig: Rig) -> Finding | None:
     place = rig.place()
     await rig.create(place)
     await rig.upstream(place)
@@ -78,16 +79,15 @@ async def given_up(rig: Rig) -> Finding | None:
     return None
 
 
-async def waits_for_others(rig: Rig) -> Finding | None:
+async def check_wait_for_others(rig: Rig) -> Finding | None:
     place = rig.place()
-    # by the field manager of that provider: a finalizer that somebody else added need not be waited for
+    # The other provider itself must own the finalizer: the subject need not wait for any other finalizer.
     finalizers = [names.provider_finalizer(OTHER)]
     await rig.create(place, manager=names.provider_manager(OTHER), finalizers=finalizers)
     await rig.deployment(
         place, lambda obj: condition(obj, RESOURCE_CREATED).get("reason") == "WaitingForCleanup"
     )
-    there = await rig.stored(place)
-    if there:
+    if await rig.stored(place):
         return Finding("the object was made beside another provider's finalizer", "WaitingForCleanup first")
     await rig.upstream(place)
     free: list[dict[str, Any]] = [{"op": "replace", "path": "/metadata/finalizers", "value": [rig.finalizer]}]
@@ -96,14 +96,14 @@ async def waits_for_others(rig: Rig) -> Finding | None:
 
 
 CHECKS: Final = (
-    of_rig("LEV-2", "deletion while paused", deletion_while_paused, "it is gone"),
-    of_rig("LEV-2", "deletion with an invalid spec", deletion_with_an_invalid_spec, "it is gone"),
-    of_rig("LEV-2", "deletion without the CRD", deletion_without_the_crd, "it is gone"),
-    of_rig("LEV-3", "an upstream object that does not go", given_up, "it is given up"),
+    of_rig("LEV-2", "deletion while paused", check_deletion_while_paused, "it is gone"),
+    of_rig("LEV-2", "deletion with an invalid spec", check_deletion_of_invalid_spec, "it is gone"),
+    of_rig("LEV-2", "deletion without the CRD", check_deletion_without_crd, "it is gone"),
+    of_rig("LEV-3", "an upstream object that does not go", check_cleanup_timeout, "it is given up"),
     of_rig(
         "LEV-4",
         "another provider's finalizer that stays",
-        waits_for_others,
+        check_wait_for_others,
         "WaitingForCleanup, and the object after the time-out",
     ),
 )

@@ -1,4 +1,4 @@
-"""WRI, OBS, STA: what is written upstream, and what the status says."""
+"""WRI, OBS, STA: the upstream object and the status during the life of a ModelDeployment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from typing import Any, Final
 
 from kubefoundry_conformance.check import Finding, Skipped
 from kubefoundry_conformance.cluster import waiting
-from kubefoundry_conformance.cluster.rig import QUIET, RESTARTED, Place, Rig, of_rig
+from kubefoundry_conformance.cluster.deployments import Place
+from kubefoundry_conformance.cluster.rig import Rig, of_rig
+from kubefoundry_conformance.cluster.settings import QUIET, RESTARTED
 from kubefoundry_conformance.cluster.waiting import NotSeen, condition, phase
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
@@ -26,22 +28,22 @@ MOST: Final = 5
 NOT_CONTENT: Final = ("apiVersion", "kind", "metadata", "status")
 
 
-async def dressed(rig: Rig) -> Finding | None:
+async def check_metadata(rig: Rig) -> Finding | None:
     place = rig.place()
-    made = await rig.create(place)
-    meta, uid = (await rig.upstream(place))["metadata"], made["metadata"]["uid"]
-    owners = [one for one in meta.get("ownerReferences") or () if one.get("uid") == uid]
+    deployment = await rig.create(place)
+    meta, uid = (await rig.upstream(place))["metadata"], deployment["metadata"]["uid"]
+    owners = [owner for owner in meta.get("ownerReferences") or () if owner.get("uid") == uid]
     if not owners or not (owners[0].get("controller") and owners[0].get("blockOwnerDeletion")):
         return Finding(f"ownerReferences {meta.get('ownerReferences')}", f"controller and owner {uid}")
-    wanted = {names.MANAGED_BY_LABEL: names.MANAGED_BY, f"{names.PREFIX}provider": rig.provider}
-    if not wanted.items() <= (meta.get("labels") or {}).items():
-        return Finding(f"labels {meta.get('labels')}", f"{wanted}")
+    labels = {names.MANAGED_BY_LABEL: names.MANAGED_BY, f"{names.PREFIX}provider": rig.provider}
+    if not labels.items() <= (meta.get("labels") or {}).items():
+        return Finding(f"labels {meta.get('labels')}", f"{labels}")
     if (meta.get("annotations") or {}).get(names.OWNER_UID_ANNOTATION) != uid:
         return Finding(f"no annotation {names.OWNER_UID_ANNOTATION}", uid)
     return None
 
 
-async def finalizer_first(rig: Rig) -> Finding | None:
+async def check_finalizer_first(rig: Rig) -> Finding | None:
     place = rig.place()
     await rig.create(place)
     await rig.upstream(place)
@@ -59,32 +61,32 @@ async def finalizer_first(rig: Rig) -> Finding | None:
     return Finding("no write of a finalizer", rig.finalizer)
 
 
-async def foreign(rig: Rig) -> Finding | None:
+async def check_foreign_object(rig: Rig) -> Finding | None:
     first, place = rig.place(), rig.place()
     await rig.create(first)
     template = await rig.upstream(first)
-    theirs = {
+    body = {
         "apiVersion": rig.kind.api_version,
         "kind": rig.kind.kind,
         "metadata": {"name": place.name, "namespace": place.namespace},
         **copy.deepcopy(_content(template)),
     }
-    made = await rig.api.create(rig.kind, theirs, manager="somebody")
+    foreign_object = await rig.api.create(rig.kind, body, manager="somebody")
     await rig.create(place)
     await rig.deployment(place, lambda obj: condition(obj, RESOURCE_CREATED).get("reason") == "NameConflict")
     live = await rig.api.get(rig.kind, *place)
-    if live["metadata"]["resourceVersion"] != made["metadata"]["resourceVersion"]:
+    if live["metadata"]["resourceVersion"] != foreign_object["metadata"]["resourceVersion"]:
         return Finding("the object of somebody else was changed", "it is left as it is")
     return None
 
 
 def _content(obj: Object) -> Object:
-    """What the object asks for: its `spec`, or, as in a Workspace of KAITO, whatever has another name."""
+    """Return the content of an object: its `spec`, or the fields that replace it, as in a Workspace of KAITO."""
     return {key: value for key, value in obj.items() if key not in NOT_CONTENT}
 
 
 def _texts(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """JSON pointers of texts and numbers."""
+    """Yield the JSON pointers of texts, each with an edited text."""
     if isinstance(value, dict):
         for key, child in value.items():
             yield from _texts(child, f"{path}/{key.replace('~', '~0').replace('/', '~1')}")
@@ -95,7 +97,7 @@ def _texts(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, f"{value}-edited"
 
 
-def _at(obj: Object, pointer: str) -> Any:
+def _value_at(obj: Object, pointer: str) -> Any:
     part: Any = obj
     for name in pointer.split("/")[1:]:
         name = name.replace("~1", "/").replace("~0", "~")
@@ -103,7 +105,7 @@ def _at(obj: Object, pointer: str) -> Any:
     return part
 
 
-async def drift(rig: Rig) -> Finding | None:
+async def check_drift(rig: Rig) -> Finding | None:
     place = rig.place()
     await rig.create(place)
     await rig.deployment(place, lambda obj: condition(obj, RESOURCE_CREATED).get("status") == "True")
@@ -114,7 +116,7 @@ async def drift(rig: Rig) -> Finding | None:
             await edit()
         except ApiError:
             continue
-        return await _bounded(rig, place, pointer, _at(live, pointer), edit)
+        return await _check_repairs(rig, place, pointer, _value_at(live, pointer), edit)
     raise Skipped("no text in the upstream object can be changed")
 
 
@@ -123,37 +125,37 @@ async def _edit(rig: Rig, place: Place, pointer: str, value: Any) -> None:
     await rig.api.json_patch(rig.kind, *place, change, manager="somebody")
 
 
-async def _bounded(
+async def _check_repairs(
     rig: Rig, place: Place, pointer: str, good: Any, edit: Callable[[], Awaitable[None]]
 ) -> Finding | None:
-    """The value was edited once; it is put back MOST times, and then no more."""
+    """Check that the subject repairs an edited value MOST times and then stops."""
     for _ in range(MOST):
-        await rig.upstream(place, lambda obj: _at(obj, pointer) == good)
+        await rig.upstream(place, lambda obj: _value_at(obj, pointer) == good)
         await edit()
     try:
         await rig.until(
-            rig.kind, *place, lambda obj: obj is not None and _at(obj, pointer) == good, seconds=QUIET
+            rig.kind, *place, lambda obj: obj is not None and _value_at(obj, pointer) == good, seconds=QUIET
         )
     except NotSeen:
         return None
     return Finding(f"{pointer} was put back {MOST + 1} times at once", f"{MOST} times in ten minutes at most")
 
 
-async def paused(rig: Rig) -> Finding | None:
-    place, later = rig.place(), rig.place()
+async def check_pause(rig: Rig) -> Finding | None:
+    place, other = rig.place(), rig.place()
     await rig.create(place, annotations={names.PAUSED_ANNOTATION: "true"})
     await rig.deployment(place, lambda obj: ((obj.get("status") or {}).get("message")) == PAUSED)
-    await rig.create(later)
-    await rig.upstream(later)
-    there = await rig.stored(place)
-    if there:
-        return Finding(f"{rig.kind.kind} {there[0]['metadata']['name']} was made", "nothing")
+    await rig.create(other)
+    # The other one shows that the subject had time to act.
+    await rig.upstream(other)
+    if objects := await rig.stored(place):
+        return Finding(f"{rig.kind.kind} {objects[0]['metadata']['name']} was made", "nothing")
     await rig.annotate(place, names.PAUSED_ANNOTATION, None)
     await rig.upstream(place)
     return None
 
 
-async def dry_run(rig: Rig) -> Finding | None:
+async def check_dry_run(rig: Rig) -> Finding | None:
     place = rig.place()
     await rig.create(place, annotations={names.DRY_RUN_ANNOTATION: "true"})
 
@@ -169,49 +171,50 @@ async def dry_run(rig: Rig) -> Finding | None:
     if not complete:
         return Finding(f"dry-run-result {answered(live)!r}", "JSON with accepted, message and objects")
     await rig.deployment(place, lambda obj: condition(obj, RESOURCE_CREATED).get("reason") == "DryRun")
-    there = await rig.stored(place)
-    if there or live["metadata"].get("finalizers"):
+    objects = await rig.stored(place)
+    if objects or live["metadata"].get("finalizers"):
         return Finding(
-            f"{len(there)} objects, finalizers {live['metadata'].get('finalizers')}", "nothing is stored"
+            f"{len(objects)} objects, finalizers {live['metadata'].get('finalizers')}", "nothing is stored"
         )
     return None
 
 
-async def endpoint(rig: Rig) -> Finding | None:
+async def check_endpoint(rig: Rig) -> Finding | None:
     place = rig.place()
     await rig.create(place)
-    # Each state counts: clients act on an endpoint at once, even if it goes in the next write.
+    # The check reads every state: clients use an endpoint at once, even if the next write removes it.
     async with waiting.states(rig.api, MODEL_DEPLOYMENTS, *place) as states:
         await rig.upstream(place)
         seen = await rig.deployment(place, phase)
-        if not _early(seen):
+        if not _is_premature(seen):
             await rig.play(place, rig.case("Running"))
             seen = await waiting.first(
-                states, lambda obj: _early(obj) or (phase(obj) == "Running" and obj["status"].get("endpoint"))
+                states,
+                lambda obj: _is_premature(obj) or (phase(obj) == "Running" and obj["status"].get("endpoint")),
             )
-        if not _early(seen):
+        if not _is_premature(seen):
             await rig.play(place, rig.case("Failed"))
-            seen = await waiting.first(states, lambda obj: _early(obj) or phase(obj) == "Failed")
-    if _early(seen):
-        return Finding(f"endpoint {seen['status']['endpoint']} while {phase(seen)}", "none")
+            seen = await waiting.first(states, lambda obj: _is_premature(obj) or phase(obj) == "Failed")
+    if _is_premature(seen):
+        return Finding(f"endpoint {seen['status']['check_endpoint']} while {phase(seen)}", "none")
     return None
 
 
-def _early(obj: Object) -> bool:
+def _is_premature(obj: Object) -> bool:
     return phase(obj) != "Running" and bool((obj.get("status") or {}).get("endpoint"))
 
 
-async def own_manager(rig: Rig) -> Finding | None:
+async def check_status_manager(rig: Rig) -> Finding | None:
     place = rig.place()
     live = await rig.running(place)
-    found = managers(live, "status")
+    status_managers = managers(live, "status")
     expected = {names.CORE_MANAGER, rig.manager}
-    if rig.manager not in found or found - expected:
-        return Finding(f"the status was applied by {sorted(found)}", f"{sorted(expected)}")
+    if rig.manager not in status_managers or status_managers - expected:
+        return Finding(f"the status was applied by {sorted(status_managers)}", f"{sorted(expected)}")
     return None
 
 
-async def at_rest(rig: Rig) -> Finding | None:
+async def check_no_write_at_rest(rig: Rig) -> Finding | None:
     place = rig.place()
     await rig.running(place)
     before = len(rig.writes(place))
@@ -228,12 +231,12 @@ async def at_rest(rig: Rig) -> Finding | None:
     return None
 
 
-async def transition_times(rig: Rig) -> Finding | None:
+async def check_transition_times(rig: Rig) -> Finding | None:
     place = rig.place()
     await rig.create(place)
     await rig.upstream(place)
     first = condition(await rig.deployment(place, lambda obj: condition(obj, RESOURCE_CREATED)), READY)
-    # A second is the unit: a time that is taken again shows only in the next one.
+    # Times have a resolution of a second: a new time differs only in the next one.
     await asyncio.sleep(1.1)
     await rig.play(place, rig.case("Deploying"))
     second = condition(await rig.deployment(place, lambda obj: phase(obj) == "Deploying"), READY)
@@ -242,10 +245,10 @@ async def transition_times(rig: Rig) -> Finding | None:
     return None
 
 
-async def one_event(rig: Rig) -> Finding | None:
+async def check_single_event(rig: Rig) -> Finding | None:
     place = rig.place()
     await rig.running(place)
-    # Events come after what they are about, on a busy machine much later; a second one by the next model.
+    # An Event follows its transition, on a busy machine much later. A second one would come before the next model's.
     await waiting.event(rig.api, *place, "DeploymentReady", "")
     await rig.running(rig.place())
     about = await rig.events(place)
@@ -255,7 +258,7 @@ async def one_event(rig: Rig) -> Finding | None:
     return None
 
 
-async def killed(rig: Rig) -> Finding | None:
+async def check_kill(rig: Rig) -> Finding | None:
     for writes in (1, 2, 3):
         place = rig.place()
         await rig.create(place)
@@ -274,22 +277,22 @@ async def killed(rig: Rig) -> Finding | None:
         if rig.finalizer not in (live["metadata"].get("finalizers") or ()):
             return Finding(f"no finalizer after a kill after write {writes}", rig.finalizer)
         await rig.delete(place)
-        # The third write may be the status itself: then the subject may still be waiting for the dead one's Lease.
+        # The third write may be the status. Then the new process may still wait for the Lease of the killed one.
         await rig.gone(place, seconds=RESTARTED)
     return None
 
 
 CHECKS: Final = (
-    of_rig("WRI-1", "a ModelDeployment's upstream object", dressed, "the object"),
-    of_rig("WRI-3", "the first write for a ModelDeployment", finalizer_first, "the object"),
-    of_rig("WRI-2", "an object of that name that somebody else made", foreign, "NameConflict"),
-    of_rig("WRI-6", "an edit of the upstream object, six times", drift, "the value is put back"),
-    of_rig("WRI-7", "a ModelDeployment that is paused", paused, f"message {PAUSED!r}"),
-    of_rig("WRI-8", "a dry run", dry_run, "dry-run-result and ResourceCreated=DryRun"),
-    of_rig("OBS-6", "waiting, running, failed", endpoint, "an endpoint only while Running"),
-    of_rig("STA-1", "who owns the status", own_manager, "Running"),
-    of_rig("STA-2", "three changes that change nothing", at_rest, "Running"),
-    of_rig("STA-4", "a condition whose message changes", transition_times, "Deploying"),
-    of_rig("STA-5", "Events of a model that gets ready", one_event, "Running"),
-    of_rig("PRO-5", "SIGKILL after the first, second and third write", killed, "the work is continued"),
+    of_rig("WRI-1", "a ModelDeployment's upstream object", check_metadata, "the object"),
+    of_rig("WRI-3", "the first write for a ModelDeployment", check_finalizer_first, "the object"),
+    of_rig("WRI-2", "an object of that name that somebody else made", check_foreign_object, "NameConflict"),
+    of_rig("WRI-6", "an edit of the upstream object, six times", check_drift, "the value is put back"),
+    of_rig("WRI-7", "a ModelDeployment that is paused", check_pause, f"message {PAUSED!r}"),
+    of_rig("WRI-8", "a dry run", check_dry_run, "dry-run-result and ResourceCreated=DryRun"),
+    of_rig("OBS-6", "waiting, running, failed", check_endpoint, "an endpoint only while Running"),
+    of_rig("STA-1", "who owns the status", check_status_manager, "Running"),
+    of_rig("STA-2", "three changes that change nothing", check_no_write_at_rest, "Running"),
+    of_rig("STA-4", "a condition whose message changes", check_transition_times, "Deploying"),
+    of_rig("STA-5", "Events of a model that gets ready", check_single_event, "Running"),
+    of_rig("PRO-5", "SIGKILL after the first, second and third write", check_kill, "the work is continued"),
 )

@@ -1,4 +1,4 @@
-"""A control plane of the kit's own, with core, and the subject as its manifest says."""
+"""A local control plane with core and the subject."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Final
 
 from kubefoundry_conformance.cases import Cases, Unusable
 from kubefoundry_conformance.cluster import manifest as manifests
-from kubefoundry_conformance.cluster.rig import MANAGER, SHORT, Rig
+from kubefoundry_conformance.cluster.rig import Rig
+from kubefoundry_conformance.cluster.settings import MANAGER, SHORT
 from kubefoundry_local.control_plane import BUILD, ControlPlane, own_control_plane
 from kubefoundry_local.suite import NAMESPACE, Suite
 from kubefoundry_sdk.api.kinds import NAMESPACES, Kind, Object
@@ -26,7 +27,7 @@ Planes = Callable[[Path], AbstractContextManager[ControlPlane]]
 
 @contextmanager
 def own_plane(folder: Path) -> Iterator[ControlPlane]:
-    """A new control plane with our namespace, CRDs and user roles, its data in the folder."""
+    """Start a control plane with KubeFoundry's namespace, CRDs and user roles. The folder gets its data."""
     with own_control_plane(folder / "plane") as plane:
         Suite(plane, folder / "suite").install_ground()
         yield plane
@@ -36,7 +37,7 @@ _planes: Planes = own_plane
 
 
 def planes_from(other: Planes) -> None:
-    """Has `local` take its control planes from there from now on: tests keep them from one run to the next."""
+    """Replace the source of the control planes of `local`. Tests keep control planes from one run to the next."""
     global _planes
     _planes = other
 
@@ -51,7 +52,21 @@ def local(
     folder: Path,
     providers: Sequence[str] = (),
 ) -> Iterator[Rig]:
-    """A rig on a control plane of its own; the upstream CRD is not installed yet. Raises Unusable, CannotRun."""
+    """Yield a rig on a new control plane, without the upstream CRD.
+
+    Args:
+        manifest: The documents that install the subject.
+        crd: The upstream CRD, None for a kind of Kubernetes.
+        kind: The upstream kind in its stored version.
+        cases: The author's cases.
+        command: Replaces the command of the manifest; empty to keep it.
+        folder: An empty folder for data and logs.
+        providers: The providers that the checks of a selector register.
+
+    Raises:
+        Unusable: There is no checkout, or the manifest cannot be used.
+        CannotRun: The control plane cannot be started.
+    """
     if not BUILD.is_file():
         raise Unusable(
             "the kit's own control plane is built from a checkout of KubeFoundry: run it from there, or name a "
@@ -81,12 +96,12 @@ def local(
                 crd,
                 cases,
                 runner,
-                [*manifests.everywhere(manifest), *manifests.inside(manifest)],
+                [*manifests.cluster_rules(manifest), *manifests.namespace_rules(manifest)],
                 suite,
                 providers,
             )
         finally:
             runner.run(api.__aexit__(None, None, None))
-            # A subject that does not end is killed: a check has said so, and the report is worth more.
+            # The suite kills a subject that does not end. PRO-2 reports it, so it must not cost the report.
             with suppress(subprocess.TimeoutExpired):
                 suite.stop()

@@ -1,4 +1,4 @@
-"""What a manifest says of the subject: its process, its ServiceAccount, and what that may do."""
+"""The subject's process, ServiceAccount and permissions, read from its manifest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ READS: Final = ("get", "list", "watch")
 
 
 def checked(manifest: Sequence[Object], command: Sequence[str]) -> Sequence[Object]:
-    """The manifest, where it has one Deployment whose process can be started here. Raises Unusable."""
+    """Return the manifest, completed by a command.
+
+    Raises:
+        Unusable: The manifest has no single Deployment whose process can be started on this machine.
+    """
     pod: Any = deployment_of(manifest)["spec"]["template"]["spec"]
     containers = pod.get("containers") or []
     if len(containers) != 1:
@@ -27,58 +31,84 @@ def checked(manifest: Sequence[Object], command: Sequence[str]) -> Sequence[Obje
 
 
 def deployment_of(manifest: Sequence[Object]) -> Object:
-    """The one that runs the subject. Raises Unusable."""
-    found = [document for document in manifest if document.get("kind") == "Deployment"]
-    if len(found) != 1:
-        raise Unusable(f"the manifest has {len(found)} Deployments: give the one that runs the subject")
-    return found[0]
+    """Return the Deployment that runs the subject.
+
+    Raises:
+        Unusable: The manifest does not have exactly one Deployment.
+    """
+    deployments = [document for document in manifest if document.get("kind") == "Deployment"]
+    if len(deployments) != 1:
+        raise Unusable(f"the manifest has {len(deployments)} Deployments: give the one that runs the subject")
+    return deployments[0]
 
 
 def account_of(manifest: Sequence[Object]) -> str:
-    """The ServiceAccount of the manifest's Deployment, empty where it names none. Raises Unusable."""
+    """Return the ServiceAccount of the Deployment, empty if it names none.
+
+    Raises:
+        Unusable: The manifest does not have exactly one Deployment.
+    """
     return str(deployment_of(manifest)["spec"]["template"]["spec"].get("serviceAccountName") or "")
 
 
-def everywhere(manifest: Sequence[Object]) -> list[Rule]:
-    """Rules that the account has in all namespaces. Raises Unusable for a role that the manifest does not hold."""
+def cluster_rules(manifest: Sequence[Object]) -> list[Rule]:
+    """Return the rules that the account has in all namespaces.
+
+    Raises:
+        Unusable: The manifest binds a role that it does not contain.
+    """
     return list(_bound(manifest, "ClusterRoleBinding"))
 
 
-def inside(manifest: Sequence[Object]) -> list[Rule]:
-    """Rules that the account has in one namespace. Raises Unusable for a role that the manifest does not hold."""
+def namespace_rules(manifest: Sequence[Object]) -> list[Rule]:
+    """Return the rules that the account has in one namespace.
+
+    Raises:
+        Unusable: The manifest binds a role that it does not contain.
+    """
     return list(_bound(manifest, "RoleBinding"))
 
 
 def _bound(manifest: Sequence[Object], kind: str) -> Iterator[Rule]:
     account = account_of(manifest)
-    roles = {(one.get("kind"), one["metadata"]["name"]): one for one in manifest if one.get("metadata")}
+    roles = {
+        (document.get("kind"), document["metadata"]["name"]): document
+        for document in manifest
+        if document.get("metadata")
+    }
     for binding in manifest:
         subjects = binding.get("subjects") or ()
-        if binding.get("kind") != kind or not any(one.get("name") == account for one in subjects):
+        if binding.get("kind") != kind or not any(subject.get("name") == account for subject in subjects):
             continue
-        named = (binding["roleRef"]["kind"], binding["roleRef"]["name"])
-        if named not in roles:
-            raise Unusable(f"the manifest binds {' '.join(named)}, and does not hold it: add it")
-        yield from roles[named].get("rules") or ()
+        role = (binding["roleRef"]["kind"], binding["roleRef"]["name"])
+        if role not in roles:
+            raise Unusable(f"the manifest binds {' '.join(role)}, and does not hold it: add it")
+        yield from roles[role].get("rules") or ()
 
 
 def reading(rules: Sequence[Rule]) -> list[Rule]:
-    """What of the rules only reads."""
-    found = []
+    """Reduce rules to their reading verbs."""
+    reduced = []
     for rule in rules:
         verbs = READS if "*" in rule["verbs"] else [verb for verb in rule["verbs"] if verb in READS]
         if verbs and rule.get("resources"):
-            found.append({**rule, "verbs": list(verbs)})
-    return found
+            reduced.append({**rule, "verbs": list(verbs)})
+    return reduced
 
 
 def writing(rules: Sequence[Rule], group: str, resource: str, name: str) -> list[Rule]:
-    """What of the rules changes that one object, which is there already."""
-    found = []
+    """Reduce rules to those that permit changes of one existing object."""
+    reduced = []
     for rule in rules:
-        kept = [one for one in rule.get("resources") or () if one.partition("/")[0] in (resource, "*")]
+        resources = [
+            permitted
+            for permitted in rule.get("resources") or ()
+            if permitted.partition("/")[0] in (resource, "*")
+        ]
         verbs = [verb for verb in rule["verbs"] if verb not in (*READS, "create", "deletecollection")]
-        named = name in (rule.get("resourceNames") or [name])
-        if kept and verbs and named and {group, "*"} & set(rule.get("apiGroups") or ()):
-            found.append({"apiGroups": [group], "resources": kept, "verbs": verbs, "resourceNames": [name]})
-    return found
+        applies = name in (rule.get("resourceNames") or [name])
+        if resources and verbs and applies and {group, "*"} & set(rule.get("apiGroups") or ()):
+            reduced.append(
+                {"apiGroups": [group], "resources": resources, "verbs": verbs, "resourceNames": [name]}
+            )
+    return reduced

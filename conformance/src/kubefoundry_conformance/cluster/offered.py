@@ -1,5 +1,8 @@
-"""The providers that a check of a selector registers. Like those of real providers, their heartbeats go on: a subject
-on a slow machine is not judged by providers that are silent meanwhile."""
+"""Providers that the checks of a selector register.
+
+Their heartbeats continue during a check, as those of real providers do. Otherwise a selector on a slow machine would
+see them as stale.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
-from kubefoundry_conformance.cluster.rig import MANAGER, TIMEOUT, Rig, now
+from kubefoundry_conformance.cluster.rig import Rig
+from kubefoundry_conformance.cluster.settings import MANAGER, TIMEOUT, now
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
@@ -22,28 +26,35 @@ CAPABILITIES: Final = {
     "gpuSupport": True,
     "cpuSupport": True,
 }
-ALL_ALIKE: Final[Mapping[str, Mapping[str, Any]]] = {}
+SAME_CAPABILITIES: Final[Mapping[str, Mapping[str, Any]]] = {}
 
 
 class Offered:
-    """The providers of a rig, `rig.providers`, as its checks register them."""
+    """Registers the providers of `rig.providers`."""
 
     def __init__(self, rig: Rig) -> None:
         self._rig = rig
         self._ready: dict[str, bool] = {}
-        """Of those with a heartbeat, whether they are ready."""
-        # A heartbeat on its way must not take back what a check says meanwhile.
+        """Readiness of the providers with a heartbeat, by name."""
+        # A pending heartbeat must not overwrite the status that a check writes.
         self._writes = asyncio.Lock()
 
     async def register(
-        self, *, ready: Mapping[str, bool], able: Mapping[str, Mapping[str, Any]] = ALL_ALIKE
+        self,
+        *,
+        ready: Mapping[str, bool],
+        capabilities: Mapping[str, Mapping[str, Any]] = SAME_CAPABILITIES,
     ) -> None:
-        """All of them, each with a heartbeat of now. ready: False for those that are not. able: capabilities of some,
-        by name."""
+        """Register all providers with a current heartbeat.
+
+        Args:
+            ready: Readiness by name; a provider that is missing here is ready.
+            capabilities: Capabilities by name that differ from CAPABILITIES.
+        """
         async with self._writes:
             for priority, name in enumerate(self._rig.providers):
                 spec = {
-                    "capabilities": {**CAPABILITIES, **able.get(name, {})},
+                    "capabilities": {**CAPABILITIES, **capabilities.get(name, {})},
                     "selectionRules": [{"condition": "true", "priority": priority}],
                 }
                 await self._rig.api.apply(PROVIDER_CONFIGS, {**_head(name), "spec": spec}, manager=MANAGER)
@@ -51,18 +62,19 @@ class Offered:
                 await self._heartbeat(name)
 
     async def deregister(self, name: str) -> None:
+        """Delete the registration of a provider."""
         async with self._writes:
             self._ready.pop(name, None)
-            there = await self._rig.api.get(PROVIDER_CONFIGS, name)
-            await self._rig.api.delete(PROVIDER_CONFIGS, name, None, uid=there["metadata"]["uid"])
+            config = await self._rig.api.get(PROVIDER_CONFIGS, name)
+            await self._rig.api.delete(PROVIDER_CONFIGS, name, None, uid=config["metadata"]["uid"])
 
     async def fall_silent(self, name: str) -> None:
-        """It stays registered, and ready, without another heartbeat."""
+        """Stop the heartbeat of a provider, which stays registered and ready."""
         async with self._writes:
             self._ready.pop(name, None)
 
     async def keep_alive(self) -> None:
-        """Runs until cancelled. A heartbeat that fails is followed by the next."""
+        """Send heartbeats until cancelled, and ignore failed ones."""
         while True:
             await asyncio.sleep(INTERVAL)
             async with self._writes:
@@ -79,21 +91,21 @@ def _head(name: str) -> Object:
     return {"apiVersion": names.API_VERSION, "kind": names.PROVIDER_CONFIG, "metadata": {"name": name}}
 
 
-Found = TypeVar("Found")
+Outcome = TypeVar("Outcome")
 
 
 def offering(
-    look: Callable[[Rig, Offered], Coroutine[Any, Any, Found]],
-) -> Callable[[Rig], Coroutine[Any, Any, Found]]:
-    """The coroutine of a check, with providers to register, whose heartbeats end with it."""
+    check: Callable[[Rig, Offered], Coroutine[Any, Any, Outcome]],
+) -> Callable[[Rig], Coroutine[Any, Any, Outcome]]:
+    """Pass providers to the coroutine of a check, and send their heartbeats until it ends."""
 
-    async def looked(rig: Rig) -> Found:
+    async def check_with_providers(rig: Rig) -> Outcome:
         offered = Offered(rig)
         heartbeats = asyncio.create_task(offered.keep_alive())
         try:
-            return await look(rig, offered)
+            return await check(rig, offered)
         finally:
             heartbeats.cancel()
             await asyncio.wait([heartbeats])
 
-    return looked
+    return check_with_providers

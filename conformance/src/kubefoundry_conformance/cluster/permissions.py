@@ -1,4 +1,4 @@
-"""PRO-3, PRO-4: what the subject asked for in all checks, against what its manifest permits."""
+"""PRO-3, PRO-4: the subject's requests in all checks, compared with the permissions of its manifest."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ UNSEEN: Final[Mapping[str, str]] = {
     "update leases.coordination.k8s.io": "for replicas that elect a leader",
     "get secrets": "for a Hugging Face Secret that is missing",
 }
-"""Rights that no check of the kit can see in use, and what they are for."""
+"""Permissions that no check of the kit exercises, and their purpose."""
 
 OPERATORS: Final = ("deployments.apps", "leases.coordination.k8s.io")
-"""What shows whether the upstream operator is up."""
+"""Resources by which a subject watches its upstream operator."""
 
 
 def right(verb: str, group: str, resource: str) -> str:
-    """As `kubectl auth can-i` takes it: `patch modeldeployments.kubefoundry.ai/status`."""
+    """Return a permission as `kubectl auth can-i` takes it: `patch modeldeployments.kubefoundry.ai/status`."""
     name, slash, part = resource.partition("/")
     return f"{verb} {name}{'.' if group else ''}{group}{slash}{part}"
 
 
 def used(requests: Iterable[Entry]) -> Iterator[tuple[str, str]]:
-    """Right and object name of each request; the name is empty where it is about no single object."""
+    """Yield permission and object name of each permitted request. The name is empty for a request of many objects."""
     for entry in requests:
         about = entry.get("objectRef")
         if not about or entry["responseStatus"]["code"] == 403:
@@ -44,63 +44,71 @@ def used(requests: Iterable[Entry]) -> Iterator[tuple[str, str]]:
         where = (about.get("apiGroup", ""), f"{about['resource']}{part}")
         yield right(entry["verb"], *where), str(about.get("name", ""))
         if entry["verb"] == "patch" and entry["responseStatus"]["code"] == 201:
-            # An apply that makes an object needs both.
+            # An apply that creates an object needs both permissions.
             yield right("create", *where), ""
 
 
 def unused(rules: Sequence[Rule], requests: Iterable[Entry], excused: Mapping[str, str]) -> list[str]:
-    """Rights that no request needed, without those that the excuses name.
+    """Return the permissions that no request needed and that are not excused.
 
-    A `get` shows nothing more where a list, watch or patch of the same is permitted: it is not counted there.
+    A `get` next to a permitted list, watch or patch of the same resource is not counted: it reveals nothing more.
     """
     seen = set(used(requests))
-    rights = {one for one, _ in seen}
-    found = set()
+    rights = {permission for permission, _ in seen}
+    unused_rights = set()
     for rule in rules:
         verbs = set(rule["verbs"]) - ({"get"} if {"list", "watch", "patch"} & set(rule["verbs"]) else set())
         for group, resource, verb in product(
             rule.get("apiGroups") or (), rule.get("resources") or (), sorted(verbs)
         ):
-            one = right(verb, group, resource)
-            if one in excused:
+            permission = right(verb, group, resource)
+            if permission in excused:
                 continue
             names = rule.get("resourceNames")
-            if names is None and one not in rights:
-                found.add(one)
-            found.update(f"{one} {name}" for name in names or () if (one, name) not in seen)
-    return sorted(found)
+            if names is None and permission not in rights:
+                unused_rights.add(permission)
+            unused_rights.update(
+                f"{permission} {name}" for name in names or () if (permission, name) not in seen
+            )
+    return sorted(unused_rights)
 
 
 def refused(requests: Iterable[Entry]) -> set[tuple[str, str]]:
-    """Right and path of what was refused for lack of permission."""
-    found = set()
+    """Return permission and path of each request that was refused for lack of permission."""
+    denied = set()
     for entry in requests:
         decision = entry.get("annotations", {}).get("authorization.k8s.io/decision")
         if entry["responseStatus"]["code"] == 403 and decision == "forbid":
             about = entry.get("objectRef") or {}
-            asked = right(entry["verb"], about.get("apiGroup", ""), about.get("resource", ""))
-            found.add((asked, entry["requestURI"].partition("?")[0]))
-    return found
+            permission = right(entry["verb"], about.get("apiGroup", ""), about.get("resource", ""))
+            denied.add((permission, entry["requestURI"].partition("?")[0]))
+    return denied
 
 
-def _of_operators(rig: Rig, asked: str) -> bool:
-    verb, resource, *_ = asked.split(" ")
+def _is_for_operator(rig: Rig, permission: str) -> bool:
+    verb, resource, *_ = permission.split(" ")
     upstream = right("", rig.kind.group, rig.kind.plural).strip()
     return verb in ("list", "watch") and resource in OPERATORS and resource != upstream
 
 
-async def nothing_refused(rig: Rig) -> Finding | None:
+async def check_nothing_is_refused(rig: Rig) -> Finding | None:
     seen = sorted(
-        f"{asked} ({path})" for asked, path in refused(rig.requests()) if not _of_operators(rig, asked)
+        f"{permission} ({path})"
+        for permission, path in refused(rig.requests())
+        if not _is_for_operator(rig, permission)
     )
     if seen:
         return Finding(f"403 for {', '.join(seen)}", "the manifest permits what the subject asks for")
     return None
 
 
-async def nothing_unused(rig: Rig) -> Finding | None:
+async def check_nothing_is_unused(rig: Rig) -> Finding | None:
     excused = {**UNSEEN, **rig.cases.unexercised}
-    left = [one for one in unused(rig.rules, rig.requests(), excused) if not _of_operators(rig, one)]
+    left = [
+        permission
+        for permission in unused(rig.rules, rig.requests(), excused)
+        if not _is_for_operator(rig, permission)
+    ]
     if left:
         return Finding(
             f"never used: {', '.join(left)}",
@@ -109,27 +117,35 @@ async def nothing_unused(rig: Rig) -> Finding | None:
     return None
 
 
-async def operators_permitted(rig: Rig) -> Finding | None:
-    asked = {one for one, _ in used(rig.requests()) if _of_operators(rig, one)}
-    denied = sorted(path for one, path in refused(rig.requests()) if _of_operators(rig, one))
+async def check_operator_access(rig: Rig) -> Finding | None:
+    denied = sorted(path for permission, path in refused(rig.requests()) if _is_for_operator(rig, permission))
     if denied:
         return Finding(
             f"403 for {', '.join(denied)}", "a rule with the names of the upstream operator that it watches"
         )
-    left = [one for one in unused(rig.rules, rig.requests(), {}) if _of_operators(rig, one)]
+    left = [
+        permission
+        for permission in unused(rig.rules, rig.requests(), {})
+        if _is_for_operator(rig, permission)
+    ]
     if left:
         return Finding(
             f"never used: {', '.join(left)}: the subject watches an operator of another name, or none",
             "the names of the upstream operator that it watches",
         )
-    if not asked:
+    if not any(_is_for_operator(rig, permission) for permission, _ in used(rig.requests())):
         raise Skipped("the subject watches no upstream operator")
     return None
 
 
 CHECKS: Final = (
-    of_rig("PRO-4", "the upstream operator's Deployment and Lease", operators_permitted, "no 403"),
-    of_rig("PRO-3", "what was refused in all checks", nothing_refused, "no 403"),
-    of_rig("PRO-3", "what was permitted and never used in all checks", nothing_unused, "every right is used"),
+    of_rig("PRO-4", "the upstream operator's Deployment and Lease", check_operator_access, "no 403"),
+    of_rig("PRO-3", "what was refused in all checks", check_nothing_is_refused, "no 403"),
+    of_rig(
+        "PRO-3",
+        "what was permitted and never used in all checks",
+        check_nothing_is_unused,
+        "every right is used",
+    ),
 )
-"""Of all that the subject has asked for since it started: the last checks."""
+"""They read all requests since the start of the subject, so they run last."""

@@ -1,4 +1,4 @@
-"""Checks of a process: on a control plane of its own, or in a cluster that others use."""
+"""Check a process on a local control plane or in a running cluster."""
 
 from __future__ import annotations
 
@@ -29,44 +29,70 @@ def check_process(
     kubeconfig: Path | None = None,
     log: Path | None = None,
 ) -> tuple[str, list[Result]]:
-    """The provider's name, and all results. kubeconfig: of a running cluster. log: see `_results`.
+    """Check the process of a provider.
 
-    Raises Unusable.
+    Args:
+        manifest: The documents that install the provider.
+        crds: Documents with the upstream CRD, empty for a kind of Kubernetes.
+        upstream: The upstream kind, None if it is read from `crds`.
+        cases: The author's cases.
+        command: Replaces the command of the manifest; empty to keep it.
+        kubeconfig: Selects a running cluster; None starts a control plane.
+        log: A file that gets the log of the process.
+
+    Returns:
+        The provider's name, and the results.
+
+    Raises:
+        Unusable: The input cannot be used, or the control plane cannot be started.
     """
     crd, kind = _kind(crds, upstream)
 
-    def made(folder: Path) -> AbstractContextManager[Rig]:
+    def build_rig(folder: Path) -> AbstractContextManager[Rig]:
         if kubeconfig is not None:
             return running(kubeconfig, manifest, crd, kind, cases, command, folder)
         return local(manifest, crd, kind, cases, command, folder)
 
-    rig, results = _results(made, PROVIDER, "control plane" if kubeconfig is None else "cluster", log)
+    rig, results = _run_checks(build_rig, PROVIDER, "control plane" if kubeconfig is None else "cluster", log)
     return rig.provider, results
 
 
 def check_selector(
     manifest: Sequence[Object], command: Sequence[str], providers: Sequence[str], log: Path | None = None
 ) -> tuple[str, list[Result]]:
-    """The selector's account, and all results. log: see `_results`. Raises Unusable."""
-    nothing = Cases(specs={"none": {}})
+    """Check the process of a selector on a local control plane.
 
-    def made(folder: Path) -> AbstractContextManager[Rig]:
-        return local(manifest, None, MODEL_DEPLOYMENTS, nothing, command, folder, providers)
+    Args:
+        manifest: The documents that install the selector.
+        command: Replaces the command of the manifest; empty to keep it.
+        providers: Names of providers that the checks register.
+        log: A file that gets the log of the process.
 
-    rig, results = _results(made, SELECTOR, "selector", log)
+    Returns:
+        The selector's ServiceAccount, and the results.
+
+    Raises:
+        Unusable: The input cannot be used, or the control plane cannot be started.
+    """
+    no_cases = Cases(specs={"none": {}})
+
+    def build_rig(folder: Path) -> AbstractContextManager[Rig]:
+        return local(manifest, None, MODEL_DEPLOYMENTS, no_cases, command, folder, providers)
+
+    rig, results = _run_checks(build_rig, SELECTOR, "selector", log)
     return rig.account, results
 
 
-def _results(
-    made: Callable[[Path], AbstractContextManager[Rig]],
+def _run_checks(
+    build_rig: Callable[[Path], AbstractContextManager[Rig]],
     checks: Sequence[Check[Rig]],
     mode: str,
     log: Path | None,
 ) -> tuple[Rig, list[Result]]:
-    """log: a file that gets all that the process has logged, also where it does not get ready."""
+    """Run checks on a new rig. `log` gets the log of the process even if it does not become ready."""
     with tempfile.TemporaryDirectory(prefix="kubefoundry-conformance-") as folder:
         try:
-            with made(Path(folder)) as rig:
+            with build_rig(Path(folder)) as rig:
                 try:
                     rig.subject.start()
                     rig.subject.wait_ready()

@@ -1,4 +1,4 @@
-"""WRI-4, WRI-5: the API server refuses what the subject wants to write."""
+"""WRI-4, WRI-5: the API server refuses writes of the subject."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from kubefoundry_conformance.check import Finding, Skipped
-from kubefoundry_conformance.cluster.rig import MANAGER, Place, Rig, of_rig
+from kubefoundry_conformance.cluster.deployments import Place
+from kubefoundry_conformance.cluster.rig import Rig, of_rig
+from kubefoundry_conformance.cluster.settings import MANAGER
 from kubefoundry_conformance.cluster.waiting import SECONDS, NotSeen, condition, phase
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.api.reasons import PROVIDER_COMPATIBLE, RESOURCE_CREATED
@@ -24,7 +26,7 @@ BINDINGS: Final = Kind(
 )
 WORDS: Final = "the conformance kit refuses this"
 AGAIN: Final = 0.1
-"""Seconds until the API server is asked again whether it knows the policy: nothing reports that."""
+"""Seconds between dry runs until the policy is effective; the API server does not report that."""
 
 CHANGES: Final[tuple[dict[str, Any], ...]] = (
     {"scaling": {"replicas": 2}},
@@ -37,15 +39,16 @@ IDENTITY: Final[dict[str, Any]] = {"model": {"id": "org/another-model"}}
 
 
 @asynccontextmanager
-async def refused(rig: Rig, place: Place, upstream: Object) -> AsyncIterator[None]:
-    """Meanwhile nothing may be written of the upstream object, nor of another for the same ModelDeployment.
+async def refuse_writes(rig: Rig, place: Place, upstream: Object) -> AsyncIterator[None]:
+    """Refuse writes of the upstream object, and of any other object for the same ModelDeployment, in this context.
 
-    Raises Skipped where the API server is older than ValidatingAdmissionPolicies.
+    Raises:
+        Skipped: The API server is older than ValidatingAdmissionPolicies.
     """
     name = f"{MANAGER}-{place.name}"
-    named = f"has(object.metadata.name) && object.metadata.name == '{place.name}'"
+    has_name = f"has(object.metadata.name) && object.metadata.name == '{place.name}'"
     owners = "has(object.metadata.ownerReferences) && object.metadata.ownerReferences"
-    expression = f"!(({named}) || ({owners}.exists(one, one.name == '{place.name}')))"
+    expression = f"!(({has_name}) || ({owners}.exists(owner, owner.name == '{place.name}')))"
     rule = {"apiGroups": [rig.kind.group], "apiVersions": ["*"], "resources": [rig.kind.plural]}
     policy = {
         "matchConstraints": {
@@ -55,23 +58,23 @@ async def refused(rig: Rig, place: Place, upstream: Object) -> AsyncIterator[Non
         "validations": [{"expression": expression, "message": WORDS}],
     }
     try:
-        made = [(POLICIES, await rig.add(POLICIES, {"metadata": {"name": name}, "spec": policy}))]
+        objects = [(POLICIES, await rig.add(POLICIES, {"metadata": {"name": name}, "spec": policy}))]
     except ApiError as error:
         if error.not_found:
             raise Skipped("not run, because ValidatingAdmissionPolicy needs Kubernetes 1.30") from error
         raise
     try:
         binding = {"policyName": name, "validationActions": ["Deny"]}
-        made.append((BINDINGS, await rig.add(BINDINGS, {"metadata": {"name": name}, "spec": binding})))
-        await _known(rig, upstream)
+        objects.append((BINDINGS, await rig.add(BINDINGS, {"metadata": {"name": name}, "spec": binding})))
+        await _wait_until_effective(rig, upstream)
         yield
     finally:
-        for kind, one in reversed(made):
-            await rig.api.delete(kind, name, None, uid=one["metadata"]["uid"])
+        for kind, obj in reversed(objects):
+            await rig.api.delete(kind, name, None, uid=obj["metadata"]["uid"])
 
 
-async def _known(rig: Rig, upstream: Object) -> None:
-    """Waits until the API server refuses. Raises NotSeen."""
+async def _wait_until_effective(rig: Rig, upstream: Object) -> None:
+    """Wait until the API server refuses a dry run. Raises NotSeen."""
     meta = upstream["metadata"]
     other = copy.deepcopy(upstream)
     other.pop("status", None)
@@ -91,44 +94,46 @@ async def _known(rig: Rig, upstream: Object) -> None:
         raise NotSeen("the API server knows nothing of the policy that refuses writes") from None
 
 
-async def _answer(rig: Rig, place: Place, change: dict[str, Any]) -> Object:
-    """The ModelDeployment once the subject has said what comes of the change."""
-    asked = await rig.respec(place, change)
+async def _edit(rig: Rig, place: Place, change: dict[str, Any]) -> Object:
+    """Change the spec, and return the ModelDeployment once the subject has reported on the change."""
+    generation = (await rig.respec(place, change))["metadata"]["generation"]
 
-    def answered(obj: Object) -> bool:
-        created, fits = condition(obj, RESOURCE_CREATED), condition(obj, PROVIDER_COMPATIBLE)
-        current = fits.get("observedGeneration") == asked["metadata"]["generation"]
-        return created.get("reason") == "ApplyRejected" or (current and fits.get("status") == "False")
+    def is_reported(obj: Object) -> bool:
+        created, compatible = condition(obj, RESOURCE_CREATED), condition(obj, PROVIDER_COMPATIBLE)
+        current = compatible.get("observedGeneration") == generation
+        return created.get("reason") == "ApplyRejected" or (current and compatible.get("status") == "False")
 
-    return await rig.deployment(place, answered)
+    return await rig.deployment(place, is_reported)
 
 
-async def keeps_running(rig: Rig) -> Finding | None:
+async def check_model_keeps_running(rig: Rig) -> Finding | None:
     place = rig.place()
     await rig.running(place)
     upstream = await rig.upstream(place)
-    async with refused(rig, place, upstream):
+    async with refuse_writes(rig, place, upstream):
         for change in CHANGES:
-            live = await _answer(rig, place, change)
+            live = await _edit(rig, place, change)
             if condition(live, RESOURCE_CREATED).get("reason") != "ApplyRejected":
                 await rig.replace(place, rig.spec)
                 continue
             if phase(live) != "Running":
                 return Finding(f"phase {phase(live)} after a refused apply", "Running: what serves goes on")
             return None
-    raise Skipped(f"the subject refuses every change of {', '.join(next(iter(one)) for one in CHANGES)}")
+    fields = ", ".join(next(iter(change)) for change in CHANGES)
+    raise Skipped(f"the subject refuses every change of {fields}")
 
 
-async def tries_first(rig: Rig) -> Finding | None:
+async def check_dry_run_of_replacement(rig: Rig) -> Finding | None:
     place = rig.place()
     await rig.running(place)
     upstream = await rig.upstream(place)
-    async with refused(rig, place, upstream):
-        live = await _answer(rig, place, IDENTITY)
+    async with refuse_writes(rig, place, upstream):
+        live = await _edit(rig, place, IDENTITY)
         if condition(live, RESOURCE_CREATED).get("reason") != "ApplyRejected":
             raise Skipped("the subject refuses every other model.id")
-        there = [one for one in await rig.stored(place) if "deletionTimestamp" not in one["metadata"]]
-        if [one["metadata"]["uid"] for one in there] != [upstream["metadata"]["uid"]]:
+        stored = [obj["metadata"] for obj in await rig.stored(place)]
+        remaining = [meta["uid"] for meta in stored if "deletionTimestamp" not in meta]
+        if remaining != [upstream["metadata"]["uid"]]:
             return Finding(
                 f"{rig.kind.kind} {place.name} was deleted, and the new one is refused",
                 "a dry run of the new one before anything is deleted",
@@ -137,8 +142,16 @@ async def tries_first(rig: Rig) -> Finding | None:
 
 
 CHECKS: Final = (
-    of_rig("WRI-5", "an edit that the API server refuses", keeps_running, "ResourceCreated=ApplyRejected"),
     of_rig(
-        "WRI-4", "another model that the API server refuses", tries_first, "ResourceCreated=ApplyRejected"
+        "WRI-5",
+        "an edit that the API server refuses",
+        check_model_keeps_running,
+        "ResourceCreated=ApplyRejected",
+    ),
+    of_rig(
+        "WRI-4",
+        "another model that the API server refuses",
+        check_dry_run_of_replacement,
+        "ResourceCreated=ApplyRejected",
     ),
 )

@@ -1,28 +1,26 @@
-"""A cluster that others use: what the kit makes is in a namespace of its own, and is removed at the end.
+"""A rig in a cluster that others use.
 
-Core has to run there. The subject is a process on this machine with the token of a ServiceAccount in that namespace.
-It reads what its manifest permits, and writes only in that namespace and its own InferenceProviderConfig, which
-selects nothing.
+The kit works in a namespace of its own, and removes its objects at the end. Core must run in the cluster. The subject
+is a process on this machine with the token of a ServiceAccount in the kit's namespace. It has the reading permissions
+of its manifest. It may write only in that namespace and to its own InferenceProviderConfig, which selects nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ssl
 import sys
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final
-
-from kubernetes import config
-from kubernetes.client import Configuration
 
 from kubefoundry_conformance.cases import Cases, Unusable
 from kubefoundry_conformance.cluster import manifest as manifests
 from kubefoundry_conformance.cluster.removal import remove
-from kubefoundry_conformance.cluster.rig import MANAGER, MARK, SHORT, Rig
+from kubefoundry_conformance.cluster.rig import Rig
+from kubefoundry_conformance.cluster.settings import MANAGER, MARK, SHORT
 from kubefoundry_conformance.cluster.waiting import NotSeen, condition, until
 from kubefoundry_local.suite import account_files, process_of
 from kubefoundry_sdk.api import names
@@ -37,7 +35,7 @@ from kubefoundry_sdk.api.kinds import (
 from kubefoundry_sdk.api.reasons import VALIDATED
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.credentials import NoCredentials
+from kubefoundry_sdk.cluster.credentials import Credentials, NoCredentials
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 RBAC: Final = "rbac.authorization.k8s.io"
@@ -47,10 +45,10 @@ ROLE_BINDINGS: Final = Kind(RBAC, "v1", "rolebindings", "RoleBinding")
 CLUSTER_ROLES: Final = Kind(RBAC, "v1", "clusterroles", "ClusterRole", namespaced=False)
 CLUSTER_ROLE_BINDINGS: Final = Kind(RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
 DAY: Final = 86400
-"""Seconds for which the subject's token is valid."""
+"""Lifetime of the subject's token, in seconds."""
 
-NOTHING: Final = [{"condition": "false", "priority": 0}]
-"""Selection rules of the subject: no ModelDeployment of anybody gets it."""
+NO_SELECTION: Final = [{"condition": "false", "priority": 0}]
+"""Selection rules of the subject, which select it for no ModelDeployment."""
 
 
 @contextmanager
@@ -63,7 +61,20 @@ def running(
     command: Sequence[str],
     folder: Path,
 ) -> Iterator[Rig]:
-    """A rig in a running cluster; the upstream CRD is not installed yet. Raises Unusable before anything is made."""
+    """Yield a rig in a running cluster, without the upstream CRD.
+
+    Args:
+        kubeconfig: Selects the cluster by its current context.
+        manifest: The documents that install the subject.
+        crd: The upstream CRD, None for a kind of Kubernetes.
+        kind: The upstream kind in its stored version.
+        cases: The author's cases.
+        command: Replaces the command of the manifest; empty to keep it.
+        folder: An empty folder for credentials and logs.
+
+    Raises:
+        Unusable: The checks cannot run in this cluster. Nothing was created.
+    """
     account = manifests.account_of(manifests.checked(manifest, command))
     provider = account.removeprefix("kubefoundry-provider-")
     if crd is None:
@@ -71,14 +82,14 @@ def running(
             f"the cluster's own controllers act on every {kind.kind}, and the checks would start pods: leave out "
             "--kubeconfig, the local control plane has no such controllers"
         )
-    who, authority = _credentials(kubeconfig)
+    admin, authority = read_kubeconfig(kubeconfig)
     namespace = f"{MANAGER}-{uuid.uuid4().hex[:8]}"
     with asyncio.Runner() as runner:
-        api = Client(who, user_agent=MANAGER)
+        api = Client(admin, user_agent=MANAGER)
         runner.run(api.__aenter__())
         try:
-            runner.run(_free(api, provider, kind))
-            print(_announced(who.server, namespace, provider, kind), file=sys.stderr)
+            runner.run(_check_unused(api, provider, kind))
+            print(_announcement(admin.server, namespace, provider, kind), file=sys.stderr)
             folder.mkdir(parents=True, exist_ok=True)
             subject = process_of(provider, manifests.deployment_of(manifest), folder, {})
             subject.command = [*command, *subject.command[1:]] if command else subject.command
@@ -86,7 +97,7 @@ def running(
             try:
                 token = runner.run(_install(rig, manifest))
                 subject.environment |= {
-                    **account_files(folder, namespace, token, authority, who.server),
+                    **account_files(folder, namespace, token, authority, admin.server),
                     **SHORT,
                 }
                 yield rig
@@ -94,42 +105,47 @@ def running(
                 for left in runner.run(remove(rig)):
                     print(f"kubefoundry-conformance: {left}", file=sys.stderr)
         except (ApiError, Unreachable) as error:
-            raise Unusable(f"{who.server}: {error}") from error
+            raise Unusable(f"{admin.server}: {error}") from error
         finally:
             runner.run(api.__aexit__(None, None, None))
 
 
-def _announced(server: str, namespace: str, provider: str, kind: Kind) -> str:
-    made = (
+def _announcement(server: str, namespace: str, provider: str, kind: Kind) -> str:
+    objects = (
         f"namespace, ClusterRole and ClusterRoleBinding {namespace}",
         f"InferenceProviderConfig {provider}",
         f"CRD {kind.crd}",
     )
-    return f"kubefoundry-conformance: makes in {server}, and removes at the end: {', '.join(made)}"
+    return f"kubefoundry-conformance: makes in {server}, and removes at the end: {', '.join(objects)}"
 
 
-def _credentials(kubeconfig: Path) -> tuple[credentials.Credentials, bytes]:
-    """Of an administrator, and the certificate authority of the API server. Raises Unusable."""
+def read_kubeconfig(kubeconfig: Path) -> tuple[Credentials, bytes]:
+    """Read an administrator's kubeconfig once.
+
+    Returns:
+        The credentials, and the certificate authorities of the API server (PEM).
+
+    Raises:
+        Unusable: The kubeconfig cannot be used, or a pod could not reach its API server.
+    """
     try:
-        who = credentials.from_kubeconfig(str(kubeconfig))
+        admin = credentials.from_kubeconfig(str(kubeconfig))
     except NoCredentials as error:
         raise Unusable(str(error)) from error
-    settings = Configuration()
-    with TemporaryDirectory(prefix="kubeconfig-") as files:
-        config.load_kube_config(  # type: ignore[no-untyped-call]
-            config_file=str(kubeconfig), client_configuration=settings, temp_file_path=files
-        )
-        authority = Path(settings.ssl_ca_cert).read_bytes() if settings.ssl_ca_cert else b""
-    if who.proxy or who.server.count("/") != 2 or not authority:
+    # The authorities come from the TLS context: another read could yield others, and would run an exec plugin again.
+    tls = admin.tls
+    verified = tls is not None and tls.verify_mode == ssl.CERT_REQUIRED
+    certificates = tls.get_ca_certs(binary_form=True) if tls is not None and verified else []
+    if admin.proxy or admin.server.count("/") != 2 or not certificates:
         raise Unusable(
             f"{kubeconfig}: the subject reaches the API server as a pod does: give a kubeconfig with an https server "
             "without a path or proxy, and its certificate-authority"
         )
-    return who, authority
+    return admin, "".join(map(ssl.DER_cert_to_PEM_cert, certificates)).encode()
 
 
-async def _free(api: Client, provider: str, kind: Kind) -> None:
-    """Raises Unusable where something is there that the checks would touch."""
+async def _check_unused(api: Client, provider: str, kind: Kind) -> None:
+    """Raise Unusable if the cluster has an object that the checks would touch."""
     try:
         deployments, _ = await api.list(MODEL_DEPLOYMENTS)
         configs, _ = await api.list(PROVIDER_CONFIGS)
@@ -138,26 +154,32 @@ async def _free(api: Client, provider: str, kind: Kind) -> None:
             raise
         raise Unusable(f"KubeFoundry is not installed in {api.server}: install it first") from error
     crds, _ = await api.list(CRDS, selector={"fieldSelector": f"metadata.name={kind.crd}"})
-    same = [one for one in configs if one["metadata"]["name"] == provider]
-    for what, found in ((f"InferenceProviderConfig {provider}", same), (f"CRD {kind.crd}", crds)):
-        if not found:
+    own_configs = [config for config in configs if config["metadata"]["name"] == provider]
+    for name, objects in ((f"InferenceProviderConfig {provider}", own_configs), (f"CRD {kind.crd}", crds)):
+        if not objects:
             continue
-        if run := (found[0]["metadata"].get("labels") or {}).get(MARK):
+        if run := (objects[0]["metadata"].get("labels") or {}).get(MARK):
             raise Unusable(
-                f"{what} is another run's, or left over from one: when none runs, kubectl delete "
+                f"{name} is another run's, or left over from one: when none runs, kubectl delete "
                 f"inferenceproviderconfigs,crds,clusterroles,clusterrolebindings,namespaces -l {MARK}={run}"
             )
-        raise Unusable(f"{what} is there already, and is not touched: take a cluster that does not have it")
-    for one in deployments:
-        named = ((one.get("spec") or {}).get("provider") or {}).get("name")
-        held = names.provider_finalizer(provider) in (one["metadata"].get("finalizers") or ())
-        if named == provider or held:
-            where = f"{one['metadata']['namespace']}/{one['metadata']['name']}"
-            raise Unusable(f"ModelDeployment {where} is for provider {provider}: the subject would serve it")
+        raise Unusable(f"{name} is there already, and is not touched: take a cluster that does not have it")
+    for deployment in deployments:
+        meta = deployment["metadata"]
+        chosen = ((deployment.get("spec") or {}).get("provider") or {}).get("name")
+        has_finalizer = names.provider_finalizer(provider) in (meta.get("finalizers") or ())
+        if chosen == provider or has_finalizer:
+            raise Unusable(
+                f"ModelDeployment {meta['namespace']}/{meta['name']} is for provider {provider}: "
+                "the subject would serve it"
+            )
 
 
 async def _install(rig: Rig, manifest: Sequence[Object]) -> str:
-    """Namespace, account and permissions of the subject; its token. Raises ApiError; Unusable where core is away."""
+    """Create namespace, account and permissions of the subject, and return its token.
+
+    Raises ApiError, or Unusable if core does not run.
+    """
     name = rig.namespace
     await rig.add(NAMESPACES, {"metadata": {"name": name}})
     await rig.add(
@@ -166,37 +188,45 @@ async def _install(rig: Rig, manifest: Sequence[Object]) -> str:
             "apiVersion": names.API_VERSION,
             "kind": names.PROVIDER_CONFIG,
             "metadata": {"name": rig.provider},
-            "spec": {"capabilities": {}, "selectionRules": NOTHING},
+            "spec": {"capabilities": {}, "selectionRules": NO_SELECTION},
         },
     )
-    await _core_answers(rig)
-    everywhere = manifests.everywhere(manifest)
-    own = manifests.writing(everywhere, names.GROUP, names.PROVIDER_CONFIGS, rig.provider)
-    wide = [*manifests.reading(everywhere), *own]
-    there = {"name": name, "namespace": name}
+    await _check_core(rig)
+    await _grant(rig, manifest)
+    url = f"/api/v1/namespaces/{name}/serviceaccounts/{rig.account}/token"
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}
+    response: Any = await rig.api.send(url, {**request, "spec": {"expirationSeconds": DAY}})
+    return str(response["status"]["token"])
+
+
+async def _grant(rig: Rig, manifest: Sequence[Object]) -> None:
+    """Create the subject's account and roles: reading in the cluster, all its permissions in the namespace."""
+    name = rig.namespace
+    rules = manifests.cluster_rules(manifest)
+    own_config = manifests.writing(rules, names.GROUP, names.PROVIDER_CONFIGS, rig.provider)
+    meta = {"name": name, "namespace": name}
     account = {"kind": "ServiceAccount", "name": rig.account, "namespace": name}
     await rig.api.create(ACCOUNTS, {"metadata": {"name": rig.account, "namespace": name}}, manager=MANAGER)
-    await rig.add(CLUSTER_ROLES, {"metadata": {"name": name}, "rules": wide})
+    await rig.add(
+        CLUSTER_ROLES, {"metadata": {"name": name}, "rules": [*manifests.reading(rules), *own_config]}
+    )
     ref = {"apiGroup": RBAC, "name": name}
     await rig.add(
         CLUSTER_ROLE_BINDINGS,
         {"metadata": {"name": name}, "roleRef": {**ref, "kind": "ClusterRole"}, "subjects": [account]},
     )
-    narrow = [rule for rule in (*everywhere, *manifests.inside(manifest)) if rule.get("resources")]
-    await rig.api.create(ROLES, {"metadata": there, "rules": narrow}, manager=MANAGER)
+    # A Role cannot have rules without resources, such as those of URLs.
+    namespaced = [rule for rule in (*rules, *manifests.namespace_rules(manifest)) if rule.get("resources")]
+    await rig.api.create(ROLES, {"metadata": meta, "rules": namespaced}, manager=MANAGER)
     await rig.api.create(
         ROLE_BINDINGS,
-        {"metadata": there, "roleRef": {**ref, "kind": "Role"}, "subjects": [account]},
+        {"metadata": meta, "roleRef": {**ref, "kind": "Role"}, "subjects": [account]},
         manager=MANAGER,
     )
-    url = f"/api/v1/namespaces/{name}/serviceaccounts/{rig.account}/token"
-    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}
-    answer: Any = await rig.api.send(url, {**asked, "spec": {"expirationSeconds": DAY}})
-    return str(answer["status"]["token"])
 
 
-async def _core_answers(rig: Rig) -> None:
-    """Raises Unusable where nobody validates a ModelDeployment."""
+async def _check_core(rig: Rig) -> None:
+    """Raise Unusable if nobody validates a ModelDeployment."""
     place = rig.place()
     await rig.create(place)
     try:

@@ -1,4 +1,4 @@
-"""SEL-11: one selector takes over from another."""
+"""SEL-11: a selector takes over from another one."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from contextlib import suppress
 from typing import Any, Final
 
 from kubefoundry_conformance.check import Finding
+from kubefoundry_conformance.cluster.deployments import Place
 from kubefoundry_conformance.cluster.offered import Offered, offering
-from kubefoundry_conformance.cluster.rig import QUIET, Place, Rig, now, of_rig
-from kubefoundry_conformance.cluster.selecting import ask, chosen, selected, selected_now
+from kubefoundry_conformance.cluster.rig import Rig, of_rig
+from kubefoundry_conformance.cluster.selections import create_deployment, create_selected, selected, settle
+from kubefoundry_conformance.cluster.settings import QUIET, now
 from kubefoundry_conformance.cluster.waiting import NotSeen, condition
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.conditions import condition as condition_of
@@ -18,22 +20,22 @@ from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.api.reasons import PROVIDER_SELECTED, VALIDATED
 
 FOLLOWED: Final = "kept-by-another-selector"
-"""A value of the annotation `reselect` that the earlier selector acted on."""
+"""Value of the annotation `reselect` that the earlier selector followed."""
 
 MEMORIES: Final[tuple[Mapping[str, Any], ...]] = ({"selection": {"reselect": FOLLOWED}}, {})
-"""Status fields of an earlier selector: one that keeps `status.selection`, and one that does not."""
+"""Status fields of an earlier selector that writes `status.selection`, and of one that does not."""
 
 
-async def keeps_selections_of_others(rig: Rig, offered: Offered) -> Finding | None:
+async def check_foreign_selections(rig: Rig, offered: Offered) -> Finding | None:
     """Select a provider as another selector would, start the subject, and see whether the selection stays."""
-    _, favourite = await chosen(rig, offered)
+    _, favourite = await create_selected(rig, offered)
     other = next(name for name in rig.providers if name != favourite)
     await rig.stop()
-    places = [await _selected_by_another(rig, other, memory) for memory in MEMORIES]
+    places = [await _create_selected_by_another(rig, other, memory) for memory in MEMORIES]
     rig.subject.start()
     await asyncio.to_thread(rig.subject.wait_ready)
-    # New models show that the subject leads again, and has seen the earlier ones.
-    await selected_now(rig, bool)
+    # Selections for new models show that the subject leads again, and has seen the earlier models.
+    await settle(rig, bool)
     for place, memory in zip(places, MEMORIES, strict=True):
         with suppress(NotSeen):
             live = await rig.deployment(place, lambda obj: selected(obj) not in ("", other), seconds=QUIET)
@@ -42,9 +44,9 @@ async def keeps_selections_of_others(rig: Rig, offered: Offered) -> Finding | No
     return None
 
 
-async def records_what_it_followed(rig: Rig, offered: Offered) -> Finding | None:
+async def check_recorded_reselect(rig: Rig, offered: Offered) -> Finding | None:
     """Ask for another choice, and read `status.selection`."""
-    place, _ = await chosen(rig, offered)
+    place, _ = await create_selected(rig, offered)
     await rig.annotate(place, names.RESELECT_ANNOTATION, FOLLOWED)
     live = await rig.deployment(place, lambda obj: _followed(obj) == FOLLOWED or not selected(obj))
     return None if selected(live) else Finding("the selection was withdrawn", "a selection")
@@ -54,12 +56,12 @@ def _followed(obj: Mapping[str, Any]) -> str:
     return str(((obj.get("status") or {}).get("selection") or {}).get("reselect", ""))
 
 
-async def _selected_by_another(rig: Rig, provider: str, memory: Mapping[str, Any]) -> Place:
+async def _create_selected_by_another(rig: Rig, provider: str, memory: Mapping[str, Any]) -> Place:
     """Make a ModelDeployment that another selector has decided, as the field manager of all selectors."""
     place = rig.place()
-    await ask(rig, place, annotations={names.RESELECT_ANNOTATION: FOLLOWED})
+    await create_deployment(rig, place, annotations={names.RESELECT_ANNOTATION: FOLLOWED})
     live = await rig.deployment(place, lambda obj: condition(obj, VALIDATED))
-    found = condition_of(
+    selected_condition = condition_of(
         PROVIDER_SELECTED,
         True,
         "AutoSelected",
@@ -68,7 +70,7 @@ async def _selected_by_another(rig: Rig, provider: str, memory: Mapping[str, Any
     )
     status = {
         "provider": {"name": provider, "selectedReason": "by another selector"},
-        "conditions": [{**found, "lastTransitionTime": now()}],
+        "conditions": [{**selected_condition, "lastTransitionTime": now()}],
         **memory,
     }
     body = {
@@ -85,13 +87,13 @@ CHECKS: Final = (
     of_rig(
         "SEL-11",
         "selections of another selector, with and without its memory",
-        offering(keeps_selections_of_others),
+        offering(check_foreign_selections),
         "the selection stays",
     ),
     of_rig(
         "SEL-11",
         "the value of reselect that was followed",
-        offering(records_what_it_followed),
+        offering(check_recorded_reselect),
         f"status.selection.reselect is {FOLLOWED}",
     ),
 )

@@ -1,4 +1,4 @@
-"""Waiting for what the API server reports, and reading it."""
+"""Wait for states of objects in the API server, and read them."""
 
 from __future__ import annotations
 
@@ -13,20 +13,35 @@ from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
 
 SECONDS: Final = 20.0
-"""How long anything is waited for."""
+"""Longest wait for a state, in seconds."""
 
 Holds = Callable[[Object | None], Any]
 Present = Callable[[Object], Any]
 
 
 class NotSeen(Exception):
-    """What was waited for did not come; the text is the last state."""
+    """Raised if an expected state does not come in time; the message has the last state."""
 
 
 async def until(
     api: Client, kind: Kind, name: str, namespace: str | None, holds: Holds, *, seconds: float = SECONDS
 ) -> Object | None:
-    """The object once `holds` is true of it (None stands for: there is none). Raises NotSeen."""
+    """Wait for a state of an object.
+
+    Args:
+        api: The client.
+        kind: The kind of the object.
+        name: The name of the object.
+        namespace: The namespace, None for an object of the cluster.
+        holds: Tests a state; None stands for a missing object.
+        seconds: The longest wait.
+
+    Returns:
+        The first state for which `holds` is true.
+
+    Raises:
+        NotSeen: `holds` was true of no state in time.
+    """
     last: Object | None = None
     try:
         async with asyncio.timeout(seconds):
@@ -45,9 +60,9 @@ def _shown(last: Object | None) -> str:
 
 
 async def changes(api: Client, kind: Kind, name: str, namespace: str | None) -> AsyncIterator[Object | None]:
-    """The object as it is, then each state that it gets; None where it is not there.
+    """Yield the current state of an object, then each later one; None while it is missing.
 
-    Goes on where the API server asks to come again: of a CRD that has just come, its storage is not ready at once.
+    The watch is repeated if the API server asks to retry. It does so for a new CRD until its storage is ready.
     """
     selector = {"fieldSelector": f"metadata.name={name}"}
     while True:
@@ -70,7 +85,7 @@ async def changes(api: Client, kind: Kind, name: str, namespace: str | None) -> 
 async def states(
     api: Client, kind: Kind, name: str, namespace: str | None
 ) -> AsyncIterator[asyncio.Queue[Object]]:
-    """Each state that an object that is there gets from here on, for `first`, whatever else is done meanwhile."""
+    """Record each state of an existing object in a queue, from the start of the context on."""
     queue: asyncio.Queue[Object] = asyncio.Queue()
 
     async def read() -> None:
@@ -87,7 +102,7 @@ async def states(
 
 
 async def first(queue: asyncio.Queue[Object], holds: Present, *, seconds: float = SECONDS) -> Object:
-    """The first of the states of which `holds` is true. Raises NotSeen."""
+    """Return the first recorded state for which `holds` is true. Raises NotSeen."""
     last: Object | None = None
     try:
         async with asyncio.timeout(seconds):
@@ -100,25 +115,26 @@ async def first(queue: asyncio.Queue[Object], holds: Present, *, seconds: float 
 
 
 async def event(api: Client, name: str, namespace: str, reason: str, word: str) -> None:
-    """Waits for an Event of a ModelDeployment: it may come after what it is about.
+    """Wait for an Event of a ModelDeployment, which may follow its transition late.
 
-    Raises NotSeen, with the reasons that came.
+    Raises:
+        NotSeen: No such Event came in time. The message has the reasons of the others.
     """
-    found: set[str] = set()
+    reasons: set[str] = set()
     try:
         async with asyncio.timeout(SECONDS):
             async for item in _events(api, namespace):
                 if about(item, name):
-                    found.add(str(item.get("reason")))
+                    reasons.add(str(item.get("reason")))
                     if item.get("reason") == reason and word in (item.get("note") or ""):
                         return
     except TimeoutError:
         pass
-    raise NotSeen(f"Events {sorted(found)}")
+    raise NotSeen(f"Events {sorted(reasons)}")
 
 
 async def _events(api: Client, namespace: str) -> AsyncIterator[Object]:
-    """Those that are there, then those that come."""
+    """Yield the existing Events, then the new ones."""
     items, version = await api.list(EVENTS, namespace)
     for item in items:
         yield item
@@ -127,19 +143,17 @@ async def _events(api: Client, namespace: str) -> AsyncIterator[Object]:
 
 
 def about(item: Object, name: str) -> bool:
-    """Whether an Event is about the ModelDeployment of that name."""
+    """Check whether an Event is about the ModelDeployment of that name."""
     regarding = item.get("regarding") or {}
     return (regarding.get("kind"), regarding.get("name")) == (names.MODEL_DEPLOYMENT, name)
 
 
 def phase(obj: Object | None) -> str:
+    """Return the phase of a ModelDeployment, empty if there is none."""
     return str(((obj or {}).get("status") or {}).get("phase", ""))
 
 
 def condition(obj: Object | None, type_: str) -> Mapping[str, Any]:
-    """The condition of that type, empty where there is none."""
-    for item in ((obj or {}).get("status") or {}).get("conditions") or ():
-        if item["type"] == type_:
-            found: Mapping[str, Any] = item
-            return found
-    return {}
+    """Return the condition of that type, empty if there is none."""
+    conditions: list[Mapping[str, Any]] = ((obj or {}).get("status") or {}).get("conditions") or []
+    return next((item for item in conditions if item["type"] == type_), {})
