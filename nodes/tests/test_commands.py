@@ -1,4 +1,4 @@
-"""Commands of the node that are cancelled, as when a pod is deleted while it starts."""
+"""Commands of the node that are cancelled, as by the deletion of a starting pod."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ TRIES = 200
     "command",
     [
         pytest.param(lambda: addresses._run("true"), id="of the network"),
-        # Without the right to enter a namespace it ends as soon.
+        # Without the permission to enter a namespace, the command ends as soon.
         pytest.param(lambda: container.execute_in(1, Sandbox("", (), (), {}), ["true"]), id="in a container"),
     ],
 )
-async def test_it_may_have_ended_at_that_moment(command: Callable[[], Coroutine[Any, Any, Any]]) -> None:
-    """The moment comes about once in forty tries."""
+async def test_cancelled_command_may_have_just_ended(command: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+    """The end coincides with the cancellation about once in forty tries."""
     for number in range(TRIES):
         running = asyncio.create_task(command())
         await asyncio.sleep(number % 20 * STEP)

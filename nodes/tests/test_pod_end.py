@@ -1,4 +1,4 @@
-"""What is left of a pod on its node."""
+"""The removal of a pod's files from its node."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from kubefoundry_nodes.kubelet.pod import cleared
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])
-async def test_its_folder_goes_however_often_its_end_is_cancelled(tmp_path: Path, times: int) -> None:
+async def test_pod_folder_is_removed_when_cancelled_repeatedly(tmp_path: Path, times: int) -> None:
     folder = tmp_path / "pod"
     (folder / "volumes").mkdir(parents=True)
     busy = Event()
     with ThreadPoolExecutor(1) as only:
-        # the thread that would clear has something else to do
+        # The only thread is busy.
         only.submit(busy.wait)
         asyncio.get_running_loop().set_default_executor(only)
         clearing = asyncio.create_task(cleared(folder))

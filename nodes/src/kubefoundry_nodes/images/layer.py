@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def write(folder: Path, files: Mapping[str, bytes]) -> Path:
-    """Writes files by absolute path into a new folder, readable for every user whatever the umask; the folder.
+    """Write files by absolute path into a new folder, readable for every user whatever the umask; return the folder.
 
     The modes of the topmost layer's folders are those of the container's.
     """

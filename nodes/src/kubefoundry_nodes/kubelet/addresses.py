@@ -1,7 +1,7 @@
-"""Addresses of pods and Services, in a network namespace of the test run's own.
+"""Addresses of pods and Services, in a network namespace of the test run.
 
-Every pod has a network namespace and a veth pair; the run's end has a route to it, so no kernel module but veth is
-needed.
+Every pod has a network namespace and a veth pair. The end of the run has a route to the pod, so no kernel module but
+veth is needed.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from typing import Final
 from kubefoundry_nodes.kubelet.process import killed
 
 NODE: Final = "10.244.0.1"
-"""The run's own address among the pods'; tests/pods/run sets it."""
+"""The run's address in the network of the pods; tests/pods/run sets it."""
 
 PODS: Final = IPv4Network("10.244.0.0/16")
 
 
 class CommandFailed(Exception):
-    """The command that failed, and its output."""
+    """Raised if a command fails; the message has the command and its output."""
 
 
 def pod_addresses() -> Iterator[str]:
-    """One for every pod, never reused: a client of an old address reaches nobody."""
+    """Yield addresses for pods. No address is reused, so a client of an old address reaches nobody."""
     return (str(address) for address in PODS.hosts() if str(address) != NODE)
 
 
 async def connect(network: Path, address: str) -> None:
-    """Makes the network namespace at `network`, an empty file, and gives it this address."""
+    """Create a network namespace at `network`, an empty file, and give it this address."""
     ours = f"v{int(IPv4Address(address)) - int(PODS.network_address)}"
     await _run("unshare", f"--net={network}", "true")
     inside = (
@@ -47,26 +47,27 @@ async def connect(network: Path, address: str) -> None:
 
 
 async def add_local(address: str) -> None:
-    """From now on this address is local."""
+    """Add an address to the loopback interface."""
     await _run("ip", "addr", "add", f"{address}/32", "dev", "lo")
 
 
 async def remove_local(address: str) -> None:
+    """Remove an address from the loopback interface."""
     await _run("ip", "addr", "del", f"{address}/32", "dev", "lo")
 
 
 async def _run(*command: str, text: str = "") -> None:
-    done = await asyncio.create_subprocess_exec(
+    process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
     try:
-        output, _ = await done.communicate(text.encode())
+        output, _ = await process.communicate(text.encode())
     except asyncio.CancelledError:
-        # the process is done with the pod's files before they are removed
-        await killed(done)
+        # The process must end before the pod's files are removed.
+        await killed(process)
         raise
-    if done.returncode:
+    if process.returncode:
         raise CommandFailed(f"{' '.join(command)}: {output.decode().strip()}\n{text}")

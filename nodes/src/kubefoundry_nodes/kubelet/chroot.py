@@ -1,4 +1,4 @@
-"""Runs one command in the root of an image, without any cluster: to build layers, and to look at them."""
+"""Run a command in the root of an image without a cluster, to build layers and to inspect them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,19 @@ def run(
     binds: Mapping[str, str | Path] | None = None,
     env: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs the command as the image's user, without any network, and takes its output. What it writes is gone
-    afterwards, `binds` apart: target in the root, and folder or file of this machine."""
+    """Run a command as the image's user, without a network, and capture its output.
+
+    Files that the command writes are lost, except those below `binds`.
+
+    Args:
+        image: The image.
+        argv: The command.
+        binds: Folders or files of this machine, by their path in the root.
+        env: Further environment variables.
+    """
     mounts = [Mount(str(Path(source).resolve()), target) for target, source in (binds or {}).items()]
     with tempfile.TemporaryDirectory() as scratch:
-        wanted = Sandbox(
+        container = Sandbox(
             scratch=scratch,
             lower=image.folders,
             argv=argv,
@@ -31,12 +39,12 @@ def run(
             uid=image.user,
             mounts=mounts,
         )
-        done = subprocess.run(
+        result = subprocess.run(
             sandbox.command(),
-            input=wanted.written(),
+            input=container.written(),
             capture_output=True,
             env=sandbox.environment(),
             check=False,
         )
-    output, errors = (text.decode(errors="replace") for text in (done.stdout, done.stderr))
-    return subprocess.CompletedProcess(list(argv), done.returncode, output, errors)
+    output, errors = (text.decode(errors="replace") for text in (result.stdout, result.stderr))
+    return subprocess.CompletedProcess(list(argv), result.returncode, output, errors)

@@ -1,6 +1,6 @@
-"""Creates a volume for every claim of a namespace, and removes those that are no longer claimed.
+"""Create a volume for every claim, and remove volumes that are no longer claimed.
 
-The controller of kube-controller-manager binds the two, as in any cluster.
+The controller of kube-controller-manager binds claims and volumes, as in any cluster.
 """
 
 from __future__ import annotations
@@ -15,16 +15,20 @@ from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.errors import ApiError
 
 
-async def provision(client: KubeletClient, claims: Iterable[Object], made: set[str], folder: Path) -> None:
-    """Creates missing volumes, and removes those whose claim was deleted.
+async def provision(client: KubeletClient, claims: Iterable[Object], volumes: set[str], folder: Path) -> None:
+    """Create missing volumes, and remove those whose claim was deleted.
 
-    made: names of the existing volumes.
+    Args:
+        client: The client.
+        claims: All claims.
+        volumes: Names of the existing volumes; the function updates the set.
+        folder: The folder with the contents of all volumes.
     """
-    wanted = {name(claim): claim for claim in claims}
-    for missing in wanted.keys() - made:
-        await client.apply(VOLUMES, volume(wanted[missing], folder), manager=MANAGER)
-        made.add(missing)
-    for left in made - wanted.keys():
+    claims_by_name = {name(claim): claim for claim in claims}
+    for missing in claims_by_name.keys() - volumes:
+        await client.apply(VOLUMES, volume(claims_by_name[missing], folder), manager=MANAGER)
+        volumes.add(missing)
+    for left in volumes - claims_by_name.keys():
         live = await client.find(VOLUMES, left)
         if live is not None:
             try:
@@ -33,18 +37,19 @@ async def provision(client: KubeletClient, claims: Iterable[Object], made: set[s
                 if not error.not_found:
                     raise
         await asyncio.to_thread(shutil.rmtree, folder / left, ignore_errors=True)
-        made.discard(left)
+        volumes.discard(left)
 
 
 def name(claim: Object) -> str:
+    """Return the name of the volume of a claim."""
     return f"pv-{claim['metadata']['uid']}"
 
 
 def volume(claim: Object, folder: Path) -> Object:
-    """One for this claim alone; its content is ours to remove."""
+    """Return a volume that only this claim can bind. This module removes its content."""
     meta, spec = claim["metadata"], claim["spec"]
     reference = {key: meta[key] for key in ("namespace", "name", "uid")}
-    made: Object = {
+    volume_spec: Object = {
         "capacity": {"storage": spec["resources"]["requests"]["storage"]},
         "accessModes": spec["accessModes"],
         "persistentVolumeReclaimPolicy": "Retain",
@@ -52,10 +57,10 @@ def volume(claim: Object, folder: Path) -> Object:
         "hostPath": {"path": str(folder / name(claim))},
     }
     if spec.get("storageClassName"):
-        made["storageClassName"] = spec["storageClassName"]
+        volume_spec["storageClassName"] = spec["storageClassName"]
     return {
         "apiVersion": VOLUMES.api_version,
         "kind": VOLUMES.kind,
         "metadata": {"name": name(claim)},
-        "spec": made,
+        "spec": volume_spec,
     }

@@ -1,4 +1,4 @@
-"""The sandbox of a container, from its spec, its pod's, its image and its volumes (kubelet 1.36: kuberuntime)."""
+"""Compose the sandbox of a container from its spec, pod, image and volumes (kubelet 1.36: kuberuntime)."""
 
 from __future__ import annotations
 
@@ -15,16 +15,27 @@ from kubefoundry_nodes.kubelet.volumes import Volume
 from kubefoundry_sdk.api.kinds import Object
 
 HOSTS: Final = "/run/hosts"
-"""Where a container finds the folder that the link /etc/hosts leads into."""
+"""Mount point of the folder to which the link /etc/hosts points."""
 
 HOSTNAME: Final = 63
-"""Bytes of a pod's name that are its host's name; Linux takes no more than 64."""
+"""Longest host name in bytes; longer names of pods are cut. Linux takes no more than 64."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """pod, container: as the API has them. scratch, message: an empty folder, and the file for the termination
-    message. names: the folder with the pod's hosts. network: its network namespace, or none."""
+    """The input of a sandbox.
+
+    Attributes:
+        pod: The pod as an API object.
+        container: The container of the pod's spec.
+        image: The image of the container.
+        env: The environment variables.
+        volumes: The volumes of the pod by name.
+        scratch: An empty folder.
+        message: The file for the termination message.
+        names: The folder with the pod's hosts file.
+        network: The network namespace of the pod, or None.
+    """
 
     pod: Object
     container: Mapping[str, Any]
@@ -38,7 +49,7 @@ class Parts:
 
 
 def compose(parts: Parts) -> Sandbox:
-    """Raises ConfigError."""
+    """Compose the sandbox. Raises ConfigError if the configuration is invalid."""
     container, image = parts.container, parts.image
     argv = environment.words(container, image.entrypoint, image.command, parts.env)
     if not argv:
@@ -76,16 +87,16 @@ def compose(parts: Parts) -> Sandbox:
 
 
 def security(pod: Object, container: Mapping[str, Any], field: str) -> Any:
-    """The container's, else the pod's."""
+    """Return a field of the container's security context, or else of the pod's."""
     for context in (container.get("securityContext"), pod["spec"].get("securityContext")):
         if context and context.get(field) is not None:
             return context[field]
     return None
 
 
-def capabilities(wanted: Mapping[str, Any]) -> list[int]:
-    """Numbers of those that are left. Raises ConfigError for one to add that no container here has."""
-    added, dropped = wanted.get("add") or (), wanted.get("drop") or ()
+def capabilities(changes: Mapping[str, Any]) -> list[int]:
+    """Return the numbers of the remaining capabilities. Raises ConfigError for an unsupported one."""
+    added, dropped = changes.get("add") or (), changes.get("drop") or ()
     if unknown := set(added) - set(sandbox.CAPABILITIES):
         raise ConfigError(f"capabilities not supported here: {', '.join(sorted(unknown))}")
     kept = {} if "ALL" in dropped else dict(sandbox.CAPABILITIES)
@@ -95,20 +106,21 @@ def capabilities(wanted: Mapping[str, Any]) -> list[int]:
 
 
 def mounts(parts: Parts) -> list[Mount]:
-    """Volumes, the names of Services and the termination message. Raises ConfigError."""
-    made = [
+    """Return the mounts of volumes, Service names and termination message. Raises ConfigError."""
+    result = [
         Mount(str(parts.names), HOSTS, read_only=True),
         Mount(str(parts.message), parts.container["terminationMessagePath"]),
     ]
-    for one in parts.container.get("volumeMounts") or ():
-        volume = parts.volumes[one["name"]]
-        source = below(volume, one, parts.env)
-        made.append(Mount(str(source), one["mountPath"], volume.read_only or bool(one.get("readOnly"))))
-    return made
+    for mount in parts.container.get("volumeMounts") or ():
+        volume = parts.volumes[mount["name"]]
+        source = below(volume, mount, parts.env)
+        read_only = volume.read_only or bool(mount.get("readOnly"))
+        result.append(Mount(str(source), mount["mountPath"], read_only))
+    return result
 
 
 def below(volume: Volume, mount: Mapping[str, Any], env: Mapping[str, str]) -> Path:
-    """The part of the volume that is mounted; a missing subPath is made as a folder. Raises ConfigError."""
+    """Return the mounted part of a volume, and create the folder of a missing subPath. Raises ConfigError."""
     path = mount.get("subPath") or environment.expand(mount.get("subPathExpr") or "", env)
     if not path:
         return volume.folder
@@ -122,6 +134,6 @@ def below(volume: Volume, mount: Mapping[str, Any], env: Mapping[str, str]) -> P
 
 
 def described(pod: Object) -> str:
-    """As the kubelet names a pod in its messages."""
+    """Return the name of a pod as in the kubelet's messages."""
     meta = pod["metadata"]
     return f"{meta['name']}_{meta['namespace']}({meta['uid']})"

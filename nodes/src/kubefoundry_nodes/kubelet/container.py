@@ -1,4 +1,4 @@
-"""The life of one container of a pod: image, configuration, runs one after another, probes."""
+"""The life of one container of a pod: image, configuration, consecutive runs, probes."""
 
 from __future__ import annotations
 
@@ -31,26 +31,39 @@ from kubefoundry_sdk.api import quantity
 from kubefoundry_sdk.api.kinds import Object
 
 AGAIN: Final = 1.0
-"""Seconds between attempts to get an image or a configuration; a kubelet waits 10 s and more, which tests would
-wait for, too."""
+"""Seconds between attempts to get an image or a configuration. A kubelet waits 10 s and more, which would slow down
+tests."""
 
 BACK_OFF: Final = (5.0, 60.0)
-"""Seconds before the second restart, doubling, and at most; a kubelet's are 10 and 300. The first restart is
-immediate, as a kubelet's."""
+"""First and longest delay of a restart in seconds; delays double. A kubelet uses 10 and 300. The first restart is
+immediate, as in a kubelet."""
 
 AFTER_HOOK: Final = 2.0
-"""Seconds that a container gets to end, at the fewest, however long its preStop hook took (kubelet 1.36:
-minimumGracePeriodInSeconds)."""
+"""Shortest grace in seconds after a preStop hook (kubelet 1.36: minimumGracePeriodInSeconds)."""
 
 NEVER_STARTED: Final = "1970-01-01T00:00:00Z"
 CANNOT_START: Final = 128
-"""What containerd reports of a container whose command could not be started."""
+"""Exit code that containerd reports if a command cannot be started."""
 
 
 @dataclass(slots=True)
 class Surroundings:
-    """What a pod's containers share. services: variables of this moment. changed: called at every change of a state.
-    reported: waits until the last one has been written. ending: the pod is being stopped, so nothing starts."""
+    """State that the containers of a pod share.
+
+    Attributes:
+        pod: The pod as an API object.
+        facts: Values of the downward API.
+        folder: The folder of the pod.
+        logs: The folder of the pod's logs.
+        volumes: The volumes by name.
+        network: The network namespace.
+        images: The images that can be pulled, by name.
+        find: Reads a ConfigMap or Secret.
+        services: Returns the current variables of Services.
+        changed: Called at every change of a state.
+        reported: Waits until the last change has been written.
+        ending: The pod is being stopped, so no container starts.
+    """
 
     pod: Object
     facts: Facts
@@ -68,7 +81,15 @@ class Surroundings:
 
 @dataclass(slots=True)
 class Life:
-    """state: what the pod's status says. running: the run of this moment."""
+    """The life of a container.
+
+    Attributes:
+        around: State that it shares with the other containers.
+        spec: The container of the pod's spec.
+        init: Whether it is an init container.
+        state: Its state in the pod's status.
+        running: The current run, or None.
+    """
 
     around: Surroundings
     spec: Mapping[str, Any]
@@ -79,25 +100,25 @@ class Life:
     _idle: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self) -> None:
-        """Until it ended and is not started again."""
+        """Run the container until it ends and is not restarted."""
         policy = self.around.pod["spec"]["restartPolicy"]
         for number in itertools.count():
-            wanted = await self._prepared(number)
+            container = await self._prepare(number)
             if self.around.ending:
                 return
-            code = await self._run(wanted, number)
+            code = await self._run(container, number)
             if self.around.ending or not status.restartable(policy, code, init=self.init):
                 return
             await self._back_off(failed=number)
 
     async def stop(self, grace: float) -> None:
-        """Ends the run of this moment and waits until its state says so."""
+        """End the current run, and wait until the state reports the end."""
         if self.running:
             await self._end(self.running, grace)
             await self._idle.wait()
 
     async def _end(self, running: Process, grace: float) -> None:
-        """Its preStop hook, then SIGTERM, then SIGKILL, all within the grace."""
+        """Run the preStop hook, then send SIGTERM, then SIGKILL, all within the grace."""
         hook = (self.spec.get("lifecycle") or {}).get("preStop")
         if hook and grace > 0:
             left = await self._pre_stop(running, hook, grace)
@@ -106,26 +127,26 @@ class Life:
             await running.stop(grace)
 
     async def _pre_stop(self, running: Process, hook: Mapping[str, Any], grace: float) -> float:
-        """Waits for the hook, or the end of the run; the seconds of grace that are left."""
+        """Wait for the hook or the end of the run, and return the remaining seconds of grace."""
         if "exec" not in hook:
             raise NotImplementedError(f"not supported here: a preStop hook {', '.join(hook)}")
         assert self._sandbox is not None
         clock = asyncio.get_running_loop().time
-        until = clock() + grace
-        waits = [
+        deadline = clock() + grace
+        tasks = [
             asyncio.create_task(execute_in(running.pid, self._sandbox, list(hook["exec"]["command"]))),
             asyncio.create_task(running.exit_code()),
         ]
         try:
-            await asyncio.wait(waits, timeout=grace, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(tasks, timeout=grace, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for one in waits:
-                one.cancel()
-            await asyncio.wait(waits)
-        return until - clock()
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+        return deadline - clock()
 
-    async def _prepared(self, number: int) -> Sandbox:
-        """Of the run of that number, once the image and all that the configuration names are there."""
+    async def _prepare(self, number: int) -> Sandbox:
+        """Return the sandbox of a run, once the image and all objects of the configuration exist."""
         while True:
             image = await self._image()
             try:
@@ -153,7 +174,7 @@ class Life:
         return image
 
     def _message(self, number: int) -> Path:
-        """The file for the termination message of a run."""
+        """Return the file for the termination message of a run."""
         return self.around.folder / "containers" / str(self.spec["name"]) / f"message-{number}"
 
     def _parts(self, image: Image, env: Mapping[str, str], message: Path) -> Parts:
@@ -170,62 +191,61 @@ class Life:
             scratch=scratch,
             message=message,
             names=self.around.folder / "names",
-            # What installs must not need a network: an init container has none.
+            # An init container has no network, because installations must work without one.
             network=None if self.init else self.around.network,
         )
 
-    async def _run(self, wanted: Sandbox, number: int) -> int:
-        """One run; its exit code."""
+    async def _run(self, container: Sandbox, number: int) -> int:
+        """Run the container once, and return its exit code."""
         log = self.around.logs / self.spec["name"] / f"{number}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         self.state.id = f"containerd://{uuid.uuid4().hex}{uuid.uuid4().hex}"
         self.state.restarts = number
         self._idle.clear()
-        self._sandbox = wanted
+        self._sandbox = container
         try:
-            self.running = await process.launch(wanted, log)
+            self.running = await process.launch(container, log)
         except CannotStart as error:
             text = f"failed to create containerd task: failed to create provider task: {error}"
             self.state.end(CANNOT_START, "StartError", text, NEVER_STARTED, status.now())
             self._wait("RunContainerError", text)
             await self.around.reported()
             return CANNOT_START
-        began = status.now()
-        self.state.run(began)
+        start_time = status.now()
+        self.state.run(start_time)
         self.around.changed()
-        code = await self._ended(self.running, wanted)
+        code = await self._ended(self.running, container)
         reason = "OOMKilled" if self.running.killed_for_memory else "Error" if code else "Completed"
         policy = self.spec["terminationMessagePolicy"]
         text = termination.message(self._message(number), log, policy, code)
-        self.state.end(code, reason, text, began, status.now())
+        self.state.end(code, reason, text, start_time, status.now())
         self.state.ready = self.init and code == 0
         self.around.changed()
         self.running = None
         self._idle.set()
         return code
 
-    async def _ended(self, running: Process, wanted: Sandbox) -> int:
-        """Exit code of the run, once it has ended; its probes and its memory are watched until then. Cancelled: it
-        is killed."""
+    async def _ended(self, running: Process, container: Sandbox) -> int:
+        """Watch probes and memory until the run ends, and return its exit code. If cancelled, kill the run."""
         limit = ((self.spec.get("resources") or {}).get("limits") or {}).get("memory")
         async with asyncio.TaskGroup() as group:
-            watching = [group.create_task(self._watch(running, wanted))]
+            watches = [group.create_task(self._watch(running, container))]
             if limit is not None:
-                watching.append(group.create_task(memory.keep(running, quantity.parse(limit))))
+                watches.append(group.create_task(memory.keep(running, quantity.parse(limit))))
             try:
                 code = await running.exit_code()
             except asyncio.CancelledError:
                 await running.stop(0)
                 raise
             finally:
-                for one in watching:
-                    one.cancel()
+                for watch in watches:
+                    watch.cancel()
         return code
 
-    async def _watch(self, running: Process, wanted: Sandbox) -> None:
-        """Probes; stops the run where one asks for it."""
+    async def _watch(self, running: Process, container: Sandbox) -> None:
+        """Run the probes, and stop the run if one fails."""
         clock = asyncio.get_running_loop().time
-        execute = functools.partial(execute_in, running.pid, wanted)
+        execute = functools.partial(execute_in, running.pid, container)
         prober = probes.Prober(self.spec, self.around.facts.pod_ip, execute, clock())
         failed = await probes.watched(prober, self._started, self._ready)
         probe = self.spec[f"{failed}Probe"]
@@ -244,7 +264,7 @@ class Life:
             self.around.changed()
 
     async def _back_off(self, failed: int) -> None:
-        """failed: the number of the run that ended."""
+        """Wait after the run of that number has ended."""
         if failed == 0:
             return
         first, most = BACK_OFF
@@ -259,10 +279,10 @@ class Life:
         self.around.changed()
 
 
-async def execute_in(pid: int, wanted: Sandbox, command: list[str]) -> int:
-    """Exit code of a command in the container whose first process this is, as the container's user."""
-    groups = [f"--setuid={wanted.uid}", f"--setgid={wanted.gid or 0}"]
-    done = await asyncio.create_subprocess_exec(
+async def execute_in(pid: int, container: Sandbox, command: list[str]) -> int:
+    """Run a command in the container of a process as the container's user, and return its exit code."""
+    groups = [f"--setuid={container.uid}", f"--setgid={container.gid or 0}"]
+    command_process = await asyncio.create_subprocess_exec(
         *(
             shutil.which("nsenter") or "nsenter",
             f"--target={pid}",
@@ -276,11 +296,11 @@ async def execute_in(pid: int, wanted: Sandbox, command: list[str]) -> int:
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
-        env={"PATH": sandbox.PATH, **wanted.env},
+        env={"PATH": sandbox.PATH, **container.env},
         start_new_session=True,
     )
     try:
-        return await done.wait()
+        return await command_process.wait()
     except asyncio.CancelledError:
-        await process.killed(done)
+        await process.killed(command_process)
         raise

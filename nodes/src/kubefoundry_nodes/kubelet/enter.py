@@ -1,8 +1,7 @@
-"""Makes the sandbox that stands on standard input and runs its command; as a program of its own.
+"""Create the sandbox that standard input describes, and run its command. The module runs as a program.
 
-Two processes: the first waits, hands signals on and ends with the exit code that a container runtime would tell
-(128 and the signal's number for a signal). The second is process 1 of the container. Both end with whoever started
-the first.
+It has two processes. The first one waits, forwards signals and ends with the exit code of a container runtime (for a
+signal: 128 and its number). The second one is process 1 of the container. Both end with the parent of the first one.
 """
 
 from __future__ import annotations
@@ -35,29 +34,30 @@ CANNOT_START: Final = 128
 
 
 def main(parent: int, report: int) -> int:
+    """Run the sandbox, and return its exit code. `report`: descriptor for JSON lines, or -1."""
     syscalls.end_with(parent)
-    wanted = sandbox.read(sys.stdin.read())
+    container = sandbox.read(sys.stdin.read())
     if report >= 0:
         os.set_inheritable(report, False)
-    if wanted.network is None:
+    if container.network is None:
         syscalls.unshare(syscalls.CLONE_NEWNET)
         syscalls.loopback_up()
     else:
-        syscalls.setns(wanted.network, syscalls.CLONE_NEWNET)
+        syscalls.setns(container.network, syscalls.CLONE_NEWNET)
     syscalls.unshare(
         syscalls.CLONE_NEWNS | syscalls.CLONE_NEWPID | syscalls.CLONE_NEWUTS | syscalls.CLONE_NEWIPC
     )
-    socket.sethostname(wanted.hostname)
+    socket.sethostname(container.hostname)
     signal.pthread_sigmask(signal.SIG_BLOCK, HANDED_ON)
     alive, held = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(held)
-        become(wanted, report, alive)
+        become(container, report, alive)
     if report >= 0:
         os.write(report, json.dumps({"pid": child}).encode() + b"\n")
         os.close(report)
-    # A number may be another process's once we have waited for ours; this may not.
+    # After the wait, another process may get the same number. A pidfd stays with this process.
     process = os.pidfd_open(child)
     for received, sent in HANDED_ON.items():
         signal.signal(received, functools.partial(hand_on, process, sent))
@@ -72,19 +72,19 @@ def hand_on(process: int, number: signal.Signals, *_: object) -> None:
         signal.pidfd_send_signal(process, number)
 
 
-def become(wanted: Sandbox, report: int, alive: int) -> NoReturn:
-    """Does not return. alive: a pipe whose other end the waiting process holds."""
+def become(container: Sandbox, report: int, alive: int) -> NoReturn:
+    """Become the container's first process. `alive`: a pipe whose other end the waiting process holds."""
     try:
         os.setsid()
         end_with_waiting(alive)
-        make_root(wanted)
-        start(wanted, alive)
+        make_root(container)
+        start(container, alive)
     except OSError as error:
         if error.errno == errno.ENOEXEC:
-            # Seen only when all else is done: the runtime counts it as a run that failed.
-            print(f"exec {wanted.argv[0]}: exec format error", file=sys.stderr, flush=True)
+            # The runtime counts this as a failed run, because it occurs after all other steps.
+            print(f"exec {container.argv[0]}: exec format error", file=sys.stderr, flush=True)
             os._exit(1)
-        text = says(error, wanted.argv[0])
+        text = describe(error, container.argv[0])
         if report >= 0:
             os.write(report, json.dumps({"error": text}).encode() + b"\n")
         else:
@@ -93,7 +93,7 @@ def become(wanted: Sandbox, report: int, alive: int) -> NoReturn:
 
 
 def end_with_waiting(alive: int) -> None:
-    """As syscalls.end_with; the parent is outside this process namespace, where it has no number to ask for."""
+    """End with the parent, as syscalls.end_with does. The parent has no number in this process namespace."""
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
     os.set_blocking(alive, False)
     with contextlib.suppress(BlockingIOError):
@@ -101,8 +101,8 @@ def end_with_waiting(alive: int) -> None:
         os._exit(CANNOT_START)
 
 
-def says(error: OSError, program: str) -> str:
-    """The words of containerd where the program is not there."""
+def describe(error: OSError, program: str) -> str:
+    """Return containerd's message for a program that cannot be started."""
     if not isinstance(error, FileNotFoundError):
         return f"{error.strerror or error}: unknown"
     if "/" in program:
@@ -110,15 +110,15 @@ def says(error: OSError, program: str) -> str:
     return f'exec: "{program}": executable file not found in $PATH: unknown'
 
 
-def make_root(wanted: Sandbox) -> None:
-    """Puts the root together and moves there; nothing of this machine stays within reach."""
+def make_root(container: Sandbox) -> None:
+    """Assemble the root file system and change to it. No file of this machine stays reachable."""
     syscalls.mount("", "/", flags=syscalls.MS_REC | syscalls.MS_PRIVATE)
-    scratch = Path(wanted.scratch)
+    scratch = Path(container.scratch)
     syscalls.mount("tmpfs", str(scratch), "tmpfs", options="mode=755")
     upper, work, root = (scratch / name for name in ("upper", "work", "root"))
     for folder in (upper, work, root):
         folder.mkdir()
-    layers = ":".join(reversed(wanted.lower))
+    layers = ":".join(reversed(container.lower))
     syscalls.mount(
         "overlay", str(root), "overlay", options=f"lowerdir={layers},upperdir={upper},workdir={work}"
     )
@@ -130,22 +130,22 @@ def make_root(wanted: Sandbox) -> None:
     syscalls.mount("proc", "/proc", "proc", flags)
     syscalls.mount("sysfs", "/sys", "sysfs", flags | syscalls.MS_RDONLY)
     make_devices()
-    # A mount within another one comes after it.
-    for one in sorted(wanted.mounts, key=lambda one: one.target.rstrip("/").count("/")):
-        source = f"{OLD}{one.source}"
+    # A mount inside another mount comes after it.
+    for mount in sorted(container.mounts, key=lambda mount: mount.target.rstrip("/").count("/")):
+        source = f"{OLD}{mount.source}"
         if Path(source).is_dir():
-            ensure_folder(one.target)
-        elif not Path(one.target).exists():
-            ensure_folder(str(Path(one.target).parent))
-            Path(one.target).touch()
-        syscalls.bind(source, one.target, read_only=one.read_only)
-    for link, target in wanted.links.items():
+            ensure_folder(mount.target)
+        elif not Path(mount.target).exists():
+            ensure_folder(str(Path(mount.target).parent))
+            Path(mount.target).touch()
+        syscalls.bind(source, mount.target, read_only=mount.read_only)
+    for link, target in container.links.items():
         Path(link).unlink(missing_ok=True)
         Path(link).symlink_to(target)
-    ensure_folder(wanted.cwd)
+    ensure_folder(container.cwd)
     syscalls.unmount(OLD)
     Path(OLD).rmdir()
-    if wanted.read_only:
+    if container.read_only:
         syscalls.mount("", "/", flags=syscalls.MS_REMOUNT | syscalls.MS_BIND | syscalls.MS_RDONLY)
 
 
@@ -165,33 +165,33 @@ def make_devices() -> None:
     syscalls.mount("shm", "/dev/shm", "tmpfs", syscalls.MS_NOSUID | syscalls.MS_NODEV, "mode=1777,size=64m")
 
 
-def start(wanted: Sandbox, alive: int) -> NoReturn:
-    """Becomes the user and the program. Raises OSError."""
+def start(container: Sandbox, alive: int) -> NoReturn:
+    """Change to the user and execute the program. Raises OSError."""
     with open("/dev/null", "rb") as nothing:  # noqa: PTH123 - for its descriptor
         os.dup2(nothing.fileno(), 0)
     os.umask(0o022)
-    os.chdir(wanted.cwd)
-    gid, home = account(wanted.uid)
+    os.chdir(container.cwd)
+    gid, home = account(container.uid)
     last = int(Path("/proc/sys/kernel/cap_last_cap").read_text())
     for capability in range(last + 1):
-        if capability not in wanted.capabilities:
+        if capability not in container.capabilities:
             syscalls.prctl(syscalls.PR_CAPBSET_DROP, capability)
-    os.setgroups(list(wanted.groups))
-    os.setgid(gid if wanted.gid is None else wanted.gid)
-    os.setuid(wanted.uid)
-    # Changing the user took it away.
+    os.setgroups(list(container.groups))
+    os.setgid(gid if container.gid is None else container.gid)
+    os.setuid(container.uid)
+    # The change of the user cleared the parent-death signal.
     end_with_waiting(alive)
-    if wanted.no_new_privileges:
+    if container.no_new_privileges:
         syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
     for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(ignored, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
-    env = {"PATH": sandbox.PATH, "HOME": home, "HOSTNAME": wanted.hostname, **wanted.env}
-    os.execvpe(wanted.argv[0], list(wanted.argv), env)
+    env = {"PATH": sandbox.PATH, "HOME": home, "HOSTNAME": container.hostname, **container.env}
+    os.execvpe(container.argv[0], list(container.argv), env)
 
 
 def account(uid: int) -> tuple[int, str]:
-    """Primary group and home of the user in the root's own /etc/passwd."""
+    """Return primary group and home of a user from the root's own /etc/passwd."""
     with contextlib.suppress(FileNotFoundError):
         for line in Path("/etc/passwd").read_text().splitlines():
             fields = line.split(":")

@@ -1,4 +1,4 @@
-"""A container's variables and words, as the kubelet makes them (kubelet 1.36: makeEnvironmentVariables of
+"""Environment and command of a container, computed as the kubelet does (kubelet 1.36: makeEnvironmentVariables of
 kubelet_pods.go, envvars.go; expansion: third_party/forked/golang/expansion)."""
 
 from __future__ import annotations
@@ -11,58 +11,58 @@ from typing import Any, Final
 from kubefoundry_sdk.api.kinds import Object
 
 Find = Callable[[str, str], Awaitable[Object | None]]
-"""A `ConfigMap` or `Secret` of the pod's namespace by kind and name; None where there is none."""
+"""Returns a `ConfigMap` or `Secret` of the pod's namespace by kind and name, None if there is none."""
 
 
 class ConfigError(Exception):
-    """Why the container cannot be made, in the kubelet's words: `CreateContainerConfigError`."""
+    """Raised if a container cannot be created (`CreateContainerConfigError`), with the kubelet's message."""
 
 
 def expand(text: str, *variables: Mapping[str, str]) -> str:
-    """`$(NAME)` becomes the value in the first mapping that has it, else it stays as it is; `$$` becomes `$`."""
-    made = ""
+    """Replace `$(NAME)` by the value of the first mapping that has it, and `$$` by `$`. Unknown names stay."""
+    expanded = ""
     rest = text
     while (at := rest.find("$")) >= 0 and at + 1 < len(rest):
-        made += rest[:at]
+        expanded += rest[:at]
         rest = rest[at + 1 :]
         end = rest.find(")")
         if rest[0] == "(" and end > 0:
             name = rest[1:end]
-            made += next((one[name] for one in variables if name in one), f"$({name})")
+            expanded += next((values[name] for values in variables if name in values), f"$({name})")
             rest = rest[end + 1 :]
         else:
-            made += "$" if rest[0] == "$" else f"${rest[0]}"
+            expanded += "$" if rest[0] == "$" else f"${rest[0]}"
             rest = rest[1:]
-    return made + rest
+    return expanded + rest
 
 
 def service_variables(services: Iterable[Object]) -> dict[str, str]:
-    """What every pod gets of these Services."""
-    made: dict[str, str] = {}
+    """Return the variables that pods get for these Services."""
+    result: dict[str, str] = {}
     for service in services:
         address = service["spec"].get("clusterIP")
         if not address or address == "None":
             continue
         prefix = service["metadata"]["name"].upper().replace("-", "_")
         ports = service["spec"]["ports"]
-        made[f"{prefix}_SERVICE_HOST"] = address
-        made[f"{prefix}_SERVICE_PORT"] = str(ports[0]["port"])
-        made[f"{prefix}_PORT"] = f"{ports[0].get('protocol', 'TCP').lower()}://{address}:{ports[0]['port']}"
+        result[f"{prefix}_SERVICE_HOST"] = address
+        result[f"{prefix}_SERVICE_PORT"] = str(ports[0]["port"])
+        result[f"{prefix}_PORT"] = f"{ports[0].get('protocol', 'TCP').lower()}://{address}:{ports[0]['port']}"
         for port in ports:
             protocol = port.get("protocol", "TCP")
             if port.get("name"):
-                made[f"{prefix}_SERVICE_PORT_{port['name'].upper().replace('-', '_')}"] = str(port["port"])
+                result[f"{prefix}_SERVICE_PORT_{port['name'].upper().replace('-', '_')}"] = str(port["port"])
             link = f"{prefix}_PORT_{port['port']}_{protocol}"
-            made[link] = f"{protocol.lower()}://{address}:{port['port']}"
-            made[f"{link}_PROTO"] = protocol.lower()
-            made[f"{link}_PORT"] = str(port["port"])
-            made[f"{link}_ADDR"] = address
-    return made
+            result[link] = f"{protocol.lower()}://{address}:{port['port']}"
+            result[f"{link}_PROTO"] = protocol.lower()
+            result[f"{link}_PORT"] = str(port["port"])
+            result[f"{link}_ADDR"] = address
+    return result
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a pod may ask about itself."""
+    """Values of the downward API."""
 
     pod: Object
     node: str
@@ -70,7 +70,7 @@ class Facts:
     host_ip: str
 
     def field(self, path: str) -> str:
-        """The value of a fieldRef. Raises ConfigError for a field that pods cannot ask for."""
+        """Return the value of a fieldRef. Raises ConfigError for an unsupported field."""
         meta = self.pod["metadata"]
         kind, _, key = path.removesuffix("']").partition("['")
         if kind in ("metadata.labels", "metadata.annotations"):
@@ -101,26 +101,26 @@ KEYS: Final = (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret"))
 async def variables(
     container: Mapping[str, Any], facts: Facts, find: Find, services: Mapping[str, str]
 ) -> dict[str, str]:
-    """Of the container, those of Services included. Raises ConfigError."""
+    """Return the variables of a container, including those of Services. Raises ConfigError."""
     namespace = facts.pod["metadata"]["namespace"]
-    made: dict[str, str] = {}
+    result: dict[str, str] = {}
     for source in container.get("envFrom") or ():
         for field, kind in FROM:
             if reference := source.get(field):
                 content = await _content(find, kind, reference)
-                made |= {source.get("prefix", "") + key: value for key, value in (content or {}).items()}
-    for one in container.get("env") or ():
-        value = one.get("value") or ""
+                result |= {source.get("prefix", "") + key: value for key, value in (content or {}).items()}
+    for variable in container.get("env") or ():
+        value = variable.get("value") or ""
         if value:
-            # Only what stands before it: a later variable is no reference yet.
-            value = expand(value, made, services)
-        elif source := one.get("valueFrom"):
-            found = await _from(source, facts, find, namespace)
-            if found is None:
+            # A variable can refer only to earlier ones.
+            value = expand(value, result, services)
+        elif source := variable.get("valueFrom"):
+            referenced = await _from(source, facts, find, namespace)
+            if referenced is None:
                 continue
-            value = found
-        made[one["name"]] = value
-    return {**services, **made}
+            value = referenced
+        result[variable["name"]] = value
+    return {**services, **result}
 
 
 async def _from(source: Mapping[str, Any], facts: Facts, find: Find, namespace: str) -> str | None:
@@ -142,12 +142,12 @@ async def _from(source: Mapping[str, Any], facts: Facts, find: Find, namespace: 
 
 
 async def _content(find: Find, kind: str, reference: Mapping[str, Any]) -> dict[str, str] | None:
-    found = await find(kind, reference["name"])
-    if found is None:
+    obj = await find(kind, reference["name"])
+    if obj is None:
         if reference.get("optional"):
             return None
         raise ConfigError(f'{kind.lower()} "{reference["name"]}" not found')
-    data = found.get("data") or {}
+    data = obj.get("data") or {}
     if kind == "Secret":
         return {key: base64.b64decode(value).decode() for key, value in data.items()}
     return dict(data)
@@ -156,7 +156,7 @@ async def _content(find: Find, kind: str, reference: Mapping[str, Any]) -> dict[
 def words(
     container: Mapping[str, Any], entrypoint: Iterable[str], command: Iterable[str], env: Mapping[str, str]
 ) -> list[str]:
-    """`command` and `args` of the container take precedence over the image's. A command drops both of the image."""
+    """Return command and arguments of a container. Its `command` replaces both of the image, its `args` only one."""
     first = container.get("command")
     rest = container.get("args")
     if first:

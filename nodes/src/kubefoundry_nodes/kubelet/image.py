@@ -1,4 +1,4 @@
-"""Images as folders, and the root that they all share."""
+"""Images as folders, and their common root."""
 
 from __future__ import annotations
 
@@ -12,7 +12,17 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Image:
-    """layers: folders laid over the shared root, the last on top. user: id of the user that it runs as."""
+    """An image.
+
+    Attributes:
+        name: The name with the tag.
+        layers: Folders over the common root, the last one on top.
+        entrypoint: The command of the image.
+        command: The default arguments.
+        env: Environment variables.
+        user: The id of its user.
+        workdir: The working directory.
+    """
 
     name: str
     layers: tuple[Path, ...] = ()
@@ -24,18 +34,22 @@ class Image:
 
     @property
     def digest(self) -> str:
-        """`sha256:` over all that the image states; the content of its folders does not count."""
+        """A digest of the image's attributes, without the content of its folders."""
         return f"sha256:{hashlib.sha256(repr(self).encode()).hexdigest()}"
 
     @property
     def folders(self) -> list[str]:
-        """Of its root, the topmost last."""
+        """The folders of the root file system, the topmost last."""
         return [str(path.resolve()) for path in (shared_root(), *self.layers)]
 
 
 @functools.cache
 def shared_root() -> Path:
-    """Debian trixie with Python; the program `root` beside this file makes it once. Raises CalledProcessError."""
+    """Return the folder of Debian trixie with Python, which the program `root` creates once.
+
+    Raises:
+        CalledProcessError: The program failed.
+    """
     script = Path(__file__).with_name("root")
-    made = subprocess.run([str(script)], stdout=subprocess.PIPE, text=True, check=True)
-    return Path(made.stdout.strip())
+    result = subprocess.run([str(script)], stdout=subprocess.PIPE, text=True, check=True)
+    return Path(result.stdout.strip())

@@ -1,4 +1,4 @@
-"""The API server as a kubelet talks to it: what the SDK's client has no call for, because none of ours needs it."""
+"""Requests of a kubelet to the API server that the SDK's client does not have."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kubefoundry_sdk.cluster.requests import path
 
 MANAGER: Final = "pod-runner"
 AGAIN: Final = 0.5
-"""Seconds until a server that does not answer is asked again."""
+"""Seconds between attempts while the server does not answer."""
 
 NODES: Final = Kind("", "v1", "nodes", "Node", namespaced=False)
 SERVICES: Final = Kind("", "v1", "services", "Service")
@@ -21,13 +21,13 @@ CLAIMS: Final = Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim"
 VOLUMES: Final = Kind("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
 
 CHANGED: Final = (409, 422)
-"""Answers to a patch whose `test` does not hold: the object has changed meanwhile."""
+"""Codes of a patch whose `test` failed because the object has changed."""
 
 CONTENTS: Final = {"ConfigMap": CONFIG_MAPS, "Secret": SECRETS}
 
 
 class KubeletClient(Client):
-    """Calls raise ApiError; a server that does not answer, or asks to come again, is asked again."""
+    """A client that repeats a request if the server does not answer or asks for a retry. Calls raise ApiError."""
 
     async def __aenter__(self) -> KubeletClient:
         await super().__aenter__()
@@ -45,6 +45,7 @@ class KubeletClient(Client):
                 await asyncio.sleep(error.retry_after)
 
     async def find(self, kind: Kind, name: str, namespace: str | None = None) -> Object | None:
+        """Return an object, or None if it does not exist."""
         try:
             return await self.get(kind, name, namespace)
         except ApiError as error:
@@ -53,10 +54,11 @@ class KubeletClient(Client):
             raise
 
     async def content(self, kind: str, name: str, namespace: str) -> Object | None:
-        """A `ConfigMap` or `Secret`."""
+        """Return a `ConfigMap` or `Secret`, or None if it does not exist."""
         return await self.find(CONTENTS[kind], name, namespace)
 
     async def bind(self, pod: Object, node: str) -> None:
+        """Bind a pod to a node."""
         meta = pod["metadata"]
         await self._call(
             "POST",
@@ -71,7 +73,7 @@ class KubeletClient(Client):
         )
 
     async def token(self, pod: Object, account: str, audience: str | None, seconds: int) -> str:
-        """Of a ServiceAccount, valid while the pod exists."""
+        """Return a token of a ServiceAccount that is valid while the pod exists."""
         meta = pod["metadata"]
         bound = {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"]}
         answer = await self._call(
@@ -91,13 +93,12 @@ class KubeletClient(Client):
         return str(answer["status"]["token"])
 
     async def put_status(self, kind: Kind, seen: Object, status: Object) -> Object | None:
-        """Replaces the status of an object in the very state that was seen; the object, or None where it has changed
-        or is gone."""
+        """Replace the status of an object, and return it, or None if it has changed or is gone since it was read."""
         meta = seen["metadata"]
         operations = [
             {"op": "test", "path": "/metadata/uid", "value": meta["uid"]},
             {"op": "test", "path": "/metadata/resourceVersion", "value": meta["resourceVersion"]},
-            # `add` replaces a member that is there.
+            # `add` replaces an existing member.
             {"op": "add", "path": "/status", "value": status},
         ]
         try:
@@ -110,7 +111,7 @@ class KubeletClient(Client):
             raise
 
     async def remove(self, pod: Object) -> None:
-        """The end of a pod whose containers have ended: the object goes at once."""
+        """Delete a pod whose containers have ended, without grace."""
         meta = pod["metadata"]
         options = {"gracePeriodSeconds": 0, "preconditions": {"uid": meta["uid"]}}
         body = {"apiVersion": "v1", "kind": "DeleteOptions", **options}

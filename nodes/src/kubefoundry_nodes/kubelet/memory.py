@@ -1,7 +1,7 @@
-"""Memory limits: kills a container that uses more, as the kernel's OOM killer does.
+"""Memory limits: kill a container that exceeds its limit, as the kernel's OOM killer does.
 
-Measures the processes' own memory instead of a control group's, which not every machine allows: file pages do not
-count, and an excess is noticed a moment later.
+The module measures the memory of processes instead of a control group, which not every machine allows. File pages do
+not count, and an excess is detected with a small delay.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OWN: Final = ("RssAnon:", "RssShmem:")
 
 
 async def keep(running: Process, limit: Fraction) -> None:
-    """Kills the container when its processes have more bytes than this; to be cancelled when it ends."""
+    """Kill the container if its processes use more bytes than the limit. The caller cancels this at its end."""
     namespace = _namespace(Path(f"/proc/{running.pid}"))
     while sum(map(used, _processes(namespace))) <= limit:  # noqa: ASYNC110 (the kernel tells nobody)
         await asyncio.sleep(EVERY)
@@ -34,7 +34,7 @@ def _processes(namespace: str) -> Iterator[Path]:
 
 
 def used(process: Path) -> int:
-    """Bytes of a process, a folder of /proc; 0 for one that has ended."""
+    """Return the bytes that a process uses, by its folder in /proc; 0 if it has ended."""
     try:
         lines = (process / "status").read_text().splitlines()
     except OSError:
@@ -43,7 +43,7 @@ def used(process: Path) -> int:
 
 
 def _namespace(process: Path) -> str:
-    """Of its process numbers: a container has one of its own. Empty for a process that has ended."""
+    """Return the PID namespace, which is specific to a container; empty if the process has ended."""
     try:
         return str((process / "ns" / "pid").readlink())
     except OSError:

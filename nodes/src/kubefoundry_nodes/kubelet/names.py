@@ -1,4 +1,4 @@
-"""Names of Services, in files that replace /etc/hosts and are swapped atomically: no reader sees half of one."""
+"""Names of Services, in files that replace /etc/hosts. They are renamed into place, so no reader sees half a file."""
 
 from __future__ import annotations
 
@@ -11,26 +11,28 @@ FILE: Final = "hosts"
 DOMAIN: Final = "cluster.local"
 
 ServiceAddresses = Mapping[tuple[str, str], tuple[str, ...]]
-"""Addresses behind the name of a Service, by namespace and name."""
+"""Addresses of a Service's name, by namespace and name."""
 
 
 @dataclass(slots=True)
 class Names:
-    """Folders in which the file `hosts` follows the Services."""
+    """Keeps the file `hosts` of several folders up to date."""
 
     _readers: dict[Path, tuple[str, str]] = field(default_factory=dict)
     _services: ServiceAddresses = field(default_factory=dict)
 
     def add(self, folder: Path, namespace: str, own: str = "") -> None:
-        """namespace: whose Services have short names there. own: a line for the reader itself."""
+        """Add a folder. Services of `namespace` get short names, `own` is a line for the reader itself."""
         folder.mkdir(parents=True, exist_ok=True)
         self._readers[folder] = namespace, own
         self._write(folder)
 
     def remove(self, folder: Path) -> None:
+        """Stop updating a folder."""
         self._readers.pop(folder, None)
 
     def update(self, services: ServiceAddresses) -> None:
+        """Write the files if addresses have changed."""
         if services != self._services:
             self._services = services
             for folder in self._readers:
@@ -45,11 +47,11 @@ class Names:
 
 
 def text(services: ServiceAddresses, namespace: str, own: str) -> str:
-    """What the file holds."""
+    """Return the content of a hosts file."""
     lines = ["127.0.0.1 localhost", *([own] if own else [])]
-    for (place, name), found in sorted(services.items()):
-        known = _names(name, place, short=place == namespace)
-        lines += [f"{address} {' '.join(known)}" for address in found]
+    for (service_namespace, name), addresses in sorted(services.items()):
+        hosts = " ".join(_names(name, service_namespace, short=service_namespace == namespace))
+        lines += [f"{address} {hosts}" for address in addresses]
     return "\n".join(lines) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""The Node, its Lease, and which pods may run on it."""
+"""The Node, its Lease, and the scheduling of pods on it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ LABELS: Final = {"kubernetes.io/hostname": NAME, "kubernetes.io/os": "linux"}
 LEASE_NAMESPACE: Final = "kube-node-lease"
 LEASE: Final = 40
 EVERY: Final = 10.0
-"""Seconds that the node counts as alive without a sign, and between two signs; the kubelet's own."""
+"""Duration of the Lease and interval of renewals, in seconds; those of the kubelet."""
 
 
 def node() -> Object:
+    """Return the Node."""
     amounts = {"cpu": "64", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "110"}
     moment = status.now()
     ready = {
@@ -43,7 +44,7 @@ def node() -> Object:
 
 
 async def keep_alive(client: KubeletClient) -> None:
-    """Renews the node's Lease until cancelled."""
+    """Renew the node's Lease until cancelled."""
     while True:
         lease = {
             "apiVersion": LEASES.api_version,
@@ -60,17 +61,18 @@ async def keep_alive(client: KubeletClient) -> None:
 
 
 def fits(pod: Object) -> bool:
-    """Whether the pod may run on this node; nothing but its nodeSelector is looked at."""
-    wanted = pod["spec"].get("nodeSelector") or {}
-    return wanted.items() <= LABELS.items()
+    """Check whether the nodeSelector of a pod permits this node. Other rules are ignored."""
+    selector = pod["spec"].get("nodeSelector") or {}
+    return selector.items() <= LABELS.items()
 
 
 async def schedule(client: KubeletClient, pod: Object) -> None:
-    """Binds it to the node, or says as kube-scheduler does that it cannot be."""
+    """Bind a pod to the node, or report as kube-scheduler does that it cannot be scheduled."""
     if fits(pod):
         await client.bind(pod, NAME)
         return
-    if any(one["type"] == "PodScheduled" for one in pod["status"].get("conditions") or ()):
+    conditions = pod["status"].get("conditions") or ()
+    if any(condition["type"] == "PodScheduled" for condition in conditions):
         return
     unmatched = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
     condition = {
@@ -81,5 +83,5 @@ async def schedule(client: KubeletClient, pod: Object) -> None:
         "lastProbeTime": None,
         "lastTransitionTime": status.now(),
     }
-    # A pod that changed meanwhile comes again.
+    # A pod that has changed meanwhile is scheduled again by its next event.
     await client.put_status(PODS, pod, {**pod["status"], "conditions": [condition]})

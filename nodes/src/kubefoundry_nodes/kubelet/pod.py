@@ -1,4 +1,4 @@
-"""The life of one pod on the node: from its binding to the removal of its object."""
+"""The life of a pod on the node, from its binding to the removal of its object."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GRACE: Final = 30
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What all pods of the node share. services: the variables that pods of a namespace get of its Services."""
+    """State that all pods of the node share. `services` returns the variables of Services for a pod."""
 
     client: KubeletClient
     node: str
@@ -37,7 +37,10 @@ class Ground:
 
 @dataclass(slots=True)
 class PodLife:
-    """Use: `run` as a task; `stop` when the pod has to end; cancel the task when its object is gone."""
+    """The life of a pod.
+
+    Call `run` in a task, and `stop` if the pod has to end. Cancel the task if the object is gone.
+    """
 
     ground: Ground
     pod: Object
@@ -60,22 +63,27 @@ class PodLife:
         self._object = self.pod
         spec = self.pod["spec"]
         first = "PodInitializing" if spec.get("initContainers") else "ContainerCreating"
-        for made, listed in ((self.init, spec.get("initContainers") or ()), (self.main, spec["containers"])):
-            made += [
-                status.Container(one["name"], one["image"], {"waiting": {"reason": first}}) for one in listed
+        for states, containers in (
+            (self.init, spec.get("initContainers") or ()),
+            (self.main, spec["containers"]),
+        ):
+            states += [
+                status.Container(container["name"], container["image"], {"waiting": {"reason": first}})
+                for container in containers
             ]
 
     @property
     def folder(self) -> Path:
+        """The folder of the pod's files."""
         return self.ground.folder / "pods" / str(self.pod["metadata"]["uid"])
 
     def stop(self, grace: float) -> None:
-        """Its containers get that many seconds; then the object is removed, too."""
+        """Stop the containers within `grace` seconds, and then remove the object."""
         self._grace = grace
         self._end.set()
 
     async def run(self) -> None:
-        """Runs until the object is removed. If cancelled, kills what runs and leaves the object as it is."""
+        """Run until the object is removed. If cancelled, kill the containers and leave the object."""
         try:
             async with asyncio.TaskGroup() as group:
                 writing = group.create_task(self._write())
@@ -83,7 +91,7 @@ class PodLife:
                 self._changed()
                 await self._end.wait()
                 await self._stop_containers()
-                # containers that still wait for their start
+                # Containers that still wait for their start must not start.
                 living.cancel()
                 await asyncio.wait({living})
                 self._changed()
@@ -95,7 +103,7 @@ class PodLife:
             await cleared(self.folder)
 
     async def _live(self) -> None:
-        """Init containers in their order, then the others together."""
+        """Run init containers in their order, then the others together."""
         self.folder.mkdir(parents=True)
         network = self.folder / "network"
         network.touch()
@@ -108,24 +116,26 @@ class PodLife:
         maker = volumes.Maker(self.ground.client, facts, self.folder / "volumes", claims)
         self._connected = True
         self._changed()
-        found = await volumes.made(maker, AGAIN)
-        self.around = self._surroundings(facts, found, network)
+        pod_volumes = await volumes.wait_until_made(maker, AGAIN)
+        self.around = self._surroundings(facts, pod_volumes, network)
         spec = self.pod["spec"]
-        for state, one in zip(self.init, spec.get("initContainers") or (), strict=True):
-            life = Life(self.around, one, True, state)
+        for state, container in zip(self.init, spec.get("initContainers") or (), strict=True):
+            life = Life(self.around, container, True, state)
             self.lives.append(life)
             await life.run()
             if not state.ready:
                 return
         self.lives += [
-            Life(self.around, one, False, state)
-            for state, one in zip(self.main, spec["containers"], strict=True)
+            Life(self.around, container, False, state)
+            for state, container in zip(self.main, spec["containers"], strict=True)
         ]
         async with asyncio.TaskGroup() as group:
             for life in self.lives[len(self.init) :]:
                 group.create_task(life.run())
 
-    def _surroundings(self, facts: Facts, found: Mapping[str, volumes.Volume], network: Path) -> Surroundings:
+    def _surroundings(
+        self, facts: Facts, pod_volumes: Mapping[str, volumes.Volume], network: Path
+    ) -> Surroundings:
         meta = self.pod["metadata"]
 
         async def find(kind: str, name: str) -> Object | None:
@@ -136,7 +146,7 @@ class PodLife:
             facts=facts,
             folder=self.folder,
             logs=self.ground.logs / f"{meta['namespace']}_{meta['name']}_{meta['uid']}",
-            volumes=found,
+            volumes=pod_volumes,
             network=network,
             images=self.ground.images,
             find=find,
@@ -155,31 +165,31 @@ class PodLife:
         self._dirty.set()
 
     async def _reported(self) -> None:
-        """Waits until all changes so far are written."""
-        wanted = self._changes
-        while self._written < wanted:
+        """Wait until all changes so far are written."""
+        changes = self._changes
+        while self._written < changes:
             self._wrote.clear()
             await self._wrote.wait()
 
     async def _write(self) -> None:
-        """Writes the status at every change; several at once become one write."""
+        """Write the status at every change; simultaneous changes become one write."""
         while True:
             await self._dirty.wait()
             self._dirty.clear()
             changes = self._changes
-            there = await self._put()
-            self._written = changes if there else sys.maxsize
+            exists = await self._put()
+            self._written = changes if exists else sys.maxsize
             self._wrote.set()
 
     async def _put(self) -> bool:
-        """Whether the pod still exists. It is read only where it is not as it was written last."""
+        """Write the status, and return whether the pod still exists. The pod is read only after a conflict."""
         meta = self.pod["metadata"]
         while True:
-            wanted = self._status(self._object["status"])
-            if wanted == self._object["status"]:
+            new_status = self._status(self._object["status"])
+            if new_status == self._object["status"]:
                 return True
-            if made := await self.ground.client.put_status(PODS, self._object, wanted):
-                self._object = made
+            if written := await self.ground.client.put_status(PODS, self._object, new_status):
+                self._object = written
                 return True
             live = await self.ground.client.find(PODS, meta["name"], meta["namespace"])
             if live is None or live["metadata"]["uid"] != meta["uid"]:
@@ -187,12 +197,12 @@ class PodLife:
             self._object = live
 
     def _status(self, live: Object) -> Object:
-        """live: the current status; fields that are not a kubelet's stay."""
+        """Return the new status. Fields of `live`, the current status, that a kubelet does not write stay."""
         ending = self._end.is_set()
         phase = status.phase(self.pod["spec"]["restartPolicy"], self.init, self.main, ending=ending)
         share = status.MESSAGES // (len(self.init) + len(self.main))
         ours = status.conditions(phase, self.init, self.main, sandbox=self._connected)
-        made = {
+        result = {
             **live,
             "phase": phase,
             "conditions": status.merged_conditions(live.get("conditions") or (), ours, status.now()),
@@ -202,14 +212,14 @@ class PodLife:
             "containerStatuses": status.container_statuses(self.main, share),
         }
         if self.init:
-            made["initContainerStatuses"] = status.container_statuses(self.init, share)
+            result["initContainerStatuses"] = status.container_statuses(self.init, share)
         if self._connected:
-            made |= {"podIP": self.address, "podIPs": [{"ip": self.address}]}
-        return made
+            result |= {"podIP": self.address, "podIPs": [{"ip": self.address}]}
+        return result
 
 
 async def cleared(folder: Path) -> None:
-    """Clears the directory, even if cancelled meanwhile: otherwise a thread's pending work would be dropped."""
+    """Clear a folder even if cancelled meanwhile. Otherwise the pending work of a thread would be dropped."""
     clearing = asyncio.get_running_loop().run_in_executor(None, clear, folder)
     while not clearing.done():
         with contextlib.suppress(asyncio.CancelledError):
@@ -217,7 +227,7 @@ async def cleared(folder: Path) -> None:
 
 
 def clear(folder: Path) -> None:
-    """Removes the files of a pod, and mounts among them. Its containers' own mounts ended with them."""
+    """Remove the files and mounts of a pod. The mounts of its containers ended with the containers."""
     for line in reversed(Path("/proc/self/mounts").read_text().splitlines()):
         place = line.split()[1].encode().decode("unicode_escape")
         if Path(place).is_relative_to(folder):

@@ -11,12 +11,19 @@ from typing import Any
 import aiohttp
 
 Exec = Callable[[list[str]], Awaitable[int]]
-"""Runs a command in the container; its exit code."""
+"""Runs a command in the container, and returns its exit code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prober:
-    """container: its spec. address: of the pod. began: when it started, in seconds of the loop's clock."""
+    """Probes of a container.
+
+    Attributes:
+        container: The container of the pod's spec.
+        address: The address of the pod.
+        execute: Runs a command in the container.
+        began: The start of the container, in seconds of the loop's clock.
+    """
 
     container: Mapping[str, Any]
     address: str
@@ -24,14 +31,14 @@ class Prober:
     began: float
 
     async def has_started(self) -> bool:
-        """Whether the startup probe succeeded before it had failed too often; True without one."""
+        """Wait for the startup probe, and return whether it succeeded; True without a probe."""
         if probe := self.container.get("startupProbe"):
             async for succeeded in self._results(probe):
                 return succeeded
         return True
 
     async def follow_readiness(self, changed: Callable[[bool], None]) -> None:
-        """Tells every change of readiness, forever; True at once without a probe."""
+        """Report every change of readiness, forever. Without a probe, report True once."""
         probe = self.container.get("readinessProbe")
         if probe is None:
             changed(True)
@@ -43,7 +50,7 @@ class Prober:
                 changed(ready)
 
     async def until_dead(self) -> None:
-        """Ends when the liveness probe has failed too often; never without one."""
+        """Wait until the liveness probe has failed too often; forever without a probe."""
         probe = self.container.get("livenessProbe")
         if probe is None:
             await asyncio.get_running_loop().create_future()
@@ -53,7 +60,7 @@ class Prober:
                 return
 
     async def _results(self, probe: Mapping[str, Any]) -> AsyncIterator[bool]:
-        """Whether it succeeds, every time that the same was seen as often as its threshold asks."""
+        """Yield a result each time that it has reached its threshold of consecutive results."""
         clock = asyncio.get_running_loop().time
         await asyncio.sleep(max(0.0, self.began + probe.get("initialDelaySeconds", 0) - clock()))
         thresholds = {True: probe.get("successThreshold", 1), False: probe.get("failureThreshold", 3)}
@@ -83,11 +90,11 @@ class Prober:
         raise NotImplementedError(f"not supported here: {', '.join(probe)}")
 
     async def _answers(self, http: Mapping[str, Any]) -> bool:
-        """Any status from 200 to 399; certificates are not looked at, redirections not followed."""
+        """Check for a status from 200 to 399, without checking certificates or following redirections."""
         scheme = http.get("scheme", "HTTP").lower()
         host = http.get("host") or self.address
         url = f"{scheme}://{host}:{self._port(http['port'])}/{http.get('path', '/').lstrip('/')}"
-        headers = {one["name"]: one["value"] for one in http.get("httpHeaders") or ()}
+        headers = {header["name"]: header["value"] for header in http.get("httpHeaders") or ()}
         async with (
             aiohttp.ClientSession(headers={"User-Agent": "kube-probe/1.36", **headers}) as session,
             session.get(url, allow_redirects=False, ssl=False) as response,
@@ -97,12 +104,13 @@ class Prober:
     def _port(self, port: int | str) -> int:
         if isinstance(port, int):
             return port
-        named = {one.get("name"): one["containerPort"] for one in self.container.get("ports") or ()}
-        return int(named[port])
+        ports = self.container.get("ports") or ()
+        numbers = {entry.get("name"): entry["containerPort"] for entry in ports}
+        return int(numbers[port])
 
 
 async def watched(prober: Prober, started: Callable[[], None], ready: Callable[[bool], None]) -> str:
-    """Runs the container's probes until one asks for its end; which one. To be cancelled when it ends by itself."""
+    """Run the probes until one fails, and return its name. The caller cancels this if the container ends."""
     if not await prober.has_started():
         return "startup"
     started()

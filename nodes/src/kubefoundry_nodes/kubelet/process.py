@@ -14,12 +14,16 @@ from kubefoundry_nodes.kubelet.sandbox import Sandbox
 
 
 class CannotStart(Exception):
-    """Why the command could not be started, in a container runtime's words."""
+    """Raised if a command cannot be started, with a container runtime's message."""
 
 
 class Process:
-    """A container that runs. pid: of its first process, on this machine, as long as it runs. killed_for_memory:
-    whether it used more than it may."""
+    """A running container.
+
+    Attributes:
+        pid: The number of its first process on this machine while it runs.
+        killed_for_memory: Whether it was killed because it exceeded its memory limit.
+    """
 
     def __init__(self, waiting: asyncio.subprocess.Process, pid: int) -> None:
         self._waiting = waiting
@@ -27,11 +31,11 @@ class Process:
         self.killed_for_memory = False
 
     async def exit_code(self) -> int:
-        """Once it has ended."""
+        """Wait for the end, and return the exit code."""
         return await self._waiting.wait()
 
     async def stop(self, grace: float) -> None:
-        """SIGTERM, and SIGKILL after so many seconds; waits for the end."""
+        """Send SIGTERM, and SIGKILL after `grace` seconds, and wait for the end."""
         self._send(signal.SIGTERM)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(grace):
@@ -41,6 +45,7 @@ class Process:
         await self._waiting.wait()
 
     def kill_for_memory(self) -> None:
+        """Kill the container as the OOM killer does."""
         self.killed_for_memory = True
         self._send(sandbox.KILL)
 
@@ -49,8 +54,8 @@ class Process:
             self._waiting.send_signal(number)
 
 
-async def launch(wanted: Sandbox, log: Path) -> Process:
-    """Starts it; what it writes goes to `log`. Raises CannotStart."""
+async def launch(container: Sandbox, log: Path) -> Process:
+    """Start a container whose output is appended to `log`. Raises CannotStart."""
     reading, writing = os.pipe()
     report = asyncio.create_task(_read_all(reading))
     try:
@@ -68,29 +73,29 @@ async def launch(wanted: Sandbox, log: Path) -> Process:
         os.close(writing)
     try:
         assert waiting.stdin is not None
-        waiting.stdin.write(wanted.written())
+        waiting.stdin.write(container.written())
         waiting.stdin.close()
-        written = await report
-        found = {key: value for line in written.splitlines() for key, value in json.loads(line).items()}
-        if "error" in found or "pid" not in found:
+        lines = (await report).splitlines()
+        result = {key: value for line in lines for key, value in json.loads(line).items()}
+        if "error" in result or "pid" not in result:
             await waiting.wait()
-            raise CannotStart(found.get("error") or f"see {log}")
-        return Process(waiting, found["pid"])
+            raise CannotStart(result.get("error") or f"see {log}")
+        return Process(waiting, result["pid"])
     except asyncio.CancelledError:
-        # Its container ends with it.
+        # The container ends with the waiting process.
         await killed(waiting)
         raise
 
 
 async def killed(running: asyncio.subprocess.Process) -> None:
-    """Kills it, where it has not just ended, and waits for its end."""
+    """Kill a process that may have ended, and wait for its end."""
     with contextlib.suppress(ProcessLookupError):
         running.kill()
     await running.wait()
 
 
 async def _read_all(descriptor: int) -> bytes:
-    """Of a pipe, until all who write to it have closed it."""
+    """Read a pipe until all its writers have closed it."""
     stream = asyncio.StreamReader()
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(descriptor, "rb", buffering=0)

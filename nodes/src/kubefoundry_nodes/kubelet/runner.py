@@ -1,7 +1,7 @@
-"""The node: runs the pods of a cluster as processes of this machine.
+"""The node: run the pods of a cluster as processes of this machine.
 
-Its event loop has a thread of its own, so that tests may block. Linux ends a process that asked for it when the
-thread that made it ends: no container outlives the runner, however it ends.
+Its event loop has a thread of its own, so that tests may block. Linux ends the containers with that thread
+(PR_SET_PDEATHSIG), so no container outlives the runner.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ Key = tuple[str, str]
 
 @dataclass(slots=True)
 class Seen:
-    """The objects of a kind, kept by a watch. changed: is called after every change."""
+    """The objects of a kind, updated by a watch. `changed` is called after every change."""
 
     changed: Callable[[], None]
     objects: dict[Key, Object] = field(default_factory=dict)
     listed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def replace(self, objects: Iterator[Object], resource_version: str, *, rewound: bool) -> None:
-        self.objects = {key(one): one for one in objects}
+        self.objects = {key(obj): obj for obj in objects}
         self.listed.set()
         self.changed()
 
@@ -66,8 +66,13 @@ def key(obj: Object) -> Key:
 
 
 class Node:
-    """images: those that the node can pull, by name; may change at any time. logs: a folder for each pod, in it one
-    for each container, in it a file for each run."""
+    """A node.
+
+    Attributes:
+        images: The images that can be pulled, by name; they may change at any time.
+        logs: The folder of logs: a folder for each pod, in it a folder for each container with a file for each run.
+        names: The hosts files of Services.
+    """
 
     def __init__(self, kubeconfig: Path, folder: Path) -> None:
         self.images: dict[str, Image] = {}
@@ -82,33 +87,34 @@ class Node:
         self._main: asyncio.Task[None] | None = None
 
     def add(self, image: Image) -> None:
+        """Add an image that can be pulled."""
         self.images[image.name] = image
 
     def remove_image(self, name: str) -> None:
-        """From now on it cannot be pulled."""
+        """Remove an image, which cannot be pulled any more."""
         del self.images[name]
 
     def log(self, namespace: str, pod: str, container: str, run: int = -1) -> str:
-        """What a run of the container wrote so far, the last one's by default; of the newest pod of that name."""
+        """Return the output of a run, by default of the last one, of the newest pod of that name."""
         pods = sorted(self.logs.glob(f"{namespace}_{pod}_*"), key=lambda path: path.stat().st_ctime_ns)
         runs = sorted((pods[-1] / container).iterdir(), key=lambda path: int(path.stem))
         return runs[run].read_text(errors="replace")
 
     def start(self) -> None:
-        """Returns once the node is registered. Raises what went wrong."""
+        """Start the node, and wait until it is registered. Raises RuntimeError if the runner has ended."""
         self._thread.start()
         self._begun.wait()
         self.check()
 
     def check(self) -> None:
-        """Raises what made the runner end."""
+        """Raise RuntimeError if the runner has failed."""
         if self._failure:
             raise RuntimeError("the pod runner failed") from self._failure
 
     def stop(self) -> None:
-        """Kills all containers. Raises what made the runner end before."""
+        """Kill all containers. Raises RuntimeError if the runner has failed before."""
         if self._loop and self._main:
-            # It may have ended, and said why: see below.
+            # The loop may have ended. Then `check` reports the reason.
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._main.cancel)
         self._thread.join()
@@ -141,7 +147,7 @@ class Node:
 
 
 class Work:
-    """What follows from the objects that are seen."""
+    """Reacts to changes of pods, Services and claims."""
 
     def __init__(self, node: Node, client: KubeletClient, folder: Path, group: asyncio.TaskGroup) -> None:
         self._node = node
@@ -166,34 +172,35 @@ class Work:
         )
 
     async def all_listed(self) -> None:
+        """Wait for the first list of each kind."""
         for seen in self.watched.values():
             await seen.listed.wait()
 
     async def follow_services(self) -> None:
-        """Addresses and names of Services, after every change, until cancelled."""
+        """Update addresses and names of Services after every change, until cancelled."""
         forwarder = services.Forwarder()
         try:
             while True:
                 await self._network.wait()
                 self._network.clear()
-                found, slices = list(self._services.objects.values()), list(self._slices.objects.values())
-                # Names first: what answers has one.
-                self._node.names.update(services.names(found, slices))
-                await forwarder.update(found, slices)
+                listed, slices = list(self._services.objects.values()), list(self._slices.objects.values())
+                # Names first, so that an address that answers has a name.
+                self._node.names.update(services.names(listed, slices))
+                await forwarder.update(listed, slices)
         finally:
             forwarder.close()
 
     async def follow_claims(self) -> None:
-        """Volumes for claims, after every change, until cancelled."""
-        made: set[str] = set()
+        """Update volumes for claims after every change, until cancelled."""
+        volumes: set[str] = set()
         while True:
             await self._claimed.wait()
             self._claimed.clear()
-            found = list(self._claims.objects.values())
-            await claims.provision(self._client, found, made, self._folder / "claims")
+            listed = list(self._claims.objects.values())
+            await claims.provision(self._client, listed, volumes, self._folder / "claims")
 
     def _follow_pods(self) -> None:
-        pods = {one["metadata"]["uid"]: one for one in self._pods.objects.values()}
+        pods = {pod["metadata"]["uid"]: pod for pod in self._pods.objects.values()}
         for uid in self._lives.keys() - pods.keys():
             self._lives.pop(uid)[1].cancel()
         for uid, pod in pods.items():
@@ -209,7 +216,7 @@ class Work:
                 self._lives[uid][0].stop(pod["metadata"].get("deletionGracePeriodSeconds", GRACE))
 
     def _schedule(self, pod: Object) -> None:
-        """Once for every state of the pod that is seen."""
+        """Schedule a pod once for every version of its object."""
         meta = pod["metadata"]
         if (meta["uid"], meta["resourceVersion"]) in self._scheduled:
             return
@@ -220,17 +227,17 @@ class Work:
         try:
             await node_object.schedule(self._client, pod)
         except ApiError as error:
-            # Deleted, or bound, meanwhile, or its namespace is being deleted.
+            # The pod was deleted or bound meanwhile, or its namespace is being deleted.
             if error.code not in (403, 404, 409):
                 raise
 
     def _variables(self, pod: Object) -> Mapping[str, str]:
-        """Of the namespace's Services where the pod wants them, and always of `kubernetes`."""
+        """Return the variables of `kubernetes`, and of the namespace's Services if the pod enables service links."""
         namespace = pod["metadata"]["namespace"]
         linked = pod["spec"].get("enableServiceLinks", True)
-        found = [
-            one
-            for place, one in self._services.objects.items()
+        visible = [
+            service
+            for place, service in self._services.objects.items()
             if place == ("default", "kubernetes") or (linked and place[0] == namespace)
         ]
-        return environment.service_variables(found)
+        return environment.service_variables(visible)

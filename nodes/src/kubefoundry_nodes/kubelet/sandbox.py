@@ -1,4 +1,4 @@
-"""What a container is made of, as far as the kernel knows it; enter.py makes it."""
+"""The parts of a container that the kernel knows. `enter.py` creates the container."""
 
 from __future__ import annotations
 
@@ -27,19 +27,18 @@ CAPABILITIES: Final = {
     "AUDIT_WRITE": 29,
     "SETFCAP": 31,
 }
-"""What root may do in a container of containerd 2.0 that asks for nothing (its oci/spec.go); numbers of
-linux/capability.h."""
+"""Default capabilities of root in containerd 2.0 (oci/spec.go); numbers of linux/capability.h."""
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""Where the image names none (containerd 2.0, oci/spec_opts.go)."""
+"""Default search path (containerd 2.0, oci/spec_opts.go)."""
 
 KILL: Final = signal.SIGUSR1
-"""Sent to the program that waits for a container: kills the container. SIGTERM is handed on to it."""
+"""Signal to the program that waits for a container, which kills the container. SIGTERM is forwarded to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """source: on this machine. target: in the container; made where it is missing."""
+    """A mount of a file or folder of this machine. A missing target is created in the container."""
 
     source: str
     target: str
@@ -48,10 +47,24 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """lower: folders of the root, the topmost last. scratch: an empty folder, on which the root is put together.
+    """A container.
 
-    network: file of a network namespace, None for one without interfaces. links: symbolic links to make. gid: None
-    for the primary group of the user in the root's own /etc/passwd. capabilities: numbers of those that are left.
+    Attributes:
+        scratch: An empty folder, on which the root is assembled.
+        lower: The folders of the root, the topmost last.
+        argv: The command.
+        env: The environment variables.
+        cwd: The working directory.
+        uid: The user.
+        gid: The group; None for the user's primary group in the root's own /etc/passwd.
+        groups: Supplementary groups.
+        capabilities: The numbers of the remaining capabilities.
+        no_new_privileges: Whether setuid programs gain no privileges.
+        mounts: The mounts.
+        links: Symbolic links by path.
+        read_only: Whether the root is read-only.
+        network: The file of a network namespace; None for one without interfaces.
+        hostname: The host name.
     """
 
     scratch: str
@@ -71,23 +84,26 @@ class Sandbox:
     hostname: str = "localhost"
 
     def written(self) -> bytes:
+        """Return the container as JSON."""
         return json.dumps(asdict(self)).encode()
 
 
 def read(text: str) -> Sandbox:
-    """The opposite of `written`."""
+    """Parse the result of `written`."""
     value: dict[str, Any] = json.loads(text)
-    mounts = [Mount(**one) for one in value.pop("mounts")]
+    mounts = [Mount(**mount) for mount in value.pop("mounts")]
     return Sandbox(mounts=mounts, **value)
 
 
 def command(report: int = -1) -> list[str]:
-    """The program that reads a sandbox from its standard input and becomes it. It says how that went in JSON lines on
-    the descriptor `report`, where there is one: `pid` of the container's first process, `error`; the end of the file
-    stands for: it runs."""
+    """Return the program that reads a sandbox from its standard input and runs it.
+
+    The program writes JSON lines to the descriptor `report` unless it is -1: `pid` of the container's first process,
+    and `error`. The end of the file without an error means that the command runs.
+    """
     return [sys.executable, "-S", "-m", "kubefoundry_nodes.kubelet.enter", str(os.getpid()), str(report)]
 
 
 def environment() -> dict[str, str]:
-    """Of that program; nothing of it reaches the container."""
+    """Return the environment of that program. The container does not get it."""
     return {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}

@@ -1,6 +1,6 @@
-"""Answers at the addresses of Services: a forwarder for each, as long as it has a ready endpoint.
+"""Forward connections from the addresses of Services to their ready endpoints.
 
-Without one nothing listens, so a client is refused immediately, as with kube-proxy.
+Without a ready endpoint nothing listens, so a client is refused immediately, as with kube-proxy.
 """
 
 from __future__ import annotations
@@ -34,22 +34,23 @@ class Forwarder:
     _open: set[asyncio.Task[Any]] = field(default_factory=set)
 
     async def update(self, services: Iterable[Object], slices: Iterable[Object]) -> None:
-        """Makes exactly these Services answer."""
+        """Listen for exactly these Services."""
         services = list(services)
         self._targets = targets(services, slices)
         for place in self._servers.keys() - self._targets.keys():
             self._servers.pop(place).close()
-        wanted = {address for one in services for address in cluster_addresses(one)}
-        for address in self._local - wanted:
+        current = {address for service in services for address in cluster_addresses(service)}
+        for address in self._local - current:
             await addresses.remove_local(address)
-        for address in wanted - self._local:
+        for address in current - self._local:
             await addresses.add_local(address)
-        self._local = wanted
+        self._local = current
         for place in self._targets.keys() - self._servers.keys():
             accepted = functools.partial(self._accepted, place)
             self._servers[place] = await asyncio.start_server(accepted, *place)
 
     def close(self) -> None:
+        """Close all listeners and connections."""
         for server in self._servers.values():
             server.close()
         for task in self._open:
@@ -67,13 +68,13 @@ class Forwarder:
             self._open.discard(task)
 
 
-async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, found: list[Place]) -> None:
-    """One connection, to one of these endpoints; closed immediately if that does not answer."""
+async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, endpoints: list[Place]) -> None:
+    """Forward a connection to a random endpoint. Close the connection if the endpoint does not answer."""
     with contextlib.suppress(OSError, asyncio.CancelledError):
         try:
-            if not found:
+            if not endpoints:
                 return
-            out_reader, out_writer = await asyncio.open_connection(*random.choice(found))
+            out_reader, out_writer = await asyncio.open_connection(*random.choice(endpoints))
             try:
                 await asyncio.gather(_pump(reader, out_writer), _pump(out_reader, writer))
             finally:
@@ -91,58 +92,60 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 def cluster_addresses(service: Object) -> tuple[str, ...]:
+    """Return the cluster IP of a Service, or nothing for a headless one."""
     address = service["spec"].get("clusterIP")
     return (address,) if address and address != "None" else ()
 
 
 def targets(services: Iterable[Object], slices: Iterable[Object]) -> dict[Place, list[Place]]:
-    """The ready endpoints behind each address and port."""
-    behind = _behind(slices)
-    made: dict[Place, list[Place]] = {}
+    """Return the ready endpoints of each address and port."""
+    slices_by_service = _by_service(slices)
+    result: dict[Place, list[Place]] = {}
     for service in services:
         meta = service["metadata"]
         for address in cluster_addresses(service):
             for port in service["spec"].get("ports") or ():
-                found = [
+                endpoints = [
                     (endpoint, number)
-                    for one in behind.get((meta["namespace"], meta["name"]), ())
-                    for number in _numbers(one, port.get("name") or "")
-                    for endpoint in ready(one)
+                    for endpoint_slice in slices_by_service.get((meta["namespace"], meta["name"]), ())
+                    for number in _numbers(endpoint_slice, port.get("name") or "")
+                    for endpoint in ready(endpoint_slice)
                 ]
-                if found and port.get("protocol", "TCP") == "TCP":
-                    made[address, port["port"]] = found
-    return made
+                if endpoints and port.get("protocol", "TCP") == "TCP":
+                    result[address, port["port"]] = endpoints
+    return result
 
 
 def names(services: Iterable[Object], slices: Iterable[Object]) -> ServiceAddresses:
-    """The addresses behind a Service's name: its own, or for a headless one those of its endpoints."""
-    behind = _behind(slices)
-    made: dict[tuple[str, str], tuple[str, ...]] = {}
+    """Return the addresses of each Service's name: its cluster IP, or the endpoints of a headless one."""
+    slices_by_service = _by_service(slices)
+    result: dict[tuple[str, str], tuple[str, ...]] = {}
     for service in services:
         key = service["metadata"]["namespace"], service["metadata"]["name"]
-        found = cluster_addresses(service) or tuple(a for one in behind.get(key, ()) for a in ready(one))
-        made[key] = found
-    return made
+        result[key] = cluster_addresses(service) or tuple(
+            address for endpoint_slice in slices_by_service.get(key, ()) for address in ready(endpoint_slice)
+        )
+    return result
 
 
-def ready(one: Object) -> list[str]:
-    """Addresses of an EndpointSlice that accept connections; an unknown state counts as ready."""
+def ready(endpoint_slice: Object) -> list[str]:
+    """Return the ready addresses of an EndpointSlice; an unknown state counts as ready."""
     return [
         str(address)
-        for endpoint in one.get("endpoints") or ()
+        for endpoint in endpoint_slice.get("endpoints") or ()
         if (endpoint.get("conditions") or {}).get("ready") is not False
         for address in endpoint["addresses"]
     ]
 
 
-def _numbers(one: Object, name: str) -> list[int]:
-    return [port["port"] for port in one.get("ports") or () if (port.get("name") or "") == name]
+def _numbers(endpoint_slice: Object, name: str) -> list[int]:
+    return [port["port"] for port in endpoint_slice.get("ports") or () if (port.get("name") or "") == name]
 
 
-def _behind(slices: Iterable[Object]) -> dict[tuple[str, str], list[Object]]:
-    made: dict[tuple[str, str], list[Object]] = {}
-    for one in slices:
-        meta = one["metadata"]
-        if (owner := (meta.get("labels") or {}).get(OWNER)) and one.get("addressType") == "IPv4":
-            made.setdefault((meta["namespace"], owner), []).append(one)
-    return made
+def _by_service(slices: Iterable[Object]) -> dict[tuple[str, str], list[Object]]:
+    result: dict[tuple[str, str], list[Object]] = {}
+    for endpoint_slice in slices:
+        meta = endpoint_slice["metadata"]
+        if (owner := (meta.get("labels") or {}).get(OWNER)) and endpoint_slice.get("addressType") == "IPv4":
+            result.setdefault((meta["namespace"], owner), []).append(endpoint_slice)
+    return result

@@ -1,5 +1,5 @@
-"""What a kubelet says about a pod, from what its containers do (kubelet 1.36: getPhase of kubelet_pods.go,
-status/generate.go, normalizeStatus of status/status_manager.go). Pure."""
+"""The status of a pod, derived from its containers as a kubelet does (kubelet 1.36: getPhase of kubelet_pods.go,
+status/generate.go, normalizeStatus of status/status_manager.go). All functions are pure."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Final
 from kubefoundry_sdk.api.kinds import Object
 
 MESSAGES: Final = 12 * 1024
-"""Bytes of all termination messages of a pod: each container gets an equal share, started or not."""
+"""Bytes of all termination messages of a pod. Each container gets an equal share, started or not."""
 
 OURS: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
-"""Conditions that a kubelet writes; others stay as they are."""
+"""Conditions that a kubelet writes. Others stay unchanged."""
 
 
 @dataclass(slots=True)
 class Container:
-    """The state of one container. state, last: as the API has them."""
+    """The state of a container. `state` and `last` have the form of the API."""
 
     name: str
     image: str
@@ -33,21 +33,23 @@ class Container:
 
     @property
     def ended(self) -> Object | None:
-        """Its `terminated` state, where it is in that."""
-        found: Object | None = self.state.get("terminated")
-        return found
+        """The `terminated` state, None if the container has not ended."""
+        terminated: Object | None = self.state.get("terminated")
+        return terminated
 
     def wait(self, reason: str, message: str = "") -> None:
-        """It waits. A run that has ended is its last one then."""
+        """Set the state `waiting`. A run that has ended becomes the last state."""
         self._leave()
         waiting: Object = {"reason": reason, **({"message": message} if message else {})}
         self.state = {"waiting": waiting}
 
     def run(self, started: str) -> None:
+        """Set the state `running`."""
         self._leave()
         self.state = {"running": {"startedAt": started}}
 
     def end(self, code: int, reason: str, message: str, began: str, ended: str) -> None:
+        """Set the state `terminated`."""
         detail = {"message": message} if message else {}
         self.state = {
             "terminated": {
@@ -68,27 +70,32 @@ class Container:
 
 
 def now() -> str:
-    """This moment as the API writes it."""
+    """Return the current time in the format of the API."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def restartable(policy: str, code: int, *, init: bool) -> bool:
-    """Whether a container that ended with this code is started again."""
+    """Check whether a container that ended with this code is restarted."""
     if policy == "Always" and not init:
         return True
     return policy != "Never" and code != 0
 
 
 def phase(policy: str, init: Sequence[Container], main: Sequence[Container], *, ending: bool) -> str:
-    """`Pending`, `Running`, `Succeeded` or `Failed`. ending: nothing is started again, whatever the policy."""
+    """Return the phase. If the pod is `ending`, no container is restarted, whatever the policy."""
     pending = False
-    for one in init:
-        ended = one.ended or ("waiting" in one.state and one.last.get("terminated")) or None
+    for container in init:
+        last = "waiting" in container.state and container.last.get("terminated")
+        ended = container.ended or last or None
         if ended is None:
             pending = True
         elif ended["exitCode"] and not restartable(policy, ended["exitCode"], init=True):
             return "Failed"
-    ended_main = [one.ended or one.last.get("terminated") for one in main if "running" not in one.state]
+    ended_main = [
+        container.ended or container.last.get("terminated")
+        for container in main
+        if "running" not in container.state
+    ]
     if pending or None in ended_main:
         return "Pending"
     if len(ended_main) < len(main):
@@ -100,25 +107,25 @@ def phase(policy: str, init: Sequence[Container], main: Sequence[Container], *, 
 
 
 def container_statuses(containers: Iterable[Container], share: int) -> list[Object]:
-    """As the API has them. share: bytes that a termination message may have."""
+    """Return container statuses in the form of the API. `share`: longest termination message in bytes."""
     return [
         {
-            "name": one.name,
-            "image": one.image,
-            "imageID": one.image_id,
-            **({"containerID": one.id} if one.id else {}),
-            "state": cut(one.state, share),
-            "lastState": cut(one.last, share),
-            "restartCount": one.restarts,
-            "started": one.started,
-            "ready": one.ready,
+            "name": container.name,
+            "image": container.image,
+            "imageID": container.image_id,
+            **({"containerID": container.id} if container.id else {}),
+            "state": cut(container.state, share),
+            "lastState": cut(container.last, share),
+            "restartCount": container.restarts,
+            "started": container.started,
+            "ready": container.ready,
         }
-        for one in containers
+        for container in containers
     ]
 
 
 def cut(state: Object, share: int) -> Object:
-    """The state with its termination message cut at its end; a letter that is cut in two is left out."""
+    """Return the state with a shortened termination message, without an incomplete character at its end."""
     ended = state.get("terminated")
     message = ended.get("message", "").encode() if ended else b""
     if ended is None or len(message) <= share:
@@ -129,41 +136,41 @@ def cut(state: Object, share: int) -> Object:
 def conditions(
     phase_: str, init: Sequence[Container], main: Sequence[Container], *, sandbox: bool
 ) -> list[Object]:
-    """The kubelet's own. sandbox: whether the pod's network is there."""
-    incomplete = [one.name for one in init if not one.ready]
-    begun = any("running" in one.state or one.ended or one.last for one in main)
+    """Return the kubelet's conditions. `sandbox`: whether the pod has its network."""
+    incomplete = [container.name for container in init if not container.ready]
+    begun = any("running" in container.state or container.ended or container.last for container in main)
     initialized = begun or not incomplete
-    unready = [one.name for one in main if not one.ready]
-    made = [_condition("PodReadyToStartContainers", sandbox)]
+    unready = [container.name for container in main if not container.ready]
+    result = [_condition("PodReadyToStartContainers", sandbox)]
     if phase_ == "Succeeded":
-        made.append(_condition("Initialized", True, "PodCompleted"))
+        result.append(_condition("Initialized", True, "PodCompleted"))
     elif initialized:
-        made.append(_condition("Initialized", True))
+        result.append(_condition("Initialized", True))
     else:
         text = f"containers with incomplete status: [{' '.join(incomplete)}]"
-        made.append(_condition("Initialized", False, "ContainersNotInitialized", text))
+        result.append(_condition("Initialized", False, "ContainersNotInitialized", text))
     for name in ("Ready", "ContainersReady"):
         if phase_ in ("Succeeded", "Failed"):
-            made.append(_condition(name, False, "PodCompleted" if phase_ == "Succeeded" else "PodFailed"))
+            result.append(_condition(name, False, "PodCompleted" if phase_ == "Succeeded" else "PodFailed"))
         elif unready:
             text = f"containers with unready status: [{' '.join(unready)}]"
-            made.append(_condition(name, False, "ContainersNotReady", text))
+            result.append(_condition(name, False, "ContainersNotReady", text))
         else:
-            made.append(_condition(name, True))
-    return [*made, _condition("PodScheduled", True)]
+            result.append(_condition(name, True))
+    return [*result, _condition("PodScheduled", True)]
 
 
 def _condition(kind: str, holds: bool, reason: str = "", message: str = "") -> Object:
-    made: Object = {"type": kind, "status": str(holds)}
-    return {**made, **({"reason": reason} if reason else {}), **({"message": message} if message else {})}
+    details = {"reason": reason, "message": message}
+    return {"type": kind, "status": str(holds), **{key: text for key, text in details.items() if text}}
 
 
 def merged_conditions(live: Iterable[Object], ours: Iterable[Object], moment: str) -> list[Object]:
-    """Ours beside those of others; a time changes only with the status."""
-    before = {one["type"]: one for one in live}
-    made = [one for one in before.values() if one["type"] not in OURS]
-    for one in ours:
-        old = before.get(one["type"])
-        since = old.get("lastTransitionTime") if old and old["status"] == one["status"] else None
-        made.append({**one, "lastProbeTime": None, "lastTransitionTime": since or moment})
-    return made
+    """Merge a kubelet's conditions into the existing ones. A transition time changes only with the status."""
+    before = {condition["type"]: condition for condition in live}
+    result = [condition for condition in before.values() if condition["type"] not in OURS]
+    for condition in ours:
+        old = before.get(condition["type"])
+        since = old.get("lastTransitionTime") if old and old["status"] == condition["status"] else None
+        result.append({**condition, "lastProbeTime": None, "lastTransitionTime": since or moment})
+    return result

@@ -32,7 +32,7 @@ PR_CAPBSET_DROP: Final = 24
 PR_SET_NO_NEW_PRIVS: Final = 38
 
 PIVOT_ROOT: Final = {"x86_64": 155, "aarch64": 41}
-"""Number of a call that the C library has no function for, by machine."""
+"""Number of the call by machine; the C library has no function for it."""
 
 SIOCGIFFLAGS: Final = 0x8913
 SIOCSIFFLAGS: Final = 0x8914
@@ -41,10 +41,10 @@ IFF_UP: Final = 0x1
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
-def _check(result: int, what: str) -> None:
+def _check(result: int, call: str) -> None:
     if result < 0:
         number = ctypes.get_errno()
-        raise OSError(number, f"{what}: {os.strerror(number)}")
+        raise OSError(number, f"{call}: {os.strerror(number)}")
 
 
 def unshare(flags: int) -> None:
@@ -52,7 +52,7 @@ def unshare(flags: int) -> None:
 
 
 def setns(path: str, kind: int) -> None:
-    """Enters the namespace that the file stands for."""
+    """Enter the namespace of a file."""
     with open(path, "rb") as file:  # noqa: PTH123 - /proc files are no place for more than a descriptor
         _check(_libc.setns(file.fileno(), kind), f"setns {path}")
 
@@ -70,12 +70,12 @@ def bind(source: str, target: str, *, read_only: bool = False) -> None:
 
 
 def unmount(target: str) -> None:
-    """Takes it out of the tree at once; it ends when nobody uses it any more."""
+    """Detach a mount at once; it ends once nobody uses it."""
     _check(_libc.umount2(target.encode(), MNT_DETACH), f"umount {target}")
 
 
 def pivot_root(new: str, old: str) -> None:
-    """Makes `new` the root of all processes of the mount namespace, and puts the root so far at `old`."""
+    """Make `new` the root of all processes of the mount namespace, and move the previous root to `old`."""
     number = PIVOT_ROOT[platform.machine()]
     _check(_libc.syscall(number, new.encode(), old.encode()), f"pivot_root {new}")
 
@@ -85,15 +85,15 @@ def prctl(option: int, value: int) -> None:
 
 
 def end_with(parent: int) -> None:
-    """Has the calling process killed when its parent, or that one's thread which made it, ends."""
+    """Kill the calling process when its parent ends, or the parent's thread that created it."""
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def loopback_up() -> None:
-    """Of the network namespace of the caller."""
+    """Enable the loopback interface of the caller's network namespace."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        found = fcntl.ioctl(any_socket, SIOCGIFFLAGS, struct.pack("16sH22x", b"lo", 0))
-        [flags] = struct.unpack_from("16xH", found)
+        request = fcntl.ioctl(any_socket, SIOCGIFFLAGS, struct.pack("16sH22x", b"lo", 0))
+        [flags] = struct.unpack_from("16xH", request)
         fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sH22x", b"lo", flags | IFF_UP))

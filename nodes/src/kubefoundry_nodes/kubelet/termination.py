@@ -1,4 +1,4 @@
-"""What a container leaves when it ends (kubelet 1.36: getTerminationMessage of kuberuntime_container.go)."""
+"""Termination messages (kubelet 1.36: getTerminationMessage of kuberuntime_container.go)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import Final
 FILE: Final = 4096
 LOG: Final = 2048
 LINES: Final = 80
-"""Bytes of the message that are read, and bytes and lines of the log: the last ones. The share of each container in
-what a pod's status may hold is cut later, at the other end (status.py)."""
+"""Longest message in bytes, and longest end of the log in bytes and lines. `status.py` shortens messages again."""
 
 
 def message(file: Path, log: Path, policy: str, code: int) -> str:
-    """policy: terminationMessagePolicy of the container."""
+    """Return the termination message. `policy`: terminationMessagePolicy of the container."""
     message = tail(file, FILE) if file.exists() else b""
     if not message and code and policy == "FallbackToLogsOnError":
         message = b"".join(log.read_bytes().splitlines(keepends=True)[-LINES:])[-LOG:]
@@ -21,6 +20,7 @@ def message(file: Path, log: Path, policy: str, code: int) -> str:
 
 
 def tail(file: Path, size: int) -> bytes:
+    """Return the last bytes of a file."""
     with file.open("rb") as content:
         content.seek(0, 2)
         content.seek(max(0, content.tell() - size))

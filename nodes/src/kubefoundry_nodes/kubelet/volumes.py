@@ -23,14 +23,14 @@ log = logging.getLogger(__name__)
 MODE: Final = 0o644
 DATA: Final = "..data"
 GENERATION: Final = "..2026_01_01_00_00_00.0000000001"
-"""Where the files of one generation lie, under a name such as the kubelet gives them; nothing here makes another."""
+"""Folder of the files, named as by the kubelet. Files are never updated, so there is only one generation."""
 
 Payload = dict[str, tuple[bytes, int]]
 """Content and mode by path below the volume."""
 
 
 class NotThere(Exception):
-    """What a volume waits for."""
+    """Raised if an object of a volume is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,14 @@ class Volume:
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """folder: of this pod's volumes. claims: of the node's. facts: what files may tell about the pod."""
+    """Creates the volumes of a pod.
+
+    Attributes:
+        client: The client.
+        facts: Values of the downward API.
+        folder: The folder of the pod's volumes.
+        claims: The folder of the node's claimed volumes.
+    """
 
     client: KubeletClient
     facts: Facts
@@ -50,12 +57,14 @@ class Maker:
 
     @property
     def group(self) -> int | None:
-        found = (self.facts.pod["spec"].get("securityContext") or {}).get("fsGroup")
-        return None if found is None else int(found)
+        """The fsGroup of the pod."""
+        group = (self.facts.pod["spec"].get("securityContext") or {}).get("fsGroup")
+        return None if group is None else int(group)
 
     async def make(self) -> dict[str, Volume]:
-        """All of the pod's, by name. Raises NotThere; may be called again then."""
-        return {one["name"]: await self._volume(one) for one in self.facts.pod["spec"].get("volumes") or ()}
+        """Create all volumes, and return them by name. Raises NotThere; the caller may retry."""
+        specs = self.facts.pod["spec"].get("volumes") or ()
+        return {spec["name"]: await self._volume(spec) for spec in specs}
 
     async def _volume(self, volume: Mapping[str, Any]) -> Volume:
         place = self.folder / volume["name"]
@@ -110,7 +119,7 @@ class Maker:
             try:
                 token = await self.client.token(self.facts.pod, account, source.get("audience"), seconds)
             except ApiError as error:
-                # without its account, or in a namespace that is being deleted
+                # The account is missing, or the namespace is being deleted.
                 if error.code not in (403, 404):
                     raise
                 raise NotThere(f"token of {account}: {error.message}") from None
@@ -127,12 +136,12 @@ class Maker:
 
     async def _content(self, kind: str, source: Mapping[str, Any], mode: int) -> Payload:
         name = source["name"]
-        found = await self.client.content(kind, name, self.facts.pod["metadata"]["namespace"])
-        if found is None:
+        obj = await self.client.content(kind, name, self.facts.pod["metadata"]["namespace"])
+        if obj is None:
             if source.get("optional"):
                 return {}
             raise NotThere(f'{kind.lower()} "{name}" not found')
-        data = files(kind, found)
+        data = files(kind, obj)
         items = source.get("items")
         if not items:
             return {key: (value, mode) for key, value in data.items()}
@@ -146,10 +155,10 @@ class Maker:
         }
 
 
-def files(kind: str, found: Object) -> dict[str, bytes]:
-    """The keys of a ConfigMap or Secret."""
-    plain = {} if kind == "Secret" else found.get("data") or {}
-    coded = (found.get("data") if kind == "Secret" else found.get("binaryData")) or {}
+def files(kind: str, obj: Object) -> dict[str, bytes]:
+    """Return the content of a ConfigMap or Secret by key."""
+    plain = {} if kind == "Secret" else obj.get("data") or {}
+    coded = (obj.get("data") if kind == "Secret" else obj.get("binaryData")) or {}
     return {
         **{key: value.encode() for key, value in plain.items()},
         **{key: base64.b64decode(value) for key, value in coded.items()},
@@ -157,7 +166,7 @@ def files(kind: str, found: Object) -> dict[str, bytes]:
 
 
 def write(place: Path, payload: Payload, group: int | None) -> None:
-    """The files in a folder of their own, and links to them, as pkg/volume/util/atomic_writer.go does it."""
+    """Write files to a separate folder, and create links to them, as pkg/volume/util/atomic_writer.go does."""
     if (place / DATA).is_symlink():
         return
     new = place / GENERATION
@@ -175,12 +184,12 @@ def write(place: Path, payload: Payload, group: int | None) -> None:
     if group is not None:
         for path in (place, *place.rglob("*")):
             os.lchown(path, -1, group)
-    # Last: it stands for all.
+    # This link comes last: it makes all files visible at once.
     (place / DATA).symlink_to(GENERATION)
 
 
 def owned(place: Path, group: int | None) -> Path:
-    """A folder that every user can write, and that belongs to the pod's group where it has one."""
+    """Make a folder writable for the pod's group, or for every user if the pod has no group."""
     if group is None:
         place.chmod(0o777)
     else:
@@ -189,8 +198,8 @@ def owned(place: Path, group: int | None) -> Path:
     return place
 
 
-async def made(maker: Maker, again: float) -> dict[str, Volume]:
-    """The volumes, as soon as all they need is there; asked for again after so many seconds."""
+async def wait_until_made(maker: Maker, again: float) -> dict[str, Volume]:
+    """Retry every `again` seconds until all objects of the volumes exist, and return the volumes."""
     while True:
         try:
             return await maker.make()

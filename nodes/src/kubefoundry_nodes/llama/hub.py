@@ -1,4 +1,4 @@
-"""A model hub with one file: the calls of Hugging Face's API with which llama.cpp downloads (common/hf-cache.cpp)."""
+"""A model hub with one file: the part of Hugging Face's API that llama.cpp uses (common/hf-cache.cpp)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMMIT: Final = "1" * 40
 
 @dataclass(slots=True)
 class Hub:
-    """url: for the variable HF_ENDPOINT. downloads: how often the file was fetched."""
+    """A hub. `url` is the value of HF_ENDPOINT, `downloads` counts downloads of the file."""
 
     repository: str
     file: str
@@ -27,11 +27,11 @@ class Hub:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def answer(self, path: str) -> bytes | None:
-        """None for what it does not have."""
-        about = f"/api/models/{self.repository}"
-        if path == f"{about}/refs":
+        """Return the response to a path, None if there is none."""
+        api = f"/api/models/{self.repository}"
+        if path == f"{api}/refs":
             return json.dumps({"branches": [{"name": "main", "targetCommit": COMMIT}]}).encode()
-        if path == f"{about}/tree/{COMMIT}":
+        if path == f"{api}/tree/{COMMIT}":
             digest = hashlib.sha256(self.content).hexdigest()
             size = len(self.content)
             entry = {"type": "file", "path": self.file, "size": size, "lfs": {"oid": digest, "size": size}}
@@ -45,7 +45,7 @@ class Hub:
 
 @contextmanager
 def serving(address: str, port: int, repository: str, file: Path) -> Iterator[Hub]:
-    """The hub, until the block ends. port: 0 for a free one. repository: `OWNER/NAME`."""
+    """Serve a file of a repository `OWNER/NAME` until the block ends. Port 0 stands for a free port."""
     hub = Hub(repository, file.name, file.read_bytes())
 
     class Handler(BaseHTTPRequestHandler):
@@ -68,7 +68,7 @@ def serving(address: str, port: int, repository: str, file: Path) -> Iterator[Hu
                     hub.count()
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nothing: the terminal is for others."""
+            """Log nothing: other programs use the terminal."""
 
     server = ThreadingHTTPServer((address, port), Handler)
     hub.url = f"http://{address}:{server.server_port}"

@@ -1,4 +1,4 @@
-"""The image of the server, and the model that it serves."""
+"""The image of llama-server, and its model."""
 
 from __future__ import annotations
 
@@ -14,13 +14,17 @@ NAME: Final = "kubefoundry.ai/llama-server:demo"
 HOME: Final = "/opt/llama"
 LOCK: Final = environment.LOCKS / "llama-server.txt"
 PROGRAM: Final = "/app/llama-server"
-"""Where llama.cpp's own images have it."""
+"""Path of the program in llama.cpp's own images."""
 
 MODEL: Final = "tiny-random.gguf"
 
 
 def image(folder: Path) -> Image:
-    """folder: for a layer of its own. Raises CalledProcessError, RuntimeError where packages cannot be had."""
+    """Build the image, with its own layer in `folder`.
+
+    Raises:
+        CalledProcessError, RuntimeError: A package cannot be downloaded or installed.
+    """
     program = f"#!{HOME}/bin/python3\n{_source('launcher')}".encode()
     own = layer.write(folder, {PROGRAM: program})
     (folder / PROGRAM.lstrip("/")).chmod(0o755)
@@ -28,7 +32,7 @@ def image(folder: Path) -> Image:
 
 
 def model(folder: Path) -> Path:
-    """Makes the file in an existing folder. Raises RuntimeError."""
+    """Write the model to an existing folder, and return its file. Raises RuntimeError."""
     maker = Image("model-maker", (environment.layer(LOCK, HOME),))
     script = folder / "make.py"
     script.write_text(_source("tiny_model"))

@@ -1,6 +1,6 @@
-"""Writes a GGUF file: a Llama of 0.1 million random weights, which says one word after another without any sense.
+"""Write a GGUF file: a Llama of 0.1 million random weights, which returns words without any sense.
 
-Runs where the package gguf is, inside the image. The same file in every run.
+The module runs inside the image, which has the package gguf. The file is the same in every run.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ TEMPLATE: Final = (
 
 
 def vocabulary() -> tuple[list[str], list[gguf.TokenType]]:
-    """Every byte, so that any text can be asked, and the words of the answers."""
+    """Return all bytes, so that any prompt is valid, and the words of the answers."""
     kinds = gguf.TokenType
     special = [("<unk>", kinds.UNKNOWN), ("<s>", kinds.CONTROL), ("</s>", kinds.CONTROL)]
     octets = [(f"<0x{number:02X}>", kinds.BYTE) for number in range(256)]
@@ -75,26 +75,26 @@ def write(path: str) -> None:
 
 
 def weights(tokens: int) -> dict[str, np.ndarray]:
-    """By the names that llama.cpp has for them. In the output only words have a weight, and the end of the answer."""
+    """Return tensors by llama.cpp's names. In the output, only words and the end of the answer have weights."""
     random = np.random.default_rng(SEED)
 
     def drawn(*shape: int) -> np.ndarray:
         return (random.standard_normal(shape) * 0.3).astype(np.float32)
 
-    made = {"token_embd": drawn(tokens, WIDTH), "output": drawn(tokens, WIDTH)}
-    made["output"][:END] = 0
-    made["output"][END + 1 : tokens - len(WORDS.split())] = 0
-    made["output_norm"] = np.ones(WIDTH, np.float32)
+    tensors = {"token_embd": drawn(tokens, WIDTH), "output": drawn(tokens, WIDTH)}
+    tensors["output"][:END] = 0
+    tensors["output"][END + 1 : tokens - len(WORDS.split())] = 0
+    tensors["output_norm"] = np.ones(WIDTH, np.float32)
     for layer in range(LAYERS):
         block = f"blk.{layer}"
         for norm in ("attn_norm", "ffn_norm"):
-            made[f"{block}.{norm}"] = np.ones(WIDTH, np.float32)
+            tensors[f"{block}.{norm}"] = np.ones(WIDTH, np.float32)
         for square in ("attn_q", "attn_k", "attn_v", "attn_output"):
-            made[f"{block}.{square}"] = drawn(WIDTH, WIDTH)
+            tensors[f"{block}.{square}"] = drawn(WIDTH, WIDTH)
         for wide in ("ffn_gate", "ffn_up"):
-            made[f"{block}.{wide}"] = drawn(INNER, WIDTH)
-        made[f"{block}.ffn_down"] = drawn(WIDTH, INNER)
-    return made
+            tensors[f"{block}.{wide}"] = drawn(INNER, WIDTH)
+        tensors[f"{block}.ffn_down"] = drawn(WIDTH, INNER)
+    return tensors
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Ray's autoscaler, simulated: adds workers for engines without a place, removes idle ones (ray/autoscaler/v2, 2.56).
+"""Simulate Ray's autoscaler: add workers for pending engines, remove idle workers (ray/autoscaler/v2, 2.56).
 
-It writes what the real one writes: a worker group's `replicas`, and `scaleStrategy.workersToDelete`.
+It writes the same fields as the real one: a worker group's `replicas`, and `scaleStrategy.workersToDelete`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ GROUP: Final = "/spec/workerGroupSpecs/0"
 
 
 class Autoscaler:
-    """For all RayClusters; remembers since when each worker has been idle."""
+    """Scales all RayClusters, and remembers since when each worker has been idle."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._idle: dict[tuple[str, str], dict[str, float]] = {}
 
     async def look(self, namespace: str, name: str, serve: Serve, workers: Collection[str]) -> None:
-        """Requests another number of workers if one is due."""
+        """Request another number of workers if necessary."""
         if serve.config is None:
             return
         now = time.monotonic()
@@ -45,25 +45,25 @@ class Autoscaler:
             await self._ask(namespace, name, len(workers) - len(leave), leave)
 
     async def _ask(self, namespace: str, name: str, replicas: int, leave: list[str]) -> None:
-        """Sends nothing if it is already requested."""
+        """Request a number of workers and the removal of some, unless that is already requested."""
         try:
             group = (await self._client.get(RAY_CLUSTERS, name, namespace))["spec"]["workerGroupSpecs"][0]
-            wanted = {"replicas": replicas, "scaleStrategy": {"workersToDelete": leave}}
-            asked = {
+            desired = {"replicas": replicas, "scaleStrategy": {"workersToDelete": leave}}
+            current = {
                 "replicas": group["replicas"],
                 "scaleStrategy": {
                     "workersToDelete": (group.get("scaleStrategy") or {}).get("workersToDelete", [])
                 },
             }
-            if asked != wanted:
+            if current != desired:
                 operations: list[dict[str, Any]] = [
                     {"op": "add", "path": f"{GROUP}/{field}", "value": value}
-                    for field, value in wanted.items()
+                    for field, value in desired.items()
                 ]
                 await self._client.json_patch(
                     RAY_CLUSTERS, name, namespace, operations, manager="ray-autoscaler"
                 )
         except ApiError as error:
-            # the cluster was deleted meanwhile
+            # The cluster was deleted meanwhile.
             if error.code != 404:
                 raise

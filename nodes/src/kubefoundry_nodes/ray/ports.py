@@ -1,4 +1,4 @@
-"""What a Ray pod answers on its own address."""
+"""The HTTP servers of a Ray pod on its own address."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROXY: Final = 8000
 
 
 class Ports:
-    """The open ports of one pod. `serve` gives what runs in its RayCluster at the moment."""
+    """The open ports of a pod. `serve` returns the current Ray Serve of its RayCluster."""
 
     def __init__(self, address: str, serve: Callable[[], Serve], *, head: bool) -> None:
         self._address = address
@@ -48,7 +48,7 @@ class Ports:
         return web.Response()
 
     async def _health(self, request: web.Request) -> web.Response:
-        """Serve's proxies run from the first configuration on, whatever the engines do."""
+        """Report success from the first configuration on, as Serve's proxies do, whatever the engines do."""
         if self._serve().config is None:
             return web.Response(status=503, text="Serve is not running")
         return web.Response(text="success")

@@ -25,14 +25,14 @@ from kubefoundry_sdk.cluster.errors import ApiError
 PODS: Final = Kind("", "v1", "pods", "Pod")
 RAY_PODS: Final = {"labelSelector": "ray.io/cluster"}
 TICK: Final = 0.1
-"""Seconds between two looks at what the engines do."""
+"""Seconds between two steps of the simulation."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class RayCluster:
-    """head: uid of the head pod that the Serve belongs to. workers: names of the ready ones."""
+    """A RayCluster. `head` is the uid of the head pod that runs Serve, `workers` are the names of ready workers."""
 
     namespace: str
     name: str
@@ -51,7 +51,7 @@ class Ray:
         self._autoscaler = Autoscaler(client)
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._watch())
             tasks.create_task(self._tick())
@@ -119,18 +119,19 @@ def ready(pod: Object) -> bool:
     )
 
 
-async def play(kubeconfig: str) -> None:
+async def simulate(kubeconfig: str) -> None:
+    """Simulate Ray until SIGTERM or SIGINT."""
     async with Client(credentials.from_kubeconfig(kubeconfig), user_agent="ray") as client:
-        playing = asyncio.ensure_future(Ray(client).run())
+        simulation = asyncio.ensure_future(Ray(client).run())
         for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, playing.cancel)
-        await asyncio.wait([playing])
-        if not playing.cancelled():
-            playing.result()
+            asyncio.get_running_loop().add_signal_handler(number, simulation.cancel)
+        await asyncio.wait([simulation])
+        if not simulation.cancelled():
+            simulation.result()
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="kubefoundry_nodes.ray.program")
     parser.add_argument("--kubeconfig", required=True)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    asyncio.run(play(parser.parse_args().kubeconfig))
+    asyncio.run(simulate(parser.parse_args().kubeconfig))

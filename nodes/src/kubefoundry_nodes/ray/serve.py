@@ -1,9 +1,10 @@
-"""Ray Serve of one RayCluster, simulated: which engine runs on which worker, and what Serve says of its application.
+"""Simulate Ray Serve of one RayCluster: the engines on its workers, and the status of its application.
 
-As Ray 2.56 and 2.60 do it (ray/serve/_private/deployment_state.py): an edit of the application's `args` stops one
-engine at a time, the old one before its successor loads; an engine that cannot start ends the update, and those of
-the previous version go on; a new count alone touches no engine that stays. Ray's own `/v1/models` answers from the
-ingress, whatever the engines do; here a model answers only while an engine of it runs.
+It follows Ray 2.56 and 2.60 (ray/serve/_private/deployment_state.py). An edit of the application's `args` replaces
+one engine at a time, and stops the old one before its successor loads. An engine that cannot start ends the update,
+and the engines of the previous version continue. A new count alone affects no engine that stays. Ray's own
+`/v1/models` answers from the ingress, whatever the engines do. Here a model answers only while one of its engines
+runs.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 LOAD: Final = 5.0
-"""Seconds an engine takes to load its model: more than a status may lag behind (life.py)."""
+"""Seconds an engine takes to load its model: longer than a status may lag behind (life.py)."""
 
 POSITIONS: Final = 32768
 """The longest context of every model here."""
@@ -23,7 +24,7 @@ POSITIONS: Final = 32768
 
 @dataclass(slots=True)
 class Engine:
-    """One replica of the LLM server. context: its `max_model_len`. since: when it began to load, monotonic."""
+    """A replica of the LLM server. `context` is its `max_model_len`, `since` the monotonic time of its start."""
 
     worker: str
     version: str
@@ -34,9 +35,13 @@ class Engine:
 
 @dataclass(slots=True)
 class Serve:
-    """All of it is lost with the head pod. config: as last submitted, None before that.
+    """The state of Ray Serve, which is lost with the head pod.
 
-    failure: why the last update ended. updating: whether engines of another version are to be replaced.
+    Attributes:
+        config: The last submitted configuration, None before the first one.
+        engines: The engines.
+        failure: The reason why the last update ended, empty if it did not fail.
+        updating: Whether engines of another version must be replaced.
     """
 
     config: Mapping[str, Any] | None = None
@@ -45,7 +50,7 @@ class Serve:
     updating: bool = False
 
     def submit(self, config: Mapping[str, Any]) -> None:
-        """A new configuration; the same code as before keeps what became of it."""
+        """Take a new configuration. If its code is unchanged, the outcome of the last update stays."""
         before = self._version
         self.config = config
         if self._version != before:
@@ -53,7 +58,7 @@ class Serve:
 
     @property
     def models(self) -> list[dict[str, Any]]:
-        """What `/v1/models` lists, as vLLM describes it: by the engine that has served longest; empty without one."""
+        """The models of `/v1/models` in vLLM's form, by the longest serving engine; empty without an engine."""
         name = self._llm["model_loading_config"]["model_id"] if self.config else ""
         return [
             {"id": name, "object": "model", "max_model_len": engine.context}
@@ -63,11 +68,11 @@ class Serve:
 
     @property
     def wanted(self) -> int:
-        """Engines asked for."""
+        """The requested number of engines."""
         return int(self._application["deployments"][0]["num_replicas"]) if self.config else 0
 
     def step(self, now: float, workers: Collection[str]) -> None:
-        """What happened until now, with these workers ready."""
+        """Advance the simulation to `now` with these ready workers."""
         self.engines = [engine for engine in self.engines if engine.worker in workers]
         if self.config is None:
             return
@@ -77,22 +82,22 @@ class Serve:
         self.updating = self.updating and not self._settled
 
     def applications(self) -> dict[str, Any]:
-        """As `GET /api/serve/applications/` answers."""
+        """Return the response of `GET /api/serve/applications/`."""
         if self.config is None:
             return {}
         name, engines = str(self._application["name"]), str(self._application["deployments"][0]["name"])
         status = self._status
         application = {"HEALTHY": "RUNNING", "DEPLOY_FAILED": "DEPLOY_FAILED"}.get(status, "DEPLOYING")
-        said = f"Failed to update the deployments ['{engines}']." if self.failure else ""
+        message = f"Failed to update the deployments ['{engines}']." if self.failure else ""
         deployments = {
             engines: {"name": engines, "status": status, "message": self.failure},
             "OpenAiIngress": {"name": "OpenAiIngress", "status": "HEALTHY", "message": ""},
         }
-        return {name: {"name": name, "status": application, "message": said, "deployments": deployments}}
+        return {name: {"name": name, "status": application, "message": message, "deployments": deployments}}
 
     @property
     def _status(self) -> str:
-        """Of the engines' deployment; one that only scales is not UPDATING (ray/serve/_private/common.py)."""
+        """The status of the engines' deployment. Scaling alone is not UPDATING (ray/serve/_private/common.py)."""
         if self.failure:
             return "DEPLOY_FAILED"
         if self._settled:
@@ -109,17 +114,17 @@ class Serve:
     @property
     def _application(self) -> Mapping[str, Any]:
         assert self.config is not None
-        found: Mapping[str, Any] = self.config["applications"][0]
-        return found
+        application: Mapping[str, Any] = self.config["applications"][0]
+        return application
 
     @property
     def _llm(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self._application["args"]["llm_configs"][0]
-        return found
+        llm_config: Mapping[str, Any] = self._application["args"]["llm_configs"][0]
+        return llm_config
 
     @property
     def _version(self) -> str:
-        """Of the code: everything but the counts under `deployments`."""
+        """A digest of the code: the configuration without the counts under `deployments`."""
         if self.config is None:
             return ""
         code = [self._application["import_path"], self._application["args"]]
@@ -137,7 +142,7 @@ class Serve:
             )
 
     def _stop(self) -> None:
-        """Those too many, those first that do not serve; or one of the previous version when all others serve."""
+        """Stop surplus engines, first those that do not serve; else one old engine once all others serve."""
         surplus = len(self.engines) - self.wanted
         if surplus > 0:
             self.engines = sorted(self.engines, key=lambda engine: not engine.serves)[: self.wanted]
@@ -148,8 +153,8 @@ class Serve:
             self.engines.remove(old[0])
 
     def _start(self, now: float, workers: Collection[str]) -> None:
-        taken = {engine.worker for engine in self.engines}
+        busy = {engine.worker for engine in self.engines}
         context = self._llm["engine_kwargs"].get("max_model_len", POSITIONS)
-        for worker in sorted(set(workers) - taken):
+        for worker in sorted(set(workers) - busy):
             if len(self.engines) < self.wanted and not self.failure:
                 self.engines.append(Engine(worker, self._version, context, now))
