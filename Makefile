@@ -7,10 +7,10 @@ STAMP := $(VENV)/.installed
 DIST := dist
 # A package is a folder with a pyproject.toml: nothing lists them a second time.
 PACKAGES := $(patsubst %/pyproject.toml,%,$(sort $(wildcard */pyproject.toml providers/*/pyproject.toml examples/*/pyproject.toml llamastack/*/pyproject.toml)))
-SOURCES := $(wildcard $(PACKAGES:%=%/src)) benchmarks examples/selector examples/selectors examples/kopf-provider examples/kopf-plain examples/kopf-selector lint requirements/build_wheels.py
+SOURCES := $(wildcard $(PACKAGES:%=%/src)) benchmarks examples/selector examples/selectors examples/kopf-provider examples/kopf-selector lint requirements/build_wheels.py
 TESTS := tests $(wildcard $(PACKAGES:%=%/tests))
 empty :=
-export MYPYPATH := $(subst $(empty) ,:,$(wildcard $(PACKAGES:%=%/src)) examples/kopf-plain tests)
+export MYPYPATH := $(subst $(empty) ,:,$(wildcard $(PACKAGES:%=%/src)) conformance/tests/plain_kopf tests)
 
 # Where Python may not keep what it compiled, pytest compiles every test file again in each of its processes.
 unexport PYTHONDONTWRITEBYTECODE

@@ -1,7 +1,7 @@
-"""A provider in plain kopf, by the contract alone: `kopf run --standalone --all-namespaces provider.py`.
+"""A provider in plain kopf, written from the contract alone: `kopf run --standalone --all-namespaces provider.py`.
 
-kopf only says that something may have changed. Each turn reads what there is (turn.py), so an event that kopf does
-not deliver costs time and never leads to a wrong decision; a list from time to time makes up for it.
+kopf only reports that something may have changed. Each turn reads the objects again (turn.py), so a lost event costs
+time but never causes a wrong decision. Periodic lists replace lost events.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def seconds(name: str, default: float) -> float:
 
 
 class Provider:
-    """The work, for as long as the operator runs."""
+    """The reconcilers of all ModelDeployments, and the registration."""
 
     def __init__(self) -> None:
         self.api = Api(MANAGER)
@@ -56,14 +56,14 @@ class Provider:
         task.add_done_callback(self.tasks.discard)
 
     def soon(self, key: Key) -> None:
-        """A turn for that ModelDeployment; one at a time, however many events come."""
+        """Request a turn for a ModelDeployment. Turns of the same ModelDeployment never overlap."""
         if key not in self.wake:
             self.wake[key] = asyncio.Event()
             self.background(self.turns(key))
         self.wake[key].set()
 
     async def turns(self, key: Key) -> None:
-        """Turns until nothing is due any more. Failures are tried again after 0.2 s, doubling to 5 minutes."""
+        """Run turns until none is due. Retry failures after 0.2 s, doubling to 5 minutes."""
         wake, memory, delay = self.wake[key], Memory(), 0.2
         due: float | None = None
         while True:
@@ -75,8 +75,8 @@ class Provider:
             wake.clear()
             try:
                 with TURNS.labels(NAME).time():
-                    found = await self.turn(key, memory)
-                due, delay = found, 0.2
+                    next_turn = await self.turn(key, memory)
+                due, delay = next_turn, 0.2
             except Failed as error:
                 ERRORS.labels(NAME, "conflict" if getattr(error, "code", 0) == 409 else "api").inc()
                 log.info("%s/%s: %s; again in %.1f s", *key, error, delay)
@@ -86,7 +86,7 @@ class Provider:
                 log.exception("%s/%s: internal error", *key)
                 due, delay = delay, min(delay * 2, 300.0)
             else:
-                if found is GONE and not wake.is_set():
+                if next_turn is GONE and not wake.is_set():
                     del self.wake[key]
                     return
 
@@ -96,30 +96,31 @@ class Provider:
         live = await self.api.get(f"/apis/kubefoundry.ai/v1alpha1/{path}/modeldeployments/{name}")
         if live is None:
             return GONE
-        there = await self.api.get(f"/apis/{widget.API_VERSION}/{path}/widgets/{name}")
+        existing = await self.api.get(f"/apis/{widget.API_VERSION}/{path}/widgets/{name}")
         timeout = seconds("FINALIZER_TIMEOUT", 300)
-        return await Turn(self.api, live, self.crd, timeout, memory, there).run()
+        return await Turn(self.api, live, self.crd, timeout, memory, existing).run()
 
-    async def look(self) -> None:
-        """What is installed. A change of that concerns every ModelDeployment."""
-        found = await self.api.get(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{widget.CRD}")
-        said = {
-            item["type"]: item["status"]
-            for item in ((found or {}).get("status") or {}).get("conditions") or ()
+    async def read_crd(self) -> None:
+        """Read the CRD. A change of its spec affects every ModelDeployment."""
+        crd = await self.api.get(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{widget.CRD}")
+        conditions = {
+            item["type"]: item["status"] for item in ((crd or {}).get("status") or {}).get("conditions") or ()
         }
-        crd = found if said.get("Established") == "True" and said.get("Terminating") != "True" else None
+        if conditions.get("Established") != "True" or conditions.get("Terminating") == "True":
+            crd = None
         changed = (crd or {}).get("spec") != (self.crd or {}).get("spec")
         self.crd = crd
         if changed:
             await self.list()
 
     async def list(self) -> None:
-        for one in (await self.api.call("GET", "/apis/kubefoundry.ai/v1alpha1/modeldeployments"))["items"]:
-            self.soon((one["metadata"]["namespace"], one["metadata"]["name"]))
+        deployments = await self.api.call("GET", "/apis/kubefoundry.ai/v1alpha1/modeldeployments")
+        for deployment in deployments["items"]:
+            self.soon((deployment["metadata"]["namespace"], deployment["metadata"]["name"]))
         self.listed = True
 
     async def beat(self) -> None:
-        """Three heartbeats in the time after which a provider counts as lost, and one whenever the CRD changes."""
+        """Send three heartbeats per heartbeat time-out, and one at every change of the CRD."""
         interval, registered = seconds("HEARTBEAT_TIMEOUT", 180) / 3, False
         while True:
             self.poked.clear()
@@ -128,7 +129,7 @@ class Provider:
                 if not registered:
                     await registration.register(self.api)
                     registered = True
-                await self.look()
+                await self.read_crd()
                 await registration.report(self.api, self.crd)
                 self.reported = True
             except Failed as error:
@@ -143,7 +144,7 @@ class Provider:
                 pass
 
     async def resync(self) -> None:
-        """kopf reports no deletion that happened while the API server was away."""
+        """List all ModelDeployments periodically: kopf reports no deletion during an outage of the API server."""
         while True:
             try:
                 await self.list()
@@ -157,7 +158,7 @@ class Provider:
 
 
 GONE: Final = -1.0
-"""Of a turn: there is nothing left to do."""
+"""Result of a turn whose ModelDeployment is gone."""
 
 running: Provider | None = None
 servers: list[web.AppRunner] = []
@@ -204,7 +205,7 @@ async def end(**_: Any) -> None:
 @kopf.on.event(*DEPLOYMENTS)
 @kopf.on.event(widget.GROUP, "v1", "widgets")
 async def changed(namespace: str | None, name: str, **_: Any) -> None:
-    """A Widget has the name of its ModelDeployment."""
+    """Request a turn. A Widget has the name of its ModelDeployment."""
     if running and namespace:
         running.soon((namespace, name))
 

@@ -1,4 +1,4 @@
-"""The provider's InferenceProviderConfig: registered, and kept alive by heartbeats (contract §5, contract §10)."""
+"""The provider's InferenceProviderConfig, and its heartbeats (contract §5, contract §10)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RULES: Final = [{"condition": "metadata.namespace.startsWith('plain-')", "priori
 
 
 async def register(api: Api) -> None:
-    """Capabilities by force; rules only where nobody else has set them."""
+    """Apply capabilities by force, and rules only if nobody else has set them."""
     body: Object = {**HEAD, "spec": {"capabilities": CAPABILITIES, "selectionRules": RULES}}
     try:
         await api.apply(PATH, body, force=False)
@@ -39,26 +39,26 @@ async def register(api: Api) -> None:
 
 
 async def report(api: Api, crd: Object | None) -> None:
-    """A heartbeat, and what is installed."""
+    """Send a heartbeat with the state of the CRD."""
     lacks = widget.missing(crd) if crd else []
     if crd is None:
-        said = (False, "CRDNotInstalled", f"CRD {widget.CRD} is not installed; install Widgets")
+        state = (False, "CRDNotInstalled", f"CRD {widget.CRD} is not installed; install Widgets")
     elif lacks:
-        said = (False, "UnsupportedSchema", f"CRD {widget.CRD} lacks {', '.join(lacks)}; upgrade Widgets")
+        state = (False, "UnsupportedSchema", f"CRD {widget.CRD} lacks {', '.join(lacks)}; upgrade Widgets")
     else:
-        said = (True, "SchemaSupported", f"CRD {widget.CRD} is installed, using {widget.API_VERSION}")
+        state = (True, "SchemaSupported", f"CRD {widget.CRD} is installed, using {widget.API_VERSION}")
     live = await api.get(PATH)
     if live is None:
         await register(api)
     before = ((live or {}).get("status") or {}).get("conditions", [])
-    found = condition("UpstreamReady", *said, generation=1)
-    del found["observedGeneration"]
+    upstream_ready = condition("UpstreamReady", *state, generation=1)
+    del upstream_ready["observedGeneration"]
     status: Object = {
-        "ready": said[0],
+        "ready": state[0],
         "version": f"{MANAGER}:v{VERSION}",
         "lastHeartbeat": now(),
-        "conditions": stamped([found], before),
+        "conditions": stamped([upstream_ready], before),
     }
-    if said[0]:
+    if state[0]:
         status["upstreamCRDVersion"] = widget.API_VERSION
     await api.apply(f"{PATH}/status", {**HEAD, "status": status})

@@ -1,4 +1,4 @@
-"""What a Widget is to a ModelDeployment: what it has no place for, how it is written, what its status means. Pure."""
+"""Refusals, content and status of Widgets. All functions are pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ STATES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a Widget's status says: phase, reason of `Ready`, message, replicas that are ready."""
+    """The observation of a Widget: phase, reason of `Ready`, message, desired and ready replicas."""
 
     phase: str
     reason: str
@@ -42,7 +42,7 @@ class Seen:
 
 
 def at(spec: Object, path: str, otherwise: object = None) -> object:
-    """The value at a path of maps."""
+    """Return the value at a path of maps."""
     part: object = spec
     for name in path.split("."):
         part = part.get(name) if isinstance(part, dict) else None
@@ -50,17 +50,17 @@ def at(spec: Object, path: str, otherwise: object = None) -> object:
 
 
 def missing(crd: Object) -> list[str]:
-    """Fields that the installed CRD lacks: they decide, not its release."""
+    """Return the fields that the installed CRD lacks. Fields decide, not the release."""
     for version in crd["spec"]["versions"]:
         if version["name"] == "v1" and version.get("served"):
-            known = at(version, "schema.openAPIV3Schema.properties.spec.properties")
-            fields = known if isinstance(known, dict) else {}
+            properties = at(version, "schema.openAPIV3Schema.properties.spec.properties")
+            fields = properties if isinstance(properties, dict) else {}
             return [f"spec.{name}" for name in NEEDED if name not in fields]
     return ["version v1"]
 
 
 def refusals(spec: Object) -> Iterator[str]:
-    """A sentence for everything that a Widget cannot do: no field is dropped silently."""
+    """Yield a sentence for every unsupported field, so that no field is dropped silently."""
     if at(spec, "engine.type") != "vllm":
         yield f"Widgets does not support {at(spec, 'engine.type')} engine"
     if at(spec, "serving.mode", "aggregated") != "aggregated":
@@ -77,7 +77,7 @@ def refusals(spec: Object) -> Iterator[str]:
 
 
 def rendered(spec: Object) -> Object:
-    """The Widget's spec."""
+    """Return the Widget's spec."""
     flags = dict(spec["engine"].get("args") or {})
     if (length := at(spec, "engine.contextLength")) is not None:
         flags["max-model-len"] = str(length)
@@ -96,9 +96,13 @@ def rendered(spec: Object) -> Object:
 
 
 def merged(now: Object, before: Object, applied: Object, live: Object) -> Object:
-    """What is to be written over a Widget that is there: an upgrade of this provider rewrites nothing (contract §4).
+    """Return the new spec of an existing Widget. An upgrade of this provider rewrites nothing (contract §4).
 
-    now, before: today's render of the spec, and of the one that was applied last. applied: what was written then.
+    Args:
+        now: The render of the current spec.
+        before: The render of the last applied spec by this release.
+        applied: The last applied content.
+        live: The current content.
     """
     kept = {
         name
@@ -109,7 +113,7 @@ def merged(now: Object, before: Object, applied: Object, live: Object) -> Object
 
 
 def observed(spec: Object, widget: Object) -> Seen:
-    """Whatever a status holds, this is an answer: a state that nobody has seen is Unknown, never an exception."""
+    """Return the observation of a Widget. An unknown state is `Unknown`, never an exception."""
     status = widget.get("status")
     status = status if isinstance(status, dict) else {}
     state, count = str(status.get("state") or ""), status.get("ready")

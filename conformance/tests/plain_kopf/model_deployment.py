@@ -1,4 +1,4 @@
-"""A ModelDeployment as it was read or written last, and every write on it that is a provider's (contract §10)."""
+"""A ModelDeployment as last read or written, and all writes of a provider to it (contract §10)."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class ModelDeployment:
         meta = self.live["metadata"]
         return f"/apis/{widget.API_VERSION}/namespaces/{meta['namespace']}/widgets/{meta['name']}"
 
-    async def write(self, wanted: Object) -> bool:
-        """Makes these the status fields that we own; no request where they are. {} gives all up."""
-        status = dict(wanted)
-        if "conditions" in wanted:
+    async def write(self, fields: Object) -> bool:
+        """Apply status fields unless they are unchanged. An empty object releases all fields."""
+        status = dict(fields)
+        if "conditions" in fields:
             before = (self.live.get("status") or {}).get("conditions", [])
-            status["conditions"] = stamped(wanted["conditions"], before)
+            status["conditions"] = stamped(fields["conditions"], before)
         if same(status, owned(self.live, MANAGER)):
             return False
         meta = {key: self.live["metadata"][key] for key in ("name", "namespace", "uid", "resourceVersion")}
@@ -46,7 +46,7 @@ class ModelDeployment:
         return True
 
     async def own(self, *, hold: bool, result: str | None = None) -> None:
-        """Finalizer and dry-run result: all that is ours of the object itself; no request where it is so."""
+        """Apply finalizer and dry-run result, unless they are unchanged."""
         key = "kubefoundry.ai/dry-run-result"
         if hold == self.held and (
             self.annotation("dry-run-result") == result or (result is None and not self.answered)
@@ -67,9 +67,9 @@ class ModelDeployment:
         await self.api.patch(self.path, [*change, {"op": "remove", "path": at}])
 
     async def event(self, kind: str, reason: str, note: str) -> None:
-        """Never in the way of the rest: an Event that is refused is dropped."""
+        """Create an Event. A refused Event is dropped, because Events must not block the rest."""
         meta = self.live["metadata"]
-        about = {**KIND, **{name: meta[name] for name in ("name", "namespace", "uid")}}
+        regarding = {**KIND, **{name: meta[name] for name in ("name", "namespace", "uid")}}
         moment = now().replace("Z", ".000000Z")
         body = {
             "apiVersion": "events.k8s.io/v1",
@@ -78,7 +78,7 @@ class ModelDeployment:
                 "generateName": f"{meta['name'][:200].rstrip('-.')}-",
                 "namespace": meta["namespace"],
             },
-            "regarding": about,
+            "regarding": regarding,
             "type": kind,
             "reason": reason,
             "action": reason,
@@ -101,22 +101,25 @@ class ModelDeployment:
 
     @property
     def other_holders(self) -> list[str]:
-        """Finalizers of other providers: each may have something that serves."""
+        """Finalizers of other providers, each of which may still serve the model."""
         names = self.live["metadata"].get("finalizers") or ()
         ours = [name for name in names if name.startswith("kubefoundry.ai/") and name.endswith("-provider")]
         return [name for name in ours if name != FINALIZER]
 
     @property
     def answered(self) -> bool:
-        """Whether the result of a dry run that is there is ours."""
+        """Whether this provider wrote the existing dry-run result."""
         entries = self.live["metadata"].get("managedFields") or ()
-        fields = [
-            one["fieldsV1"] for one in entries if one.get("manager") == MANAGER and not one.get("subresource")
+        owned_fields = [
+            entry["fieldsV1"]
+            for entry in entries
+            if entry.get("manager") == MANAGER and not entry.get("subresource")
         ]
-        return any("f:annotations" in one.get("f:metadata", {}) for one in fields)
+        return any("f:annotations" in fields.get("f:metadata", {}) for fields in owned_fields)
 
     @property
     def valid(self) -> bool:
+        """Whether core has validated the current generation."""
         generation = self.live["metadata"]["generation"]
         return any(
             item["type"] == "Validated"

@@ -1,4 +1,4 @@
-"""The Widget of a ModelDeployment as it is written, and whose a Widget is (contract §4, contract §7). Pure."""
+"""Content and ownership of Widgets (contract §4, contract §7). All functions are pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ APPLIED: Final = f"{PREFIX}applied"
 
 
 def dressed(deployment: Object, live: Object | None, provider: str) -> Object:
-    """Name, owner, labels, record and content."""
+    """Return the Widget of a ModelDeployment with owner, labels and record."""
     meta, spec = deployment["metadata"], deployment["spec"]
     annotations = meta.get("annotations") or {}
     content, record = widget.rendered(spec), recorded(live)
@@ -46,8 +46,10 @@ def dressed(deployment: Object, live: Object | None, provider: str) -> Object:
 
 
 def recorded(live: Object | None) -> Object | None:
-    """What was written last: the ModelDeployment's spec, the Widget's, the value of `refresh`; None where that cannot
-    be read, because users can write annotations, too."""
+    """Return the record of the last write: the ModelDeployment's spec, the Widget's, and the value of `refresh`.
+
+    Users can write annotations, too, so an invalid record is None.
+    """
     try:
         record = json.loads(((live or {})["metadata"].get("annotations") or {})[APPLIED])
         widget.rendered(record["spec"])
@@ -57,13 +59,13 @@ def recorded(live: Object | None) -> Object | None:
 
 
 def applied_generation(live: Object) -> int:
-    """0 where it is not known."""
-    recorded = str((live["metadata"].get("annotations") or {}).get(f"{APPLIED}-generation", ""))
-    return int(recorded) if recorded.isdecimal() and len(recorded) < 16 else 0
+    """Return the generation of the last write, 0 if it is unknown."""
+    generation = str((live["metadata"].get("annotations") or {}).get(f"{APPLIED}-generation", ""))
+    return int(generation) if generation.isdecimal() and len(generation) < 16 else 0
 
 
 def reported_since_applied(live: Object, manager: str) -> bool:
-    """Whether the status may be about the last apply, by the times in managedFields; True of a new object."""
+    """Check whether the status may be newer than the last apply, by managedFields; True for a new object."""
     entries = live["metadata"].get("managedFields") or ()
     applied = [item.get("time", "") for item in entries if item.get("manager") == manager]
     written = [item.get("time", "") for item in entries if item.get("subresource") == "status"]
@@ -72,43 +74,45 @@ def reported_since_applied(live: Object, manager: str) -> bool:
 
 
 def identity_changed(deployment: Object, live: Object) -> list[str]:
-    """Fields whose change makes another model of it: a new object, in place of the old one."""
+    """Return changed fields that identify the model. Their change requires a new Widget."""
     record = recorded(live)
     after: Object = deployment["spec"]
     before: Object = record["spec"] if record else after
     return [path for path in widget.IDENTITY if widget.at(before, path) != widget.at(after, path)]
 
 
-def differences(wanted: Object, live: Object) -> list[str]:
-    """Paths at which the live Widget does not have what is wanted."""
-    found = [
-        f"spec.{name}" for name, value in wanted["spec"].items() if live.get("spec", {}).get(name) != value
+def differences(manifest: Object, live: Object) -> list[str]:
+    """Return the paths at which the live Widget differs from the manifest."""
+    paths = [
+        f"spec.{name}" for name, value in manifest["spec"].items() if live.get("spec", {}).get(name) != value
     ]
     for part in ("labels", "annotations"):
         have = live["metadata"].get(part) or {}
-        found += [
+        paths += [
             f"metadata.{part}.{name}"
-            for name, value in wanted["metadata"][part].items()
+            for name, value in manifest["metadata"][part].items()
             if have.get(name) != value
         ]
-    if wanted["metadata"]["ownerReferences"][0] not in (live["metadata"].get("ownerReferences") or ()):
-        found.append("metadata.ownerReferences")
-    return found
+    if manifest["metadata"]["ownerReferences"][0] not in (live["metadata"].get("ownerReferences") or ()):
+        paths.append("metadata.ownerReferences")
+    return paths
 
 
 def owner(live: Object) -> Object | None:
     references = live["metadata"].get("ownerReferences") or ()
-    return next((one for one in references if one.get("kind") == "ModelDeployment"), None)
+    return next((reference for reference in references if reference.get("kind") == "ModelDeployment"), None)
 
 
 def owned_by(live: Object, uid: str) -> bool:
-    """Whether one of its owners has that uid: anybody may put another owner in front."""
+    """Check whether one of the owners has that uid. It need not be the first, because anybody may add an owner."""
     references = live["metadata"].get("ownerReferences") or ()
-    return any(one.get("kind") == "ModelDeployment" and one.get("uid") == uid for one in references)
+    return any(
+        reference.get("kind") == "ModelDeployment" and reference.get("uid") == uid for reference in references
+    )
 
 
 def made_for(live: Object, uid: str) -> bool:
-    """Whether it was made for that ModelDeployment: by owner or annotation, because either may have been removed."""
+    """Check by owner or annotation whether a Widget belongs to that ModelDeployment. Either may have been removed."""
     marked = (live["metadata"].get("annotations") or {}).get(f"{PREFIX}owner-uid") == uid
     return marked or owned_by(live, uid)
 

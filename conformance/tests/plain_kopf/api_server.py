@@ -1,7 +1,7 @@
-"""The API server, as far as this provider needs it: aiohttp, which kopf brings along, and the ServiceAccount's files.
+"""Requests to the API server, by aiohttp, which kopf installs, with the ServiceAccount's files.
 
-kopf itself writes only through its handlers, with finalizer and annotations of its own. What the contract asks for
-(server-side apply with a field manager, dry runs, a delete with the uid) are plain requests.
+kopf writes only through its handlers, with its own finalizer and annotations. The contract needs server-side apply
+with a field manager, dry runs, and a delete with the uid, so this module sends these requests itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Object = dict[str, Any]
 APPLY: Final = "application/apply-patch+yaml"
 JSON_PATCH: Final = "application/json-patch+json"
 ANSWER: Final = 10.0
-"""Seconds that an answer may take."""
+"""Longest wait for a response, in seconds."""
 
 FOLDER: Final = Path(
     os.environ.get("KUBEFOUNDRY_SERVICE_ACCOUNT_DIR", "/var/run/secrets/kubernetes.io/serviceaccount")
@@ -27,7 +27,7 @@ FOLDER: Final = Path(
 
 
 class Refused(Exception):
-    """An answer that is an error. code: of HTTP. The text is the server's own. wait: seconds, of Retry-After."""
+    """An error response with the server's message, its HTTP code, and the seconds of Retry-After in `wait`."""
 
     def __init__(self, code: int, text: str, wait: float | None = None) -> None:
         super().__init__(text)
@@ -36,7 +36,7 @@ class Refused(Exception):
 
     @property
     def final(self) -> bool:
-        """Whether asking again is no use until something changes (contract §4)."""
+        """Whether a retry is useless until something changes (contract §4)."""
         return 400 <= self.code < 500 and self.code not in (401, 404, 408, 409, 410, 429)
 
 
@@ -46,17 +46,17 @@ def server() -> str:
 
 
 def token() -> str:
-    """Read at each use: the kubelet replaces it."""
+    """Read the token, which the kubelet replaces from time to time."""
     return (FOLDER / "token").read_text(encoding="utf-8").strip()
 
 
 def login(**_: Any) -> kopf.ConnectionInfo:
-    """For kopf's own watches; called again when the server takes the token no longer."""
+    """Return the credentials of kopf's watches. kopf calls this again if the token has expired."""
     return kopf.ConnectionInfo(server=server(), ca_path=FOLDER / "ca.crt", scheme="Bearer", token=token())
 
 
 class Api:
-    """Requests under one field manager. To be made inside the event loop, and closed."""
+    """Sends requests under one field manager. Create it inside the event loop, and close it."""
 
     def __init__(self, manager: str) -> None:
         self._manager = manager
@@ -71,24 +71,24 @@ class Api:
     async def call(
         self, method: str, path: str, body: Any = None, kind: str = "application/json", **query: str
     ) -> Object:
-        """Raises Refused, aiohttp.ClientError or TimeoutError."""
+        """Send a request, and return the object. Raises Refused, aiohttp.ClientError or TimeoutError."""
         headers = {"Authorization": f"Bearer {token()}", "Content-Type": kind}
         data = None if body is None else json.dumps(body)
         async with self._session.request(
             method, f"{server()}{path}", params=query, data=data, headers=headers
-        ) as answer:
-            text = await answer.text()
-            if answer.status < 300:
+        ) as response:
+            text = await response.text()
+            if response.status < 300:
                 return dict(json.loads(text))
             try:
                 reason = str(json.loads(text)["message"])
             except (ValueError, KeyError, TypeError):
-                reason = text or str(answer.reason)
-            wait = answer.headers.get("Retry-After", "")
-            raise Refused(answer.status, reason, float(wait) if wait.isdigit() else None)
+                reason = text or str(response.reason)
+            wait = response.headers.get("Retry-After", "")
+            raise Refused(response.status, reason, float(wait) if wait.isdigit() else None)
 
     async def get(self, path: str) -> Object | None:
-        """None where there is no such object, or no such kind."""
+        """Return an object, or None if the object or its kind does not exist."""
         try:
             return await self.call("GET", path)
         except Refused as error:
@@ -97,16 +97,16 @@ class Api:
             raise
 
     async def apply(self, path: str, body: Object, *, force: bool = True, dry_run: bool = False) -> Object:
-        """Server-side apply under our field manager; the object as it is then."""
+        """Apply an object under the field manager, and return it."""
         query = {"fieldManager": self._manager, "force": str(force).lower(), "fieldValidation": "Strict"}
         return await self.call("PATCH", path, body, APPLY, **query, **({"dryRun": "All"} if dry_run else {}))
 
     async def patch(self, path: str, operations: list[Object]) -> Object:
-        """A JSON patch."""
+        """Send a JSON patch."""
         return await self.call("PATCH", path, operations, JSON_PATCH, fieldManager=self._manager)
 
     async def delete(self, path: str, uid: str) -> None:
-        """That very object; one that is gone already, or another of its name, counts as deleted."""
+        """Delete the object with that uid. A missing object, or another one of its name, counts as deleted."""
         body = {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
         try:
             await self.call("DELETE", path, body)
