@@ -1,7 +1,7 @@
-"""An operator in kopf that looks after Widgets, and the provider of Widgets inside it.
+"""An operator in kopf for Widgets, with the provider of Widgets inside it.
 
-The handler stands for an operator that you have. The last line is all that KubeFoundry needs; login and settings are
-there so that the conformance kit can run it, with times of its own.
+The handler stands for your operator. KubeFoundry needs only the last line. Login and settings let the conformance kit
+run the operator with shorter time-outs.
 
     kopf run --standalone -A operator_with_provider.py
 """
@@ -23,7 +23,7 @@ kopf.on.login()(kubefoundry_sdk.kopf.login)
 def seen(
     name: str, namespace: str | None, status: Any, type: str | None, logger: kopf.Logger, **_: Any
 ) -> None:
-    """What an operator does with a Widget."""
+    """Handle a Widget, as your operator does."""
     logger.info("Widget %s/%s: %s, %s", namespace, name, type or "listed", status.get("state", "new"))
 
 

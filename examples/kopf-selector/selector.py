@@ -1,9 +1,9 @@
 """A selector in kopf: `kopf run --standalone --all-namespaces selector.py`.
 
-The choice is this program's own: of the providers that can serve a model, the one that serves the fewest. What is
-kept, refused and said is `keep_or_choose`, a pure function; Lease, queue and status are of the SDK. kopf is only the
-source of events (docs/kopf.md). A deletion that it does not report, because the API server was away, costs nothing: a
-write to what is gone is refused, and a registration that is gone sends no heartbeat.
+The program only makes the choice: of the providers that can serve a model, the one that serves the fewest models.
+`keep_or_choose`, a pure function, keeps selections and handles refusals. Lease, queue and status come from the SDK.
+kopf is only the source of events (docs/kopf.md). It does not report deletions during an outage of the API server,
+which does no harm: a write to a deleted object is refused, and a deleted registration sends no heartbeat.
 """
 
 from __future__ import annotations
@@ -45,25 +45,26 @@ class Selector:
         self.queue = WorkQueue("selector", self.select)
         self.lease = Holder(client, name=SELECTOR_LEASE, namespace=SETTINGS.namespace, identity=identity)
 
-    def fewest(self, asked: Request, able: Sequence[Provider]) -> Choice | None:
+    def choose(self, request: Request, candidates: Sequence[Provider]) -> Choice | None:
         served = Counter(
             ((obj.get("status") or {}).get("provider") or {}).get("name")
             for obj in self.deployments.objects()
         )
-        name = min((served[one.name], one.name) for one in able)[1]
+        name = min((served[provider.name], provider.name) for provider in candidates)[1]
         return Choice(name, f"serves the fewest models ({served[name]}) → {name}")
 
     async def select(self, key: Key) -> None:
         live = self.deployments.get(key)
         if live is None:
             return
-        decided = keep_or_choose(live, self.registry.providers(), self.fewest)
-        if decided is not None:
-            where = (self.client, self.deployments, MODEL_DEPLOYMENTS)
-            await status.write(*where, live, decided, manager=SELECTOR_MANAGER)
+        fields = keep_or_choose(live, self.registry.providers(), self.choose)
+        if fields is not None:
+            await status.write(
+                self.client, self.deployments, MODEL_DEPLOYMENTS, live, fields, manager=SELECTOR_MANAGER
+            )
 
     async def lead(self) -> None:
-        """Decides while it holds the Lease: core reads from it that a selector is there."""
+        """Decide while this process holds the Lease, from which core learns that a selector runs."""
         while True:
             await self.lease.take()
             work = asyncio.create_task(self.queue.run(SETTINGS.workers))
@@ -79,7 +80,7 @@ class Selector:
 
 
 running: Selector | None = None
-held = AsyncExitStack()
+resources = AsyncExitStack()
 
 
 @kopf.on.startup()
@@ -87,23 +88,23 @@ async def start(settings: kopf.OperatorSettings, **_: Any) -> None:
     global running
     settings.posting.enabled = False
     settings.networking.error_backoffs = (0.1, 0.2, 0.5, 1, 1, 2, 2)
-    client = await held.enter_async_context(Client(credentials.load(None), user_agent="kopf-selector"))
+    client = await resources.enter_async_context(Client(credentials.load(None), user_agent="kopf-selector"))
     running = Selector(client)
     ports = {"health_port": SETTINGS.health_port, "metrics_port": SETTINGS.metrics_port}
     for server in await health.serve(**ports, healthy=lambda: None, ready=running.ready):
-        held.push_async_callback(server.cleanup)
+        resources.push_async_callback(server.cleanup)
     leading = asyncio.create_task(kept_up("selector", running.lead))
 
     async def end() -> None:
         leading.cancel()
         await asyncio.wait([leading])
 
-    held.push_async_callback(end)
+    resources.push_async_callback(end)
 
 
 @kopf.on.cleanup()
 async def end(**_: Any) -> None:
-    await held.aclose()
+    await resources.aclose()
 
 
 @kopf.on.event(MODEL_DEPLOYMENTS.group, MODEL_DEPLOYMENTS.version, MODEL_DEPLOYMENTS.plural)
@@ -120,8 +121,8 @@ async def deployment(event: kopf.RawEvent, **_: Any) -> None:
 
 @kopf.on.event(PROVIDER_CONFIGS.group, PROVIDER_CONFIGS.version, PROVIDER_CONFIGS.plural)
 async def registration(event: kopf.RawEvent, name: str, **_: Any) -> None:
-    """A heartbeat alone changes nothing."""
-    gone = event["type"] == "DELETED"
-    if running and running.registry.see(name, None if gone else cast(Object, dict(event["object"]))):
+    """Decide again about all models, unless only the heartbeat has changed."""
+    deleted = event["type"] == "DELETED"
+    if running and running.registry.see(name, None if deleted else cast(Object, dict(event["object"]))):
         for obj in running.deployments.objects():
             running.queue.add((obj["metadata"]["namespace"], obj["metadata"]["name"]))

@@ -1,4 +1,4 @@
-"""A selector of one's own, in place of kubefoundry-selector: llama.cpp models go to kaito, all others to dynamo."""
+"""A custom selector in place of kubefoundry-selector: llama.cpp models go to kaito, all others to dynamo."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ PROGRAM = "kubefoundry-selector"
 
 
 def selection(spec: Object, generation: int) -> Object:
-    """The status fields that the selector owns; none where the user names a provider, which is core's to say."""
+    """Return the status fields of the selector, none if the user names a provider, which core reports."""
     if (spec.get("provider") or {}).get("name"):
         return {}
     name = "kaito" if spec["engine"]["type"] == "llamacpp" else "dynamo"
-    said = condition(PROVIDER_SELECTED, True, "AutoSelected", f"Chose {name}", generation=generation)
-    return {"provider": {"name": name, "selectedReason": f"house rule → {name}"}, "conditions": [said]}
+    selected = condition(PROVIDER_SELECTED, True, "AutoSelected", f"Chose {name}", generation=generation)
+    return {"provider": {"name": name, "selectedReason": f"house rule → {name}"}, "conditions": [selected]}
 
 
 def set_up(running: process.Process) -> None:
@@ -33,8 +33,9 @@ def set_up(running: process.Process) -> None:
         generation = live["metadata"]["generation"]
         if is_true((live.get("status") or {}).get("conditions"), VALIDATED, generation=generation):
             fields = selection(live["spec"], generation)
-            where = (running.client, deployments, MODEL_DEPLOYMENTS)
-            await status.write(*where, live, fields, manager=SELECTOR_MANAGER)
+            await status.write(
+                running.client, deployments, MODEL_DEPLOYMENTS, live, fields, manager=SELECTOR_MANAGER
+            )
 
     queue = running.queue("selector", select, of=deployments)
     deployments.subscribe(lambda key, obj: queue.add(key))

@@ -1,8 +1,8 @@
-"""A selector by cost: of the providers that can serve a model, the one whose GPUs are cheapest.
+"""A selector by cost: choose the provider with the cheapest GPUs.
 
-Prices an hour are in ConfigMap `kubefoundry-prices` of the system namespace: `PROVIDER.GPU` -> price, where GPU is
-the resource without its domain (`dynamo.gpu: "2.49"` for nvidia.com/gpu), and `PROVIDER.cpu` for models without one.
-A provider without a price is not chosen.
+ConfigMap `kubefoundry-prices` of the system namespace has the prices per hour: `PROVIDER.GPU` -> price, where GPU is
+the resource without its domain (`dynamo.gpu: "2.49"` for nvidia.com/gpu), and `PROVIDER.cpu` for models without a
+GPU. A provider without a price is not chosen.
 """
 
 from __future__ import annotations
@@ -18,37 +18,38 @@ from kubefoundry_selector import Choice, Choose, Provider, Request, run
 PRICES = "kubefoundry-prices"
 
 
-def cheapest(asked: Request, candidates: Sequence[Provider], prices: Mapping[str, str]) -> Choice | None:
-    """Ties go to the first by name."""
-    kind = resource(asked)
-    known = {one.name: price(prices.get(f"{one.name}.{kind}")) for one in candidates}
-    found = min(((cost, name) for name, cost in known.items() if cost is not None), default=None)
-    if found is None:
+def cheapest(request: Request, candidates: Sequence[Provider], prices: Mapping[str, str]) -> Choice | None:
+    """Choose the cheapest provider, the first by name if several have the same price."""
+    kind = resource(request)
+    costs = {provider.name: price(prices.get(f"{provider.name}.{kind}")) for provider in candidates}
+    priced = [(cost, name) for name, cost in costs.items() if cost is not None]
+    if not priced:
         return None
-    return Choice(found[1], f"cheapest {kind} at {found[0]} an hour → {found[1]}")
+    cost, name = min(priced)
+    return Choice(name, f"cheapest {kind} at {cost} an hour → {name}")
 
 
-def resource(asked: Request) -> str:
-    """What is paid for: the last part of the GPU's resource name."""
-    return asked.gpu_type.rpartition("/")[2] if asked.on_gpu else "cpu"
+def resource(request: Request) -> str:
+    """Return the resource that has a price: the last part of the GPU's resource name, or `cpu`."""
+    return request.gpu_type.rpartition("/")[2] if request.on_gpu else "cpu"
 
 
 def price(text: str | None) -> Decimal | None:
-    """None for what is no price: a typing error in the ConfigMap leaves that provider out."""
+    """Parse a price. Return None if it is invalid, so that a typing error excludes only one provider."""
     try:
-        found = Decimal(text or "")
+        value = Decimal(text or "")
     except InvalidOperation:
         return None
-    return found if found.is_finite() and found >= 0 else None
+    return value if value.is_finite() and value >= 0 else None
 
 
 def prepare(process: Process) -> Choose:
     by_name = {"fieldSelector": f"metadata.name={PRICES}"}
-    stored = process.watch(CONFIG_MAPS, namespace=process.namespace, selector=by_name)
+    config_maps = process.watch(CONFIG_MAPS, namespace=process.namespace, selector=by_name)
 
-    def choose(asked: Request, candidates: Sequence[Provider]) -> Choice | None:
-        prices = stored.get((process.namespace, PRICES)) or {}
-        return cheapest(asked, candidates, prices.get("data") or {})
+    def choose(request: Request, candidates: Sequence[Provider]) -> Choice | None:
+        prices = config_maps.get((process.namespace, PRICES)) or {}
+        return cheapest(request, candidates, prices.get("data") or {})
 
     return choose
 

@@ -1,6 +1,6 @@
-"""A selector by policy: each namespace has a list of providers that it may use, the first that can serve is taken.
+"""A selector by policy: choose the first provider in the list of the namespace that can serve the model.
 
-What is in no list is refused with "no provider fits": a user can still name a provider, so this is no protection.
+A model without such a provider gets none. This is no protection, because a user can still name any provider.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "team-batch": ("kuberay",),
     "": ("dynamo", "kaito", "kuberay"),
 }
-"""By namespace; "" is any other."""
+"""Providers by namespace; "" stands for all other namespaces."""
 
 
-def first_allowed(asked: Request, candidates: Sequence[Provider]) -> Choice | None:
-    names = {one.name for one in candidates}
-    for name in ALLOWED.get(asked.namespace, ALLOWED[""]):
+def first_allowed(request: Request, candidates: Sequence[Provider]) -> Choice | None:
+    """Choose the first allowed provider among the candidates."""
+    names = {provider.name for provider in candidates}
+    for name in ALLOWED.get(request.namespace, ALLOWED[""]):
         if name in names:
-            return Choice(name, f"policy of namespace {asked.namespace} → {name}")
+            return Choice(name, f"policy of namespace {request.namespace} → {name}")
     return None
 
 

@@ -1,4 +1,4 @@
-"""ModelDeployments as LLMInferenceServices of KServe, on vLLM and behind KServe's gateway."""
+"""A provider for LLMInferenceServices of KServe, on vLLM and behind KServe's gateway."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from kubefoundry_sdk import (
 
 NAME: Final = "kserve"
 CONTAINER: Final = "main"
-"""As KServe's own template calls it: what is stated here is merged into that one."""
+"""Name of the container in KServe's template, into which KServe merges ours."""
 
 WEIGHTS: Final = "/mnt/models"
-"""Where KServe's storage initializer puts the model."""
+"""Folder into which KServe's storage initializer downloads the model."""
 
 PORT: Final = 8000
 
@@ -74,31 +74,33 @@ DNS_LABEL: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def problems(deployment: Deployment, schema: Schema | None) -> Iterator[str]:
-    spec, stated = deployment.spec, deployment.spec.pod_template.metadata
+    spec, metadata = deployment.spec, deployment.spec.pod_template.metadata
     if not DNS_LABEL.fullmatch(deployment.name):
         yield "KServe makes Services and labels of the name: at most 63 letters, digits and dashes, a letter first"
     if spec.model.source != "huggingface":
         yield "KServe downloads the model itself: set model.source to huggingface"
-    if schema is not None and LABELS not in schema.features and (stated.labels or stated.annotations):
+    if schema is not None and LABELS not in schema.features and (metadata.labels or metadata.annotations):
         yield "This release of KServe has no place for podTemplate: remove it, or upgrade KServe"
-    if taken := sorted(name for name in stated.labels if name in OVERRIDDEN or name.startswith("kserve.io/")):
-        yield f"KServe finds its pods by {', '.join(taken)}: remove it from podTemplate.metadata.labels"
+    if reserved := sorted(
+        name for name in metadata.labels if name in OVERRIDDEN or name.startswith("kserve.io/")
+    ):
+        yield f"KServe finds its pods by {', '.join(reserved)}: remove it from podTemplate.metadata.labels"
     yield from refused_fields(spec, NO_PLACE)
 
 
 def render(deployment: Deployment, schema: Schema) -> Rendered:
-    spec, stated = deployment.spec, deployment.spec.pod_template.metadata
+    spec, metadata = deployment.spec, deployment.spec.pod_template.metadata
     content: dict[str, Any] = {
         "model": {"uri": f"hf://{spec.model.id}", "name": spec.served_name},
         "replicas": spec.scaling.replicas,
         "template": _pod(spec),
-        # empty: KServe makes the route, and takes its own gateway
+        # Empty, so that KServe creates the route and uses its own gateway.
         "router": {"route": {}, "gateway": {}},
     }
-    if stated.labels:
-        content["labels"] = dict(stated.labels)
-    if stated.annotations:
-        content["annotations"] = dict(stated.annotations)
+    if metadata.labels:
+        content["labels"] = dict(metadata.labels)
+    if metadata.annotations:
+        content["annotations"] = dict(metadata.annotations)
     main = {
         "apiVersion": schema.api_version,
         "kind": "LLMInferenceService",
@@ -122,7 +124,7 @@ def _pod(spec: ModelDeploymentSpec) -> dict[str, Any]:
         derived.append(Derived("tensor-parallel-size", str(sizes.tensor), "resources.gpu.count"))
     container: dict[str, Any] = {
         "name": CONTAINER,
-        # Both: a release of KServe starts vLLM through a shell, which would read the arguments.
+        # Both are set, because a release of KServe starts vLLM through a shell, which would expand the arguments.
         "command": ["vllm", "serve", WEIGHTS],
         "args": argv(derived, spec.engine.args),
         **LAST_WORDS,
@@ -164,7 +166,7 @@ def build(arguments: argparse.Namespace) -> Provider:
 
 
 def with_defaults() -> Provider:
-    """As it is when no flag is set: what the command line and the conformance kit look at."""
+    """Return the provider without flags, for the command line and the conformance kit."""
     return provider()
 
 

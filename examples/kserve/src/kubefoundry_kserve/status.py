@@ -1,7 +1,7 @@
-"""What an LLMInferenceService says of itself, in KubeFoundry's terms.
+"""Observe an LLMInferenceService.
 
-Its conditions are Knative's: `Ready` is `WorkloadsReady` and `RouterReady`; `PresetsCombined` is apart from them, and
-False where the spec cannot be taken up at all. Replicas are not counted in the status.
+Its conditions follow Knative: `Ready` is True if `WorkloadsReady` and `RouterReady` are. `PresetsCombined` does not
+affect `Ready`, and is False if KServe cannot process the spec. The status does not count replicas.
 """
 
 from __future__ import annotations
@@ -25,38 +25,38 @@ from kubefoundry_sdk import (
 )
 
 FINAL: Final = frozenset({"ProgressDeadlineExceeded", "ReplicaFailure"})
-"""Reasons of a workload that will not get ready by itself; all others may pass."""
+"""Reasons of a workload that will not become ready by itself. All other reasons may pass."""
 
 URL: Final = re.compile(r"https?://[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?(/[A-Za-z0-9._~%/-]*)?")
 LONGEST: Final = 2048
-"""Of an endpoint, as a ModelDeployment can have one."""
+"""Longest endpoint of a ModelDeployment, in characters."""
 
 KNOWN: Final = frozenset({"True", "False", "Unknown"})
 
 
 def observe(deployment: Deployment, live: Object) -> Observation:
-    status, wanted = mapping(live.get("status")), deployment.spec.scaling.replicas
+    status, desired = mapping(live.get("status")), deployment.spec.scaling.replicas
     conditions = upstream_conditions(status)
     ready = conditions.get("Ready", UpstreamCondition())
     url = _url(text(status.get("url")))
     phase, reason, message = _verdict(conditions, ready, url)
-    if wanted == 0 and phase == "Running":
+    if desired == 0 and phase == "Running":
         phase, reason, message = "Pending", "ScaledToZero", "Scaled to zero"
-    serving = wanted if phase == "Running" else 0
-    seen = count(status.get("observedGeneration"))
+    serving = desired if phase == "Running" else 0
+    observed = count(status.get("observedGeneration"))
     generation = count(mapping(live.get("metadata")).get("generation"))
     return Observation(
         phase=phase,
         reason=reason,
         message=message,
-        replicas=Replicas(wanted, serving, serving),
+        replicas=Replicas(desired, serving, serving),
         endpoint=Endpoint(url=url),
-        updating=seen is not None and generation is not None and seen < generation,
+        updating=observed is not None and generation is not None and observed < generation,
     )
 
 
 def _url(reported: str) -> str:
-    """Empty for what is not the base of an API: it counts as not published yet."""
+    """Return the URL, or an empty text if it is not the base of an API, which counts as not published yet."""
     return reported if len(reported) <= LONGEST and URL.fullmatch(reported) else ""
 
 

@@ -57,12 +57,12 @@ STATES: Final[Mapping[str, tuple[ObservedPhase, ReadyReason]]] = {
 
 
 def probe(crd: Object) -> Schema | UnsupportedSchema:
-    """What the installed CRD can hold."""
+    """Return the schema of the installed CRD, or the fields that it lacks."""
     return by_fields({"v1": Fields(NEEDED)}, crd)
 
 
 def problems(spec: ModelDeploymentSpec, images: Mapping[str, str]) -> Iterator[str]:
-    """What a Widget has no place for must be refused: a field is never silently dropped."""
+    """Yield a sentence for every unsupported field, so that no field is dropped silently."""
     if not (spec.image or images.get(spec.engine.type or "")):
         yield f"Widgets has no default image for {spec.engine.type}: set image"
     if spec.resources.gpu and spec.resources.gpu.type != "nvidia.com/gpu":
@@ -71,7 +71,7 @@ def problems(spec: ModelDeploymentSpec, images: Mapping[str, str]) -> Iterator[s
 
 
 def render(deployment: Deployment, images: Mapping[str, str]) -> Rendered:
-    """The Widget; namespace, owner and KubeFoundry's labels are the runtime's to add."""
+    """Return the Widget. The runtime adds namespace, owner and KubeFoundry's labels."""
     spec = deployment.spec
     flags = dict(spec.engine.args)
     if spec.engine.context_length is not None:
@@ -79,7 +79,7 @@ def render(deployment: Deployment, images: Mapping[str, str]) -> Rendered:
     if spec.engine.trust_remote_code:
         flags["trust-remote-code"] = "true"
     image = spec.image or images[spec.engine.type or ""]
-    wanted = {
+    content = {
         "model": spec.model.id,
         "servedName": spec.served_name,
         "image": image,
@@ -93,19 +93,17 @@ def render(deployment: Deployment, images: Mapping[str, str]) -> Rendered:
             "apiVersion": API_VERSION,
             "kind": "Widget",
             "metadata": {"name": deployment.name},
-            "spec": {name: value for name, value in wanted.items() if value is not None},
+            "spec": {name: value for name, value in content.items() if value is not None},
         },
         image=image,
     )
 
 
 def observe(deployment: Deployment, widget: Object) -> Observation:
-    """The Widget's status in KubeFoundry's terms; a state that nobody knows yet must not be a crash."""
+    """Return the Widget's status in KubeFoundry's terms. An unknown state is `Unknown`, never an exception."""
     status = mapping(widget.get("status"))
     state, ready = text(status.get("state")), count(status.get("ready")) or 0
     phase, reason = STATES.get(state, ("Deploying", "Unknown"))
-    if phase == "Running" and ready == 0:
-        phase, reason = "Deploying", "Progressing"
     if deployment.spec.scaling.replicas == 0 and ready == 0:
         phase, reason = "Pending", "ScaledToZero"
     elif phase == "Running" and ready == 0:
@@ -144,7 +142,7 @@ def build(arguments: argparse.Namespace) -> Provider:
 
 
 def with_defaults() -> Provider:
-    """As it is when no flag is set: what the command line and the conformance kit look at."""
+    """Return the provider without flags, for the command line and the conformance kit."""
     return provider({})
 
 
