@@ -1,4 +1,4 @@
-"""`kubefoundry-conformance provider` on ours, on the example, and on what it cannot use."""
+"""`kubefoundry-conformance provider` on our providers, on the example, and with unusable input."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ OURS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OURS)
-def test_ours_pass(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_own_providers_pass(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     functions, crd, cases = OURS[name]
-    written = tmp_path / "report.json"
+    report = tmp_path / "report.json"
     arguments = [
         "--functions",
         functions,
         "--cases",
         str(ROOT / cases),
         "--json",
-        str(written),
+        str(report),
         "--examples",
         "60",
     ]
@@ -43,13 +43,13 @@ def test_ours_pass(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     code = main(["provider", *arguments, *(["--crd", str(ROOT / crd)] if crd else [])])
 
     assert code == 0, capsys.readouterr().out
-    reported = json.loads(written.read_text(encoding="utf-8"))
-    assert (reported["subject"], reported["conformant"]) == (name, True)
-    assert sum(result["outcome"] == "passed" for result in reported["results"]) >= 18
+    document = json.loads(report.read_text(encoding="utf-8"))
+    assert (document["subject"], document["conformant"]) == (name, True)
+    assert sum(result["outcome"] == "passed" for result in document["results"]) >= 18
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (["--cases", "x.yaml"], "say what to check"),
         (["--cases", "x.yaml", "--functions", "nowhere:at_all"], "no provider at nowhere:at_all"),
@@ -77,9 +77,9 @@ def test_ours_pass(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
         (["--cases", "unknown.yaml", "--functions", "direct"], "unknown.yaml: statsues: Extra inputs"),
     ],
 )
-def test_what_cannot_be_used_is_one_line(
+def test_unusable_option_is_reported_in_one_line(
     arguments: list[str],
-    said: str,
+    expected: str,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -95,11 +95,11 @@ def test_what_cannot_be_used_is_one_line(
 
     error = capsys.readouterr().err
     assert (code, error.count("\n")) == (2, 1)
-    assert said in error
+    assert expected in error
 
 
 @pytest.mark.parametrize(("field", "named"), [("engines", "vlm"), ("serving_modes", "pooled")])
-def test_a_provider_of_what_nobody_can_ask_for_is_refused(
+def test_provider_with_unknown_capability_is_refused(
     field: str, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = f"misspelt_{field}"
@@ -115,7 +115,7 @@ def test_a_provider_of_what_nobody_can_ask_for_is_refused(
         load_provider(f"{module}:wrong")
 
 
-def test_a_wrong_one_fails(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_wrong_case_fails_and_is_reported(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     cases = tmp_path / "cases.yaml"
     text = (ROOT / "examples/provider/cases.yaml").read_text(encoding="utf-8")
     cases.write_text(text.replace("phase: Failed, reason: Failed", "phase: Running, reason: DeploymentReady"))
@@ -136,7 +136,7 @@ def test_a_wrong_one_fails(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
         ]
     )
 
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert code == 1
-    assert "seen:     broken: Failed/Failed" in said
-    assert "1%20failed-red" in said
+    assert "seen:     broken: Failed/Failed" in output
+    assert "1%20failed-red" in output

@@ -1,4 +1,4 @@
-"""A run that is interrupted knows what it has made."""
+"""An interrupted run records the objects that it has created."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.credentials import Credentials
 
 
-async def test_what_the_api_server_makes_after_the_interruption_is_still_removed_at_the_end() -> None:
-    asked, answer = asyncio.Event(), asyncio.Event()
+async def test_object_created_after_cancellation_is_recorded() -> None:
+    requested, response = asyncio.Event(), asyncio.Event()
 
     async def create(request: web.Request) -> web.Response:
-        asked.set()
-        await answer.wait()
+        requested.set()
+        await response.wait()
         return web.json_response({**await request.json(), "kind": "Namespace"})
 
     app = web.Application()
     app.router.add_post("/api/v1/namespaces", create)
     async with TestServer(app) as server:
-        who = Credentials(str(server.make_url("")).rstrip("/"), None, lambda: "token")
-        async with Client(who, user_agent="test") as api:
+        admin = Credentials(str(server.make_url("")).rstrip("/"), None, lambda: "token")
+        async with Client(admin, user_agent="test") as api:
             rig = Rig(
                 api,
                 "p",
@@ -43,10 +43,10 @@ async def test_what_the_api_server_makes_after_the_interruption_is_still_removed
                 asyncio.Runner(),
             )
             adding = asyncio.create_task(rig.add(NAMESPACES, {"metadata": {"name": "theirs"}}))
-            await asked.wait()
+            await requested.wait()
 
             adding.cancel()
-            answer.set()
+            response.set()
             with pytest.raises(asyncio.CancelledError):
                 await adding
 

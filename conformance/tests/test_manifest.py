@@ -1,4 +1,4 @@
-"""What is read off the subject's manifest, and refused before anything is started."""
+"""Manifests of subjects, and refusals before a process is started."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def without_deployment(manifest: list[Object]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "expected"),
     [
         (without_account, "names no serviceAccountName"),
         (without_command, "with --command"),
@@ -50,18 +50,18 @@ def without_deployment(manifest: list[Object]) -> None:
         (without_deployment, "0 Deployments"),
     ],
 )
-def test_a_process_that_cannot_be_started_is_refused(
-    change: Callable[[list[Object]], None], said: str
+def test_manifest_without_startable_process_is_refused(
+    change: Callable[[list[Object]], None], expected: str
 ) -> None:
     manifest = copy.deepcopy(WIDGETS)
     change(manifest)
 
-    with pytest.raises(Unusable, match=said):
+    with pytest.raises(Unusable, match=expected):
         manifests.checked(manifest, [])
 
 
-def test_a_role_that_the_manifest_does_not_hold_is_refused() -> None:
-    manifest = [one for one in WIDGETS if one["kind"] != "ClusterRole"]
+def test_missing_role_of_manifest_is_refused() -> None:
+    manifest = [document for document in WIDGETS if document["kind"] != "ClusterRole"]
 
     with pytest.raises(
         Unusable, match="binds ClusterRole kubefoundry-provider-widgets, and does not hold it"
@@ -69,7 +69,7 @@ def test_a_role_that_the_manifest_does_not_hold_is_refused() -> None:
         manifests.cluster_rules(manifest)
 
 
-def test_in_a_running_cluster_the_subject_writes_nowhere_else() -> None:
+def test_subject_in_running_cluster_writes_only_its_own() -> None:
     rules = manifests.cluster_rules(WIDGETS)
     own = manifests.writing(rules, "kubefoundry.ai", "inferenceproviderconfigs", "widgets")
 
@@ -78,15 +78,15 @@ def test_in_a_running_cluster_the_subject_writes_nowhere_else() -> None:
     assert {verb for rule in own for verb in rule["verbs"]} == {"patch"}
 
 
-def test_every_verb_is_read_as_reading_only() -> None:
-    all_of_it = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
+def test_wildcard_verb_is_reduced_to_reading() -> None:
+    everything = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
 
-    assert manifests.reading(all_of_it) == [
+    assert manifests.reading(everything) == [
         {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}
     ]
 
 
-def test_a_kind_of_kubernetes_is_refused_in_a_running_cluster(tmp_path: Path) -> None:
+def test_kubernetes_kind_is_refused_in_running_cluster(tmp_path: Path) -> None:
     cases = Cases(specs={"cpu": {}})
 
     with (

@@ -1,4 +1,4 @@
-"""What the audit log says of a subject's rights."""
+"""Used, unused and missing permissions of a subject, by the audit log."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 from kubefoundry_conformance.cluster.permissions import UNSEEN, refused, unused
 
 
-def request(verb: str, resource: str, *, code: int = 200, **about: str) -> dict[str, Any]:
+def request(verb: str, resource: str, *, code: int = 200, **reference: str) -> dict[str, Any]:
     decision = "forbid" if code == 403 else "allow"
     return {
         "verb": verb,
         "requestURI": f"/apis/example.com/v1/{resource}?watch=1",
-        "objectRef": {"resource": resource, "apiGroup": "example.com", **about},
+        "objectRef": {"resource": resource, "apiGroup": "example.com", **reference},
         "responseStatus": {"code": code},
         "annotations": {"authorization.k8s.io/decision": decision},
     }
@@ -25,14 +25,14 @@ def rule(*verbs: str, resource: str = "widgets", **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("rules", "requests", "found"),
+    ("rules", "requests", "expected"),
     [
         ([rule("list", "delete")], [request("list", "widgets")], ["delete widgets.example.com"]),
         ([rule("*")], [request("list", "widgets")], ["* widgets.example.com"]),
-        # an apply that makes an object is permitted by both
+        # an apply that creates an object needs both permissions
         ([rule("create", "patch")], [request("patch", "widgets", code=201)], []),
         ([rule("create", "patch")], [request("patch", "widgets")], ["create widgets.example.com"]),
-        # what is listed, or answered by a patch, is shown by a get as well
+        # a get reveals nothing that a list or patch does not return
         ([rule("get", "list")], [request("list", "widgets")], []),
         ([rule("get")], [], ["get widgets.example.com"]),
         # by name
@@ -48,19 +48,19 @@ def rule(*verbs: str, resource: str = "widgets", **more: Any) -> dict[str, Any]:
             ["patch widgets.example.com/status"],
         ),
         ([rule("patch", resource="widgets/status")], [request("patch", "widgets", subresource="status")], []),
-        # what was refused was not used
+        # a refused request uses no permission
         ([rule("list")], [request("list", "widgets", code=403)], ["list widgets.example.com"]),
-        # what the kit cannot see
+        # a permission that the kit cannot exercise
         ([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}], [], []),
     ],
 )
-def test_rights_that_no_request_needed(
-    rules: list[dict[str, Any]], requests: list[dict[str, Any]], found: list[str]
+def test_unused_permissions_are_listed(
+    rules: list[dict[str, Any]], requests: list[dict[str, Any]], expected: list[str]
 ) -> None:
-    assert unused(rules, requests, UNSEEN) == found
+    assert unused(rules, requests, UNSEEN) == expected
 
 
-def test_only_what_rbac_refuses_lacks_permission() -> None:
+def test_only_requests_refused_by_rbac_lack_permission() -> None:
     quota = {
         **request("create", "widgets", code=403),
         "annotations": {"authorization.k8s.io/decision": "allow"},

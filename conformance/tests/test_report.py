@@ -1,4 +1,4 @@
-"""What came of the checks, as people, programs and CI read it."""
+"""Reports of the kit: table, JSON and JUnit XML."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ FAILED = Result("REN-1", "specs", "functions", "failed", "a \x00 field", "none")
 SKIPPED = Result("OBS-5", "update", "functions", "skipped", "no case")
 
 
-def test_a_table_says_what_was_seen_and_where_the_rule_is() -> None:
-    said = report.table([PASSED, FAILED, SKIPPED])
+def test_table_has_violation_and_link_of_rule() -> None:
+    table = report.table([PASSED, FAILED, SKIPPED])
 
-    assert "seen:     a \x00 field" in said
-    assert "docs/contract.md#ren-1" in said
-    assert said.endswith("1 passed, 1 failed (REN-1), 1 not checked")
+    assert "seen:     a \x00 field" in table
+    assert "docs/contract.md#ren-1" in table
+    assert table.endswith("1 passed, 1 failed (REN-1), 1 not checked")
 
 
 def test_json_has_every_result() -> None:
     reported = json.loads(report.as_json("widgets", [PASSED, FAILED]))
 
     assert (reported["subject"], reported["conformant"]) == ("widgets", False)
-    assert [(one["id"], one["outcome"], one["seen"]) for one in reported["results"]] == [
+    assert [(result["id"], result["outcome"], result["seen"]) for result in reported["results"]] == [
         ("REN-3", "passed", ""),
         ("REN-1", "failed", "a \x00 field"),
     ]
 
 
-def test_junit_can_be_read_whatever_was_seen() -> None:
+def test_junit_is_valid_xml_for_any_text() -> None:
     suite = ET.fromstring(report.as_junit("widgets", [PASSED, FAILED, SKIPPED]))
 
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("3", "1", "1")
@@ -45,7 +45,7 @@ def test_junit_can_be_read_whatever_was_seen() -> None:
     ("results", "conformant"),
     [([PASSED], True), ([PASSED, SKIPPED], True), ([PASSED, FAILED], False), ([SKIPPED], False), ([], False)],
 )
-def test_nothing_checked_is_not_conformant(results: list[Result], conformant: bool) -> None:
+def test_conformant_needs_a_passed_check(results: list[Result], conformant: bool) -> None:
     assert report.is_conformant(results) is conformant
     assert ("brightgreen" in report.badge(results)) is conformant
 
@@ -53,13 +53,13 @@ def test_nothing_checked_is_not_conformant(results: list[Result], conformant: bo
 @pytest.mark.parametrize(
     ("found", "outcome"), [([], "passed"), ([Finding("a", "b"), Finding("c", "d")], "failed")]
 )
-def test_the_first_finding_is_reported(found: list[Finding], outcome: Outcome) -> None:
+def test_first_finding_is_reported(found: list[Finding], outcome: Outcome) -> None:
     result = run(Check("REN-1", "x", lambda subject: found), None, "functions")
 
     assert (result.outcome, result.seen) == (outcome, "a" if found else "")
 
 
-def test_what_has_nothing_to_look_at_says_why() -> None:
+def test_skipped_check_reports_its_reason() -> None:
     def nothing(subject: None) -> list[Finding]:
         raise Skipped("no cases")
 

@@ -1,4 +1,4 @@
-"""A provider that renders otherwise after a restart rewrites every model with each of its upgrades."""
+"""REN-3 across restarts. A provider that renders differently after a restart rewrites every model."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ STARTED = time.time()
 
 def provider():
     sound = with_defaults()
-    def render(asked, schema):
-        made = sound.render(asked, schema)
-        meta = {{**made.main["metadata"], "labels": {{"l": {value}}}}}
-        return replace(made, main={{**made.main, "metadata": meta}})
+    def render(deployment, schema):
+        rendered = sound.render(deployment, schema)
+        meta = {{**rendered.main["metadata"], "labels": {{"l": {value}}}}}
+        return replace(rendered, main={{**rendered.main, "metadata": meta}})
     return replace(sound, render=render)
 """
 NAMES = (f"provider_{number}" for number in itertools.count())
-"""Python loads a module of one name once."""
+"""Python loads a module only once per name."""
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     here, modules = tmp_path / "here", tmp_path / "modules"
-    for made in (here, modules):
-        made.mkdir()
-    # what lies where a vendor calls the kit is not taken for a module of Python's
+    for path in (here, modules):
+        path.mkdir()
+    # A file in the working directory must not replace a module of Python.
     (here / "json.py").write_text("1 / 0")
     monkeypatch.chdir(here)
-    # as in a shell, whose hashes are random
+    # As in a shell, hashes are random.
     monkeypatch.delenv("PYTHONHASHSEED", raising=False)
     monkeypatch.syspath_prepend(modules)
     yield modules
@@ -71,18 +71,22 @@ def result(folder: Path, value: str, before: str = "") -> Result:
         "str(os.getpid())",
         "str(random.Random().random())",
         "str(id(sys))",
-        "'-'.join({one['name'] for one in asked.spec.env})",
+        "'-'.join({entry['name'] for entry in deployment.spec.env})",
         "os.environ.get('HOSTNAME')",
         "os.environ.setdefault('ACME_ID', str(time.time()))",
     ],
 )
-def test_what_differs_is_seen(value: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_render_that_differs_between_starts_fails(
+    value: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("ACME_ID", raising=False)
 
-    seen = result(folder, value)
+    outcome = result(folder, value)
 
-    assert (seen.outcome, " after another start, rendered of {" in seen.seen) == ("failed", True), seen
-    assert "after a restart" in seen.expected
+    assert (outcome.outcome, " after another start, rendered of {" in outcome.seen) == ("failed", True), (
+        outcome
+    )
+    assert "after a restart" in outcome.expected
 
 
 IN_A_START = "'PYTHONHASHSEED' in os.environ"
@@ -103,42 +107,42 @@ IN_A_START = "'PYTHONHASHSEED' in os.environ"
         ),
     ],
 )
-def test_what_stays_passes(value: str, before: str, folder: Path) -> None:
-    assert (found := result(folder, value, before)).outcome == "passed", found
+def test_stable_render_passes(value: str, before: str, folder: Path) -> None:
+    assert (outcome := result(folder, value, before)).outcome == "passed", outcome
 
 
-def test_what_a_provider_starts_ends_with_it(folder: Path) -> None:
+def test_child_of_provider_ends_with_it(folder: Path) -> None:
     helper = "subprocess.Popen(['sleep', '77'], env={'MARK': __file__})"
 
-    seen = result(folder, "'l'", f"import subprocess; {IN_A_START} and {helper}")
+    outcome = result(folder, "'l'", f"import subprocess; {IN_A_START} and {helper}")
 
-    assert seen.outcome == "passed", seen
-    ends = time.monotonic() + SECONDS
+    assert outcome.outcome == "passed", outcome
+    deadline = time.monotonic() + SECONDS
     while left := processes_of(folder):  # it is killed, which takes effect a little later
-        assert time.monotonic() < ends, left
+        assert time.monotonic() < deadline, left
 
 
 @pytest.mark.parametrize("ends", ["os._exit(0)", "os.kill(os.getpid(), 9)", "sys.exit(0)"])
-def test_a_process_without_an_answer_is_reported(ends: str, folder: Path) -> None:
-    seen = result(folder, "'l'", f"if {IN_A_START}: {ends}")
+def test_process_without_result_is_reported(ends: str, folder: Path) -> None:
+    outcome = result(folder, "'l'", f"if {IN_A_START}: {ends}")
 
-    assert (seen.outcome, seen.expected) == ("failed", "a render"), seen
-
-
-def test_a_process_that_fails_is_reported(folder: Path) -> None:
-    seen = result(folder, "'l'", f"if {IN_A_START}: sys.exit('no licence server')")
-
-    assert seen.outcome == "failed"
-    assert "no licence server" in seen.seen
+    assert (outcome.outcome, outcome.expected) == ("failed", "a render"), outcome
 
 
-def test_what_is_not_json_is_left_to_its_rule(folder: Path) -> None:
-    seen = result(folder, "{1, 2}")
+def test_failed_process_is_reported_with_its_message(folder: Path) -> None:
+    outcome = result(folder, "'l'", f"if {IN_A_START}: sys.exit('no licence server')")
 
-    assert (seen.outcome, seen.seen.startswith("REN-1 fails first")) == ("skipped", True), seen
+    assert outcome.outcome == "failed"
+    assert "no licence server" in outcome.seen
 
 
-def test_a_provider_without_a_name_is_not_checked() -> None:
-    seen = run(Check("REN-3", "", check_restarts), conformance_subjects.of_a_crd(), "functions")
+def test_render_that_is_not_json_is_skipped(folder: Path) -> None:
+    outcome = result(folder, "{1, 2}")
 
-    assert (seen.outcome, "MODULE:FUNCTION" in seen.seen) == ("skipped", True)
+    assert (outcome.outcome, outcome.seen.startswith("REN-1 fails first")) == ("skipped", True), outcome
+
+
+def test_provider_without_a_name_is_skipped() -> None:
+    outcome = run(Check("REN-3", "", check_restarts), conformance_subjects.of_a_crd(), "functions")
+
+    assert (outcome.outcome, "MODULE:FUNCTION" in outcome.seen) == ("skipped", True)

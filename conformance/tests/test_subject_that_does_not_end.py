@@ -1,4 +1,4 @@
-"""A subject that ignores SIGTERM costs the report nothing: it is killed, and PRO-2 says so."""
+"""A subject that ignores SIGTERM is killed. PRO-2 reports it, and the other results stay."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kubefoundry_local import suite
 from kubefoundry_local.suite import Component
 
 
-def test_it_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_subject_is_killed_when_it_ignores_sigterm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suite, "STOP", 0.1)
     ignoring = ["env", "--ignore-signal=TERM", "sleep", "60"]
     subject = Component("subject", ignoring, {"PATH": os.environ["PATH"]}, tmp_path / "log", 0, 0)

@@ -1,4 +1,4 @@
-"""The kit sees: for each rule of the functions there is a subject that breaks it, and nothing else fails."""
+"""Each rule of the functions has a wrong subject that fails its check and no other."""
 
 from __future__ import annotations
 
@@ -34,60 +34,61 @@ def probing(change: Callable[[Object, Schema | UnsupportedSchema], Schema | Unsu
 
 def rendering(change: Callable[[Deployment, Rendered], Rendered]) -> Change:
     return lambda sound: replace(
-        sound, render=lambda asked, schema: change(asked, copy.deepcopy(sound.render(asked, schema)))
+        sound,
+        render=lambda deployment, schema: change(deployment, copy.deepcopy(sound.render(deployment, schema))),
     )
 
 
 def observing(change: Callable[[Deployment, Object, Observation], Observation]) -> Change:
     return lambda sound: replace(
-        sound, observe=lambda asked, live: change(asked, live, sound.observe(asked, live))
+        sound, observe=lambda deployment, live: change(deployment, live, sound.observe(deployment, live))
     )
 
 
-def by_release(crd: Object, found: Schema | UnsupportedSchema) -> Schema | UnsupportedSchema:
+def by_release(crd: Object, schema: Schema | UnsupportedSchema) -> Schema | UnsupportedSchema:
     old = (crd["metadata"].get("labels") or {}).get("app.kubernetes.io/version") == "0.0.1"
-    return UnsupportedSchema(("release 1",)) if old else found
+    return UnsupportedSchema(("release 1",)) if old else schema
 
 
-def by_any_version(crd: Object, found: Schema | UnsupportedSchema) -> Schema | UnsupportedSchema:
+def by_any_version(crd: Object, schema: Schema | UnsupportedSchema) -> Schema | UnsupportedSchema:
     """Writes v1 and v1beta1, and always the one that comes first."""
     first = crd["spec"]["versions"][0]["name"]
     return Schema(f"example.com/{first}")
 
 
-def by_unused_field(crd: Object, found: Schema | UnsupportedSchema) -> Schema | UnsupportedSchema:
+def by_unused_field(crd: Object, schema: Schema | UnsupportedSchema) -> Schema | UnsupportedSchema:
     fields = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"].get("properties", {}).get("spec", {})
-    return found if "unused" in fields.get("properties", {}) else UnsupportedSchema(("spec.unused",))
+    return schema if "unused" in fields.get("properties", {}) else UnsupportedSchema(("spec.unused",))
 
 
-def trusting(crd: Object, found: Schema | UnsupportedSchema) -> Schema | UnsupportedSchema:
+def trusting(crd: Object, schema: Schema | UnsupportedSchema) -> Schema | UnsupportedSchema:
     assert crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"][
         "image"
     ]
-    return found
+    return schema
 
 
 def crashing_supports(sound: Provider) -> Provider:
-    def supports(asked: Deployment, schema: Schema | None) -> list[str]:
-        if not asked.spec.resources.gpu and asked.spec.serving.mode == "aggregated":
+    def supports(deployment: Deployment, schema: Schema | None) -> list[str]:
+        if not deployment.spec.resources.gpu and deployment.spec.serving.mode == "aggregated":
             return []
-        assert asked.spec.env or not asked.spec.engine.args, "an env with every args"
-        return list(sound.supports(asked, schema))
+        assert deployment.spec.env or not deployment.spec.engine.args, "an env with every args"
+        return list(sound.supports(deployment, schema))
 
     return replace(sound, supports=supports)
 
 
 def needing_the_schema(sound: Provider) -> Provider:
-    def supports(asked: Deployment, schema: Schema | None) -> list[str]:
+    def supports(deployment: Deployment, schema: Schema | None) -> list[str]:
         assert schema is not None
-        return list(sound.supports(asked, schema))
+        return list(sound.supports(deployment, schema))
 
     return replace(sound, supports=supports)
 
 
 def without_a_refusal(sound: Provider) -> Provider:
-    def supports(asked: Deployment, schema: Schema | None) -> list[str]:
-        return [problem for problem in sound.supports(asked, schema) if "nodeSelector" not in problem]
+    def supports(deployment: Deployment, schema: Schema | None) -> list[str]:
+        return [problem for problem in sound.supports(deployment, schema) if "nodeSelector" not in problem]
 
     return replace(sound, supports=supports)
 
@@ -100,22 +101,22 @@ class Anything(BaseModel):
 def with_content(path: str, value: Any) -> Change:
     """Sets a field of the main object; a text is formatted with the deployment."""
 
-    def change(asked: Deployment, made: Rendered) -> Rendered:
-        part = made.main
+    def change(deployment: Deployment, rendered: Rendered) -> Rendered:
+        part = rendered.main
         *parents, last = path.split(".")
         for name in parents:
             part = part[name]
-        part[last] = value.format(asked=asked) if isinstance(value, str) else value
-        return made
+        part[last] = value.format(deployment=deployment) if isinstance(value, str) else value
+        return rendered
 
     return rendering(change)
 
 
 def in_containers(change: Callable[[dict[str, Any]], object]) -> Change:
-    def every(asked: Deployment, made: Rendered) -> Rendered:
-        for container in made.main["spec"]["template"]["spec"]["containers"]:
+    def every(deployment: Deployment, rendered: Rendered) -> Rendered:
+        for container in rendered.main["spec"]["template"]["spec"]["containers"]:
             change(container)
-        return made
+        return rendered
 
     return rendering(every)
 
@@ -124,18 +125,18 @@ def unescaped(container: dict[str, Any]) -> None:
     container["args"] = [entry.replace("$$(", "$(") for entry in container["args"]]
 
 
-def users_labels_win(asked: Deployment, made: Rendered) -> Rendered:
-    labels = made.main["spec"]["template"]["metadata"]["labels"]
-    made.main["spec"]["template"]["metadata"]["labels"] = {
+def users_labels_win(deployment: Deployment, rendered: Rendered) -> Rendered:
+    labels = rendered.main["spec"]["template"]["metadata"]["labels"]
+    rendered.main["spec"]["template"]["metadata"]["labels"] = {
         **labels,
-        **asked.spec.pod_template.metadata.labels,
+        **deployment.spec.pod_template.metadata.labels,
     }
-    return made
+    return rendered
 
 
 def with_users_labels(sound: Provider) -> Provider:
-    def supports(asked: Deployment, schema: Schema | None) -> list[str]:
-        return [problem for problem in sound.supports(asked, schema) if "podTemplate" not in problem]
+    def supports(deployment: Deployment, schema: Schema | None) -> list[str]:
+        return [problem for problem in sound.supports(deployment, schema) if "podTemplate" not in problem]
 
     return rendering(users_labels_win)(replace(sound, supports=supports))
 
@@ -143,18 +144,22 @@ def with_users_labels(sound: Provider) -> Provider:
 def another_each_time() -> Change:
     calls = iter(range(10**9))
     return rendering(
-        lambda asked, made: replace(
-            made, main={**made.main, "metadata": {**made.main["metadata"], "labels": {"n": str(next(calls))}}}
+        lambda deployment, rendered: replace(
+            rendered,
+            main={
+                **rendered.main,
+                "metadata": {**rendered.main["metadata"], "labels": {"n": str(next(calls))}},
+            },
         )
     )
 
 
 def with_a_secret(sound: Provider) -> Provider:
-    def change(asked: Deployment, made: Rendered) -> Rendered:
-        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"{asked.name}-token"}}
-        return replace(made, helpers=(*made.helpers, secret))
+    def change(deployment: Deployment, rendered: Rendered) -> Rendered:
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"{deployment.name}-token"}}
+        return replace(rendered, helpers=(*rendered.helpers, secret))
 
-    # a kind that HelperKind has no word for
+    # HelperKind does not contain this kind.
     kinds: Any = (*sound.helper_kinds, "Secret")
     return rendering(change)(replace(sound, helper_kinds=kinds))
 
@@ -163,24 +168,24 @@ def state_of(live: Object) -> str:
     return str((live.get("status") or {}).get("state", ""))
 
 
-def known_anyway(asked: Deployment, live: Object, seen: Observation) -> Observation:
-    return replace(seen, reason="Progressing") if seen.reason == "Unknown" else seen
+def known_anyway(deployment: Deployment, live: Object, observation: Observation) -> Observation:
+    return replace(observation, reason="Progressing") if observation.reason == "Unknown" else observation
 
 
-def zero_at_once(asked: Deployment, live: Object, seen: Observation) -> Observation:
-    if asked.spec.scaling.replicas == 0 and seen.replicas.ready:
-        return replace(seen, phase="Pending", reason="ScaledToZero")
-    return seen
+def zero_at_once(deployment: Deployment, live: Object, observation: Observation) -> Observation:
+    if deployment.spec.scaling.replicas == 0 and observation.replicas.ready:
+        return replace(observation, phase="Pending", reason="ScaledToZero")
+    return observation
 
 
-def running_by_word(asked: Deployment, live: Object, seen: Observation) -> Observation:
-    if state_of(live) == "Serving" and asked.spec.scaling.replicas:
-        return replace(seen, phase="Running", reason="DeploymentReady")
-    return seen
+def running_by_word(deployment: Deployment, live: Object, observation: Observation) -> Observation:
+    if state_of(live) == "Serving" and deployment.spec.scaling.replicas:
+        return replace(observation, phase="Running", reason="DeploymentReady")
+    return observation
 
 
-def silent_about_the_update(asked: Deployment, live: Object, seen: Observation) -> Observation:
-    return replace(seen, update_failed=False)
+def silent_about_the_update(deployment: Deployment, live: Object, observation: Observation) -> Observation:
+    return replace(observation, update_failed=False)
 
 
 def strangers(sound: Provider) -> Provider:
@@ -199,11 +204,11 @@ WRONG: Mapping[str, tuple[Callable[[], Functions], Change]] = {
     "SUP-4": (
         subjects.of_kubernetes,
         rendering(
-            lambda asked, made: replace(
-                made,
+            lambda deployment, rendered: replace(
+                rendered,
                 helpers=tuple(
-                    {**obj, "metadata": {**obj["metadata"], "name": f"{asked.name}-" + "x" * 40}}
-                    for obj in made.helpers
+                    {**obj, "metadata": {**obj["metadata"], "name": f"{deployment.name}-" + "x" * 40}}
+                    for obj in rendered.helpers
                 ),
             )
         ),
@@ -211,15 +216,15 @@ WRONG: Mapping[str, tuple[Callable[[], Functions], Change]] = {
     "SUP-5": (subjects.of_kubernetes, with_users_labels),
     "SUP-6": (subjects.of_a_crd, lambda sound: replace(sound, overrides=Anything)),
     "REN-1": (subjects.of_a_crd, with_content("spec.frobnicate", True)),
-    "REN-2": (subjects.of_a_crd, with_content("metadata.name", "{asked.name}-server")),
+    "REN-2": (subjects.of_a_crd, with_content("metadata.name", "{deployment.name}-server")),
     "REN-3": (subjects.of_a_crd, another_each_time()),
     "REN-4": (subjects.of_kubernetes, in_containers(unescaped)),
-    "REN-5": (subjects.of_kubernetes, in_containers(lambda one: one.pop("terminationMessagePolicy"))),
+    "REN-5": (subjects.of_kubernetes, in_containers(lambda spec: spec.pop("terminationMessagePolicy"))),
     "REN-6": (subjects.of_kubernetes, with_a_secret),
-    "REN-7": (subjects.of_kubernetes, rendering(lambda asked, made: replace(made, image=None))),
+    "REN-7": (subjects.of_kubernetes, rendering(lambda _, rendered: replace(rendered, image=None))),
     "OBS-1": (
         subjects.of_a_crd,
-        observing(lambda asked, live, seen: seen if state_of(live) else replace(seen, phase="Deploying")),
+        observing(lambda _, live, seen: seen if state_of(live) else replace(seen, phase="Deploying")),
     ),
     "OBS-2": (subjects.of_a_crd, observing(known_anyway)),
     "OBS-3": (subjects.of_a_crd, observing(zero_at_once)),
@@ -228,12 +233,12 @@ WRONG: Mapping[str, tuple[Callable[[], Functions], Change]] = {
     "OBS-7": (subjects.of_kubernetes, strangers),
     "OBS-8": (
         subjects.of_a_crd,
-        observing(lambda asked, live, seen: replace(seen, endpoint=replace(seen.endpoint, port=0))),
+        observing(lambda _, live, seen: replace(seen, endpoint=replace(seen.endpoint, port=0))),
     ),
     "OBS-9": (
         subjects.of_a_crd,
         observing(
-            lambda asked, live, seen: (
+            lambda _, live, seen: (
                 replace(seen, phase="Deploying", reason="Progressing") if seen.phase == "Failed" else seen
             )
         ),
@@ -243,14 +248,14 @@ WRONG: Mapping[str, tuple[Callable[[], Functions], Change]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", WRONG)
-def test_a_wrong_subject_fails_its_rule_and_no_other(rule: str) -> None:
+def test_wrong_subject_fails_only_its_rule(rule: str) -> None:
     make, change = WRONG[rule]
     sound = make()
     cases, crd = sound.cases, sound.crd
     if rule == "PRB-3":
         crd = with_unused_field(sound)
     if rule == "OBS-1":
-        cases = subjects.cases_with(cases, statuses=[one for one in cases.statuses if one.status])
+        cases = subjects.cases_with(cases, statuses=[case for case in cases.statuses if case.status])
 
     results = check_functions(Functions(change(sound.provider), crd, cases, sound.examples))
 
@@ -261,11 +266,11 @@ def test_a_wrong_subject_fails_its_rule_and_no_other(rule: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [subjects.of_a_crd, subjects.of_kubernetes])
-def test_a_sound_subject_fails_no_rule(make: Callable[[], Functions]) -> None:
+def test_sound_subject_fails_no_rule(make: Callable[[], Functions]) -> None:
     assert [result for result in check_functions(make()) if result.outcome == "failed"] == []
 
 
-def test_every_rule_of_the_functions_has_a_wrong_subject() -> None:
+def test_every_function_rule_has_a_wrong_subject() -> None:
     assert {check.rule for check in FUNCTIONS} == set(WRONG)
 
 

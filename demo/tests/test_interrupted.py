@@ -1,4 +1,4 @@
-"""Ctrl-C ends the demo without a traceback, even while its modules are loaded."""
+"""Ctrl-C ends the demo without a traceback, even while it imports its modules."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import pytest
 
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP"])
 @pytest.mark.parametrize("module", ["yaml", "rich", "kubefoundry_local", "kubefoundry_nodes"])
-def test_while_a_module_is_loaded(module: str, number: str, tmp_path: Path) -> None:
+def test_signal_ends_demo_when_a_module_is_loading(module: str, number: str, tmp_path: Path) -> None:
     (tmp_path / f"{module}.py").write_text(f"import os, signal\nos.kill(os.getpid(), signal.{number})\n")
 
-    ended = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", "from kubefoundry_demo.__main__ import main\nmain()"],
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         capture_output=True,
         text=True,
-        # A shell has its background jobs, pytest perhaps among them, ignore Ctrl-C.
+        # Background jobs of a shell ignore Ctrl-C, and pytest may be one of them.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
-    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "")

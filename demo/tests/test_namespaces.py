@@ -1,4 +1,4 @@
-"""The way from this machine to an API server in namespaces of its own."""
+"""The connection from this machine to an API server in its own namespaces."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ class Echo(socketserver.StreamRequestHandler):
         self.wfile.write(b"heard " + self.rfile.readline())
 
 
-def test_what_comes_to_the_socket_goes_to_the_api_server(tmp_path: Path) -> None:
+def test_socket_is_forwarded_to_the_api_server(tmp_path: Path) -> None:
     listening = socket.create_server(("127.0.0.1", 0))
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Echo) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"https://127.0.0.1:{server.server_address[1]}"
-        theirs = tmp_path / "theirs"
-        theirs.write_text(f"server: {address}\n")
-        plane = ControlPlane(theirs, address, None, None, None)
+        original = tmp_path / "theirs"
+        original.write_text(f"server: {address}\n")
+        plane = ControlPlane(original, address, None, None, None)
 
         with namespaces.reachable(plane, listening.detach(), tmp_path) as kubeconfig:
             [port] = re.findall(r"^server: https://127\.0\.0\.1:(\d+)$", kubeconfig.read_text(), flags=re.M)
             with socket.create_connection(("127.0.0.1", int(port))) as client:
                 client.sendall(b"hello\n")
-                answer = client.makefile("rb").read()
+                response = client.makefile("rb").read()
         server.shutdown()
 
     assert int(port) != server.server_address[1]
-    assert answer == b"heard hello\n"
+    assert response == b"heard hello\n"
     assert kubeconfig.stat().st_mode & 0o077 == 0

@@ -1,4 +1,4 @@
-"""The examples as processes beside core on a real API server, with permissions of their own."""
+"""The examples as processes on a real API server with core, each with its own permissions."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from support.widgets import EXAMPLES, WIDGETS, install
 pytestmark = pytest.mark.integration
 
 
-async def test_a_provider_of_a_third_party(fresh: Suite, api: Client, namespace: str) -> None:
+async def test_third_party_provider_serves_and_cleans_up(fresh: Suite, api: Client, namespace: str) -> None:
     install(fresh)
     fresh.start("core", "widgets")
 
     body = model_deployment("m", namespace, {**GPU, "image": "example.com/vllm:1"}, provider="widgets")
-    made = await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+    deployment = await api.create(MODEL_DEPLOYMENTS, body, manager="test")
     widget = await until(api, WIDGETS, "m", namespace, lambda obj: obj)
     assert widget
     assert widget["spec"]["model"] == "org/model"
-    assert widget["metadata"]["ownerReferences"][0]["uid"] == made["metadata"]["uid"]
+    assert widget["metadata"]["ownerReferences"][0]["uid"] == deployment["metadata"]["uid"]
 
     patch = '{"status": {"state": "Serving", "ready": 1}}'
     fresh.plane.kubectl(
@@ -38,12 +38,12 @@ async def test_a_provider_of_a_third_party(fresh: Suite, api: Client, namespace:
     running = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
     assert running["status"]["endpoint"] == {"service": "m", "port": 8000}
 
-    await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
+    await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=deployment["metadata"]["uid"])
     await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
     await until(api, WIDGETS, "m", namespace, lambda obj: obj is None)
 
 
-async def test_a_selector_in_place_of_ours(fresh: Suite, api: Client, namespace: str) -> None:
+async def test_custom_selector_replaces_the_default_one(fresh: Suite, api: Client, namespace: str) -> None:
     install_crd(fresh, standin("dynamo").document)
     fresh.simulate("dynamo")
     fresh.start("core", "dynamo")

@@ -1,4 +1,4 @@
-"""Selectors by cost and by policy: only the choice is theirs, what is kept and refused is ours."""
+"""Selectors by cost and by policy implement only the choice. The library keeps selections and handles refusals."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ SERVED = {"dynamo.gpu": "2.49", "kuberay.gpu": "1.99", "kaito.cpu": "0.12", "dyn
 def program(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
     assert spec and spec.loader
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 COST, POLICY = program("by_cost"), program("by_policy")
@@ -50,9 +50,9 @@ ALL = [registered("dynamo"), registered("kaito", cpu=True), registered("kuberay"
 
 
 def model(spec: Object, namespace: str = "n") -> Object:
-    said = {"type": "Validated", "status": "True", "observedGeneration": 1}
+    validated = {"type": "Validated", "status": "True", "observedGeneration": 1}
     meta = {"name": "m", "namespace": namespace, "uid": "u", "generation": 1}
-    return {"metadata": meta, "spec": spec, "status": {"conditions": [said]}}
+    return {"metadata": meta, "spec": spec, "status": {"conditions": [validated]}}
 
 
 @pytest.mark.parametrize(
@@ -67,31 +67,35 @@ def model(spec: Object, namespace: str = "n") -> Object:
         (CPU, {}, None),
     ],
 )
-def test_the_cheapest_that_fits(spec: Object, prices: dict[str, str], chosen: str | None) -> None:
-    asked = request(model(spec))
-    able = [one for one in ALL if one.cpu_support != asked.on_gpu]
+def test_cheapest_fitting_provider_is_chosen(
+    spec: Object, prices: dict[str, str], chosen: str | None
+) -> None:
+    wish = request(model(spec))
+    candidates = [candidate for candidate in ALL if candidate.cpu_support != wish.on_gpu]
 
-    found = COST.cheapest(asked, able, prices)
+    choice = COST.cheapest(wish, candidates, prices)
 
-    assert (found.provider if found else None) == chosen
+    assert (choice.provider if choice else None) == chosen
 
 
 @pytest.mark.parametrize(
     ("spec", "namespace", "chosen"),
     [(GPU, "n", "dynamo"), (GPU, "team-batch", "kuberay"), (CPU, "n", "kaito"), (CPU, "team-batch", None)],
 )
-def test_the_first_that_the_namespace_may_use(spec: Object, namespace: str, chosen: str | None) -> None:
-    decided = keep_or_choose(model(spec, namespace), ALL, POLICY.first_allowed)
+def test_first_allowed_provider_of_namespace_is_chosen(
+    spec: Object, namespace: str, chosen: str | None
+) -> None:
+    fields = keep_or_choose(model(spec, namespace), ALL, POLICY.first_allowed)
 
-    assert decided is not None
-    assert decided.get("provider", {}).get("name") == chosen
-    [said] = decided["conditions"]
-    assert said["reason"] == ("AutoSelected" if chosen else "NoMatchingProvider")
+    assert fields is not None
+    assert fields.get("provider", {}).get("name") == chosen
+    [condition] = fields["conditions"]
+    assert condition["reason"] == ("AutoSelected" if chosen else "NoMatchingProvider")
 
 
-def test_a_choice_is_kept_though_the_prices_change() -> None:
+def test_choice_is_kept_when_prices_change() -> None:
     deployment = model(GPU)
-    first = keep_or_choose(deployment, ALL, lambda asked, able: COST.cheapest(asked, able, SERVED))
+    first = keep_or_choose(deployment, ALL, lambda wish, candidates: COST.cheapest(wish, candidates, SERVED))
     assert first is not None
     deployment["status"] = {
         **first,
@@ -99,19 +103,19 @@ def test_a_choice_is_kept_though_the_prices_change() -> None:
     }
 
     again = keep_or_choose(
-        deployment, ALL, lambda asked, able: COST.cheapest(asked, able, {"dynamo.gpu": "0.01"})
+        deployment, ALL, lambda wish, candidates: COST.cheapest(wish, candidates, {"dynamo.gpu": "0.01"})
     )
 
     assert again is not None and again["provider"] == first["provider"]
 
 
-def test_what_is_no_candidate_cannot_be_chosen() -> None:
+def test_choice_outside_the_candidates_is_rejected() -> None:
     with pytest.raises(ValueError, match="kaito was chosen but is not a candidate"):
-        keep_or_choose(model(GPU), ALL, lambda asked, able: POLICY.Choice("kaito", "why not"))
+        keep_or_choose(model(GPU), ALL, lambda wish, candidates: POLICY.Choice("kaito", "why not"))
 
 
 @pytest.mark.integration
-async def test_by_cost_in_place_of_ours(fresh: Suite, api: Client, namespace: str) -> None:
+async def test_selector_by_cost_replaces_the_default_one(fresh: Suite, api: Client, namespace: str) -> None:
     install_crd(fresh, standin("dynamo").document)
     fresh.simulate("dynamo")
     selector = fresh.install("selector")

@@ -1,4 +1,4 @@
-"""What a registration links to can be opened by whoever reads it in a cluster."""
+"""The documentation link of each registration is a URL."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ from kubefoundry_sdk.provider.contract import Provider
     [kaito(KaitoSettings()), dynamo(DynamoSettings()), kuberay(KubeRaySettings()), direct(DirectSettings())],
     ids=lambda it: it.name,
 )
-def test_the_link_is_an_address(provider: Provider) -> None:
+def test_documentation_link_is_a_url(provider: Provider) -> None:
     assert provider.documentation.startswith("https://")

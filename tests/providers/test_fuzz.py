@@ -1,4 +1,4 @@
-"""Whatever an upstream object holds, observing it gives a state that the CRD takes, and never an exception."""
+"""Observe and render corrupt input: every result is valid by the CRD, and nothing raises."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SCHEMAS = {
     "kuberay": Schema("ray.io/v1", frozenset({"suspend"})),
     "direct": Schema("apps/v1"),
 }
-ASKED = deployment(
+DEPLOYMENT = deployment(
     {
         "model": {"id": "org/m"},
         "engine": {"type": "vllm", "trustRemoteCode": True},
@@ -114,7 +114,7 @@ SOUND: Mapping[str, dict[str, Any]] = {
 
 SEEDS = st.integers(0, 2**32)
 LONGEST_ARG = 16384
-"""Of the CRD."""
+"""Limit of the CRD, in characters."""
 ARGS = {
     "tp": "2",
     "pipeline-parallel-size": "2",
@@ -161,9 +161,9 @@ def test_every_status_is_observed(name: str, seed: int) -> None:
     }
     provider = PROVIDERS[name]
 
-    seen = provider.observe(ASKED, live)
+    observation = provider.observe(DEPLOYMENT, live)
 
-    assert _refused(provider, seen, live) == []
+    assert _schema_problems(provider, observation, live) == []
     provider.must_recreate(live)
     assert provider.pods is not None
     assert all(isinstance(value, str) for value in (*provider.pods.values(live), *provider.pods.makers(live)))
@@ -175,7 +175,7 @@ def test_every_status_is_observed(name: str, seed: int) -> None:
 @settings(max_examples=200)
 @given(seed=SEEDS)
 def test_every_spec_is_rendered_or_refused(name: str, engine: str, seed: int) -> None:
-    """Of the specs that the CRD takes: overrides may hold anything, args any text."""
+    """Render specs that the CRD accepts: overrides may hold any value, args any text."""
     args = {
         key: value
         for number, (key, item) in enumerate(ARGS.items())
@@ -190,14 +190,14 @@ def test_every_spec_is_rendered_or_refused(name: str, engine: str, seed: int) ->
         "resources": {"gpu": {"count": 4}},
         "provider": {"name": name, "overrides": overrides if isinstance(overrides, dict) else {}},
     }
-    asked = deployment({**spec, "image": "x:1"} if seed % 2 else spec)
+    model = deployment({**spec, "image": "x:1"} if seed % 2 else spec)
     provider = PROVIDERS[name]
 
-    found = compatibility.check(provider, asked, SCHEMAS[name])
+    result = compatibility.check(provider, model, SCHEMAS[name])
 
-    assert all(found.problems)
-    if not found.problems:
-        rendered = provider.render(asked, SCHEMAS[name])
+    assert all(result.problems)
+    if not result.problems:
+        rendered = provider.render(model, SCHEMAS[name])
         json.dumps([rendered.main, *rendered.helpers], allow_nan=False)
 
 
@@ -231,7 +231,7 @@ NUMBERS: Mapping[str, Mapping[str, Any]] = {
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm", "llamacpp"])
 @pytest.mark.parametrize("number", NUMBERS)
 @pytest.mark.parametrize("name", PROVIDERS)
-def test_the_largest_numbers_take_little_memory(name: str, number: str, engine: str) -> None:
+def test_largest_numbers_take_little_memory(name: str, number: str, engine: str) -> None:
     """A few bytes of a spec must not become a list of as many items, in the process that serves all tenants."""
     change = NUMBERS[number]
     roles = "role" in number
@@ -243,15 +243,15 @@ def test_the_largest_numbers_take_little_memory(name: str, number: str, engine: 
         **change,
         "engine": {"type": engine, "trustRemoteCode": True, **change.get("engine", {})},
     }
-    asked = deployment(spec)
+    model = deployment(spec)
     provider = PROVIDERS[name]
     tracemalloc.start()
 
-    found = compatibility.check(provider, asked, SCHEMAS[name])
-    if not found.problems:
-        rendered = answers.render(provider, asked, SCHEMAS[name])
+    result = compatibility.check(provider, model, SCHEMAS[name])
+    if not result.problems:
+        rendered = answers.render(provider, model, SCHEMAS[name])
         answers.observe(
-            provider, asked, {**rendered.main, "metadata": {**rendered.main["metadata"], **GENERATION}}
+            provider, model, {**rendered.main, "metadata": {**rendered.main["metadata"], **GENERATION}}
         )
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -259,9 +259,9 @@ def test_the_largest_numbers_take_little_memory(name: str, number: str, engine: 
     assert peak < 4 * 2**20
 
 
-def _refused(provider: Provider, seen: Observation, live: dict[str, Any]) -> list[str]:
-    """What the CRD refuses of the status that is made of it; times are added when it is written."""
-    report = Report(generation=3, compatible="c", created="c", observation=seen, live=live)
+def _schema_problems(provider: Provider, observation: Observation, live: dict[str, Any]) -> list[str]:
+    """Return the problems of the status that an observation yields, by the CRD."""
+    report = Report(generation=3, compatible="c", created="c", observation=observation, live=live)
     status = report.status(provider)
     for item in status["conditions"]:
         item["lastTransitionTime"] = "2026-11-22T00:00:00Z"

@@ -1,4 +1,4 @@
-"""Which GPUs get a default image: those of the vendor that it is built for."""
+"""A GPU gets a default image only if the image is built for its vendor."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Pods that we render get no variables of the namespace's Services, and an upgrade that turns them off restarts
-nothing."""
+"""Rendered pods get no variables of the namespace's Services, and the upgrade that disables them restarts nothing."""
 
 from __future__ import annotations
 
@@ -68,8 +67,8 @@ def pod_specs(value: Any) -> Iterator[dict[str, Any]]:
 def earlier(provider: Provider) -> Provider:
     """Return the provider as it was when it left service links on."""
 
-    def render(asked: Deployment, schema: Schema) -> Rendered:
-        rendered = provider.render(asked, schema)
+    def render(model: Deployment, schema: Schema) -> Rendered:
+        rendered = provider.render(model, schema)
         for pod in pod_specs(rendered.main):
             del pod["enableServiceLinks"]
         return rendered

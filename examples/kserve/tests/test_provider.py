@@ -23,7 +23,7 @@ GPU: dict[str, Any] = {
 }
 
 
-def test_its_functions_keep_the_contract(capsys: pytest.CaptureFixture[str]) -> None:
+def test_functions_pass_the_conformance_kit(capsys: pytest.CaptureFixture[str]) -> None:
     files = ["--crd", str(HERE / "tests/llminferenceservices.crd.yaml"), "--cases", str(HERE / "cases.yaml")]
 
     assert main(["provider", "--functions", "kserve", "--examples", "25", *files]) == 0, (
@@ -31,13 +31,13 @@ def test_its_functions_keep_the_contract(capsys: pytest.CaptureFixture[str]) -> 
     )
 
 
-def test_what_it_writes() -> None:
+def test_spec_is_rendered() -> None:
     spec = {**GPU, "engine": {"type": "vllm", "contextLength": 4096, "args": {"seed": "$(SEED)"}}}
 
-    made = KSERVE.render(deployment(spec), SCHEMA).main
+    main = KSERVE.render(deployment(spec), SCHEMA).main
 
-    assert made["spec"]["model"] == {"uri": "hf://org/model", "name": "model"}
-    [container] = made["spec"]["template"]["containers"]
+    assert main["spec"]["model"] == {"uri": "hf://org/model", "name": "model"}
+    [container] = main["spec"]["template"]["containers"]
     assert container["command"] == ["vllm", "serve", "/mnt/models"]
     assert container["args"] == [
         *("--served-model-name", "model", "--port", "8000", "--max-model-len", "4096"),
@@ -63,18 +63,19 @@ def test_what_it_writes() -> None:
         ),
     ],
 )
-def test_what_it_refuses(spec: dict[str, Any], schema: Schema, problem: str) -> None:
+def test_unsupported_spec_is_refused(spec: dict[str, Any], schema: Schema, problem: str) -> None:
     [reported] = supports(KSERVE, deployment(spec), schema)
 
     assert reported.startswith(problem)
 
 
-def test_the_manifest_is_the_one_of_this_provider() -> None:
-    stored = [one for one in yaml.safe_load_all((HERE / "manifest.yaml").read_text()) if one]
+def test_manifest_is_generated_from_provider() -> None:
+    documents = yaml.safe_load_all((HERE / "manifest.yaml").read_text())
+    stored = [document for document in documents if document]
     [image] = [
-        one["spec"]["template"]["spec"]["containers"][0]["image"]
-        for one in stored
-        if one["kind"] == "Deployment"
+        document["spec"]["template"]["spec"]["containers"][0]["image"]
+        for document in stored
+        if document["kind"] == "Deployment"
     ]
 
     assert stored == manifest(KSERVE, image)

@@ -25,11 +25,11 @@ GPU: dict[str, Any] = {
 }
 
 
-def test_its_crd_is_supported() -> None:
+def test_crd_is_supported() -> None:
     assert probe(CRD) == SCHEMA
 
 
-def test_a_crd_without_a_needed_field_is_not() -> None:
+def test_crd_without_needed_field_is_unsupported() -> None:
     crd = copy.deepcopy(CRD)
     del crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["env"]
 
@@ -54,21 +54,21 @@ def test_a_crd_without_a_needed_field_is_not() -> None:
         ),
     ],
 )
-def test_what_it_refuses(spec: dict[str, Any], problem: str) -> None:
+def test_unsupported_spec_is_refused(spec: dict[str, Any], problem: str) -> None:
     assert problem in supports(WIDGETS, deployment(spec), SCHEMA)
 
 
 @settings(deadline=None)
 @given(spec=specs(engines=["vllm"], modes=["aggregated"], provider=None))
-def test_what_it_takes_fits_the_crd(spec: dict[str, Any]) -> None:
+def test_supported_spec_fits_the_crd(spec: dict[str, Any]) -> None:
     model = deployment(spec)
     if supports(WIDGETS, model, SCHEMA):
         return
 
-    made = WIDGETS.render(model, SCHEMA).main
+    widget = WIDGETS.render(model, SCHEMA).main
 
     schema = CRD["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    assert violations(schema, made) == []
+    assert violations(schema, widget) == []
 
 
 @pytest.mark.parametrize(
@@ -84,20 +84,21 @@ def test_what_it_takes_fits_the_crd(spec: dict[str, Any]) -> None:
         ({"state": "Serving", "ready": 0}, 0, "Pending", "ScaledToZero"),
     ],
 )
-def test_what_it_sees(status: dict[str, Any] | None, replicas: int, phase: str, reason: str) -> None:
+def test_status_is_observed(status: dict[str, Any] | None, replicas: int, phase: str, reason: str) -> None:
     model = deployment({**GPU, "scaling": {"replicas": replicas}})
 
-    seen = WIDGETS.observe(model, {"status": status} if status else {})
+    observation = WIDGETS.observe(model, {"status": status} if status else {})
 
-    assert (seen.phase, seen.reason) == (phase, reason)
+    assert (observation.phase, observation.reason) == (phase, reason)
 
 
-def test_the_manifest_is_the_one_of_this_provider() -> None:
-    stored = [one for one in yaml.safe_load_all((HERE / "manifest.yaml").read_text()) if one]
+def test_manifest_is_generated_from_provider() -> None:
+    documents = yaml.safe_load_all((HERE / "manifest.yaml").read_text())
+    stored = [document for document in documents if document]
     [image] = [
-        one["spec"]["template"]["spec"]["containers"][0]["image"]
-        for one in stored
-        if one["kind"] == "Deployment"
+        document["spec"]["template"]["spec"]["containers"][0]["image"]
+        for document in stored
+        if document["kind"] == "Deployment"
     ]
 
     assert stored == manifest(WIDGETS, image), (
