@@ -1,7 +1,7 @@
-"""The CRD of LlamaStackDistribution: the existing one's fields and ours, made from the typed models.
+"""Builds the CRD of LlamaStackDistribution from the typed models: the existing operator's fields and ours.
 
-`python -m kubefoundry_llamastack.api.crd DIR` writes it. It lies apart from KubeFoundry's own CRDs, because who only
-serves ModelDeployments needs none of it, and a cluster may have the existing operator's.
+`python -m kubefoundry_llamastack.api.crd DIR` writes it. It is separate from KubeFoundry's own CRDs, because
+a cluster that only serves ModelDeployments needs none of it, and a cluster may have the existing operator's.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ FRAGMENTS: Final = (
 )
 """Parts of a pod, and what Kubernetes calls them."""
 
-ONE: Final = "Only one of name or image can be specified"
+NAME_OR_IMAGE: Final = "Only one of name or image can be specified"
 BASE_URL: Final = "base_url follows the ModelDeployment's endpoint and cannot be set"
 
 
 def definition() -> Object:
-    """The CRD. Where it differs from the existing operator's: tests of the upstream rung."""
+    """Build the CRD. The tests of the upstream rung list its differences from the existing operator's."""
     spec = structural(Spec)
     for path, kind in FRAGMENTS:
         place = at(spec, path)
         described = {"description": place["description"]} if "description" in place else {}
         place.clear()
         place.update(described | fragment(kind))
-    _rule(at(spec, "server.distribution"), "!(has(self.name) && has(self.image))", ONE)
+    _rule(at(spec, "server.distribution"), "!(has(self.name) && has(self.image))", NAME_OR_IMAGE)
     for section in ExternalProviders.model_fields.values():
         _open(at(spec, f"server.externalProviders.{section.alias}[].config"))
     config = at(spec, "server.modelDeployments[].config")
@@ -68,35 +68,37 @@ def definition() -> Object:
                 "singular": LLSD.kind.lower(),
             },
             "scope": "Namespaced",
-            "versions": [
-                {
-                    "name": LLSD.version,
-                    "served": True,
-                    "storage": True,
-                    "additionalPrinterColumns": [
-                        _column("Phase", ".status.phase"),
-                        _column("Operator Version", ".status.version.operatorVersion"),
-                        _column("Server Version", ".status.version.llamaStackServerVersion"),
-                        _column("Available", ".status.availableReplicas", "integer"),
-                        _column("Age", ".metadata.creationTimestamp", "date"),
-                    ],
-                    "subresources": {"status": {}},
-                    "schema": {
-                        "openAPIV3Schema": {
-                            "description": "A llama-stack server with providers that are added at deploy time.",
-                            "type": "object",
-                            "required": ["spec"],
-                            "properties": {"spec": spec, "status": status},
-                        }
-                    },
-                }
-            ],
+            "versions": [_version(spec, status)],
+        },
+    }
+
+
+def _version(spec: Schema, status: Schema) -> Object:
+    return {
+        "name": LLSD.version,
+        "served": True,
+        "storage": True,
+        "additionalPrinterColumns": [
+            _column("Phase", ".status.phase"),
+            _column("Operator Version", ".status.version.operatorVersion"),
+            _column("Server Version", ".status.version.llamaStackServerVersion"),
+            _column("Available", ".status.availableReplicas", "integer"),
+            _column("Age", ".metadata.creationTimestamp", "date"),
+        ],
+        "subresources": {"status": {}},
+        "schema": {
+            "openAPIV3Schema": {
+                "description": "A llama-stack server with providers that are added at deploy time.",
+                "type": "object",
+                "required": ["spec"],
+                "properties": {"spec": spec, "status": status},
+            }
         },
     }
 
 
 def at(schema: Schema, path: str) -> Schema:
-    """The schema at a path such as `server.containerSpec.env[]`."""
+    """Return the schema at a path such as `server.containerSpec.env[]`."""
     for step in path.split("."):
         schema = schema["properties"][step.removesuffix("[]")]
         if step.endswith("[]"):
@@ -122,13 +124,13 @@ class _Plain(yaml.SafeDumper):
 
 
 def text() -> str:
-    """The file's content."""
+    """Return the content of the CRD's file."""
     dumped: str = yaml.dump(definition(), Dumper=_Plain, sort_keys=False, width=110, allow_unicode=True)
     return HEADER + dumped
 
 
 def main(arguments: list[str]) -> int:
-    """The command. Exit code 2 for wrong arguments."""
+    """Run the command. Return exit code 2 for wrong arguments."""
     if len(arguments) != 1:
         print("usage: python -m kubefoundry_llamastack.api.crd DIR", file=sys.stderr)
         return 2

@@ -1,6 +1,6 @@
-"""Parts of a pod that a LlamaStackDistribution carries, as Kubernetes itself describes them.
+"""Schemas of the parts of a pod that a LlamaStackDistribution contains, as Kubernetes describes them.
 
-`core_fragments.json` is generated from what an API server says of core/v1:
+`core_fragments.json` is generated from an API server's OpenAPI document of core/v1:
 
     kubectl get --raw /openapi/v3/api/v1 > openapi.json
     python -m kubefoundry_llamastack.api.fragments openapi.json
@@ -24,13 +24,14 @@ QUANTITY: Final = (
     r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|"
     r"([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
 )
-"""As controller-gen writes it for a resource.Quantity."""
+"""The pattern that controller-gen writes for a resource.Quantity."""
 
 EITHER: Final[Schema] = {
     "anyOf": [{"type": "integer"}, {"type": "string"}],
     "x-kubernetes-int-or-string": True,
 }
-KEPT: Final = ("type", "format", "items", "properties", "required", "additionalProperties")
+KEPT_KEYS: Final = ("type", "format", "items", "properties", "required", "additionalProperties")
+LIST_KEYS: Final = ("x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type")
 OPAQUE: Final[dict[str, Schema]] = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": {**EITHER, "pattern": QUANTITY},
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": EITHER,
@@ -40,9 +41,9 @@ OPAQUE: Final[dict[str, Schema]] = {
 
 
 def fragment(kind: str) -> Schema:
-    """The structural schema of a part, the caller's own to change."""
-    found: Schema = json.loads(_text())[kind]
-    return found
+    """Return the structural schema of a part. The caller may change it."""
+    schema: Schema = json.loads(_text())[kind]
+    return schema
 
 
 @cache
@@ -51,45 +52,56 @@ def _text() -> str:
 
 
 def generated(openapi: dict[str, Any]) -> dict[str, Schema]:
-    """The fragments from an API server's OpenAPI document of core/v1. Raises KeyError where it lacks one."""
+    """Generate the fragments from an API server's OpenAPI document of core/v1.
+
+    Raises:
+        KeyError: The document lacks one of KINDS.
+    """
     schemas = openapi["components"]["schemas"]
-    return {kind: _structural(schemas[CORE + kind], schemas, required=True) for kind in KINDS}
+    return {kind: _structural(schemas[CORE + kind], schemas, is_required=True) for kind in KINDS}
 
 
-def _structural(node: dict[str, Any], schemas: dict[str, Any], *, required: bool) -> Schema:
-    """One node with its references put in, without descriptions: those are in Kubernetes' own documentation."""
+def _structural(node: dict[str, Any], schemas: dict[str, Any], *, is_required: bool) -> Schema:
+    """Resolve the references of a node. Descriptions are left out: Kubernetes' documentation has them."""
+    if name := _reference(node):
+        return (
+            dict(OPAQUE[name])
+            if name in OPAQUE
+            else _structural(schemas[name], schemas, is_required=is_required)
+        )
+    schema = {key: _kept_value(key, node, schemas) for key in KEPT_KEYS if node.get(key) is not None}
+    default = node.get("default")
+    # A required field needs no default, and controller-gen writes none for objects.
+    if default is not None and not is_required and not isinstance(default, dict):
+        schema["default"] = default
+    return schema | {key: node[key] for key in LIST_KEYS if key in node}
+
+
+def _reference(node: dict[str, Any]) -> str:
+    """Return the name of the schema that the node refers to, empty if there is none."""
     for part in (*node.get("allOf", ()), node):
         if "$ref" in part:
-            name = part["$ref"].rsplit("/", 1)[-1]
-            if name in OPAQUE:
-                return dict(OPAQUE[name])
-            return _structural(schemas[name], schemas, required=required)
-    made: Schema = {}
-    must = set(node.get("required", ()))
-    for key in KEPT:
-        match key, node.get(key):
-            case _, None:
-                pass
-            case "properties", fields:
-                made[key] = {
-                    name: _structural(field, schemas, required=name in must)
-                    for name, field in sorted(fields.items())
-                }
-            case (("items" | "additionalProperties"), inner):
-                made[key] = _structural(inner, schemas, required=True)
-            case _, value:
-                made[key] = value
-    default = node.get("default")
-    if default is not None and not required and not isinstance(default, dict):
-        made["default"] = default
-    for key in ("x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type"):
-        if key in node:
-            made[key] = node[key]
-    return made
+            return str(part["$ref"].rsplit("/", 1)[-1])
+    return ""
+
+
+def _kept_value(key: str, node: dict[str, Any], schemas: dict[str, Any]) -> Any:
+    value = node[key]
+    match key:
+        case "properties":
+            required_keys = set(node.get("required", ()))
+            return {
+                name: _structural(field, schemas, is_required=name in required_keys)
+                for name, field in sorted(value.items())
+            }
+        case "items" | "additionalProperties":
+            return _structural(value, schemas, is_required=True)
+        case _:
+            return value
 
 
 def main(arguments: list[str]) -> int:
-    """The command. Exit code 2 for wrong arguments."""
+    """Run the command. Return exit code 2 for wrong arguments."""
     if len(arguments) != 1:
         print("usage: python -m kubefoundry_llamastack.api.fragments OPENAPI.json", file=sys.stderr)
         return 2

@@ -236,7 +236,7 @@ class ModelDeploymentRef(ApiModel):
 
     @property
     def id(self) -> str:
-        """The provider's name."""
+        """Return the provider id, by default the ModelDeployment's name."""
         return self.provider_id or self.name
 
 
@@ -299,9 +299,11 @@ class Spec(ApiModel):
     """Network access to the server."""
 
     def providers(self) -> list[tuple[str, ExternalProvider]]:
-        """The external providers in the order of installation, each with its section."""
-        given = self.server.external_providers
-        if given is None:
+        """Return the external providers in the order of installation, each with its section."""
+        external = self.server.external_providers
+        if external is None:
             return []
-        sections = type(given).model_fields
-        return [(str(field.alias), item) for name, field in sections.items() for item in getattr(given, name)]
+        sections = type(external).model_fields
+        return [
+            (str(field.alias), item) for name, field in sections.items() for item in getattr(external, name)
+        ]
