@@ -13,7 +13,7 @@ import pytest
 from kubefoundry_llamastack import checks, distribution, workload
 from kubefoundry_llamastack.names import MANAGER, PROVIDER_SECONDS_ANNOTATION
 from kubefoundry_llamastack.render import ca_bundle
-from kubefoundry_llamastack.render.request import Distribution, Found, Settings, UserConfig
+from kubefoundry_llamastack.render.request import Distribution, PodInputs, Settings, UserConfig
 from kubefoundry_llamastack.server_poll import provider
 from kubefoundry_sdk.api import names
 from support.hostile_json import places, spoilt
@@ -21,7 +21,7 @@ from support.hostile_json import places, spoilt
 Make = Callable[..., Distribution]
 Object = dict[str, Any]
 
-FOUND = Found(image="example.com/stack:1", tool="chat-provider-tool-0")
+FOUND = PodInputs(image="example.com/stack:1", tool="chat-provider-tool-0")
 ECHO = {"providerId": "echo", "image": "example.com/echo:1"}
 PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 KEY = "-----BEGIN PRIVATE KEY-----\nBBBB\n-----END PRIVATE KEY-----\n"
@@ -96,9 +96,9 @@ def test_what_is_fine_is_not_refused(make: Make) -> None:
     assert checks.refusal(cr) is None
 
 
-def digest(cr: Distribution, found: Found = FOUND, override: str = "", **server: Any) -> str:
+def digest(cr: Distribution, found: PodInputs = FOUND, override: str = "", **server: Any) -> str:
     raw = {"server": {"distribution": {"image": "example.com/stack:1"}, **server}}
-    return workload.inputs(cr, found, override, raw)
+    return workload.digest_inputs(cr, found, override, raw)
 
 
 def test_what_a_pod_template_is_made_from(make: Make) -> None:
@@ -127,7 +127,7 @@ def test_a_template_stays_while_its_inputs_do_and_its_tool_is_there(make: Make) 
     newer = replace(FOUND, image="newer:2", tool="chat-provider-tool-1")
 
     def decided(made_from: str, *tools: str) -> str:
-        before = workload.Before(tools=tools)
+        before = workload.PreviousState(tools=tools)
         found = workload.decide(cr, newer, Settings(), made_from, live, first.record, before)
         return workload.tool_of(found.body["spec"]["template"])
 
@@ -181,7 +181,7 @@ def test_a_record_of_anything_decides_nothing(make: Make, adopted: bool) -> None
         for value in odd:
             template = json.loads(spoilt(first.record.template, path, json.dumps(value)))
             data = {"template": json.dumps(template), "inputs": "inputs", "adopted": str(adopted).lower()}
-            record = workload.recorded({"data": data})
+            record = workload.read_record({"data": data})
 
             decided = workload.decide(cr, FOUND, Settings(), "inputs", live, record)
 
@@ -211,18 +211,18 @@ def test_a_take_over_adds_no_probes_and_the_next_change_does(make: Make) -> None
 def test_a_record_is_read_as_it_was_written(make: Make) -> None:
     record = workload.Record({"spec": {"containers": [], "a": 2**53 + 1}}, "inputs", adopted=True)
 
-    assert workload.recorded(workload.record_map(make(), record)) == record
-    assert workload.recorded({"data": {"template": "no JSON"}}) is None
+    assert workload.read_record(workload.record_config_map(make(), record)) == record
+    assert workload.read_record({"data": {"template": "no JSON"}}) is None
 
 
 def test_certificates_in_the_order_of_keys_and_nothing_else() -> None:
     data = {"a": PEM + KEY, "b": f"# a comment\n{PEM}"}
 
-    assert ca_bundle.bundle(data, ["b", "a"], "cas", given=True) == f"{PEM}\n{PEM}"
-    assert ca_bundle.bundle({"ca-bundle.crt": PEM}, ca_bundle.TRUSTED_KEYS, "odh", given=False) == PEM
+    assert ca_bundle.bundle(data, ["b", "a"], "cas", is_explicit=True) == f"{PEM}\n{PEM}"
+    assert ca_bundle.bundle({"ca-bundle.crt": PEM}, ca_bundle.TRUSTED_KEYS, "odh", is_explicit=False) == PEM
     for wrong, words in (({"a": KEY}, "no PEM certificate"), ({}, "no key 'a'")):
         with pytest.raises(ca_bundle.Unusable, match=words):
-            ca_bundle.bundle(wrong, ["a"], "cas", given=True)
+            ca_bundle.bundle(wrong, ["a"], "cas", is_explicit=True)
 
 
 def test_the_operator_s_config_map() -> None:

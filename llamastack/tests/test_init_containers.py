@@ -10,18 +10,18 @@ import pytest
 
 from kubefoundry_llamastack.api.spec import ExternalProviders
 from kubefoundry_llamastack.render.deployment import deployment
-from kubefoundry_llamastack.render.request import Distribution, Found, Settings, UserConfig
+from kubefoundry_llamastack.render.request import Distribution, PodInputs, Settings, UserConfig
 from llamastack_providers import layout
 
 Make = Callable[..., Distribution]
 Object = dict[str, Any]
 
-FOUND = Found(image="example.com/stack:1", tool="chat-provider-tool-0")
+FOUND = PodInputs(image="example.com/stack:1", tool="chat-provider-tool-0")
 SECTIONS = [str(field.alias) for field in ExternalProviders.model_fields.values()]
 ECHO = {"providerId": "echo", "image": "example.com/echo:1"}
 
 
-def pod(cr: Distribution, found: Found = FOUND) -> Object:
+def pod(cr: Distribution, found: PodInputs = FOUND) -> Object:
     made: Object = deployment(cr, found, Settings())["spec"]["template"]["spec"]
     return made
 

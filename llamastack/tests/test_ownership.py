@@ -181,7 +181,7 @@ def test_a_take_over_moves_what_the_old_operator_owned_and_nothing_else() -> Non
     ]
     obj = {"metadata": {"managedFields": entries}, "spec": {"strategy": {"rollingUpdate": {}}}}
 
-    after = ownership.taken_over(obj, "chat", "apps/v1")
+    after = ownership.transfer_ownership(obj, "chat", "apps/v1")
 
     assert after[:2] == [entries[2], entries[3]]
     assert (after[2]["manager"], after[2]["operation"]) == (MANAGER, "Apply")

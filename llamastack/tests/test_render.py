@@ -10,11 +10,11 @@ import pytest
 
 from kubefoundry_llamastack.render import children, server, tool
 from kubefoundry_llamastack.render.deployment import deployment, environment, resources
-from kubefoundry_llamastack.render.request import Distribution, Found, Settings
+from kubefoundry_llamastack.render.request import Distribution, PodInputs, Settings
 
 Make = Callable[..., Distribution]
 
-FOUND = Found(image="example.com/stack:1", tool="chat-provider-tool-0")
+FOUND = PodInputs(image="example.com/stack:1", tool="chat-provider-tool-0")
 ECHO = {"providerId": "echo", "image": "example.com/echo:1"}
 
 
@@ -86,11 +86,11 @@ def test_python_path_keeps_what_is_there(before: str | None, after: str) -> None
 @pytest.mark.parametrize(
     ("given", "last"),
     [
-        ({}, server.OWN),
-        ({"workers": 1}, server.OWN),
-        ({"workers": 2}, server.SEVERAL),
-        ({"containerSpec": {"command": ["/run"], "args": ["-x"]}}, server.GIVEN),
-        ({"containerSpec": {"args": ["-x"]}}, server.OWN),
+        ({}, server.OWN_COMMAND),
+        ({"workers": 1}, server.OWN_COMMAND),
+        ({"workers": 2}, server.UVICORN_COMMAND),
+        ({"containerSpec": {"command": ["/run"], "args": ["-x"]}}, server.CR_COMMAND),
+        ({"containerSpec": {"args": ["-x"]}}, server.OWN_COMMAND),
     ],
     ids=["default", "one worker", "two workers", "command", "arguments alone"],
 )

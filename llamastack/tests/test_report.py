@@ -11,7 +11,7 @@ import pytest
 from kubefoundry_llamastack import reasons, report
 from kubefoundry_llamastack.model_deployments import Resolved
 from kubefoundry_llamastack.render.request import Distribution
-from kubefoundry_llamastack.report import Answer, Obstacle, Seen
+from kubefoundry_llamastack.report import Answer, Obstacle, Snapshot
 
 Make = Callable[..., Distribution]
 Object = dict[str, Any]
@@ -48,9 +48,9 @@ def live(desired: int, available: int, *, minimum: bool) -> Object:
 )
 def test_the_time_of_a_row_moves_with_its_phase_alone(make: Make, state: Object, time: str) -> None:
     cr = make(externalProviders=PROVIDERS)
-    first = report.status(Seen(cr, pods=[pod(waiting={"reason": "PodInitializing"})]), {}, BEFORE)
+    first = report.status(Snapshot(cr, pods=[pod(waiting={"reason": "PodInitializing"})]), {}, BEFORE)
 
-    second = report.status(Seen(cr, pods=[pod(**state)]), first, NOW)
+    second = report.status(Snapshot(cr, pods=[pod(**state)]), first, NOW)
 
     assert first["externalProviderStatus"][0]["lastTransitionTime"] == BEFORE
     assert second["externalProviderStatus"][0]["lastTransitionTime"] == time
@@ -65,7 +65,7 @@ def test_the_time_of_a_model_moves_with_its_readiness_alone(make: Make) -> None:
     times = []
 
     for row, now in zip(rows, (BEFORE, NOW, NOW), strict=True):
-        status = report.status(Seen(cr, resolved=[row]), status, now)
+        status = report.status(Snapshot(cr, resolved=[row]), status, now)
         times.append(status["modelDeployments"][0]["lastTransitionTime"])
 
     assert times == [BEFORE, BEFORE, NOW]
@@ -101,16 +101,16 @@ def test_phase(
     cr = make(externalProviders=PROVIDERS)
     pods = [pod(terminated={"exitCode": 1})] if failed_pod else []
 
-    status = report.status(Seen(cr, deployment, pods=pods, obstacles=obstacles), {}, NOW)
+    status = report.status(Snapshot(cr, deployment, pods=pods, obstacles=obstacles), {}, NOW)
 
     assert status["phase"] == phase
 
 
 @pytest.mark.accept("FR-028")
 def test_a_provider_that_is_no_longer_requested_has_no_row(make: Make) -> None:
-    before = report.status(Seen(make(externalProviders=PROVIDERS)), {}, BEFORE)
+    before = report.status(Snapshot(make(externalProviders=PROVIDERS)), {}, BEFORE)
 
-    after = report.status(Seen(make()), before, NOW)
+    after = report.status(Snapshot(make()), before, NOW)
 
     assert len(before["externalProviderStatus"]) == 1
     assert "externalProviderStatus" not in after
@@ -121,7 +121,7 @@ def test_a_refused_spec_has_no_rows(make: Make) -> None:
     """It may name thousands of providers, and none of them is installed."""
     refused = Obstacle(reasons.DEPLOYMENT_READY, "InvalidSpec", "too many")
 
-    status = report.status(Seen(make(externalProviders=PROVIDERS), obstacles=(refused,)), {}, NOW)
+    status = report.status(Snapshot(make(externalProviders=PROVIDERS), obstacles=(refused,)), {}, NOW)
 
     assert "externalProviderStatus" not in status
 
@@ -149,7 +149,7 @@ def test_a_failure_stands_until_the_container_has_outlived_it(make: Make, kind: 
         for state in RESTARTING:
             reported = {kind: [{"name": name, "restartCount": cycle, **state}]}
             pods = [{"metadata": {"name": "a"}, "status": reported}]
-            status = report.status(Seen(cr, live(1, 0, minimum=False), pods=pods), status, NOW)
+            status = report.status(Snapshot(cr, live(1, 0, minimum=False), pods=pods), status, NOW)
             conditions = {item["type"]: (item["reason"], item["message"]) for item in status["conditions"]}
             seen.append((status["phase"], conditions, status["externalProviderStatus"]))
 
@@ -161,7 +161,7 @@ def test_a_failure_that_was_outlived_is_no_longer_reported(make: Make) -> None:
     serves = {"name": "llama-stack", "state": {"running": {}}, "lastState": LAST, "ready": True}
     pods = [{"metadata": {"name": "a"}, "status": {"containerStatuses": [serves]}}]
 
-    status = report.status(Seen(make(), live(1, 1, minimum=True), pods=pods), {}, NOW)
+    status = report.status(Snapshot(make(), live(1, 1, minimum=True), pods=pods), {}, NOW)
 
     assert status["phase"] == "Ready"
     assert {item["reason"] for item in status["conditions"]} & {"DeploymentReady"}
@@ -181,7 +181,7 @@ def test_what_overrides_the_distribution_s_own_is_reported(make: Make) -> None:
     }
 
     status = report.status(
-        Seen(make(externalProviders=PROVIDERS), live(1, 1, minimum=True), pods=[one]), {}, NOW
+        Snapshot(make(externalProviders=PROVIDERS), live(1, 1, minimum=True), pods=[one]), {}, NOW
     )
 
     [reported] = [item for item in status["conditions"] if item["type"] == reasons.PROVIDERS_READY]
@@ -209,7 +209,9 @@ def test_a_type_that_differs_at_run_time_is_reported(
     listed = {"api": api, "provider_id": "echo", "provider_type": running, "config": {}}
     cr = make(externalProviders=PROVIDERS)
 
-    status = report.status(Seen(cr, live(1, 1, minimum=True), pods=[one], answer=Answer([listed])), {}, NOW)
+    status = report.status(
+        Snapshot(cr, live(1, 1, minimum=True), pods=[one], answer=Answer([listed])), {}, NOW
+    )
 
     [found] = [item for item in status["conditions"] if item["type"] == reasons.PROVIDERS_READY]
     assert found["status"] == "True"
@@ -236,7 +238,7 @@ def test_a_refusal_goes_with_its_cause_and_hides_nothing_newer(
 ) -> None:
     cr = make(externalProviders=PROVIDERS)
 
-    status = report.status(Seen(cr, live(1, 0, minimum=False), refused_set(), pods), {}, NOW)
+    status = report.status(Snapshot(cr, live(1, 0, minimum=False), refused_set(), pods), {}, NOW)
 
     assert status["conditions"][0]["reason"] == reason
 
@@ -245,7 +247,7 @@ def test_of_several_pods_some_may_be_refused(make: Make) -> None:
     pods = [pod(waiting={"reason": "PodInitializing"})]
 
     status = report.status(
-        Seen(make(externalProviders=PROVIDERS), live(2, 0, minimum=False), refused_set(2), pods), {}, NOW
+        Snapshot(make(externalProviders=PROVIDERS), live(2, 0, minimum=False), refused_set(2), pods), {}, NOW
     )
 
     assert status["conditions"][0]["reason"] == "PodCreationRefused"

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubefoundry_llamastack import server_poll
-from kubefoundry_llamastack.server_poll import ServerPoll, ask, provider
+from kubefoundry_llamastack.server_poll import ServerPoll, poll, provider
 from kubefoundry_sdk.api.foreign_json import encode, nested
 from kubefoundry_sdk.runtime.store import Key
 
@@ -188,7 +188,7 @@ async def saying(body: bytes, **headers: str) -> AsyncIterator[str]:
 @pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
 async def test_whatever_a_server_says_is_an_answer_that_a_status_can_hold(body: bytes) -> None:
     async with saying(body) as url:
-        answer = await ask(url)
+        answer = await poll(url)
 
     assert answer.problem or answer.providers is not None
     assert not nested(answer.providers, 40)

@@ -39,7 +39,7 @@ def selected(message: str) -> dict[str, object]:
 
 
 READERS: Final[dict[str, Callable[[str], object]]] = {
-    "certificates": lambda text: ca_bundle.bundle({"ca": text}, ["ca"], "cas", given=True),
+    "certificates": lambda text: ca_bundle.bundle({"ca": text}, ["ca"], "cas", is_explicit=True),
     "credentials": scrubbed,
     "JSON": lambda text: foreign_json.decode(text.encode()),
     "foreign_yaml": foreign_yaml.decode,

@@ -144,7 +144,7 @@ SINKS: dict[str, tuple[Callable[[], Any], Object]] = {
     "operator's Deployment": (lambda: Evidence(unavailable, lambda: 0.0, lambda namespace: True), WORKLOAD),
     "operator's Lease": (lambda: Evidence(unheld, lambda: 0.0, lambda namespace: True), LEASE),
     "upstream CRD": (upstream, standin("kuberay").document),
-    "llamastack's ConfigMaps": (lambda: Store(trim=stores.digests), CONFIG_MAP),
+    "llamastack's ConfigMaps": (lambda: Store(trim=stores.reduce_to_digests), CONFIG_MAP),
     "llamastack's own ConfigMaps": (lambda: Store(managers=OWN, trim=stores.without_tool), CONFIG_MAP),
     "llamastack's ReplicaSets": (lambda: Store(trim=stores.replica_set, index=stores.owner_uid), REPLICA_SET),
     "llamastack's pods": (lambda: Store(trim=stores.pod, index=stores.owner_uid), POD),

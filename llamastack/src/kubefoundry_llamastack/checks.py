@@ -1,4 +1,4 @@
-"""Checks of a CR that run before anything is written (sources §5.2)."""
+"""Checks a CR before anything is written (sources §5.2)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PATHS: Final = frozenset({layout.EXTERNAL_PROVIDERS, layout.CONFIG, layout.EFFEC
 
 
 def refusal(cr: Distribution) -> str | None:
-    """The first problem: what, why, and what to do. None if there is none."""
+    """Return the first problem as what, why and what to do, or None if there is none."""
     return next(
         filter(
             None,
@@ -37,13 +37,13 @@ def refusal(cr: Distribution) -> str | None:
             (
                 check(cr)
                 for check in (
-                    _name,
-                    _seconds,
-                    _other_namespace,
-                    _twice,
-                    _model_deployments,
-                    _too_long,
-                    _names,
+                    _check_name,
+                    _check_deadline,
+                    _check_namespaces,
+                    _check_ids,
+                    _check_model_deployments,
+                    _check_size,
+                    _check_reserved_names,
                 )
             ),
         ),
@@ -51,8 +51,8 @@ def refusal(cr: Distribution) -> str | None:
     )
 
 
-def _name(cr: Distribution) -> str | None:
-    """The Service is named after the CR, and its name is a DNS label that begins with a letter (RFC 1035)."""
+def _check_name(cr: Distribution) -> str | None:
+    """Check the Service's name, which comes from the CR: a DNS label that begins with a letter (RFC 1035)."""
     service = f"{cr.name}-service"
     if not cr.served or (re.fullmatch("[a-z]([-a-z0-9]*[a-z0-9])?", service) and len(service) <= LABEL):
         return None
@@ -63,56 +63,56 @@ def _name(cr: Distribution) -> str | None:
     )
 
 
-def _seconds(cr: Distribution) -> str | None:
-    """Whether the deadline is a number, and no longer than a rollout may take."""
-    given = cr.annotations.get(PROVIDER_SECONDS_ANNOTATION)
-    if given is None or (re.fullmatch("[0-9]{1,4}", given) and 1 <= int(given) <= LONGEST):
+def _check_deadline(cr: Distribution) -> str | None:
+    """Check that the deadline is a number, and no longer than a rollout may take."""
+    deadline = cr.annotations.get(PROVIDER_SECONDS_ANNOTATION)
+    if deadline is None or (re.fullmatch("[0-9]{1,4}", deadline) and 1 <= int(deadline) <= LONGEST):
         return None
     return (
-        f"the annotation {PROVIDER_SECONDS_ANNOTATION} is '{given[:40]}' but must be a number of seconds from 1 to "
-        f"{LONGEST}; correct or remove it"
+        f"the annotation {PROVIDER_SECONDS_ANNOTATION} is '{deadline[:40]}' but must be a number of seconds from 1 "
+        f"to {LONGEST}; correct or remove it"
     )
 
 
-def _other_namespace(cr: Distribution) -> str | None:
-    """A pod mounts only ConfigMaps of its own namespace."""
+def _check_namespaces(cr: Distribution) -> str | None:
+    """Check that ConfigMaps are in the CR's namespace, because a pod mounts no others."""
     server = cr.spec.server
     bundle = server.tls_config.ca_bundle if server.tls_config else None
-    for place, given in (("userConfig", server.user_config), ("tlsConfig.caBundle", bundle)):
-        if given and given.config_map_namespace and given.config_map_namespace != cr.namespace:
+    for place, reference in (("userConfig", server.user_config), ("tlsConfig.caBundle", bundle)):
+        if reference and reference.config_map_namespace and reference.config_map_namespace != cr.namespace:
             return (
-                f"spec.server.{place} names ConfigMap '{given.config_map_name}' of namespace "
-                f"'{given.config_map_namespace}', but pods can only use ConfigMaps in their own namespace; "
+                f"spec.server.{place} names ConfigMap '{reference.config_map_name}' of namespace "
+                f"'{reference.config_map_namespace}', but pods can only use ConfigMaps in their own namespace; "
                 f"copy it to '{cr.namespace}' and remove configMapNamespace"
             )
     return None
 
 
-def _twice(cr: Distribution) -> str | None:
-    """Ids are unique across all APIs (FR-009, FR-020)."""
-    seen: dict[str, tuple[str, str]] = {}
+def _check_ids(cr: Distribution) -> str | None:
+    """Check that ids are unique across all APIs (FR-009, FR-020)."""
+    first_uses: dict[str, tuple[str, str]] = {}
     for section, item in cr.spec.providers():
         place = f"externalProviders.{section}"
-        if item.provider_id in seen:
-            before, image = seen[item.provider_id]
+        if item.provider_id in first_uses:
+            before, image = first_uses[item.provider_id]
             return (
                 f"Provider id '{item.provider_id}' is used twice: in {before} (image: {image}) and in {place} "
                 f"(image: {item.image}). Resolution: give one of them another providerId."
             )
-        seen[item.provider_id] = (place, item.image)
+        first_uses[item.provider_id] = (place, item.image)
     for deployment in cr.spec.server.model_deployments:
-        if deployment.id in seen:
-            before, image = seen[deployment.id]
-            other = f"{before} (image: {image})" if image else before
+        if deployment.id in first_uses:
+            before, image = first_uses[deployment.id]
+            first_use = f"{before} (image: {image})" if image else before
             return (
-                f"Provider id '{deployment.id}' is used twice: in {other} and in modelDeployments "
+                f"Provider id '{deployment.id}' is used twice: in {first_use} and in modelDeployments "
                 f"('{deployment.name}'). Resolution: give one of them another providerId."
             )
-        seen[deployment.id] = (f"modelDeployments ('{deployment.name}')", "")
+        first_uses[deployment.id] = (f"modelDeployments ('{deployment.name}')", "")
     return None
 
 
-def _model_deployments(cr: Distribution) -> str | None:
+def _check_model_deployments(cr: Distribution) -> str | None:
     for item in cr.spec.server.model_deployments:
         if "base_url" in (item.config or {}):
             return (
@@ -122,11 +122,11 @@ def _model_deployments(cr: Distribution) -> str | None:
     return None
 
 
-def _too_long(cr: Distribution) -> str | None:
-    """The containers' input is stored in the Deployment, and has to fit there."""
+def _check_size(cr: Distribution) -> str | None:
+    """Check that the containers' input fits into the Deployment, which stores it."""
     total = 0
-    for provider_id, words in tool.install(cr).items():
-        total += sum(map(len, words))
+    for provider_id, arguments in tool.install(cr).items():
+        total += sum(map(len, arguments))
         if total > tool.INPUT_LIMIT:
             return (
                 f"the config of the external providers up to '{provider_id}' is too long: together they may take up "
@@ -142,8 +142,8 @@ def _too_long(cr: Distribution) -> str | None:
     return None
 
 
-def _names(cr: Distribution) -> str | None:
-    """Names in the pod that the operator reserves."""
+def _check_reserved_names(cr: Distribution) -> str | None:
+    """Check that the CR uses no name in the pod that is the operator's."""
     if not cr.extended:
         return None
     overrides = cr.spec.server.pod_overrides
@@ -162,7 +162,7 @@ def _names(cr: Distribution) -> str | None:
 
 
 def _mounts(cr: Distribution) -> Iterator[tuple[str, str]]:
-    """Field and path of everything that the CR mounts into the server's container."""
+    """Yield field and path of each mount that the CR adds to the server's container."""
     overrides, storage = cr.spec.server.pod_overrides, cr.spec.server.storage
     for mount in (overrides.volume_mounts if overrides else None) or ():
         yield "podOverrides.volumeMounts", str(mount.get("mountPath"))

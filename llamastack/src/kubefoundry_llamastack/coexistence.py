@@ -1,13 +1,14 @@
 """Detects the existing operator by its marks, and leaves its objects alone until it is gone.
 
-It overwrites our writes, so two operators would replace pods forever, and its CRD drops our fields. Nothing shows
-that it has stopped, so the user says so with a new value of the refresh annotation (docs: hand-over).
+It overwrites our writes, so two operators would replace pods forever, and its CRD drops our fields. Nothing
+shows that it has stopped, so the user reports that with a new value of the refresh annotation (docs:
+hand-over).
 """
 
 from __future__ import annotations
 
 from kubefoundry_llamastack import ownership, reasons
-from kubefoundry_llamastack.dependencies import lost_fields
+from kubefoundry_llamastack.dependencies import drops_our_fields
 from kubefoundry_llamastack.memory import Memory
 from kubefoundry_llamastack.names import MANAGER
 from kubefoundry_llamastack.render.request import Distribution
@@ -28,16 +29,27 @@ OLD_CRD = (
 )
 
 
-def stops(
+def find_conflict(
     cr: Distribution, live: Object | None, definition: Object | None, memory: Memory
 ) -> Obstacle | None:
-    """Why nothing may be written for the CR now. live: its Deployment; definition: the CRD."""
-    if lost_fields(definition):
+    """Find out whether another operator forbids all writes for the CR now.
+
+    Args:
+        cr: The CR.
+        live: Its Deployment, None if there is none.
+        definition: The CRD in the cluster, None if it is not installed.
+        memory: Remembers the refresh annotation at the time of the detection.
+
+    Returns:
+        The reason, or None if the operator may write.
+    """
+    if drops_our_fields(definition):
         return Obstacle(reasons.SOLE_OPERATOR, "OldCRDInstalled", OLD_CRD)
-    if live is None or not returned(live, cr.name):
+    if live is None or not has_returned(live, cr.name):
         memory.other_operator = None
         return None
     refresh = cr.annotations.get(names.REFRESH_ANNOTATION, "")
+    # The value at the time of the detection. A new value is the user's confirmation.
     if memory.other_operator is None:
         memory.other_operator = refresh
     if memory.other_operator != refresh:
@@ -45,8 +57,8 @@ def stops(
     return Obstacle(reasons.SOLE_OPERATOR, "OldOperatorRunning", RUNNING.format(name=cr.name))
 
 
-def returned(live: Object, cr_name: str) -> bool:
-    """Whether the existing operator has applied the Deployment after we adopted it: adoption removes all of its
+def has_returned(live: Object, cr_name: str) -> bool:
+    """Check whether the existing operator applied the Deployment after our adoption, which removes all of its
     marks."""
     if owned(live, MANAGER) is None:
         return False

@@ -1,6 +1,7 @@
-"""What a CR passes to its server that readers of the CR may not see: values from Secrets and ConfigMaps.
+"""Finds secrets that a CR passes to its server: values from Secrets and ConfigMaps, hidden from readers of
+the CR.
 
-The operator does not know them. Anything that a server's container writes may repeat them.
+The operator does not know them. The output of a server's container may repeat them.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ _MOUNTED: Final = ("secret", "projected", "csi")
 """Kinds of volumes that may hold secrets."""
 
 
-def variables(cr: Distribution) -> list[str]:
-    """Names of the variables whose values come from a Secret or a ConfigMap."""
-    given = cr.spec.server.container_spec.env or ()
-    sources = {item.get("name"): item.get("valueFrom") or {} for item in given}
+def list_variables(cr: Distribution) -> list[str]:
+    """Return the names of the variables whose values come from a Secret or a ConfigMap."""
+    env = cr.spec.server.container_spec.env or ()
+    sources = {item.get("name"): item.get("valueFrom") or {} for item in env}
     return [str(name) for name, source in sources.items() if {"secretKeyRef", "configMapKeyRef"} & {*source}]
 
 
-def elsewhere(cr: Distribution) -> str:
-    """Where else there may be secrets, for a message; empty if nowhere."""
+def find_other_source(cr: Distribution) -> str:
+    """Describe another place that may hold secrets, for a message. Empty if there is none."""
     overrides = cr.spec.server.pod_overrides
     for volume in (overrides.volumes if overrides else None) or ():
         if any(volume.get(kind) for kind in _MOUNTED):
@@ -29,6 +30,6 @@ def elsewhere(cr: Distribution) -> str:
     return ""
 
 
-def held(cr: Distribution) -> bool:
-    """Whether the server's container has anything that must not reach the status through its own words."""
-    return bool(variables(cr) or elsewhere(cr))
+def has_secrets(cr: Distribution) -> bool:
+    """Check whether the server's container has secrets, so that its own output must not reach the status."""
+    return bool(list_variables(cr) or find_other_source(cr))

@@ -1,4 +1,4 @@
-"""A kind of another project or release: whether it is installed, and its objects while it is."""
+"""Watches a kind of another project or release: whether it is installed, and its objects while it is."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.store import Store
 
 
-class Followed(CrdWatch):
-    """`changed` is called when the CRD is created, changed or deleted, and once all objects are listed.
+class FollowedKind(CrdWatch):
+    """Follows a kind that may be missing.
 
-    objects: whether to watch those, too.
+    Args:
+        process: The process that runs the watches.
+        kind: The kind.
+        changed: Called when the CRD is created, changed or deleted, and once all objects are listed.
+        objects: Whether to watch the objects as well.
     """
 
     def __init__(self, process: Process, kind: Kind, changed: Callable[[], None], *, objects: bool) -> None:
@@ -26,25 +30,25 @@ class Followed(CrdWatch):
 
     @property
     def settled(self) -> bool:
-        """Whether all objects are listed, or it is certain that there are none."""
+        """Check whether all objects are listed, or it is certain that there are none."""
         if not self.listed or self.definition is None or not self._follows:
             return self.listed
         return self._forbidden or self.objects.synced.is_set()
 
     @property
     def readable(self) -> bool:
-        """Whether the objects are listed: the kind is installed, and we may read it."""
+        """Check whether the objects are listed: the kind is installed, and we may read it."""
         return self.definition is not None and self.objects.synced.is_set()
 
     def defined(self, crd: Object | None) -> None:
-        there = self.definition is not None
+        was_defined = self.definition is not None
         self.definition = crd
-        if self._follows and there != (crd is not None):
+        if self._follows and was_defined != (crd is not None):
             self.follow_objects(None if crd is None else self._kind, refused=self._refused)
         self._changed()
 
     def _refused(self) -> None:
-        """Without permission the kind counts as not installed."""
+        """Treat the kind as not installed, because we may not read it."""
         self._forbidden = True
         self.objects.clear()
         self._changed()

@@ -1,8 +1,8 @@
-"""Which of a server's settings may appear in the status.
+"""Decides which of a server's settings may appear in the status.
 
-The server lists its configuration with every `${env.X}` replaced, and hides values only by the names of their keys
-(llama_stack/core/utils/config.py and core/stack.py, 0.7.3). A variable may come from a Secret, which the status must
-not repeat.
+The server lists its configuration with every `${env.X}` replaced, and hides values only by the names of their
+keys (llama_stack/core/utils/config.py and core/stack.py, 0.7.3). A variable may come from a Secret, which the
+status must not repeat.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ from kubefoundry_sdk.api.kinds import Object
 from llamastack_providers import apis
 
 HIDDEN: Final = "********"
-"""As llama-stack writes it."""
+"""The text by which llama-stack hides a value."""
 
 _VARIABLE: Final = "${env."
 
 
 def disclosed(cr: Distribution, providers: Iterable[Object]) -> list[Object]:
-    """The providers as the status lists them.
+    """Return the providers as the status lists them.
 
-    Those of the CR keep the CR's text where it names a variable. For all others the origin of their texts is unknown,
-    so they are hidden if the CR has a variable whose value is not in the CR.
+    A provider of the CR keeps the CR's text where that names a variable. The origin of other providers' texts
+    is unknown, so they are hidden if the CR has a variable whose value is not in the CR.
     """
     written = _written(cr)
-    secret = any("valueFrom" in item for item in cr.spec.server.container_spec.env or ())
-    made = []
+    has_secrets = any("valueFrom" in item for item in cr.spec.server.container_spec.env or ())
+    rows = []
     for item in providers:
         own = written.get((item["api"], item["provider_id"]))
         config = item["config"]
         if own is not None:
             config = _as_written(config, own)
-        elif secret:
+        elif has_secrets:
             config = _hidden(config)
-        made.append({**item, "config": config})
-    return made
+        rows.append({**item, "config": config})
+    return rows
 
 
 def _written(cr: Distribution) -> dict[tuple[str, str], Object]:
-    """Configurations in the CR, by llama-stack's API and provider id."""
+    """Return the configurations in the CR, by llama-stack's API and provider id."""
     models = {("inference", item.id): item.config or {} for item in cr.spec.server.model_deployments}
     externals = {
         (apis.run_name(section) or section, item.provider_id): item.config or {}

@@ -1,4 +1,4 @@
-"""Distribution names and images, and the operator's ConfigMap that overrides them (sources §5.1)."""
+"""Reads distribution names and images, and the operator's ConfigMap that overrides them (sources §5.1)."""
 
 from __future__ import annotations
 
@@ -28,9 +28,11 @@ CUSTOM: Final = "custom"
 class OperatorConfig:
     """The content of the ConfigMap `llama-stack-operator-config`.
 
-    problems: parts that cannot be used, for the log.
-    network_policies: None if that cannot be read. Existing policies then stay, because deleting them would open what
-        was closed.
+    Attributes:
+        images: Image of each overridden distribution name.
+        network_policies: Whether CRs have a NetworkPolicy. If it is unreadable, None: existing policies
+            stay, because deleting them would open closed servers.
+        problems: Unusable parts, for the log.
     """
 
     images: Mapping[str, str] = field(default_factory=dict)
@@ -39,7 +41,7 @@ class OperatorConfig:
 
 
 def read(config_map: Object | None) -> OperatorConfig:
-    """From the ConfigMap's keys `image-overrides` and `featureFlags`, both YAML texts."""
+    """Read the ConfigMap's keys `image-overrides` and `featureFlags`, both YAML texts."""
     data = (config_map or {}).get("data") or {}
     problems: list[str] = []
     images = {}
@@ -68,26 +70,26 @@ def _network_policies(data: Mapping[str, str], problems: list[str]) -> bool | No
 
 
 def image(distribution: Distribution, config: OperatorConfig) -> str | None:
-    """The image to run; None for an unknown name."""
+    """Return the image to run, or None for an unknown name."""
     if distribution.image:
         return distribution.image
     name = distribution.name or ""
     return config.images.get(name) or IMAGES.get(name)
 
 
-def active(distribution: Distribution) -> str:
-    """Its name in the status."""
+def status_name(distribution: Distribution) -> str:
+    """Return the distribution's name in the status."""
     return CUSTOM if distribution.image else distribution.name or ""
 
 
 def refusal(distribution: Distribution, config: OperatorConfig) -> str:
-    """Why there is no image, and what to do."""
-    known = ", ".join(sorted({*IMAGES, *config.images}))
+    """Describe why there is no image, and what to do."""
+    supported = ", ".join(sorted({*IMAGES, *config.images}))
     if not distribution.name:
-        return f"spec.server.distribution names neither a distribution nor an image; set one: {known}"
+        return f"spec.server.distribution names neither a distribution nor an image; set one: {supported}"
     name = foreign_text.shown(distribution.name)
     return (
-        f"{name}. Distribution name not supported; the known names are {known}; use one of them, "
+        f"{name}. Distribution name not supported; the known names are {supported}; use one of them, "
         "or set spec.server.distribution.image"
     )
 

@@ -1,4 +1,5 @@
-"""The process `kubefoundry-llamastack`: runs LlamaStackDistributions, adding providers when they are deployed."""
+"""The process `kubefoundry-llamastack`: runs LlamaStackDistributions, and adds providers when they are
+deployed."""
 
 from __future__ import annotations
 
@@ -18,21 +19,21 @@ PROGRAM = "kubefoundry-llamastack"
 
 
 def main() -> None:
-    """Console script."""
+    """Run the console script."""
     parser = options.parser(PROGRAM, "Runs LlamaStackDistributions.")
     options.flag(
         parser,
         "--provider-size-limit",
         "size limit of the volume that external providers are installed on",
         default="2Gi",
-        read=size,
+        read=parse_size,
     )
     options.flag(
         parser,
         "--init-resources",
         'requests and limits of the containers before the server, as JSON: {"requests": {"memory": "256Mi"}}',
         default="{}",
-        read=resources,
+        read=parse_resources,
     )
     options.flag(
         parser,
@@ -46,15 +47,23 @@ def main() -> None:
     sys.exit(run(PROGRAM, parser.parse_args(), set_up, needs=LLSD.api_version))
 
 
-def size(text: str) -> str:
-    """A quantity. Raises ArgumentTypeError for anything else."""
+def parse_size(text: str) -> str:
+    """Return the quantity.
+
+    Raises:
+        ArgumentTypeError: The text is not a quantity.
+    """
     if not re.fullmatch(formats.QUANTITY, text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a quantity such as 2Gi")
     return text
 
 
-def resources(text: str) -> dict[str, dict[str, str]]:
-    """Requests and limits. Raises ArgumentTypeError for anything else."""
+def parse_resources(text: str) -> dict[str, dict[str, str]]:
+    """Return requests and limits.
+
+    Raises:
+        ArgumentTypeError: The text is not JSON with requests and limits.
+    """
     try:
         value: Any = json.loads(text)
     except ValueError as error:

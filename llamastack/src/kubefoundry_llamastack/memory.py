@@ -1,4 +1,4 @@
-"""What the operator remembers of one LlamaStackDistribution between reconciles."""
+"""Remembers facts about one LlamaStackDistribution between reconciles."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ Child = tuple[str, str]
 
 @dataclass(slots=True)
 class Memory:
-    """Dropped as a whole with the LlamaStackDistribution. Lost on restart: it only saves requests and measures
-    durations."""
+    """The memory of one CR. It is dropped with the CR.
+
+    A restart loses it without harm: it only saves requests and measures durations.
+    """
 
     refusals: dict[Child, Refusal] = field(default_factory=lambda: defaultdict(Refusal))
     """A refused manifest is not retried at every event."""
     repairs: Repairs = field(default_factory=Repairs)
     bundle: tuple[str, str] | None = None
-    """Digest of the certificates' source, and their text."""
+    """Digest of the certificates' source, and the certificates."""
     applied: str | None = None
     """Digest of the Deployment that was applied last."""
     other_operator: str | None = None

@@ -1,6 +1,7 @@
-"""ModelDeployments as providers: the base URL of each, latched once the server is deployed with it.
+"""Resolves ModelDeployments to base URLs, latched once the server is deployed with them.
 
-A change of the ModelDeployment's readiness alone never replaces a pod; only another endpoint that is ready does.
+A change of the ModelDeployment's readiness alone never replaces a pod. Only another endpoint that is ready
+does.
 """
 
 from __future__ import annotations
@@ -16,8 +17,16 @@ from kubefoundry_sdk.api.kinds import Object
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """One reference. url: the one to use, None while there is none. ready: whether it is served now. reason: why
-    not."""
+    """One resolved reference to a ModelDeployment.
+
+    Attributes:
+        name: The ModelDeployment's name.
+        provider_id: Its provider id in the server.
+        url: The base URL to use, None while there is none.
+        ready: Whether the model is served now.
+        reason: Reason of the condition.
+        message: Why it is not ready, empty if it is.
+    """
 
     name: str
     provider_id: str
@@ -28,7 +37,7 @@ class Resolved:
 
     @property
     def row(self) -> Object:
-        """Its row in the status, without the transition time."""
+        """Return its row in the status, without the transition time."""
         row: Object = {"name": self.name, "providerId": self.provider_id, "ready": self.ready}
         if self.url:
             row["endpoint"] = self.url
@@ -41,8 +50,17 @@ def resolve(
     lookup: Callable[[str], Object | None] | None,
     latched: Mapping[str, str],
 ) -> list[Resolved]:
-    """lookup: the ModelDeployment of a name; None while they cannot be read. latched: base URLs in the Deployment, by
-    provider id."""
+    """Resolve the references of a CR.
+
+    Args:
+        references: The CR's references.
+        namespace: The CR's namespace.
+        lookup: Returns the ModelDeployment of a name. None while ModelDeployments are unreadable.
+        latched: Base URLs in the Deployment, by provider id.
+
+    Returns:
+        One item for each reference.
+    """
     return [_resolve(item, namespace, lookup, latched.get(item.id)) for item in references]
 
 
@@ -76,14 +94,14 @@ def _look(
             "the ClusterRole kubefoundry-llamastack-modeldeployments"
         )
         return "CRDNotInstalled", text, None
-    found = lookup(name)
-    if found is None:
+    deployment = lookup(name)
+    if deployment is None:
         text = f"ModelDeployment '{name}' does not exist in namespace '{namespace}'; create it or correct the name"
         return "NotFound", text, None
-    status = found.get("status") or {}
-    if found["metadata"].get("deletionTimestamp") or not is_true(status.get("conditions"), "Ready"):
-        said = f": {status['message']}" if status.get("message") else ""
-        return "NotReady", f"ModelDeployment '{name}' is not ready{said}", None
+    status = deployment.get("status") or {}
+    if deployment["metadata"].get("deletionTimestamp") or not is_true(status.get("conditions"), "Ready"):
+        detail = f": {status['message']}" if status.get("message") else ""
+        return "NotReady", f"ModelDeployment '{name}' is not ready{detail}", None
     endpoint = status.get("endpoint") or {}
     if endpoint.get("url"):
         return "Resolved", "", f"{endpoint['url'].rstrip('/')}/v1"
@@ -93,13 +111,13 @@ def _look(
 
 
 def endpoints(resolved: list[Resolved]) -> dict[str, str] | None:
-    """Base URLs by provider id; None while one is missing."""
-    found = {item.provider_id: item.url for item in resolved if item.url}
-    return found if len(found) == len(resolved) else None
+    """Return base URLs by provider id, or None while one is missing."""
+    urls = {item.provider_id: item.url for item in resolved if item.url}
+    return urls if len(urls) == len(resolved) else None
 
 
 def summary(resolved: list[Resolved], generation: int) -> Condition | None:
-    """The condition for all of them: the first that is not resolved; None if the CR names none."""
+    """Return the condition for all of them, about the first that is not resolved. None without references."""
     if not resolved:
         return None
     worst = next((item for item in resolved if item.url is None), None)

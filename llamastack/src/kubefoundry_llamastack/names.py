@@ -61,15 +61,16 @@ MERGE: Final = "merge-config"
 
 
 def labels() -> dict[str, str]:
-    """Labels of children, as the existing operator writes them."""
+    """Return the labels of children, as the existing operator writes them."""
     return {MANAGED_BY_LABEL: MANAGED_BY, PART_OF_LABEL: APP, WATCH_LABEL: "true"}
 
 
 def pod_labels(name: str) -> dict[str, str]:
-    """Labels by which Service, budget and policies select the pods of a CR."""
+    """Return the labels by which Service, budget and policies select the pods of a CR."""
     return {"app": APP, INSTANCE_LABEL: name}
 
 
 def endpoint_variable(provider_id: str) -> str:
-    """The variable that holds the base URL of a ModelDeployment; ids have no underscore, so no two share one."""
+    """Return the variable with the base URL of a ModelDeployment. Ids have no underscore, so no two share
+    one."""
     return f"KUBEFOUNDRY_MD_{provider_id.upper().replace('-', '_')}_URL"

@@ -1,6 +1,7 @@
-"""Whether a live child is as it was applied, and adopting children from the existing operator.
+"""Compares a live child with its manifest, and adopts children from the existing operator.
 
-Server-side apply with one field manager: fields that the CR no longer requests are removed, because only we own them.
+Server-side apply uses one field manager. Fields that the CR no longer requests are removed, because only we
+own them.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ AMOUNTS: Final = frozenset({"limits", "requests", "sizeLimit", "divisor"})
 
 
 def ownership(live: Object, uid: str) -> Ownership:
-    """Who owns the object of a child's name.
+    """Determine who owns the object of a child's name.
 
-    ours: its controller is this CR, or it has none and carries the operator's label (the existing operator drops the
-        owner on some edits, and a deletion with `--cascade=orphan` leaves it so).
-    leaving: it is being deleted, or its controller was an earlier CR.
-    foreign: do not touch it.
+    Returns:
+        `ours`: its controller is this CR, or it has none and carries the operator's label. The existing
+            operator drops the owner on some edits, and a deletion with `--cascade=orphan` leaves it so.
+        `leaving`: it is being deleted, or its controller was an earlier CR.
+        `foreign`: do not touch it.
     """
     meta = live["metadata"]
     controller = next((item for item in meta.get("ownerReferences") or () if item.get("controller")), None)
@@ -40,60 +42,60 @@ def ownership(live: Object, uid: str) -> Ownership:
     return "leaving" if of == (LLSD.api_version, LLSD.kind) else "foreign"
 
 
-def differs(wanted: Object, live: Object) -> bool:
-    """Whether an apply of `wanted` would change something: a value, a field of ours that is no longer wanted, or the
-    ownership of one that somebody has taken."""
+def differs(manifest: Object, live: Object) -> bool:
+    """Check whether an apply would change a value, remove a field of ours, or take back one that somebody has
+    taken."""
     fields = owned(live, MANAGER)
     if fields is None:
         return True
-    meta = wanted["metadata"]
-    stated = {key: meta[key] for key in ("labels", "annotations", "ownerReferences") if key in meta}
-    body = {key: value for key, value in wanted.items() if key not in ("apiVersion", "kind", "metadata")}
-    return _differs({"metadata": stated, **body}, live, fields, "")
+    meta = manifest["metadata"]
+    metadata = {key: meta[key] for key in ("labels", "annotations", "ownerReferences") if key in meta}
+    body = {key: value for key, value in manifest.items() if key not in ("apiVersion", "kind", "metadata")}
+    return _differs({"metadata": metadata, **body}, live, fields, "")
 
 
-def template_stands(template: Object, live: Object) -> bool:
-    """Whether what we own of a Deployment's pod template is exactly this one."""
+def template_matches(template: Object, live: Object) -> bool:
+    """Check whether our fields of a Deployment's pod template are exactly this template."""
     fields = ((owned(live, MANAGER) or {}).get("f:spec") or {}).get("f:template")
     return fields is not None and not _differs(template, live["spec"]["template"], fields, "")
 
 
-def _differs(wanted: Any, live: Any, fields: Fields, name: str) -> bool:
+def _differs(desired: Any, live: Any, fields: Fields, name: str) -> bool:
     inner = {key: sub for key, sub in fields.items() if key != "."}
     if not inner:
-        return not _stands(wanted, live, name)
-    if isinstance(wanted, dict):
+        return not _is_equal(desired, live, name)
+    if isinstance(desired, dict):
         if not isinstance(live, dict):
             return True
         ours = {key[2:]: sub for key, sub in inner.items()}
         # An apply with an empty value owns nothing if the API server drops the value.
-        stated = {key for key, value in wanted.items() if value not in (None, "", False, [], {})}
-        if not (stated <= ours.keys() <= wanted.keys()):
+        stated = {key for key, value in desired.items() if value not in (None, "", False, [], {})}
+        if not (stated <= ours.keys() <= desired.keys()):
             return True
         return any(
-            _differs(wanted[key], live.get(key), sub, name if name in AMOUNTS else key)
+            _differs(desired[key], live.get(key), sub, name if name in AMOUNTS else key)
             for key, sub in ours.items()
         )
-    if isinstance(wanted, list):
-        mine, theirs = _Items(wanted), _Items(live or [])
-        return len(wanted) != len(inner) or any(
-            (one := mine.meant(key)) is None
-            or (other := theirs.meant(key)) is None
-            or _differs(one, other, sub, name)
+    if isinstance(desired, list):
+        desired_items, live_items = _Items(desired), _Items(live or [])
+        return len(desired) != len(inner) or any(
+            (desired_item := desired_items.find(key)) is None
+            or (live_item := live_items.find(key)) is None
+            or _differs(desired_item, live_item, sub, name)
             for key, sub in inner.items()
         )
     return True
 
 
 class _Items:
-    """The items of a list, found by the entries of managed fields: `k:` by its keys, `v:` by its value."""
+    """Finds items of a list by the entries of managed fields: `k:` by its keys, `v:` by its value."""
 
     def __init__(self, items: list[Any]) -> None:
         self._items = items
         self._by: dict[tuple[str, ...], dict[tuple[Any, ...], Any]] = {}
 
-    def meant(self, entry: str) -> Any:
-        """The item, None if there is none."""
+    def find(self, entry: str) -> Any:
+        """Return the item, None if there is none."""
         mark = json.loads(entry[2:])
         if not entry.startswith("k:"):
             return mark if mark in self._items else None
@@ -102,60 +104,69 @@ class _Items:
             maps = [item for item in self._items if isinstance(item, dict)]
             keyed = ((tuple(item.get(name) for name in names), item) for item in maps)
             # a record may hold anything; the API server knows no maps or lists as keys
-            self._by[names] = {key: item for key, item in keyed if all(map(_plain, key))}
+            self._by[names] = {key: item for key, item in keyed if all(map(_is_scalar, key))}
         return self._by[names].get(tuple(mark.values()))
 
 
-def _plain(value: Any) -> bool:
+def _is_scalar(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float)
 
 
-def _stands(wanted: Any, live: Any, name: str) -> bool:
-    """Whether the live value is the wanted one, apart from what the API server fills in."""
-    if wanted in (None, "", False, 0, [], {}) and live in (None, "", False, 0, [], {}):
+def _is_equal(desired: Any, live: Any, name: str) -> bool:
+    """Compare the values, apart from defaults of the API server."""
+    if desired in (None, "", False, 0, [], {}) and live in (None, "", False, 0, [], {}):
         return True
-    if isinstance(wanted, dict) and isinstance(live, dict):
+    if isinstance(desired, dict) and isinstance(live, dict):
         return all(
-            _stands(value, live.get(key), name if name in AMOUNTS else key) for key, value in wanted.items()
+            _is_equal(value, live.get(key), name if name in AMOUNTS else key)
+            for key, value in desired.items()
         )
-    if isinstance(wanted, list) and isinstance(live, list):
-        return len(wanted) == len(live) and all(
-            _stands(one, other, name) for one, other in zip(wanted, live, strict=True)
+    if isinstance(desired, list) and isinstance(live, list):
+        return len(desired) == len(live) and all(
+            _is_equal(desired_item, live_item, name)
+            for desired_item, live_item in zip(desired, live, strict=True)
         )
-    return bool(wanted == live) or (name in AMOUNTS and _same_amount(wanted, live))
+    return bool(desired == live) or (name in AMOUNTS and _same_amount(desired, live))
 
 
-def _same_amount(one: Any, other: Any) -> bool:
+def _same_amount(desired: Any, live: Any) -> bool:
     try:
-        return quantity.same(one, other)
+        return quantity.same(desired, live)
     except ValueError:
         return False
 
 
-def holds(wanted: Object, live: Object) -> bool:
-    """Whether the live object has everything that is wanted, whoever wrote it."""
-    body = {key: value for key, value in wanted.items() if key not in ("apiVersion", "kind", "metadata")}
-    return _within(body, live, "")
+def contains(manifest: Object, live: Object) -> bool:
+    """Check whether the live object has everything in the manifest, whoever wrote it."""
+    body = {key: value for key, value in manifest.items() if key not in ("apiVersion", "kind", "metadata")}
+    return _is_contained(body, live, "")
 
 
-def _within(wanted: Any, live: Any, name: str) -> bool:
-    """As `_stands`, allowing further items in lists whose items have a name or a path."""
-    if isinstance(wanted, dict) and isinstance(live, dict):
+def _is_contained(desired: Any, live: Any, name: str) -> bool:
+    """Compare as `_is_equal`, but allow further items in lists whose items have a name or a path."""
+    if isinstance(desired, dict) and isinstance(live, dict):
         return all(
-            _within(value, live.get(key), name if name in AMOUNTS else key) for key, value in wanted.items()
+            _is_contained(value, live.get(key), name if name in AMOUNTS else key)
+            for key, value in desired.items()
         )
-    if isinstance(wanted, list) and isinstance(live, list):
-        mark = next((mark for mark in ("mountPath", "name") if _distinct(wanted, mark)), None)
-        if mark is not None:
-            known = {
-                item.get(mark): item for item in live if isinstance(item, dict) and _plain(item.get(mark))
+    if isinstance(desired, list) and isinstance(live, list):
+        key_field = next(
+            (key_field for key_field in ("mountPath", "name") if _are_keyed(desired, key_field)), None
+        )
+        if key_field is not None:
+            live_by_key = {
+                item.get(key_field): item
+                for item in live
+                if isinstance(item, dict) and _is_scalar(item.get(key_field))
             }
-            return all(_within(item, known.get(item[mark]), name) for item in wanted)
-    return _stands(wanted, live, name)
+            return all(_is_contained(item, live_by_key.get(item[key_field]), name) for item in desired)
+    return _is_equal(desired, live, name)
 
 
-def _distinct(items: list[Any], mark: str) -> bool:
-    return bool(items) and all(isinstance(item, dict) and isinstance(item.get(mark), str) for item in items)
+def _are_keyed(items: list[Any], key_field: str) -> bool:
+    return bool(items) and all(
+        isinstance(item, dict) and isinstance(item.get(key_field), str) for item in items
+    )
 
 
 ROLLING: Final[Fields] = {
@@ -165,7 +176,7 @@ ROLLING: Final[Fields] = {
 
 
 def old_entries(live: Object, cr_name: str) -> list[Mapping[str, Any]]:
-    """The entries of the existing operator: it creates as `manager` and applies under the CR's name."""
+    """Return the existing operator's entries: it creates as `manager` and applies under the CR's name."""
     return [
         entry
         for entry in live["metadata"].get("managedFields") or ()
@@ -174,9 +185,11 @@ def old_entries(live: Object, cr_name: str) -> list[Mapping[str, Any]]:
     ]
 
 
-def taken_over(live: Object, cr_name: str, api_version: str) -> list[Object]:
-    """`managedFields` with everything that the existing operator owned given to us, so that our next apply drops what
-    is no longer requested. What others own stays theirs."""
+def transfer_ownership(live: Object, cr_name: str, api_version: str) -> list[Object]:
+    """Return `managedFields` with all of the existing operator's fields transferred to us.
+
+    Our next apply then drops fields that are no longer requested. Fields of others stay theirs.
+    """
     old = old_entries(live, cr_name)
     ours = [
         entry
@@ -187,23 +200,25 @@ def taken_over(live: Object, cr_name: str, api_version: str) -> list[Object]:
     ]
     merged: dict[str, Any] = {}
     for entry in (*ours, *old):
-        merged = union(merged, entry.get("fieldsV1") or {})
+        merged = merge_fields(merged, entry.get("fieldsV1") or {})
     if "rollingUpdate" in ((live.get("spec") or {}).get("strategy") or {}):
-        merged = union(merged, ROLLING)
-    kept = [entry for entry in live["metadata"].get("managedFields") or () if entry not in (*old, *ours)]
-    mine = {
+        merged = merge_fields(merged, ROLLING)
+    other_entries = [
+        entry for entry in live["metadata"].get("managedFields") or () if entry not in (*old, *ours)
+    ]
+    merged_entry = {
         "manager": MANAGER,
         "operation": "Apply",
         "apiVersion": api_version,
         "fieldsType": "FieldsV1",
         "fieldsV1": merged,
     }
-    return [*kept, mine]
+    return [*other_entries, merged_entry]
 
 
-def union(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """All fields of both."""
-    merged = dict(one)
-    for key, sub in other.items():
-        merged[key] = union(merged[key], sub) if key in merged else dict(sub)
+def merge_fields(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of both."""
+    merged = dict(first)
+    for key, sub in second.items():
+        merged[key] = merge_fields(merged[key], sub) if key in merged else dict(sub)
     return merged

@@ -1,11 +1,11 @@
-"""Conditions of a LlamaStackDistribution and their reasons: a closed list."""
+"""Lists the conditions of a LlamaStackDistribution and their reasons. The list is closed."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from kubefoundry_sdk.api.conditions import Condition, ConditionStatus
-from kubefoundry_sdk.api.conditions import condition as made
+from kubefoundry_sdk.api.conditions import condition as build_condition
 
 DEPLOYMENT_READY: Final = "DeploymentReady"
 HEALTH_CHECK: Final = "HealthCheck"
@@ -65,9 +65,13 @@ REASONS: Final[dict[str, frozenset[str]]] = {
 def condition(
     type_: str, status: ConditionStatus | bool, reason: str, message: str, *, generation: int
 ) -> Condition:
-    """A condition without its transition time. Raises ValueError for a reason that is not in the closed list."""
+    """Build a condition without its transition time.
+
+    Raises:
+        ValueError: The reason is not in the closed list.
+    """
     if reason not in REASONS[type_]:
         raise ValueError(
             f"{reason} is not a reason of condition {type_}: {', '.join(sorted(REASONS[type_]))}"
         )
-    return made(type_, status, reason, message, generation=generation)
+    return build_condition(type_, status, reason, message, generation=generation)

@@ -1,7 +1,8 @@
-"""One reconcile of a LlamaStackDistribution: look, decide, write what differs, report.
+"""Reconciles one LlamaStackDistribution: observe, decide, write the differences, report.
 
-The order: deleted, being deleted, paused, refused, another operator, children, what is no longer requested, status.
-An obstacle to writing the Deployment does not end the reconcile: the status is always reported.
+The order of the checks: deleted, being deleted, paused, refused, another operator. Then children are applied,
+those no longer requested are deleted, and the status is written. An obstacle to writing the Deployment does
+not end the reconcile: the status is always reported.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from kubefoundry_llamastack.observe.deployments import counts
 from kubefoundry_llamastack.ownership import ownership
 from kubefoundry_llamastack.reasons import condition
 from kubefoundry_llamastack.render.request import Distribution, Settings
-from kubefoundry_llamastack.report import Answer, Obstacle, Seen
+from kubefoundry_llamastack.report import Answer, Obstacle, Snapshot
 from kubefoundry_llamastack.stores import Stores
 from kubefoundry_llamastack.tool_config_maps import Tool
 from kubefoundry_sdk.api import extent, managed_fields
@@ -47,11 +48,24 @@ INTERNAL: Final = (
 
 @dataclass(slots=True)
 class Operator:
-    """What a reconcile works with. answer: what a CR's server last said, requested in the background."""
+    """Reconciles CRs with these dependencies.
+
+    Attributes:
+        client: Client of the API server.
+        recorder: Records Events.
+        stores: The watched objects.
+        settings: The operator's own configuration.
+        tool: The zipapp of this operator.
+        version: The operator's version.
+        answer: Returns the last answer of a CR's server, requested in the background.
+        now: Monotonic clock, in seconds.
+        children: Writes the children.
+        memories: Memory of each CR.
+    """
 
     client: Client
     recorder: Recorder
-    known: Stores
+    stores: Stores
     settings: Settings
     tool: Tool
     version: str
@@ -62,56 +76,63 @@ class Operator:
 
     def __post_init__(self) -> None:
         self.children = Children(
-            self.client, self.known, self.settings, self.tool, self.memories.__getitem__, self.now
+            self.client, self.stores, self.settings, self.tool, self.memories.__getitem__, self.now
         )
 
     async def reconcile(self, key: Key) -> float | None:
-        """Returns the seconds until the next reconcile, None to wait for an event."""
-        live = self.known.distributions.get(key)
+        """Reconcile the CR once.
+
+        Returns:
+            Seconds until the next reconcile, None to wait for an event.
+        """
+        live = self.stores.distributions.get(key)
         if live is None:
             self.memories.pop(key, None)
             return None
-        if not (self.known.model_deployments.settled and self.known.definition.settled):
+        # Before both CRDs are listed, nothing is known about ModelDeployments and our fields.
+        if not (self.stores.model_deployments.settled and self.stores.definition.settled):
             return None
         meta = live["metadata"]
         if meta.get("deletionTimestamp"):
-            await self._keep(live, {"phase": "Terminating"})
+            await self._update_status(live, {"phase": "Terminating"})
             return None
         if (meta.get("annotations") or {}).get(shared.PAUSED_ANNOTATION) == "true":
             text = f"reconciliation paused; remove the annotation {shared.PAUSED_ANNOTATION} to resume"
-            await self._keep(
+            await self._update_status(
                 live,
                 {},
                 condition(reasons.PAUSED, True, "ReconcilePaused", text, generation=meta["generation"]),
             )
             return None
-        if beyond := extent.too_deep(live.get("spec")):
-            text = f"{' '.join(beyond)} and apply the LlamaStackDistribution again"
-            await self._stop(key, live, "InvalidSpec", text)
+        # Readers recurse, so a spec that is nested too deeply is rejected before it is read.
+        if too_deep := extent.too_deep(live.get("spec")):
+            text = f"{' '.join(too_deep)} and apply the LlamaStackDistribution again"
+            await self._report_failure(key, live, "InvalidSpec", text)
             return None
         try:
             cr = read(live)
         except ValidationError as error:
-            await self._stop(key, live, "InvalidSpec", invalid(error))
+            await self._report_failure(key, live, "InvalidSpec", describe_invalid(error))
             return None
-        definition = self.known.definition.definition
-        if stopped := coexistence.stops(cr, self._deployment(cr), definition, self.memories[key]):
-            await self._hands_off(live, stopped)
+        definition = self.stores.definition.definition
+        if conflict := coexistence.find_conflict(cr, self._deployment(cr), definition, self.memories[key]):
+            await self._report_other_operator(live, conflict)
             return None
         try:
-            return await self._turn(cr, live)
+            return await self._reconcile_children(cr, live)
         except (ApiError, Unreachable):
+            # The queue retries it; the API server's errors are not internal.
             raise
         except Exception as error:
-            await self._stop(key, live, "InternalError", INTERNAL.format(described(error)))
+            await self._report_failure(key, live, "InternalError", INTERNAL.format(described(error)))
             raise
 
-    async def _turn(self, cr: Distribution, live: Object) -> float | None:
+    async def _reconcile_children(self, cr: Distribution, live: Object) -> float | None:
         retry: float | None = None
         obstacles: list[Obstacle] = []
         resolved = []
         if refusal := checks.refusal(cr):
-            obstacles = refused(cr, refusal)
+            obstacles = build_obstacles(cr, refusal)
         else:
             outcome = await self.children.write(cr, live["spec"])
             obstacles, resolved, retry = outcome.obstacles, outcome.resolved, outcome.retry
@@ -127,14 +148,14 @@ class Operator:
         newest = None
         pods: list[Object] = []
         if deployment is not None:
-            sets = self.known.replica_sets.indexed(deployment["metadata"]["uid"], namespace=cr.namespace)
+            sets = self.stores.replica_sets.indexed(deployment["metadata"]["uid"], namespace=cr.namespace)
             newest = observed.newest(sets, deployment["metadata"]["uid"])
         if newest is not None:
             pods = observed.live_pods(
-                self.known.pods.indexed(newest["metadata"]["uid"], namespace=cr.namespace), newest
+                self.stores.pods.indexed(newest["metadata"]["uid"], namespace=cr.namespace), newest
             )
-        stores = self.known.children
-        seen = Seen(
+        children_ = self.stores.children
+        snapshot = Snapshot(
             cr,
             deployment,
             newest,
@@ -142,66 +163,72 @@ class Operator:
             tuple(obstacles),
             resolved,
             self.answer((cr.namespace, cr.name)),
-            claim=stores[names.CLAIMS].get((cr.namespace, f"{cr.name}-pvc")),
-            service=stores[names.SERVICES].get((cr.namespace, f"{cr.name}-service")),
-            ingress=stores[names.INGRESSES].get((cr.namespace, f"{cr.name}-ingress")),
+            claim=children_[names.CLAIMS].get((cr.namespace, f"{cr.name}-pvc")),
+            service=children_[names.SERVICES].get((cr.namespace, f"{cr.name}-service")),
+            ingress=children_[names.INGRESSES].get((cr.namespace, f"{cr.name}-ingress")),
             operator_version=self.version,
         )
         before = live.get("status") or {}
-        wanted = report.status(seen, before, _now())
-        await self._write(live, wanted)
+        new_status = report.status(snapshot, before, _now())
+        await self._write(live, new_status)
 
     def _deployment(self, cr: Distribution) -> Object | None:
-        found = self.known.children[DEPLOYMENTS].get((cr.namespace, cr.name))
-        return found if found and ownership(found, cr.uid) == "ours" else None
+        live = self.stores.children[DEPLOYMENTS].get((cr.namespace, cr.name))
+        return live if live and ownership(live, cr.uid) == "ours" else None
 
-    async def _stop(self, key: Key, live: Object, reason: str, text: str) -> None:
-        """Reports a CR that cannot be read (stored before the CRD had today's rules) or reconciled. Whatever serves
-        keeps serving."""
+    async def _report_failure(self, key: Key, live: Object, reason: str, text: str) -> None:
+        """Report a CR that is unreadable (stored before the CRD had its current rules) or failed. Running
+        pods keep serving."""
         generation = live["metadata"]["generation"]
-        decided = condition(reasons.DEPLOYMENT_READY, False, reason, text, generation=generation)
-        serves = counts(self.known.deployments.get(key)).enough
-        await self._keep(live, {} if serves else {"phase": "Failed"}, decided)
+        failed = condition(reasons.DEPLOYMENT_READY, False, reason, text, generation=generation)
+        is_serving = counts(self.stores.deployments.get(key)).enough
+        await self._update_status(live, {} if is_serving else {"phase": "Failed"}, failed)
 
-    async def _hands_off(self, live: Object, stopped: Obstacle) -> None:
-        """Another operator writes: report it once, and write nothing that it would overwrite."""
+    async def _report_other_operator(self, live: Object, conflict: Obstacle) -> None:
+        """Report the other operator once, and write nothing that it would overwrite."""
         conditions = (live.get("status") or {}).get("conditions") or ()
         if any(
-            item.get("type") == stopped.type and item.get("reason") == stopped.reason for item in conditions
+            item.get("type") == conflict.type and item.get("reason") == conflict.reason for item in conditions
         ):
             return
         generation = live["metadata"]["generation"]
-        decided = condition(stopped.type, False, stopped.reason, stopped.message, generation=generation)
-        await self._keep(live, {}, decided)
+        reported = condition(conflict.type, False, conflict.reason, conflict.message, generation=generation)
+        await self._update_status(live, {}, reported)
 
-    async def _keep(self, live: Object, fields: Mapping[str, Any], *decided: Object) -> None:
-        """Writes these fields and conditions, and keeps all others that are ours."""
+    async def _update_status(self, live: Object, fields: Mapping[str, Any], *changed: Object) -> None:
+        """Write these fields and conditions, and keep all others that are ours."""
         owned = managed_fields.owned(live, MANAGER, "status") or {}
-        standing = (
+        current = (
             managed_fields.project(live.get("status") or {}, owned["f:status"]) if "f:status" in owned else {}
         )
-        conditions = {item["type"]: item for item in standing.get("conditions") or ()}
+        conditions = {item["type"]: item for item in current.get("conditions") or ()}
+        # The write sets the times of conditions that change, and keeps all others.
         for item in conditions.values():
             item.pop("lastTransitionTime", None)
-        conditions |= {item["type"]: item for item in decided}
-        await self._write(live, {**standing, **fields, "conditions": list(conditions.values())})
+        conditions |= {item["type"]: item for item in changed}
+        await self._write(live, {**current, **fields, "conditions": list(conditions.values())})
 
-    async def _write(self, live: Object, wanted: Object) -> None:
+    async def _write(self, live: Object, new_status: Object) -> None:
         try:
             written = await status.write(
-                self.client, self.known.distributions, LLSD, live, wanted, manager=MANAGER
+                self.client, self.stores.distributions, LLSD, live, new_status, manager=MANAGER
             )
         except ApiError as error:
             if error.not_found:
+                # The CR was deleted meanwhile.
                 return
             raise
         if written:
-            for good, reason, note in report.announcements(live.get("status") or {}, wanted):
+            for good, reason, note in report.announcements(live.get("status") or {}, new_status):
                 self.recorder.event(live, "Normal" if good else "Warning", reason, note)
 
 
 def read(live: Object) -> Distribution:
-    """The typed view of a stored CR. Raises pydantic's ValidationError."""
+    """Return the typed view of a stored CR.
+
+    Raises:
+        ValidationError: The spec is invalid.
+    """
     meta = live["metadata"]
     return Distribution(
         name=meta["name"],
@@ -213,16 +240,16 @@ def read(live: Object) -> Distribution:
     )
 
 
-def refused(cr: Distribution, text: str) -> list[Obstacle]:
-    """The report for a CR that requests something impossible."""
-    made = [Obstacle(reasons.DEPLOYMENT_READY, "InvalidSpec", text)]
+def build_obstacles(cr: Distribution, text: str) -> list[Obstacle]:
+    """Return the obstacles of a CR that requests something impossible."""
+    obstacles = [Obstacle(reasons.DEPLOYMENT_READY, "InvalidSpec", text)]
     if "is used twice" in text:
-        made.append(Obstacle(reasons.PROVIDERS_READY, report.DUPLICATE, text))
-    return made
+        obstacles.append(Obstacle(reasons.PROVIDERS_READY, report.DUPLICATE, text))
+    return obstacles
 
 
-def invalid(error: ValidationError) -> str:
-    """The first problem of a spec, in one line."""
+def describe_invalid(error: ValidationError) -> str:
+    """Describe the first problem of a spec in one line."""
     first = error.errors()[0]
     place = ".".join(str(step) for step in first["loc"])
     return f"spec.{place}: {first['msg']}; correct it and apply the LlamaStackDistribution again"

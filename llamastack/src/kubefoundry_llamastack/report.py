@@ -1,4 +1,4 @@
-"""The status of a CR: a pure function of what is known about it (sources §5.1, §5.2; FR-028)."""
+"""Builds the status of a CR, as a pure function of a snapshot (sources §5.1, §5.2; FR-028)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from kubefoundry_llamastack import model_deployments, reasons
 from kubefoundry_llamastack.disclosure import disclosed
-from kubefoundry_llamastack.distribution import IMAGES, active
+from kubefoundry_llamastack.distribution import IMAGES, status_name
 from kubefoundry_llamastack.model_deployments import Resolved
 from kubefoundry_llamastack.observe import deployments, pods
 from kubefoundry_llamastack.observe.containers import status_of
@@ -33,7 +33,13 @@ PARTS = {
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Why something was not written. type: the condition that reports it."""
+    """A reason why a child was not written.
+
+    Attributes:
+        type: The condition that reports it.
+        reason: The condition's reason.
+        message: Text for users.
+    """
 
     type: str
     reason: str
@@ -42,7 +48,13 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The server's answer to the operator. providers: None while it has not answered."""
+    """The server's answer to the operator.
+
+    Attributes:
+        providers: Rows of the status, None while the server has not answered.
+        version: The server's version, empty if unknown.
+        problem: Why there is no answer.
+    """
 
     providers: list[Object] | None = None
     version: str = ""
@@ -50,13 +62,21 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Snapshot:
     """The input of a status.
 
-    live: the Deployment, ours.
-    newest: the ReplicaSet that it rolls out.
-    pods: that one's live pods.
-    claim, service, ingress: as they are now.
+    Attributes:
+        cr: The CR.
+        live: Its Deployment, None if it is missing or not ours.
+        newest: The ReplicaSet that the Deployment rolls out.
+        pods: Live pods of that ReplicaSet.
+        obstacles: Children that could not be written.
+        resolved: The CR's ModelDeployments.
+        answer: The server's last answer.
+        claim: The live claim.
+        service: The live Service.
+        ingress: The live Ingress.
+        operator_version: The operator's version.
     """
 
     cr: Distribution
@@ -72,121 +92,135 @@ class Seen:
     operator_version: str = ""
 
 
-def status(seen: Seen, before: Mapping[str, Any], now: str) -> Object:
-    """The new status, conditions without transition times. before: the live status; now: RFC 3339."""
-    cr = seen.cr
-    counts = deployments.counts(seen.live)
-    rows = pods.rows(cr, seen.pods)
-    problem = pods.problem(cr, seen.pods)
-    refused = deployments.creation_refused(seen.newest, len(seen.pods))
+def status(snapshot: Snapshot, before: Mapping[str, Any], now: str) -> Object:
+    """Build the new status.
+
+    Args:
+        snapshot: The current objects.
+        before: The live status.
+        now: The time as RFC 3339.
+
+    Returns:
+        The status. Its conditions have no transition times.
+    """
+    cr = snapshot.cr
+    counts = deployments.counts(snapshot.live)
+    rows = pods.rows(cr, snapshot.pods)
+    problem = pods.problem(cr, snapshot.pods)
+    refused = deployments.creation_refused(snapshot.newest, len(snapshot.pods))
     conditions = [
-        _deployment(seen, counts, problem, refused),
-        *_providers(seen, rows, problem),
-        *_models(seen),
-        *_storage(seen),
-        *_service(seen),
-        _health(seen, counts),
+        _deployment(snapshot, counts, problem, refused),
+        *_providers(snapshot, rows, problem),
+        *_models(snapshot),
+        *_storage(snapshot),
+        *_service(snapshot),
+        _health(snapshot, counts),
     ]
-    failing = bool(
-        refused or problem or any(item.type == reasons.DEPLOYMENT_READY for item in seen.obstacles)
+    is_failing = bool(
+        refused or problem or any(item.type == reasons.DEPLOYMENT_READY for item in snapshot.obstacles)
     )
-    failing = failing or any(item.reason == DUPLICATE for item in seen.obstacles)
-    made: Object = {
-        "phase": phase(seen, counts, failing),
+    is_failing = is_failing or any(item.reason == DUPLICATE for item in snapshot.obstacles)
+    result: Object = {
+        "phase": phase(snapshot, counts, is_failing),
         "conditions": conditions,
         "availableReplicas": counts.available,
-        "version": _version(seen, before, now),
-        "distributionConfig": _distribution(seen),
+        "version": _version(snapshot, before, now),
+        "distributionConfig": _distribution(snapshot),
     }
-    if seen.service is not None:
-        made["serviceURL"] = service_url(cr)
-    if seen.ingress is not None:
-        made["routeURL"] = _route(seen.ingress)
-    if rows and not any(item.reason == "InvalidSpec" for item in seen.obstacles):
-        # of a refused spec nothing is installed, and its providers may be any number
-        made["externalProviderStatus"] = _stamped(
+    if snapshot.service is not None:
+        result["serviceURL"] = service_url(cr)
+    if snapshot.ingress is not None:
+        result["routeURL"] = _route(snapshot.ingress)
+    if rows and not any(item.reason == "InvalidSpec" for item in snapshot.obstacles):
+        # A refused spec installs nothing, and may have any number of providers.
+        result["externalProviderStatus"] = _stamped(
             rows, before.get("externalProviderStatus"), "providerId", "phase", now
         )
-    if seen.resolved:
-        made["modelDeployments"] = _stamped(
-            [item.row for item in seen.resolved], before.get("modelDeployments"), "name", "ready", now
+    if snapshot.resolved:
+        result["modelDeployments"] = _stamped(
+            [item.row for item in snapshot.resolved], before.get("modelDeployments"), "name", "ready", now
         )
-    return made
+    return result
 
 
-def phase(seen: Seen, counts: Counts, failing: bool) -> str:
-    """Ready while enough pods serve, whatever the newest do; Failed only if none does."""
+def phase(snapshot: Snapshot, counts: Counts, is_failing: bool) -> str:
+    """Return Ready while enough pods serve, whatever the newest do, and Failed only if none does."""
     if counts.enough:
         return "Ready"
-    if failing and counts.available == 0:
-        waiting = (
-            all(item.reason == "WaitingForModelDeployments" for item in seen.obstacles) and seen.obstacles
+    if is_failing and counts.available == 0:
+        is_waiting = (
+            all(item.reason == "WaitingForModelDeployments" for item in snapshot.obstacles)
+            and snapshot.obstacles
         )
-        return "Pending" if waiting else "Failed"
-    if seen.live is None or counts.desired == 0:
+        return "Pending" if is_waiting else "Failed"
+    if snapshot.live is None or counts.desired == 0:
         return "Pending"
     return "Initializing"
 
 
 def service_url(cr: Distribution) -> str:
-    """The server's address inside the cluster."""
+    """Return the server's address inside the cluster."""
     return f"http://{cr.name}-service.{cr.namespace}.svc.cluster.local:{cr.port}"
 
 
-def _deployment(seen: Seen, counts: Counts, problem: Problem | None, refused: str) -> Condition:
-    type_, generation = reasons.DEPLOYMENT_READY, seen.cr.generation
-    for item in seen.obstacles:
+def _deployment(snapshot: Snapshot, counts: Counts, problem: Problem | None, refused: str) -> Condition:
+    type_, generation = reasons.DEPLOYMENT_READY, snapshot.cr.generation
+    for item in snapshot.obstacles:
         if item.type == type_:
             return condition(type_, False, item.reason, item.message, generation=generation)
-    if seen.live is not None and counts.desired == 0:
+    # An autoscaler or the user may scale to zero, which is no failure.
+    if snapshot.live is not None and counts.desired == 0:
         return condition(type_, False, "ScaledToZero", "No pods are requested", generation=generation)
     if counts.complete and counts.enough:
         return condition(type_, True, "DeploymentReady", "Deployment is ready", generation=generation)
     if problem is not None:
-        # a pod that could be created says something newer than why others could not
+        # A pod that exists is newer information than the refusal of others.
         return condition(type_, False, problem.reason, problem.message, generation=generation)
     if refused:
         return condition(type_, False, "PodCreationRefused", refused, generation=generation)
     text = f"Deployment is pending: {counts.available} of {counts.desired} pods are available"
-    if any(_runs(seen.cr, pod) and not _serves(seen.cr, pod) for pod in seen.pods):
-        text += (
-            f"; the server's container runs, but nothing answers GET /v1/health on port {seen.cr.port} yet"
-        )
+    if any(_runs(snapshot.cr, pod) and not _serves(snapshot.cr, pod) for pod in snapshot.pods):
+        text += f"; the server's container runs, but nothing answers GET /v1/health on port {snapshot.cr.port} yet"
     return condition(type_, False, "DeploymentPending", text, generation=generation)
 
 
-def _providers(seen: Seen, rows: list[Object], problem: Problem | None) -> list[Condition]:
+def _providers(snapshot: Snapshot, rows: list[Object], problem: Problem | None) -> list[Condition]:
     if not rows:
         return []
-    type_, generation = reasons.PROVIDERS_READY, seen.cr.generation
-    for item in seen.obstacles:
+    type_, generation = reasons.PROVIDERS_READY, snapshot.cr.generation
+    for item in snapshot.obstacles:
         if item.type == type_:
             return [condition(type_, False, item.reason, item.message, generation=generation)]
     if problem is not None and problem.part in PARTS:
         return [condition(type_, False, PARTS[problem.part], problem.message, generation=generation)]
     waiting = [row["providerId"] for row in rows if row["phase"] != "Ready"]
-    if waiting or not seen.pods or not all(_serves(seen.cr, pod) for pod in seen.pods):
+    if waiting or not snapshot.pods or not all(_serves(snapshot.cr, pod) for pod in snapshot.pods):
         text = f"Waiting for {', '.join(waiting)}" if waiting else "Waiting for preflight and the server"
         return [condition(type_, False, "ProvidersPending", text, generation=generation)]
     text = f"{len(rows)} of {len(rows)} external providers are installed"
-    text = "\n".join([text, *filter(None, [pods.merge_warnings(seen.pods)]), *_mismatches(seen)])
+    text = "\n".join([text, *filter(None, [pods.merge_warnings(snapshot.pods)]), *_mismatches(snapshot)])
     return [condition(type_, True, "ProvidersReady", text, generation=generation)]
 
 
-def _mismatches(seen: Seen) -> Iterator[str]:
-    """A warning for each provider whose type in the server differs from the one in the image's metadata."""
-    stated = pods.provider_types(seen.cr, seen.pods)
-    for item in (seen.answer.providers if seen.answer else None) or ():
-        written, running = stated.get(item["provider_id"]), item["provider_type"]
-        if written and (item["api"], item["provider_id"]) in _placed(seen.cr) and written != running:
+def _mismatches(snapshot: Snapshot) -> Iterator[str]:
+    """Yield a warning for each provider whose type in the server differs from its image's metadata."""
+    types_in_image = pods.provider_types(snapshot.cr, snapshot.pods)
+    for item in (snapshot.answer.providers if snapshot.answer else None) or ():
+        image_type, runtime_type = types_in_image.get(item["provider_id"]), item["provider_type"]
+        if (
+            image_type
+            and (item["api"], item["provider_id"]) in _placed(snapshot.cr)
+            and image_type != runtime_type
+        ):
             yield (
-                f"WARNING: provider '{item['provider_id']}' has the type {running} at run time, but {written} in its "
-                f"image's metadata; the server uses {running}: correct lls-provider-spec.yaml"
+                f"WARNING: provider '{item['provider_id']}' has the type {runtime_type} at run time, but "
+                f"{image_type} in its image's metadata; the server uses {runtime_type}: "
+                "correct lls-provider-spec.yaml"
             )
 
 
 def _placed(cr: Distribution) -> set[tuple[str, str]]:
-    """llama-stack's API and the id of each external provider."""
+    """Return llama-stack's API and the id of each external provider."""
     return {(apis.run_name(section) or section, item.provider_id) for section, item in cr.spec.providers()}
 
 
@@ -196,46 +230,48 @@ def _serves(cr: Distribution, pod: Object) -> bool:
 
 
 def _runs(cr: Distribution, pod: Object) -> bool:
-    """Whether the server's container runs; preflight counts as well."""
+    """Check whether the server's container runs. Preflight counts as well."""
     container = status_of(pod, cr.spec.server.container_spec.name)
     return container is not None and pod_status.running(container) is not None
 
 
-def _models(seen: Seen) -> list[Condition]:
-    found = model_deployments.summary(seen.resolved, seen.cr.generation)
-    return [found] if found else []
+def _models(snapshot: Snapshot) -> list[Condition]:
+    summary = model_deployments.summary(snapshot.resolved, snapshot.cr.generation)
+    return [summary] if summary else []
 
 
-def _storage(seen: Seen) -> list[Condition]:
-    if seen.cr.spec.server.storage is None:
+def _storage(snapshot: Snapshot) -> list[Condition]:
+    if snapshot.cr.spec.server.storage is None:
         return []
-    type_, generation = reasons.STORAGE_READY, seen.cr.generation
-    for item in seen.obstacles:
+    type_, generation = reasons.STORAGE_READY, snapshot.cr.generation
+    for item in snapshot.obstacles:
         if item.type == type_:
             return [condition(type_, False, item.reason, item.message, generation=generation)]
-    found = ((seen.claim or {}).get("status") or {}).get("phase") or "not created"
-    if found == "Bound":
+    claim_phase = ((snapshot.claim or {}).get("status") or {}).get("phase") or "not created"
+    if claim_phase == "Bound":
         return [condition(type_, True, "StorageReady", "PVC is bound", generation=generation)]
-    return [condition(type_, False, "StoragePending", f"PVC is not bound: {found}", generation=generation)]
+    return [
+        condition(type_, False, "StoragePending", f"PVC is not bound: {claim_phase}", generation=generation)
+    ]
 
 
-def _service(seen: Seen) -> list[Condition]:
-    type_, generation = reasons.SERVICE_READY, seen.cr.generation
-    for item in seen.obstacles:
+def _service(snapshot: Snapshot) -> list[Condition]:
+    type_, generation = reasons.SERVICE_READY, snapshot.cr.generation
+    for item in snapshot.obstacles:
         if item.type == type_:
             return [condition(type_, False, item.reason, item.message, generation=generation)]
-    if not seen.cr.served:
+    if not snapshot.cr.served:
         return []
-    if seen.service is None:
+    if snapshot.service is None:
         return [condition(type_, False, "ServiceFailed", "Service does not exist yet", generation=generation)]
     return [condition(type_, True, "ServiceReady", "Service is ready", generation=generation)]
 
 
-def _health(seen: Seen, counts: Counts) -> Condition:
-    type_, generation, answer = reasons.HEALTH_CHECK, seen.cr.generation, seen.answer
+def _health(snapshot: Snapshot, counts: Counts) -> Condition:
+    type_, generation, answer = reasons.HEALTH_CHECK, snapshot.cr.generation, snapshot.answer
     if not counts.enough:
         return condition(type_, False, "DeploymentNotReady", "Deployment not ready", generation=generation)
-    if not seen.cr.served:
+    if not snapshot.cr.served:
         text = "The CR has no Service, so its server cannot be checked; set containerSpec.port"
         return condition(type_, "Unknown", "NoService", text, generation=generation)
     if answer is None or answer.providers is None:
@@ -244,28 +280,31 @@ def _health(seen: Seen, counts: Counts) -> Condition:
     return condition(type_, True, "HealthCheckPassed", "Health check passed", generation=generation)
 
 
-def _version(seen: Seen, before: Mapping[str, Any], now: str) -> Object:
-    known = before.get("version") or {}
-    reported = seen.answer.version if seen.answer else ""
-    made = {"operatorVersion": seen.operator_version}
-    if server := reported or known.get("llamaStackServerVersion"):
-        made["llamaStackServerVersion"] = server
-    same = all(known.get(key) == value for key, value in made.items())
-    return {**made, "lastUpdated": known["lastUpdated"] if same and known.get("lastUpdated") else now}
+def _version(snapshot: Snapshot, before: Mapping[str, Any], now: str) -> Object:
+    previous = before.get("version") or {}
+    reported = snapshot.answer.version if snapshot.answer else ""
+    versions = {"operatorVersion": snapshot.operator_version}
+    if server := reported or previous.get("llamaStackServerVersion"):
+        versions["llamaStackServerVersion"] = server
+    is_unchanged = all(previous.get(key) == value for key, value in versions.items())
+    return {
+        **versions,
+        "lastUpdated": previous["lastUpdated"] if is_unchanged and previous.get("lastUpdated") else now,
+    }
 
 
-def _distribution(seen: Seen) -> Object:
-    made: Object = {
-        "activeDistribution": active(seen.cr.spec.server.distribution),
+def _distribution(snapshot: Snapshot) -> Object:
+    config: Object = {
+        "activeDistribution": status_name(snapshot.cr.spec.server.distribution),
         "availableDistributions": dict(IMAGES),
     }
-    if seen.answer and seen.answer.providers:
-        made["providers"] = disclosed(seen.cr, seen.answer.providers)
-    return made
+    if snapshot.answer and snapshot.answer.providers:
+        config["providers"] = disclosed(snapshot.cr, snapshot.answer.providers)
+    return config
 
 
 def _route(ingress: Object) -> str:
-    """The Ingress's address; empty while it has none."""
+    """Return the Ingress's address, empty while it has none."""
     for item in ((ingress.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ():
         if address := item.get("hostname") or item.get("ip"):
             return f"http://{address}"
@@ -273,27 +312,32 @@ def _route(ingress: Object) -> str:
 
 
 def _stamped(rows: list[Object], before: Any, key: str, decides: str, now: str) -> list[Object]:
-    """Rows with the time at which the deciding field last changed."""
-    known = {item.get(key): item for item in before or ()}
-    made = []
+    """Add to each row the time at which the deciding field last changed."""
+    previous = {item.get(key): item for item in before or ()}
+    stamped = []
     for row in rows:
-        earlier = known.get(row[key])
-        same = earlier is not None and earlier.get(decides) == row[decides]
-        time = earlier.get("lastTransitionTime") if same and earlier else None
-        made.append({**row, "lastTransitionTime": time or now})
-    return made
+        earlier = previous.get(row[key])
+        is_same_state = earlier is not None and earlier.get(decides) == row[decides]
+        time = earlier.get("lastTransitionTime") if is_same_state and earlier else None
+        stamped.append({**row, "lastTransitionTime": time or now})
+    return stamped
 
 
 def announcements(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[bool, str, str]]:
-    """Events for what has changed: type, reason, note. One for each condition's transition, and another if a failing
-    one changes its reason."""
+    """Return the Events for changed conditions.
+
+    Each transition of a condition has an Event. A failing condition that changes its reason has another one.
+
+    Returns:
+        For each Event: whether it is good news, its reason, its note.
+    """
     events = []
-    known = before.get("conditions")
+    previous = before.get("conditions")
     for item in after.get("conditions") or ():
-        earlier = find(known, item["type"])
-        turned = earlier is None or earlier.get("status") != item["status"]
-        other = earlier is not None and earlier.get("reason") != item["reason"]
-        quiet = earlier is None and item["reason"].endswith(("Pending", "NotReady"))
-        if (turned or other) and not quiet:
+        earlier = find(previous, item["type"])
+        has_turned = earlier is None or earlier.get("status") != item["status"]
+        has_other_reason = earlier is not None and earlier.get("reason") != item["reason"]
+        is_quiet = earlier is None and item["reason"].endswith(("Pending", "NotReady"))
+        if (has_turned or has_other_reason) and not is_quiet:
             events.append((item["status"] == "True", item["reason"], item["message"]))
     return events

@@ -16,9 +16,9 @@ from kubefoundry_sdk.runtime.fair_queue import FairLimit
 from kubefoundry_sdk.runtime.store import Key
 from kubefoundry_sdk.runtime.tenant_http import NoAnswer, TooSlow, exchange
 
-EVERY: Final = 60.0
-AGAIN: Final = 5.0
-"""Seconds between two requests to a server that answers, and to one that does not yet."""
+POLL_SECONDS: Final = 60.0
+RETRY_SECONDS: Final = 5.0
+"""Seconds between two requests to a server that answers, and to a server that does not answer yet."""
 
 DEADLINE: Final = 5.0
 AT_ONCE: Final = 8
@@ -35,80 +35,89 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class _Known:
+class _Server:
     url: str
     pods: str
     due: float
     answer: Answer | None = None
-    asking: bool = False
+    is_polling: bool = False
 
 
 class ServerPoll:
-    """`changed` is called with the key of a CR whose server has a new answer."""
+    """Polls the servers of all CRs.
+
+    Args:
+        changed: Called with the key of a CR whose server has a new answer.
+    """
 
     def __init__(self, changed: Callable[[Key], None]) -> None:
         self._changed = changed
-        self._known: dict[Key, _Known] = {}
+        self._servers: dict[Key, _Server] = {}
         self._wake = asyncio.Event()
         self._limit = FairLimit(AT_ONCE)
 
     def answer(self, key: Key) -> Answer | None:
-        """The last answer of the CR's server."""
-        known = self._known.get(key)
-        return known.answer if known else None
+        """Return the last answer of the CR's server."""
+        server = self._servers.get(key)
+        return server.answer if server else None
 
     def follow(self, key: Key, url: str | None, *, pods: str) -> None:
-        """Polls the server at the URL from now on; None stops, because no pod serves.
+        """Poll the server at the URL from now on.
 
-        pods: a new value means that other pods serve now, which are polled at once.
+        Args:
+            key: The CR.
+            url: The server's address. None stops the poll, because no pod serves.
+            pods: Identity of the serving pods. A new value means other pods, which are polled at once.
         """
-        known = self._known.get(key)
+        server = self._servers.get(key)
         if url is None:
-            self._known.pop(key, None)
-        elif known is None or (known.url, known.pods) != (url, pods):
-            # do not wait for an answer of the previous pods
-            answer = known.answer if known and known.url == url else None
-            self._known[key] = _Known(url, pods, asyncio.get_running_loop().time(), answer)
+            self._servers.pop(key, None)
+        elif server is None or (server.url, server.pods) != (url, pods):
+            # A new entry does not wait for the answer of the previous pods.
+            answer = server.answer if server and server.url == url else None
+            self._servers[key] = _Server(url, pods, asyncio.get_running_loop().time(), answer)
             self._wake.set()
 
     async def run(self) -> None:
-        """Polls until cancelled."""
+        """Poll until cancelled."""
         async with asyncio.TaskGroup() as group:
             while True:
                 now = asyncio.get_running_loop().time()
-                for key, known in self._known.items():
-                    if known.due <= now and not known.asking:
-                        known.asking = True
-                        group.create_task(self._ask(key, known))
-                waits = [known.due - now for known in self._known.values() if not known.asking]
+                for key, server in self._servers.items():
+                    if server.due <= now and not server.is_polling:
+                        server.is_polling = True
+                        group.create_task(self._poll_server(key, server))
+                waits = [server.due - now for server in self._servers.values() if not server.is_polling]
                 self._wake.clear()
                 try:
-                    async with asyncio.timeout(min(waits, default=EVERY)):
+                    async with asyncio.timeout(min(waits, default=POLL_SECONDS)):
                         await self._wake.wait()
                 except TimeoutError:
                     pass
 
-    async def _ask(self, key: Key, known: _Known) -> None:
+    async def _poll_server(self, key: Key, server: _Server) -> None:
         async with self._limit.turn(key[0]):
-            answer = await ask(known.url)
-        known.asking = False
-        known.due = asyncio.get_running_loop().time() + (AGAIN if answer.problem else EVERY)
+            answer = await poll(server.url)
+        server.is_polling = False
+        server.due = asyncio.get_running_loop().time() + (RETRY_SECONDS if answer.problem else POLL_SECONDS)
         self._wake.set()
-        if self._known.get(key) is known and answer != known.answer:
-            known.answer = answer
+        # A server that was replaced meanwhile has an entry of its own.
+        if self._servers.get(key) is server and answer != server.answer:
+            server.answer = answer
             self._changed(key)
 
 
-async def ask(url: str) -> Answer:
-    """One request; an error becomes part of the answer, whatever it is: the server is the user's."""
+async def poll(url: str) -> Answer:
+    """Request the server's answer once. Any error becomes part of the answer, because the server is the
+    user's."""
     try:
-        return await _answer(url)
+        return await _fetch(url)
     except Exception as error:
         log.exception("the answer of %s cannot be read because of an internal error", url)
         return Answer(problem=f"The server's answer at {url} cannot be read: {type(error).__name__}")
 
 
-async def _answer(url: str) -> Answer:
+async def _fetch(url: str) -> Answer:
     try:
         listed = await _json(f"{url}/v1/providers")
         version = await _json(f"{url}/v1/version")
@@ -133,7 +142,7 @@ async def _json(url: str) -> Any:
 
 
 def provider(item: Any) -> Object | None:
-    """A provider as the status lists it; None for anything else."""
+    """Return a provider as the status lists it, or None for anything else."""
     if not isinstance(item, dict) or not all(
         item.get(key) for key in ("api", "provider_id", "provider_type")
     ):
@@ -150,7 +159,7 @@ def provider(item: Any) -> Object | None:
 
 
 def _config(reported: Any) -> Object:
-    """Bounded, so that the status can hold all of them."""
+    """Limit the configuration's size, so that the status can hold all of them."""
     if not isinstance(reported, dict):
         return {}
     if nested(reported, DEPTH):

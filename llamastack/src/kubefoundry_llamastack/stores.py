@@ -1,4 +1,4 @@
-"""What the operator watches: CRs, their children, pods, the ConfigMaps that they name, ModelDeployments."""
+"""Watches CRs, their children, pods, the ConfigMaps that they name, and ModelDeployments."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kubefoundry_llamastack import names
-from kubefoundry_llamastack.crd_watch import Followed
+from kubefoundry_llamastack.crd_watch import FollowedKind
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.store import Store
 
-OURS = {"labelSelector": f"{names.MANAGED_BY_LABEL}={names.MANAGED_BY}"}
+OWN_LABELS = {"labelSelector": f"{names.MANAGED_BY_LABEL}={names.MANAGED_BY}"}
 PODS = {"labelSelector": f"app={names.APP}"}
-OWN = frozenset({names.MANAGER})
+OWN_MANAGERS = frozenset({names.MANAGER})
 
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """One store for each kind; `children` are those whose names lead to their CR."""
+    """One store for each kind. `children` are the kinds whose names lead to their CR."""
 
     distributions: Store
     children: dict[Kind, Store]
@@ -32,8 +32,8 @@ class Stores:
     namespaces: Store
     anyuid: Store
     """OpenShift's role of that name, if an administrator allows binding it; empty if not."""
-    model_deployments: Followed
-    definition: Followed
+    model_deployments: FollowedKind
+    definition: FollowedKind
     """The CRD of LlamaStackDistribution itself: an older one drops our fields."""
 
     @property
@@ -41,8 +41,13 @@ class Stores:
         return self.children[names.DEPLOYMENTS]
 
 
-def follow(process: Process, changed: Callable[[], None]) -> Stores:
-    """Starts all watches. changed: called when a CRD is created, changed or deleted."""
+def watch_all(process: Process, changed: Callable[[], None]) -> Stores:
+    """Start all watches.
+
+    Args:
+        process: The process that runs the watches.
+        changed: Called when a CRD is created, changed or deleted.
+    """
     kinds = (
         names.DEPLOYMENTS,
         names.SERVICES,
@@ -55,12 +60,14 @@ def follow(process: Process, changed: Callable[[], None]) -> Stores:
         names.DISRUPTION_BUDGETS,
     )
     return Stores(
-        distributions=process.watch(names.LLSD, managers=OWN),
-        children={kind: process.watch(kind, selector=OURS, managers=OWN) for kind in kinds},
+        distributions=process.watch(names.LLSD, managers=OWN_MANAGERS),
+        children={kind: process.watch(kind, selector=OWN_LABELS, managers=OWN_MANAGERS) for kind in kinds},
         config_maps=process.watch(
-            CONFIG_MAPS, selector={"fieldSelector": "metadata.name!=kube-root-ca.crt"}, trim=digests
+            CONFIG_MAPS, selector={"fieldSelector": "metadata.name!=kube-root-ca.crt"}, trim=reduce_to_digests
         ),
-        own_config_maps=process.watch(CONFIG_MAPS, selector=OURS, managers=OWN, trim=without_tool),
+        own_config_maps=process.watch(
+            CONFIG_MAPS, selector=OWN_LABELS, managers=OWN_MANAGERS, trim=without_tool
+        ),
         operator_config=process.watch(
             CONFIG_MAPS,
             namespace=process.namespace,
@@ -76,13 +83,13 @@ def follow(process: Process, changed: Callable[[], None]) -> Stores:
         )
         if process.options.openshift_anyuid
         else Store(),
-        model_deployments=Followed(process, MODEL_DEPLOYMENTS, changed, objects=True),
-        definition=Followed(process, names.LLSD, changed, objects=False),
+        model_deployments=FollowedKind(process, MODEL_DEPLOYMENTS, changed, objects=True),
+        definition=FollowedKind(process, names.LLSD, changed, objects=False),
     )
 
 
 def owner_uid(obj: Object) -> str | None:
-    """The uid of the controller."""
+    """Return the uid of the controller, None without one."""
     for item in obj["metadata"].get("ownerReferences") or ():
         if item.get("controller"):
             return str(item["uid"])
@@ -90,30 +97,31 @@ def owner_uid(obj: Object) -> str | None:
 
 
 def _short(obj: Object, *more: str) -> Object:
-    kept = ("name", "namespace", "uid", "resourceVersion", *more)
-    return {key: obj["metadata"][key] for key in kept if key in obj["metadata"]}
+    keys = ("name", "namespace", "uid", "resourceVersion", *more)
+    return {key: obj["metadata"][key] for key in keys if key in obj["metadata"]}
 
 
-def digests(config_map: Object) -> Object:
-    """A ConfigMap reduced to its keys and digests of their content."""
+def reduce_to_digests(config_map: Object) -> Object:
+    """Reduce a ConfigMap to its keys and digests of their content."""
     content = {**(config_map.get("data") or {}), **(config_map.get("binaryData") or {})}
     keys = {key: hashlib.sha256(value.encode()).hexdigest()[:16] for key, value in content.items()}
     return {"metadata": _short(config_map), "keys": keys}
 
 
-def digest(config_map: Object) -> str:
-    """Of all keys of a ConfigMap that `digests` has reduced."""
+def digest_content(config_map: Object) -> str:
+    """Digest all keys of a ConfigMap that `reduce_to_digests` has reduced."""
     text = "\n".join(f"{key} {value}" for key, value in sorted(config_map["keys"].items()))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def without_tool(config_map: Object) -> Object:
-    """Our own ConfigMap without the zipapp in it, which is immutable and 200 KB."""
+    """Remove the zipapp from our own ConfigMap. It is immutable and 200 KB."""
     return {key: value for key, value in config_map.items() if key != "binaryData"}
 
 
 def replica_set(obj: Object) -> Object:
-    """A ReplicaSet reduced to its place in the rollout, the volumes of its pods, and why it cannot create them."""
+    """Reduce a ReplicaSet to its place in the rollout, the volumes of its pods, and its failure to create
+    them."""
     template = ((obj.get("spec") or {}).get("template") or {}).get("spec") or {}
     return {
         "metadata": _short(obj, "annotations", "labels", "ownerReferences", "deletionTimestamp"),
@@ -126,7 +134,7 @@ def replica_set(obj: Object) -> Object:
 
 
 def pod(obj: Object) -> Object:
-    """A pod reduced to its containers' images and its status."""
+    """Reduce a pod to its containers' images and its status."""
     containers = [
         {key: item[key] for key in ("name", "image") if key in item}
         for item in (obj.get("spec") or {}).get("containers") or ()
@@ -139,5 +147,5 @@ def pod(obj: Object) -> Object:
 
 
 def namespace(obj: Object) -> Object:
-    """A namespace reduced to its labels."""
+    """Reduce a namespace to its labels."""
     return {"metadata": _short(obj, "labels")}

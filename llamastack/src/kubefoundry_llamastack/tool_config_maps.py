@@ -1,4 +1,4 @@
-"""The tool as immutable ConfigMaps: one for each version that a Deployment of the CR still mounts."""
+"""Keeps the tool in immutable ConfigMaps: one for each version that a Deployment of the CR still mounts."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Tool:
         return hashlib.sha256(self.content).hexdigest()[:12]
 
     def name(self, cr_name: str) -> str:
-        """The name of its ConfigMap for a CR."""
+        """Return the name of its ConfigMap for a CR."""
         return f"{cr_name}-provider-tool-{self.hash}"
 
     def config_map(self, cr: Distribution) -> Object:
-        """The ConfigMap that the pods mount."""
+        """Render the ConfigMap that the pods mount."""
         return child(
             "ConfigMap",
             "v1",
@@ -45,17 +45,18 @@ class Tool:
 
 
 def current() -> Tool:
-    """The tool that is built into this operator."""
+    """Return the tool that is built into this operator."""
     return Tool(zipapp.contents())
 
 
 def cr_of(config_map: str) -> str | None:
-    """The CR that a tool's ConfigMap belongs to, None for any other name."""
+    """Return the CR that a tool's ConfigMap belongs to, None for any other name."""
     match = NAME.match(config_map)
     return match["cr"] if match else None
 
 
 def unused(existing: Iterable[str], templates: Iterable[Object]) -> list[str]:
-    """Those that no pod template mounts: neither the Deployment's nor its ReplicaSets', which a rollback needs."""
+    """Return the ConfigMaps that no template of the Deployment or its ReplicaSets mounts. A rollback needs
+    the latter."""
     mounted = {tool_of(template) for template in templates}
     return sorted(name for name in existing if name not in mounted)

@@ -1,11 +1,11 @@
-"""Decides the Deployment of a CR: today's render, or the current pod template.
+"""Decides the Deployment of a CR: a new render, or the current pod template.
 
 A pod template changes only if its inputs do: the CR, the content of its ConfigMaps, the endpoints of its
-ModelDeployments, or the refresh annotation. A newer operator alone (another tool, default image or script) changes
-nothing that runs.
+ModelDeployments, or the refresh annotation. A newer operator alone (another tool, default image or script)
+does not replace running pods.
 
-A ConfigMap records what was applied. It is trusted only while it matches the live object, so that permission to write
-ConfigMaps does not decide which pods run.
+A ConfigMap records the applied template. The operator trusts it only while it matches the live object, so
+that permission to write ConfigMaps does not decide which pods run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kubefoundry_llamastack.names import (
     endpoint_variable,
 )
 from kubefoundry_llamastack.render.deployment import deployment
-from kubefoundry_llamastack.render.request import Distribution, Found, Settings, child
+from kubefoundry_llamastack.render.request import Distribution, PodInputs, Settings, child
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.foreign_json import Unreadable, decode
 from kubefoundry_sdk.api.kinds import Object
@@ -35,8 +35,7 @@ RECORD: Final = "-applied"
 """Suffix of the ConfigMap with the record, after the CR's name."""
 
 PROBES: Final = ("readinessProbe", "livenessProbe")
-"""Parts of the server's container that the existing operator does not set: they are added with the next change of the
-pods."""
+"""Parts of the server's container that the existing operator does not set. The next change of the pods adds them."""
 
 NOT_IN_TEMPLATE: Final = ("podDisruptionBudget", "autoscaling")
 """Parts of spec.server that no pod template depends on."""
@@ -44,8 +43,13 @@ NOT_IN_TEMPLATE: Final = ("podDisruptionBudget", "autoscaling")
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What was applied last: the pod template, and the digest of its inputs. adopted: whether the Deployment is still
-    as the existing operator left it, including leftovers."""
+    """The last apply.
+
+    Attributes:
+        template: The pod template.
+        inputs: Digest of the template's inputs.
+        adopted: Whether the Deployment is still as the existing operator left it, including leftovers.
+    """
 
     template: Object
     inputs: str
@@ -53,31 +57,34 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
-    """The previous state.
+class PreviousState:
+    """The state before this reconcile.
 
-    user_config_version: resource version of the user's ConfigMap, with which the existing operator marked its pods.
-    ca_stands: whether the current bundle is today's.
-    tools: names of the tool's ConfigMaps that exist, or can be created.
+    Attributes:
+        user_config_version: Resource version of the user's ConfigMap, with which the existing operator
+            marked its pods.
+        is_ca_current: Whether the stored bundle is the one to mount now.
+        tools: Names of the tool's ConfigMaps that exist, or can be created.
     """
 
     user_config_version: str = ""
-    ca_stands: bool = True
+    is_ca_current: bool = True
     tools: Collection[str] = ()
 
 
-NOTHING: Final = Before()
+NO_PREVIOUS_STATE: Final = PreviousState()
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """The decision.
+    """The decision about a Deployment.
 
-    body: the Deployment to apply.
-    record: of it.
-    write: whether an apply is needed.
-    adopt: whether to take over what the existing operator owns of it.
-    template_changed: whether pods are replaced.
+    Attributes:
+        body: The Deployment to apply.
+        record: The record to store before the apply.
+        write: Whether an apply is needed.
+        adopt: Whether to take over the existing operator's fields.
+        template_changed: Whether pods are replaced.
     """
 
     body: Object
@@ -87,22 +94,30 @@ class Workload:
     template_changed: bool = False
 
 
-def inputs(cr: Distribution, found: Found, image_override: str, raw_spec: Object) -> str:
-    """The digest of the pod template's inputs. image_override: the operator's ConfigMap for the distribution's name;
-    a default image of the operator's own is not an input."""
+def digest_inputs(cr: Distribution, pod_inputs: PodInputs, image_override: str, raw_spec: Object) -> str:
+    """Digest the inputs of the pod template.
+
+    Args:
+        cr: The CR.
+        pod_inputs: Its resolved dependencies.
+        image_override: The image in the operator's ConfigMap for the distribution's name. The operator's
+            default image is not an input.
+        raw_spec: The CR's spec as stored.
+    """
     server = {
         key: value for key, value in (raw_spec.get("server") or {}).items() if key not in NOT_IN_TEMPLATE
     }
+    # A larger claim needs no new pods.
     if isinstance(server.get("storage"), dict):
         server["storage"] = {key: value for key, value in server["storage"].items() if key != "size"}
     parts = {
         "server": server,
         "several": cr.spec.replicas > 1,
         "image": image_override,
-        "userConfig": found.user_config.digest if found.user_config else "",
-        "caBundle": found.ca_digest or "",
-        "endpoints": dict(found.endpoints),
-        "restricted": found.restricted and cr.extended,
+        "userConfig": pod_inputs.user_config.digest if pod_inputs.user_config else "",
+        "caBundle": pod_inputs.ca_digest or "",
+        "endpoints": dict(pod_inputs.endpoints),
+        "restricted": pod_inputs.restricted and cr.extended,
         "refresh": cr.annotations.get(names.REFRESH_ANNOTATION, ""),
     }
     if seconds := cr.annotations.get(PROVIDER_SECONDS_ANNOTATION):
@@ -112,8 +127,8 @@ def inputs(cr: Distribution, found: Found, image_override: str, raw_spec: Object
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def recorded(config_map: Object | None) -> Record | None:
-    """What was applied last; None if there is no readable record."""
+def read_record(config_map: Object | None) -> Record | None:
+    """Return the record of the last apply, or None if there is no readable one."""
     data = (config_map or {}).get("data") or {}
     try:
         template = decode(data.get("template", "").encode(errors="replace"))
@@ -125,9 +140,12 @@ def recorded(config_map: Object | None) -> Record | None:
     return Record(template, str(data.get("inputs")), data.get("adopted") == "true")
 
 
-def record_map(cr: Distribution, record: Record) -> Object:
-    """The ConfigMap that keeps the record. An annotation on the Deployment would change its generation, which an
-    adoption must not do (Kubernetes 1.36, pkg/registry/apps/deployment/strategy.go)."""
+def record_config_map(cr: Distribution, record: Record) -> Object:
+    """Render the ConfigMap with the record.
+
+    An annotation on the Deployment would change its generation, which an adoption must not do (Kubernetes
+    1.36, pkg/registry/apps/deployment/strategy.go).
+    """
     data = {
         "template": json.dumps(record.template, sort_keys=True, separators=(",", ":")),
         "inputs": record.inputs,
@@ -136,8 +154,8 @@ def record_map(cr: Distribution, record: Record) -> Object:
     return child("ConfigMap", "v1", f"{cr.name}{RECORD}", cr, data=data)
 
 
-def latched(cr: Distribution, live: Object | None) -> dict[str, str]:
-    """Base URLs in the Deployment for the CR's ModelDeployments, by provider id."""
+def latched_urls(cr: Distribution, live: Object | None) -> dict[str, str]:
+    """Return the base URLs in the Deployment for the CR's ModelDeployments, by provider id."""
     containers = ((((live or {}).get("spec") or {}).get("template") or {}).get("spec") or {}).get(
         "containers"
     )
@@ -156,96 +174,147 @@ def latched(cr: Distribution, live: Object | None) -> dict[str, str]:
 
 def decide(
     cr: Distribution,
-    found: Found,
+    pod_inputs: PodInputs,
     settings: Settings,
-    made_from: str,
+    inputs_digest: str,
     live: Object | None,
     record: Record | None,
-    before: Before = NOTHING,
+    before: PreviousState = NO_PREVIOUS_STATE,
 ) -> Workload:
-    """The wanted Deployment. live: the current one, ours. made_from: see `inputs`. record: what was applied."""
-    body = deployment(cr, found, settings)
-    keep = record is not None and record.inputs == made_from and _stands(cr, record, live)
-    keep = keep and record is not None and _runs(record.template, before.tools)
-    if record is not None and keep:
+    """Decide the Deployment to apply.
+
+    Args:
+        cr: The CR.
+        pod_inputs: Its resolved dependencies.
+        settings: The operator's own configuration.
+        inputs_digest: Result of `digest_inputs`.
+        live: The current Deployment, which is ours. None if there is none.
+        record: The record of the last apply.
+        before: The state before this reconcile.
+    """
+    body = deployment(cr, pod_inputs, settings)
+    keeps_template = (
+        record is not None
+        and record.inputs == inputs_digest
+        and _matches_live(cr, record, live)
+        # Without its tool a template of an earlier operator cannot start new pods.
+        and _has_tool(record.template, before.tools)
+    )
+    if record is not None and keeps_template:
         body["spec"]["template"] = record.template
     elif live is not None and record is None:
         _adopt(cr, body, live, before)
-    _replicas(cr, body, live)
+    _set_replicas(cr, body, live)
     template = body["spec"]["template"]
     if live is None:
-        return Workload(body, Record(template, made_from), write=True, template_changed=True)
+        return Workload(body, Record(template, inputs_digest), write=True, template_changed=True)
     if owned(live, MANAGER) is None and ownership.old_entries(live, cr.name):
-        stands = ownership.holds(body, live)
-        made = Record(template, made_from, adopted=stands)
-        return Workload(body, made, write=not stands, adopt=True, template_changed=not stands)
-    adopted = bool(keep and record and record.adopted and ownership.holds(body, live))
+        # The existing operator made it, and we have not written to it yet.
+        is_unchanged = ownership.contains(body, live)
+        new_record = Record(template, inputs_digest, adopted=is_unchanged)
+        return Workload(
+            body, new_record, write=not is_unchanged, adopt=True, template_changed=not is_unchanged
+        )
+    # After an adoption without a change the live object has leftovers. They stay until the next change.
+    adopted = bool(keeps_template and record and record.adopted and ownership.contains(body, live))
     write = not adopted and ownership.differs(body, live)
-    return Workload(body, Record(template, made_from, adopted), write, template_changed=not keep)
+    return Workload(
+        body, Record(template, inputs_digest, adopted), write, template_changed=not keeps_template
+    )
 
 
-def _stands(cr: Distribution, record: Record, live: Object | None) -> bool:
-    """Whether the recorded pod template is the live one."""
+def _matches_live(cr: Distribution, record: Record, live: Object | None) -> bool:
+    """Check whether the recorded pod template is the live one."""
     if live is None:
         return False
+    # An adopted Deployment has leftovers, so an exact comparison would never match.
     if record.adopted or owned(live, MANAGER) is None:
-        taken = record.adopted or bool(ownership.old_entries(live, cr.name))
-        return taken and ownership.holds({"spec": {"template": record.template}}, live)
-    return ownership.template_stands(record.template, live)
+        is_adoptable = record.adopted or bool(ownership.old_entries(live, cr.name))
+        return is_adoptable and ownership.contains({"spec": {"template": record.template}}, live)
+    return ownership.template_matches(record.template, live)
 
 
-def _runs(template: Object, tools: Collection[str]) -> bool:
-    """Whether the tool that this template mounts exists."""
+def _has_tool(template: Object, tools: Collection[str]) -> bool:
+    """Check whether the tool that this template mounts exists."""
     tool = tool_of(template)
     return not tool or tool in tools
 
 
 def tool_of(template: Object) -> str:
-    """Name of the tool's ConfigMap that a pod template mounts; empty if it mounts none."""
+    """Return the name of the tool's ConfigMap that a pod template mounts, empty if it mounts none."""
     for volume in template["spec"].get("volumes") or ():
         if volume.get("name") == "provider-tool":
             return str((volume.get("configMap") or {}).get("name", ""))
     return ""
 
 
-def _adopt(cr: Distribution, body: Object, live: Object, known: Before) -> None:
-    """What the existing operator rendered differently from the same CR stays: its start script, its marks, which are
-    resource versions instead of digests, and a server without the probes that it does not set."""
-    template, standing = body["spec"]["template"], live["spec"]["template"]
-    wanted = template["metadata"].get("annotations", {})
-    before = standing["metadata"].get("annotations") or {}
-    user_config = cr.spec.server.user_config
-    if (
-        user_config
-        and before.get(USER_CONFIG_HASH) == f"{known.user_config_version}-{user_config.config_map_name}"
-    ):
-        wanted[USER_CONFIG_HASH] = before[USER_CONFIG_HASH]
-    if not known.ca_stands:
-        pass
-    elif CA_BUNDLE_HASH in wanted and str(before.get(CA_BUNDLE_HASH, "")).endswith(f"-{cr.name}-ca-bundle"):
-        wanted[CA_BUNDLE_HASH] = before[CA_BUNDLE_HASH]
-    elif CA_BUNDLE_HASH in wanted and CA_BUNDLE_HASH not in before:
-        # A bundle that no CR requested was never marked.
-        del wanted[CA_BUNDLE_HASH]
-    if not wanted:
+def _adopt(cr: Distribution, body: Object, live: Object, previous: PreviousState) -> None:
+    """Keep the existing operator's values in the pod template, because other values would replace the pods."""
+    template, live_template = body["spec"]["template"], live["spec"]["template"]
+    annotations = template["metadata"].get("annotations", {})
+    live_annotations = live_template["metadata"].get("annotations") or {}
+    _keep_user_config_hash(cr, annotations, live_annotations, previous)
+    if previous.is_ca_current:
+        # A bundle with other content has to replace the pods, so its new hash stays.
+        _keep_ca_hash(cr, annotations, live_annotations)
+    if not annotations:
+        # A render without annotations has no map either.
         template["metadata"].pop("annotations", None)
-    given = cr.spec.server.container_spec
     [container] = template["spec"]["containers"]
-    for other in standing["spec"].get("containers") or ():
-        if other.get("name") != container["name"]:
-            continue
-        for probe in PROBES:
-            if probe not in other:
-                del container[probe]
-        command = other.get("command") or []
-        script = command[:2] == ["/bin/sh", "-c"] and len(command) == 3
-        if script and user_config and not cr.extended and not given.command:
-            container["command"] = command
+    for live_container in live_template["spec"].get("containers") or ():
+        # Only the server has a counterpart in the render: other containers were injected.
+        if live_container.get("name") == container["name"]:
+            _drop_new_probes(container, live_container)
+            _keep_start_script(cr, container, live_container)
 
 
-def _replicas(cr: Distribution, body: Object, live: Object | None) -> None:
-    """With autoscaling, the autoscaler owns the number. While we still own it, we state the live value until the
-    autoscaler has taken it over; an apply without it would reset it to 1."""
+def _keep_user_config_hash(
+    cr: Distribution, annotations: Object, live_annotations: Object, previous: PreviousState
+) -> None:
+    """Keep the resource version that the existing operator wrote, if the user's ConfigMap is unchanged."""
+    user_config = cr.spec.server.user_config
+    if user_config is None:
+        return
+    if (
+        live_annotations.get(USER_CONFIG_HASH)
+        == f"{previous.user_config_version}-{user_config.config_map_name}"
+    ):
+        annotations[USER_CONFIG_HASH] = live_annotations[USER_CONFIG_HASH]
+
+
+def _keep_ca_hash(cr: Distribution, annotations: Object, live_annotations: Object) -> None:
+    """Keep the existing operator's hash of the bundle, or its absence."""
+    if CA_BUNDLE_HASH not in annotations:
+        return
+    if CA_BUNDLE_HASH not in live_annotations:
+        # The existing operator marks no bundle that the CR does not name.
+        del annotations[CA_BUNDLE_HASH]
+    elif str(live_annotations[CA_BUNDLE_HASH]).endswith(f"-{cr.name}-ca-bundle"):
+        annotations[CA_BUNDLE_HASH] = live_annotations[CA_BUNDLE_HASH]
+
+
+def _drop_new_probes(container: Object, live_container: Object) -> None:
+    """Drop the probes that the existing operator does not set."""
+    for probe in PROBES:
+        if probe not in live_container:
+            del container[probe]
+
+
+def _keep_start_script(cr: Distribution, container: Object, live_container: Object) -> None:
+    """Keep the existing operator's script for a user's configuration."""
+    if cr.extended or cr.spec.server.container_spec.command or cr.spec.server.user_config is None:
+        return
+    command = live_container.get("command") or []
+    if command[:2] == ["/bin/sh", "-c"] and len(command) == 3:
+        container["command"] = command
+
+
+def _set_replicas(cr: Distribution, body: Object, live: Object | None) -> None:
+    """Set the number of pods, which an autoscaler owns if there is one.
+
+    While we still own the field, we apply the live value until the autoscaler has taken it over. An apply
+    without the field would reset it to 1.
+    """
     if cr.spec.server.autoscaling is None:
         body["spec"]["replicas"] = cr.spec.replicas
     elif live is not None and "f:replicas" in ((owned(live, MANAGER) or {}).get("f:spec") or {}):
@@ -253,5 +322,5 @@ def _replicas(cr: Distribution, body: Object, live: Object | None) -> None:
 
 
 def digest(text: str) -> str:
-    """Of a text that pods read at start."""
+    """Digest a text that pods read at start."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]

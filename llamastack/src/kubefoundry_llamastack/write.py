@@ -22,29 +22,36 @@ ORIGIN: Final = Origin("LlamaStackDistribution", "the ServiceAccount kubefoundry
 
 
 class Conflict(Exception):
-    """An object of a child's name exists that is not ours; the text is for the user."""
+    """A foreign object has the name of a child. The text is for the user."""
 
 
 @dataclass(slots=True)
 class Writer:
-    """How children are written."""
+    """Writes and deletes children."""
 
     client: Client
     memory: Memories
 
-    async def apply(self, kind: Kind, store: Store, wanted: Object, cr: Distribution, now: float) -> bool:
-        """Applies the object if it differs; returns whether something was written.
+    async def apply(self, kind: Kind, store: Store, manifest: Object, cr: Distribution, now: float) -> bool:
+        """Apply the object if it differs. Return whether it was written.
 
-        Raises Conflict, Refused, or ApiError for transient errors.
+        Raises:
+            Conflict: The name belongs to another object.
+            Refused: The API server rejects the object.
+            ApiError: A transient error.
         """
-        live = self.ours(kind, store, key_of(wanted), cr)
-        if live is not None and not ownership.differs(wanted, live):
+        live = self.ours(kind, store, key_of(manifest), cr)
+        if live is not None and not ownership.differs(manifest, live):
             return False
-        await self.put(kind, store, wanted, live, cr, now)
+        await self.put(kind, store, manifest, live, cr, now)
         return True
 
     def ours(self, kind: Kind, store: Store, key: Key, cr: Distribution) -> Object | None:
-        """The live object of that name, None if there is none. Raises Conflict if it belongs to another."""
+        """Return the live object of that name, None if there is none.
+
+        Raises:
+            Conflict: It belongs to another owner.
+        """
         live = store.get(key)
         if live is None:
             return None
@@ -62,56 +69,79 @@ class Writer:
         self,
         kind: Kind,
         store: Store,
-        wanted: Object,
+        manifest: Object,
         live: Object | None,
         cr: Distribution,
         now: float,
         *,
         exact: bool = False,
     ) -> None:
-        """Applies the object. exact: only to that very version of the live one. Raises as `apply`."""
-        refusal = self.memory((cr.namespace, cr.name)).refusals[kind.plural, wanted["metadata"]["name"]]
-        digest = hashlib.sha256(json.dumps(wanted, sort_keys=True).encode()).hexdigest()
-        if standing := refusal.standing(digest, now):
-            raise Refused(standing.text, standing.left, may_pass=standing.passing)
+        """Apply the object.
+
+        Args:
+            kind: Its kind.
+            store: The store that watches the kind.
+            manifest: The object to apply.
+            live: The live object, None if there is none.
+            cr: The owner.
+            now: Monotonic time in seconds.
+            exact: Whether to apply only to the version of `live`.
+
+        Raises:
+            Conflict, Refused, ApiError: As for `apply`.
+        """
+        refusal = self.memory((cr.namespace, cr.name)).refusals[kind.plural, manifest["metadata"]["name"]]
+        digest = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+        if previous := refusal.standing(digest, now):
+            raise Refused(previous.text, previous.left, may_pass=previous.passing)
         if live is not None:
             live = await self.take_over(kind, store, live, cr)
         try:
             if live is None:
-                answer = await server_side_apply.create(
-                    self.client, kind, wanted, manager=MANAGER, origin=ORIGIN
+                stored = await server_side_apply.create(
+                    self.client, kind, manifest, manager=MANAGER, origin=ORIGIN
                 )
             else:
-                body = server_side_apply.pinned(wanted, live, exact=exact)
-                answer = await server_side_apply.update(
+                body = server_side_apply.pinned(manifest, live, exact=exact)
+                stored = await server_side_apply.update(
                     self.client, kind, body, manager=MANAGER, origin=ORIGIN
                 )
-            _check_label(kind, answer)
+            _check_label(kind, stored)
         except NameTaken as error:
-            # It may be ours, and have lost the label that we watch.
-            namespace, name = key_of(wanted)
-            found = await self.client.get(kind, name, namespace)
-            if ownership.ownership(found, cr.uid) != "ours":
+            # It may be ours, but have lost the label that we watch.
+            namespace, name = key_of(manifest)
+            existing = await self.client.get(kind, name, namespace)
+            if ownership.ownership(existing, cr.uid) != "ours":
                 raise Conflict(_taken(kind, name)) from error
-            await self.put(kind, store, wanted, found, cr, now)
+            await self.put(kind, store, manifest, existing, cr, now)
             return
         except Refused as refused:
             refused.retry = refusal.remember(digest, now, refused).left
             raise
         refusal.over()
-        store.put(answer)
+        store.put(stored)
 
     async def take_over(
         self, kind: Kind, store: Store, live: Object, cr: Distribution, extra: list[Object] | None = None
     ) -> Object:
-        """Transfers everything that the existing operator owns of the object to us, without changing its content;
-        returns the object. extra: further operations of the same JSON patch."""
+        """Transfer the existing operator's fields of the object to us, without changing its content.
+
+        Args:
+            kind: Its kind.
+            store: The store that watches the kind.
+            live: The live object.
+            cr: The owner.
+            extra: Further operations of the same JSON patch.
+
+        Returns:
+            The object after the transfer.
+        """
         namespace, name = key_of(live)
         if not extra and not ownership.old_entries(live, cr.name):
             return live
         # The store keeps only our own managed fields.
         fresh = await self.client.get(kind, name, namespace)
-        managed = ownership.taken_over(fresh, cr.name, kind.api_version)
+        managed = ownership.transfer_ownership(fresh, cr.name, kind.api_version)
         operations: list[Object] = [
             {"op": "test", "path": "/metadata/uid", "value": live["metadata"]["uid"]},
             {
@@ -122,12 +152,12 @@ class Writer:
             *(extra or ()),
             {"op": "replace", "path": "/metadata/managedFields", "value": managed},
         ]
-        answer = await self.client.json_patch(kind, name, namespace, operations, manager=MANAGER)
-        store.put(json.loads(json.dumps(answer)))
-        return answer
+        patched = await self.client.json_patch(kind, name, namespace, operations, manager=MANAGER)
+        store.put(json.loads(json.dumps(patched)))
+        return patched
 
     async def delete(self, kind: Kind, store: Store, key: Key, cr: Distribution) -> bool:
-        """Deletes a child that is no longer requested; returns whether there was one of ours."""
+        """Delete a child that is no longer requested. Return whether there was one of ours."""
         live = store.get(key)
         if (
             live is None
@@ -147,8 +177,10 @@ def _taken(kind: Kind, name: str) -> str:
 
 
 def _check_label(kind: Kind, stored: Object) -> None:
-    """Raises Refused if the API server stored the object without the label by which we watch: it would never be seen
-    again, and be written at each reconcile."""
+    """Raise Refused if the API server stored the object without the label by which we watch it.
+
+    The watch would never deliver the object, and each reconcile would write it again.
+    """
     if (stored["metadata"].get("labels") or {}).get(names.MANAGED_BY_LABEL) != names.MANAGED_BY:
         raise Refused(
             f"{kind.kind} '{stored['metadata']['name']}' was accepted, but label {names.MANAGED_BY_LABEL} was not "

@@ -1,4 +1,4 @@
-"""What the status of one container means, and what a user can do about it (FR-028 to FR-030)."""
+"""Interprets the status of one container, and suggests a remedy (FR-028 to FR-030)."""
 
 from __future__ import annotations
 
@@ -16,17 +16,24 @@ LIMIT: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """phase: how far the container is.
-    reason: what failed, in the words of DeploymentReady; empty if nothing did.
-    message: for people.
-    said: whether the container itself reported the cause.
+class ContainerReport:
+    """The interpreted status of a container.
+
+    Attributes:
+        phase: Its progress.
+        reason: Reason of DeploymentReady, empty if nothing failed.
+        message: Text for users.
+        is_self_reported: Whether the container itself reported the cause.
+        image_id: The image that runs, as the kubelet reports it.
+        package: The installed package, empty for other containers.
+        version: The package's version.
+        provider_type: The type in the image's metadata.
     """
 
     phase: ProviderPhase
     reason: str = ""
     message: str = ""
-    said: bool = False
+    is_self_reported: bool = False
     image_id: str = ""
     package: str = ""
     version: str = ""
@@ -34,63 +41,70 @@ class Said:
 
 
 def status_of(pod: Mapping[str, Any], container: str) -> Mapping[str, Any] | None:
-    """The container's status, init containers included; None if the pod has none yet."""
+    """Return the container's status, init containers included. None if the pod has none yet."""
     return statuses(pod).get(container)
 
 
 def statuses(pod: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """All of them by container: a pod has an init container for each provider."""
+    """Return all statuses by container. A pod has an init container for each provider."""
     return {str(item.get("name")): item for item in pod_status.containers(pod.get("status") or {})}
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A container of a pod.
+class ContainerRole:
+    """The role of a container in its pod.
 
-    what: what a message calls its image.
-    serves: whether it should run forever.
-    confidential: whether its own words may repeat a Secret, and are passed on only if the tool wrote them.
-    namespace, pod: of the container, for the command that shows its log.
+    Attributes:
+        image: Its image.
+        image_label: The image's name in messages.
+        serves: Whether it should run forever.
+        confidential: Whether its output may repeat a Secret, and is passed on only if the tool wrote it.
+        namespace: The pod's namespace, for the command that shows the log.
+        pod: The pod's name, for the same command.
     """
 
     image: str
-    what: str
+    image_label: str
     serves: bool = False
     confidential: bool = False
     namespace: str = "NAMESPACE"
     pod: str = "POD"
 
 
-def read(status: Mapping[str, Any] | None, place: Place) -> Said:
-    """What the container's status means.
+def read(status: Mapping[str, Any] | None, role: ContainerRole) -> ContainerReport:
+    """Interpret the container's status.
 
-    A container that has failed keeps reporting its last run until it recovers: a server when it serves again, others
-    when they have completed. Between two runs it waits, starts and runs for a moment; a status that followed each
-    step would change several times a minute.
+    A failed container keeps reporting its last run until it recovers: a server when it serves again, others
+    when they have completed. Between two runs it waits, starts and runs for a moment. A status that followed
+    each step would change several times a minute.
     """
     if status is None:
-        return Said("Pending", message="Waiting for the container to start")
+        return ContainerReport("Pending", message="Waiting for the container to start")
     image_id = str(status.get("imageID") or "")
     end = pod_status.ended(status)
     if (waiting := pod_status.waiting(status)) is not None:
         reason, text = waiting
         if reason in pod_status.PULL:
-            detail = _pull(place.what, place.image, reason, text)
-            return Said("Failed", "ImagePullFailed", detail, image_id=image_id)
+            detail = _pull(role.image_label, role.image, reason, text)
+            return ContainerReport("Failed", "ImagePullFailed", detail, image_id=image_id)
         if reason in pod_status.CONFIGURATION:
-            return Said("Failed", "ContainerConfigInvalid", _config(reason, text), image_id=image_id)
-        if _failed(end, place):
-            return _ended(end, place, image_id, str(status.get("name")))
-        return Said("Pending", message=reason or "Waiting for the container to start", image_id=image_id)
+            return ContainerReport(
+                "Failed", "ContainerConfigInvalid", _config(reason, text), image_id=image_id
+            )
+        if _failed(end, role):
+            return _ended(end, role, image_id, str(status.get("name")))
+        return ContainerReport(
+            "Pending", message=reason or "Waiting for the container to start", image_id=image_id
+        )
     if pod_status.running(status) is not None:
-        if _failed(end, place) and not status.get("ready"):
-            return _ended(end, place, image_id, str(status.get("name")))
-        return Said("Installing", message="Running", image_id=image_id)
+        if _failed(end, role) and not status.get("ready"):
+            return _ended(end, role, image_id, str(status.get("name")))
+        return ContainerReport("Installing", message="Running", image_id=image_id)
     if mapping(status.get("state")).get("terminated"):
-        if _failed(end, place):
-            return _ended(end, place, image_id, str(status.get("name")))
+        if _failed(end, role):
+            return _ended(end, role, image_id, str(status.get("name")))
         facts = _facts(str(end.get("message") or ""))
-        return Said(
+        return ContainerReport(
             "Ready",
             message=facts.get("warnings", ""),
             image_id=image_id,
@@ -98,37 +112,45 @@ def read(status: Mapping[str, Any] | None, place: Place) -> Said:
             version=facts.get("version", ""),
             provider_type=facts.get("providerType", ""),
         )
-    return Said("Pending", message="Waiting for the container to start", image_id=image_id)
+    return ContainerReport("Pending", message="Waiting for the container to start", image_id=image_id)
 
 
-def _failed(ended: Mapping[str, Any], place: Place) -> bool:
-    """Whether the run was a failure; a server must not exit at all."""
-    return bool(ended) and (place.serves or bool(ended.get("exitCode")))
+def _failed(ended: Mapping[str, Any], role: ContainerRole) -> bool:
+    """Check whether the run failed. A server must not exit at all."""
+    return bool(ended) and (role.serves or bool(ended.get("exitCode")))
 
 
-def _ended(ended: Mapping[str, Any], place: Place, image_id: str, container: str) -> Said:
-    """A run of the container that failed. The container's own words take precedence over guesses."""
+def _ended(ended: Mapping[str, Any], role: ContainerRole, image_id: str, container: str) -> ContainerReport:
+    """Report a failed run. The container's own words take precedence over guesses."""
     text = str(ended.get("message") or "").strip()
     code, reason = ended.get("exitCode"), str(ended.get("reason") or "")
     own = is_ours(text)
-    hint = _hint(text, code, f"kubectl logs -n {place.namespace} {place.pod} -c {container} --previous")
-    if place.confidential and not own:
+    hint = _hint(text, code, f"kubectl logs -n {role.namespace} {role.pod} -c {container} --previous")
+    if role.confidential and not own:
         text = ""
     if reason == pod_status.OUT_OF_MEMORY:
-        words = (
+        message_args = (
             "The container was killed because it used more memory than its limit.\n"
             "Resolution: Raise the memory limit (containerSpec.resources of the server; --init-resources of the "
             "operator for the init containers)."
         )
-        return Said("Failed", "OutOfMemory", f"{words}\n{text}".strip(), said=own, image_id=image_id)
+        return ContainerReport(
+            "Failed",
+            "OutOfMemory",
+            f"{message_args}\n{text}".strip(),
+            is_self_reported=own,
+            image_id=image_id,
+        )
     if own:
-        return Said("Failed", "CrashLoop", text[:LIMIT], said=True, image_id=image_id)
-    words = f"The container ended with exit code {code}" + (f": {text}" if text else ".")
-    return Said("Failed", "CrashLoop", f"{words[:LIMIT]}\nResolution: {hint}", image_id=image_id)
+        return ContainerReport("Failed", "CrashLoop", text[:LIMIT], is_self_reported=True, image_id=image_id)
+    message_args = f"The container ended with exit code {code}" + (f": {text}" if text else ".")
+    return ContainerReport(
+        "Failed", "CrashLoop", f"{message_args[:LIMIT]}\nResolution: {hint}", image_id=image_id
+    )
 
 
 def is_ours(text: str) -> bool:
-    """Whether the tool wrote the message: it has the lines of its summary."""
+    """Check whether the tool wrote the message: it has the lines of the tool's summary."""
     return text.startswith("ERROR: ") and "\nCode: " in text
 
 
@@ -149,10 +171,10 @@ def _hint(text: str, code: Any, log: str) -> str:
     return f"See the container's log: {log}"
 
 
-def _pull(what: str, image: str, reason: str, text: str) -> str:
+def _pull(image_label: str, image: str, reason: str, text: str) -> str:
     detail = f" ({reason}: {text})" if text else f" ({reason})"
     return (
-        f"Failed to pull {what} {image}{detail}\n"
+        f"Failed to pull {image_label} {image}{detail}\n"
         "Resolution: Check the image's name. If the registry requires credentials, add a Secret of type "
         "kubernetes.io/dockerconfigjson to imagePullSecrets of the pods' ServiceAccount."
     )
@@ -170,13 +192,13 @@ def _config(reason: str, text: str) -> str:
         "subPath": "Correct the subPath in podOverrides.volumeMounts.",
         "mount": "Correct podOverrides.volumes and volumeMounts.",
     }
-    fitting = (remedy for word, remedy in remedies.items() if word in text)
+    fitting = (remedy for phrase, remedy in remedies.items() if phrase in text)
     remedy = next(fitting, "Correct what the message names in containerSpec, podOverrides or the image.")
     return f"The container cannot be created ({reason}): {text}\nResolution: {remedy}"
 
 
 def _facts(text: str) -> dict[str, str]:
-    """The single line of JSON that a successful install container leaves."""
+    """Read the single line of JSON that a successful install container leaves."""
     try:
         value = decode(text.encode())
     except Unreadable:
@@ -190,13 +212,13 @@ def _facts(text: str) -> dict[str, str]:
         if isinstance(detail := value.get(key), str) and detail
     }
     warnings = value.get("warnings")
-    said = [text for text in warnings if isinstance(text, str)] if isinstance(warnings, list) else []
-    if said:
-        facts["warnings"] = "WARNING: " + "; ".join(said)
+    texts = [text for text in warnings if isinstance(text, str)] if isinstance(warnings, list) else []
+    if texts:
+        facts["warnings"] = "WARNING: " + "; ".join(texts)
     return facts
 
 
 def complete(text: str, facts: Iterable[tuple[str, str]]) -> str:
-    """The message, preceded by the facts that it lacks (FR-030): (`Provider`, `my-vllm`) and so on."""
+    """Return the message, preceded by the facts that it lacks (FR-030): (`Provider`, `my-vllm`) and so on."""
     missing = [f"{label}: {value}" for label, value in facts if value and value not in text]
     return "\n".join([*missing, text])

@@ -1,4 +1,4 @@
-"""What the Deployment reports: how many pods serve, and why it gets none."""
+"""Reads the Deployment's status: how many pods serve, and why it gets none."""
 
 from __future__ import annotations
 
@@ -11,8 +11,15 @@ from kubefoundry_sdk.api.kinds import Object
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """desired, available, updated (of the newest template), total: numbers of pods. enough: whether as many serve as
-    a rollout always keeps."""
+    """Numbers of a Deployment's pods.
+
+    Attributes:
+        desired: Requested pods.
+        available: Pods that serve.
+        updated: Pods of the newest template.
+        total: All pods.
+        enough: Whether as many serve as a rollout always keeps.
+    """
 
     desired: int
     available: int
@@ -22,36 +29,41 @@ class Counts:
 
     @property
     def complete(self) -> bool:
-        """Whether all pods have the newest template and serve."""
+        """Check whether all pods have the newest template and serve."""
         return self.desired <= self.available and self.desired <= self.updated == self.total
 
 
 def counts(live: Object | None) -> Counts:
-    """The counts of a Deployment; none if it does not exist, or its controller has not seen its newest spec."""
+    """Return a Deployment's counts: zeros if it does not exist, no updated pods while its newest spec is
+    unobserved."""
     if live is None:
         return Counts(0, 0, 0, 0, False)
     status: dict[str, Any] = live.get("status") or {}
     available = int(status.get("availableReplicas") or 0)
-    seen = int(status.get("observedGeneration") or 0) >= int(live["metadata"].get("generation") or 0)
+    is_observed = int(status.get("observedGeneration") or 0) >= int(live["metadata"].get("generation") or 0)
     minimum = find(status.get("conditions"), "Available")
     return Counts(
         desired=int(live["spec"].get("replicas", 1)),
         available=available,
-        updated=int(status.get("updatedReplicas") or 0) if seen else 0,
+        updated=int(status.get("updatedReplicas") or 0) if is_observed else 0,
         total=int(status.get("replicas") or 0),
         enough=available > 0 and minimum is not None and minimum.get("status") == "True",
     )
 
 
 def creation_refused(newest: Object | None, pods: int) -> str:
-    """Why the newest ReplicaSet cannot create its pods (quota, LimitRange, Pod Security), in the API server's words;
-    empty if it can. pods: how many it has.
+    """Describe why the newest ReplicaSet cannot create its pods, in the API server's words. Empty if it can.
 
-    The Deployment keeps repeating an older ReplicaSet's refusal long after the cause is gone.
+    Causes are quotas, LimitRanges and Pod Security. The Deployment keeps repeating an older ReplicaSet's
+    refusal long after the cause is gone.
+
+    Args:
+        newest: The newest ReplicaSet.
+        pods: How many pods it has.
     """
     failure = find(((newest or {}).get("status") or {}).get("conditions"), "ReplicaFailure")
-    wanted = ((newest or {}).get("spec") or {}).get("replicas")
-    if failure is None or failure.get("status") != "True" or pods >= int(1 if wanted is None else wanted):
+    replicas = ((newest or {}).get("spec") or {}).get("replicas")
+    if failure is None or failure.get("status") != "True" or pods >= int(1 if replicas is None else replicas):
         return ""
     text = str(failure.get("message") or failure.get("reason") or "")
     return f"Pods cannot be created: {text}\nResolution: {_remedy(text)}"

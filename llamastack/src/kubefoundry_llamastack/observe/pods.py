@@ -1,6 +1,6 @@
-"""The state of a CR's newest pods: a row for each external provider, and what prevents the server from running.
+"""Reports a CR's newest pods: a row for each external provider, and the problem that stops the server.
 
-Only the newest ReplicaSet counts, and the worst of its pods: during a rollout the old pods say nothing about the
+Only the newest ReplicaSet counts, and the worst of its pods. During a rollout the old pods are not about the
 latest change (FR-028).
 """
 
@@ -14,7 +14,7 @@ from typing import Any, Final, TypedDict
 from kubefoundry_llamastack import confidential
 from kubefoundry_llamastack.names import EXTRACT, INSTALL, MERGE
 from kubefoundry_llamastack.observe import containers
-from kubefoundry_llamastack.observe.containers import Place, Said
+from kubefoundry_llamastack.observe.containers import ContainerReport, ContainerRole
 from kubefoundry_llamastack.render.request import Distribution
 from kubefoundry_sdk.api import pod_status
 from kubefoundry_sdk.api.kinds import Object
@@ -27,8 +27,13 @@ ORDER: Final = ("Failed", "Pending", "Installing", "Ready")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What prevents the newest pods from serving. part: `install`, `extract`, `merge`, `preflight`, or `pod` for
-    anything else. reason: of DeploymentReady."""
+    """A reason why the newest pods do not serve.
+
+    Attributes:
+        part: `install`, `extract`, `merge`, `preflight`, or `pod` for anything else.
+        reason: Reason of DeploymentReady.
+        message: Text for users.
+    """
 
     part: str
     reason: str
@@ -36,7 +41,7 @@ class Problem:
 
 
 def newest(replica_sets: Iterable[Object], deployment_uid: str) -> Object | None:
-    """The ReplicaSet that the Deployment rolls out, None while there is none. One that is being deleted is not."""
+    """Return the ReplicaSet that the Deployment rolls out. Ignores ReplicaSets that are being deleted."""
     own = [
         item
         for item in replica_sets
@@ -46,7 +51,8 @@ def newest(replica_sets: Iterable[Object], deployment_uid: str) -> Object | None
 
 
 def live_pods(pods: Iterable[Object], replica_set: Object | None) -> list[Object]:
-    """The ReplicaSet's pods that are not terminating; failed (evicted) ones only if there is no other."""
+    """Return the ReplicaSet's pods that are not terminating. Failed (evicted) pods count only if there is no
+    other."""
     if replica_set is None:
         return []
     own = [
@@ -68,133 +74,140 @@ def _revision(replica_set: Object) -> int:
 
 
 def rows(cr: Distribution, pods: list[Object]) -> list[Object]:
-    """One row for each external provider, in the order of installation, without transition times."""
-    made = []
-    seen = [(pod, containers.statuses(pod)) for pod in pods]
+    """Return a row for each external provider, in the order of installation, without transition times."""
+    result = []
+    pod_states = [(pod, containers.statuses(pod)) for pod in pods]
     for _, item in cr.spec.providers():
         container = f"{INSTALL}{item.provider_id}"
-        found = worst(_install(pod, known.get(container), item.image) for pod, known in seen)
-        message = found.message
-        if found.phase == "Failed":
+        report = worst(
+            _install(pod, by_container.get(container), item.image) for pod, by_container in pod_states
+        )
+        message = report.message
+        if report.phase == "Failed":
             facts = (("Provider", item.provider_id), ("Image", item.image), ("Init Container", container))
             message = containers.complete(message, facts)
         row: Object = {
             "providerId": item.provider_id,
             "image": item.image,
-            "phase": found.phase,
+            "phase": report.phase,
             "initContainerName": container,
         }
         optional = {
             "message": message,
-            "imageID": found.image_id,
-            "package": found.package,
-            "version": found.version,
+            "imageID": report.image_id,
+            "package": report.package,
+            "version": report.version,
         }
-        made.append({**row, **{key: value for key, value in optional.items() if value}})
-    return made
+        result.append({**row, **{key: value for key, value in optional.items() if value}})
+    return result
 
 
-def _install(pod: Object, container: Mapping[str, Any] | None, image: str) -> Said:
+def _install(pod: Object, container: Mapping[str, Any] | None, image: str) -> ContainerReport:
     status = pod.get("status") or {}
     if status.get("phase") == "Failed":
-        return Said("Failed", "Evicted", gone(status))
-    found = containers.read(container, Place(image, "provider image", **_whose(pod)))
-    if found.phase == "Pending" and (why := unschedulable(status)):
-        return Said("Pending", message=why)
-    words = {
+        return ContainerReport("Failed", "Evicted", describe_end(status))
+    report = containers.read(container, ContainerRole(image, "provider image", **_identity(pod)))
+    if report.phase == "Pending" and (why := describe_unscheduled(status)):
+        return ContainerReport("Pending", message=why)
+    messages = {
         "Installing": "Installing provider packages",
-        "Ready": found.message or "Provider installed successfully",
+        "Ready": report.message or "Provider installed successfully",
     }
-    if found.phase in words:
-        return Said(
-            found.phase,
-            message=words[found.phase],
-            image_id=found.image_id,
-            package=found.package,
-            version=found.version,
+    if report.phase in messages:
+        return ContainerReport(
+            report.phase,
+            message=messages[report.phase],
+            image_id=report.image_id,
+            package=report.package,
+            version=report.version,
         )
-    return found
+    return report
 
 
-class _Whose(TypedDict):
+class _Identity(TypedDict):
     namespace: str
     pod: str
 
 
-def _whose(pod: Object) -> _Whose:
+def _identity(pod: Object) -> _Identity:
     """Return the names that identify the pod."""
     meta = pod["metadata"]
     return {"namespace": str(meta.get("namespace")), "pod": str(meta.get("name"))}
 
 
 def provider_types(cr: Distribution, pods: Iterable[Object]) -> dict[str, str]:
-    """The type in each image's metadata by provider id, once one of the pods has installed it."""
+    """Return the type in each image's metadata by provider id, once one of the pods has installed it."""
     stated: dict[str, str] = {}
     for pod in pods:
-        known = containers.statuses(pod)
+        by_container = containers.statuses(pod)
         for _, item in cr.spec.providers():
-            container = known.get(f"{INSTALL}{item.provider_id}")
-            if found := containers.read(container, Place(item.image, "provider image")).provider_type:
-                stated.setdefault(item.provider_id, found)
+            container = by_container.get(f"{INSTALL}{item.provider_id}")
+            if provider_type := containers.read(
+                container, ContainerRole(item.image, "provider image")
+            ).provider_type:
+                stated.setdefault(item.provider_id, provider_type)
     return stated
 
 
-def worst(found: Iterable[Said]) -> Said:
-    """The worst of several; Pending if there is none."""
+def worst(reports: Iterable[ContainerReport]) -> ContainerReport:
+    """Return the worst report, Pending if there is none."""
     return min(
-        found,
+        reports,
         key=lambda item: ORDER.index(item.phase),
-        default=Said("Pending", message="Waiting for a pod to be created"),
+        default=ContainerReport("Pending", message="Waiting for a pod to be created"),
     )
 
 
 def merge_warnings(pods: Iterable[Object]) -> str:
-    """Warnings of the merge, from the first pod that has some."""
-    starts = (
-        containers.read(containers.status_of(pod, MERGE), Place("", "distribution image")) for pod in pods
+    """Return the merge's warnings, from the first pod that has some."""
+    reports = (
+        containers.read(containers.status_of(pod, MERGE), ContainerRole("", "distribution image"))
+        for pod in pods
     )
-    return next((said.message for said in starts if said.phase == "Ready" and said.message), "")
+    return next((report.message for report in reports if report.phase == "Ready" and report.message), "")
 
 
 def problem(cr: Distribution, pods: list[Object]) -> Problem | None:
-    """The first problem that prevents one of the pods from serving, in the order of a pod's start."""
+    """Return the first problem that prevents a pod from serving, in the order of a pod's start."""
     for pod in pods:
-        if found := _problem(cr, pod):
-            return found
+        if problem_ := _problem(cr, pod):
+            return problem_
     return None
 
 
 def _problem(cr: Distribution, pod: Object) -> Problem | None:
     status = pod.get("status") or {}
     if status.get("phase") == "Failed":
-        return Problem("pod", "Evicted", gone(status))
-    if why := unschedulable(status):
+        return Problem("pod", "Evicted", describe_end(status))
+    if why := describe_unscheduled(status):
         return Problem("pod", "Unschedulable", why)
     server = cr.spec.server.container_spec.name
     image = _image(pod, server)
-    whose = _whose(pod)
-    distribution = Place(image, "distribution image", **whose)
-    serving = Place(image, "distribution image", serves=True, confidential=confidential.held(cr), **whose)
-    parts = [
-        ("install", f"{INSTALL}{item.provider_id}", Place(item.image, "provider image", **whose))
+    identity = _identity(pod)
+    distribution = ContainerRole(image, "distribution image", **identity)
+    serving = ContainerRole(
+        image, "distribution image", serves=True, confidential=confidential.has_secrets(cr), **identity
+    )
+    steps = [
+        ("install", f"{INSTALL}{item.provider_id}", ContainerRole(item.image, "provider image", **identity))
         for _, item in cr.spec.providers()
     ]
-    parts += [
+    steps += [
         ("extract", EXTRACT, distribution),
         ("merge", MERGE, distribution),
         ("preflight", server, serving),
     ]
-    known = containers.statuses(pod)
-    for part, container, place in parts:
-        found = containers.read(known.get(container), place)
-        if found.phase == "Failed":
+    by_container = containers.statuses(pod)
+    for part, container, role in steps:
+        report = containers.read(by_container.get(container), role)
+        if report.phase == "Failed":
             # The tool did not write it, so it is the server's own error and not preflight's.
-            is_server = part == "preflight" and not found.said
+            is_server = part == "preflight" and not report.is_self_reported
             label = "Container" if part == "preflight" else "Init Container"
             provider = container.removeprefix(INSTALL) if part == "install" else ""
-            facts = (("Provider", provider), ("Image", place.image), (label, container))
-            message = containers.complete(found.message, facts)
-            return Problem("pod" if is_server else part, found.reason, message)
+            facts = (("Provider", provider), ("Image", role.image), (label, container))
+            message = containers.complete(report.message, facts)
+            return Problem("pod" if is_server else part, report.reason, message)
     return None
 
 
@@ -206,8 +219,8 @@ def _image(pod: Object, container: str) -> str:
     return ""
 
 
-def gone(status: Mapping[str, Any]) -> str:
-    """For a pod that has ended for good: evicted, or its node is lost."""
+def describe_end(status: Mapping[str, Any]) -> str:
+    """Describe a pod that has ended for good: evicted, or its node is lost."""
     reason, text = status.get("reason") or "Failed", status.get("message") or ""
     return (
         f"The pod has ended ({reason}): {text}\n"
@@ -216,10 +229,10 @@ def gone(status: Mapping[str, Any]) -> str:
     )
 
 
-def unschedulable(status: Mapping[str, Any]) -> str:
-    """Why no node accepts the pod; empty if one does."""
-    if (found := pod_status.unscheduled(status)) is not None:
-        reason, message = found
+def describe_unscheduled(status: Mapping[str, Any]) -> str:
+    """Describe why no node accepts the pod. Empty if one does."""
+    if (unscheduled := pod_status.unscheduled(status)) is not None:
+        reason, message = unscheduled
         if reason == pod_status.GATED:
             return (
                 f"The pod is not scheduled: {message or reason}\n"

@@ -1,4 +1,4 @@
-"""The certificates that the server trusts: one ConfigMap made from the user's (sources §5.1)."""
+"""Renders the certificates that the server trusts as one ConfigMap, from the user's ConfigMap (sources §5.1)."""
 
 from __future__ import annotations
 
@@ -18,29 +18,37 @@ _END: Final = "-----END CERTIFICATE-----"
 
 
 class Unusable(ValueError):
-    """What is wrong with the certificates, and what to do."""
+    """The certificates are unusable. The text describes why, and what to do."""
 
 
-def bundle(data: Mapping[str, str], keys: Sequence[str], config_map: str, *, given: bool) -> str:
-    """The PEM certificates of these keys, in order; other blocks and comments are left out.
+def bundle(data: Mapping[str, str], keys: Sequence[str], config_map: str, *, is_explicit: bool) -> str:
+    """Return the PEM certificates of these keys, in order. Other blocks and comments are left out.
 
-    given: whether the CR names the keys; each must then contain a certificate. Raises Unusable.
+    Args:
+        data: The ConfigMap's data.
+        keys: Keys to read.
+        config_map: The ConfigMap's name, for messages.
+        is_explicit: Whether the CR names the keys. Each must then contain a certificate.
+
+    Raises:
+        Unusable: A key or its certificate is missing.
     """
     parts = []
     for key in keys:
-        if given and key not in data:
+        if is_explicit and key not in data:
             raise Unusable(
                 f"ConfigMap '{config_map}' has no key '{key}'; add it or change spec.server.tlsConfig.caBundle"
             )
         blocks = list(_blocks(data.get(key, "")))
-        if given and not blocks:
+        if is_explicit and not blocks:
             raise Unusable(f"key '{key}' of ConfigMap '{config_map}' contains no PEM certificate; add one")
         parts += ["".join(f"{block}\n" for block in blocks)] if blocks else []
     return "\n".join(parts)
 
 
 def _blocks(text: str) -> Iterator[str]:
-    """The certificates. Looks at each character once: a user's ConfigMap may be a megabyte of beginnings."""
+    """Yield the certificates. Looks at each character once: a user's ConfigMap may be a megabyte of
+    beginnings."""
     end = 0
     while (begin := text.find(_BEGIN, end)) >= 0:
         end = begin + len(_BEGIN)
@@ -54,7 +62,7 @@ def _blocks(text: str) -> Iterator[str]:
 
 
 def config_map(cr: Distribution, text: str) -> Object:
-    """The ConfigMap that is mounted."""
+    """Render the ConfigMap that is mounted."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

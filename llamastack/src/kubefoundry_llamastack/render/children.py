@@ -1,4 +1,4 @@
-"""All children of a CR except its Deployment and ConfigMaps (sources §5.1)."""
+"""Renders all children of a CR except its Deployment and ConfigMaps (sources §5.1)."""
 
 from __future__ import annotations
 
@@ -37,12 +37,14 @@ OPTIONAL: tuple[tuple[Kind, str], ...] = (
 
 
 def service_account(cr: Distribution) -> Object:
-    """The pods' ServiceAccount. It states nothing else, so what users add to it (imagePullSecrets) survives."""
+    """Render the pods' ServiceAccount. It has no other fields, so users' additions (imagePullSecrets)
+    survive."""
     return child(SERVICE_ACCOUNTS.kind, SERVICE_ACCOUNTS.api_version, f"{cr.name}-sa", cr)
 
 
 def role_binding(cr: Distribution) -> Object:
-    """For OpenShift: lets the account use any user id. Only if that ClusterRole exists and may be bound."""
+    """Render OpenShift's permission to use any user id, for clusters whose ClusterRole exists and may be
+    bound."""
     return child(
         ROLE_BINDINGS.kind,
         ROLE_BINDINGS.api_version,
@@ -54,7 +56,7 @@ def role_binding(cr: Distribution) -> Object:
 
 
 def service(cr: Distribution) -> Object | None:
-    """The Service of the server."""
+    """Render the Service of the server."""
     if not cr.served:
         return None
     return child(
@@ -71,7 +73,7 @@ def service(cr: Distribution) -> Object | None:
 
 
 def claim(cr: Distribution) -> Object | None:
-    """The volume that outlives the pods."""
+    """Render the claim of the volume that outlives the pods."""
     storage = cr.spec.server.storage
     if storage is None:
         return None
@@ -86,32 +88,32 @@ def claim(cr: Distribution) -> Object | None:
 
 
 def disruption_budget(cr: Distribution) -> Object | None:
-    """As given, or one pod at a time if there are several."""
-    given = cr.spec.server.pod_disruption_budget
+    """Render the CR's budget, or one pod at a time if there are several."""
+    budget = cr.spec.server.pod_disruption_budget
     amounts: dict[str, Any] = {}
-    if given is not None:
-        amounts = given.model_dump(by_alias=True, exclude_none=True)
+    if budget is not None:
+        amounts = budget.model_dump(by_alias=True, exclude_none=True)
     elif cr.spec.replicas > 1:
         amounts = {"maxUnavailable": 1}
     if not amounts:
         return None
-    made = child(
+    manifest = child(
         DISRUPTION_BUDGETS.kind,
         DISRUPTION_BUDGETS.api_version,
         f"{cr.name}-pdb",
         cr,
         spec={**amounts, "selector": {"matchLabels": pod_labels(cr.name)}},
     )
-    made["metadata"]["labels"].update(pod_labels(cr.name))
-    return made
+    manifest["metadata"]["labels"].update(pod_labels(cr.name))
+    return manifest
 
 
 def autoscaler(cr: Distribution) -> Object | None:
-    """Scaling by load."""
-    given = cr.spec.server.autoscaling
-    if given is None:
+    """Render the HorizontalPodAutoscaler."""
+    autoscaling = cr.spec.server.autoscaling
+    if autoscaling is None:
         return None
-    targets = (("cpu", given.target_cpu), ("memory", given.target_memory))
+    targets = (("cpu", autoscaling.target_cpu), ("memory", autoscaling.target_memory))
     metrics = [
         {
             "type": "Resource",
@@ -122,37 +124,38 @@ def autoscaler(cr: Distribution) -> Object | None:
     ]
     spec: Object = {
         "scaleTargetRef": {"apiVersion": DEPLOYMENTS.api_version, "kind": DEPLOYMENTS.kind, "name": cr.name},
-        "maxReplicas": given.max_replicas,
+        "maxReplicas": autoscaling.max_replicas,
     }
-    if given.min_replicas is not None:
-        spec["minReplicas"] = given.min_replicas
+    if autoscaling.min_replicas is not None:
+        spec["minReplicas"] = autoscaling.min_replicas
     if metrics:
         spec["metrics"] = metrics
-    made = child(AUTOSCALERS.kind, AUTOSCALERS.api_version, f"{cr.name}-hpa", cr, spec=spec)
-    made["metadata"]["labels"].update(pod_labels(cr.name))
-    return made
+    manifest = child(AUTOSCALERS.kind, AUTOSCALERS.api_version, f"{cr.name}-hpa", cr, spec=spec)
+    manifest["metadata"]["labels"].update(pod_labels(cr.name))
+    return manifest
 
 
 def ingress(cr: Distribution) -> Object | None:
-    """Access from outside; only if there is a Service."""
+    """Render the Ingress, if there is a Service that it can lead to."""
     if not (cr.served and cr.spec.network and cr.spec.network.expose_route):
         return None
     backend = {"service": {"name": f"{cr.name}-service", "port": {"number": cr.port}}}
-    made = child(
+    manifest = child(
         INGRESSES.kind,
         INGRESSES.api_version,
         f"{cr.name}-ingress",
         cr,
         spec={"rules": [{"http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}]},
     )
-    made["metadata"]["labels"] = {INSTANCE_LABEL: cr.name, MANAGED_BY_LABEL: MANAGED_BY}
-    return made
+    manifest["metadata"]["labels"] = {INSTANCE_LABEL: cr.name, MANAGED_BY_LABEL: MANAGED_BY}
+    return manifest
 
 
 def network_policy(cr: Distribution, operator_namespace: str) -> Object:
-    """Who may call the server: its own namespace, the operator's, and those that the CR allows.
+    """Render the NetworkPolicy: the server's own namespace, the operator's, and those of the CR may call the
+    server.
 
-    With any `spec.network` OpenShift's router may, too; "*" allows everybody (sources §5.1).
+    With any `spec.network` OpenShift's router may call it, too. "*" allows everybody (sources §5.1).
     """
     allowed = cr.spec.network.allowed_from if cr.spec.network else None
     namespaces = (allowed.namespaces if allowed else None) or []

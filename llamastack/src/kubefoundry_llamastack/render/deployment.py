@@ -1,4 +1,4 @@
-"""The Deployment of a CR (sources §5.1)."""
+"""Renders the Deployment of a CR (sources §5.1)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kubefoundry_llamastack.names import (
     pod_labels,
 )
 from kubefoundry_llamastack.render import ca_bundle, init, server, tool
-from kubefoundry_llamastack.render.request import Distribution, Found, Settings, child
+from kubefoundry_llamastack.render.request import Distribution, PodInputs, Settings, child
 from kubefoundry_sdk.api import quantity
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.pod_status import LAST_WORDS
@@ -27,11 +27,11 @@ GROUP: Final = 1001
 """Group of the volumes' files, so that a pod with any user can write them."""
 
 
-def deployment(cr: Distribution, found: Found, settings: Settings) -> Object:
-    """The Deployment to apply, without `replicas`: who sets those depends on the live one.
+def deployment(cr: Distribution, inputs: PodInputs, settings: Settings) -> Object:
+    """Render the Deployment to apply, without `replicas`, whose owner depends on the live object.
 
-    Strategy Recreate with storage, because its volume attaches to one pod at a time. `rollingUpdate` is set to the
-    API server's own defaults: unowned, it would stay and be refused next to Recreate.
+    Storage needs the strategy Recreate, because its volume attaches to one pod at a time. `rollingUpdate` has
+    the API server's own defaults: unowned, it would stay and be rejected next to Recreate.
     """
     strategy: Object = {
         "type": "RollingUpdate",
@@ -47,73 +47,78 @@ def deployment(cr: Distribution, found: Found, settings: Settings) -> Object:
         spec={
             "selector": {"matchLabels": pod_labels(cr.name)},
             "strategy": strategy,
-            "template": _template(cr, found, settings),
+            "template": _template(cr, inputs, settings),
         },
     )
 
 
-def _template(cr: Distribution, found: Found, settings: Settings) -> Object:
+def _template(cr: Distribution, inputs: PodInputs, settings: Settings) -> Object:
     overrides = cr.spec.server.pod_overrides
     account = overrides.service_account_name if overrides else None
     pod: Object = {
         "serviceAccountName": account or f"{cr.name}-sa",
-        "securityContext": _security(cr, found),
-        "volumes": _volumes(cr, found, settings),
-        "containers": [_container(cr, found)],
+        "securityContext": _security(cr, inputs),
+        "volumes": _volumes(cr, inputs, settings),
+        "containers": [_container(cr, inputs)],
         **_spread(cr),
     }
-    if first := init.containers(cr, found, settings):
-        pod["initContainers"] = first
+    if init_containers := init.containers(cr, inputs, settings):
+        pod["initContainers"] = init_containers
     if overrides and overrides.termination_grace_period_seconds is not None:
         pod["terminationGracePeriodSeconds"] = overrides.termination_grace_period_seconds
     meta: Object = {"labels": pod_labels(cr.name)}
-    if marks := _marks(cr, found):
-        meta["annotations"] = marks
+    if annotations := _marks(cr, inputs):
+        meta["annotations"] = annotations
     return {"metadata": meta, "spec": pod}
 
 
-def _marks(cr: Distribution, found: Found) -> dict[str, str]:
-    """Digests of the ConfigMaps that the pods read at start, so that new content replaces the pods."""
-    marks = {}
-    if found.user_config and cr.spec.server.user_config:
-        marks[USER_CONFIG_HASH] = f"{found.user_config.digest}-{cr.spec.server.user_config.config_map_name}"
-    if found.ca_digest:
-        marks[CA_BUNDLE_HASH] = f"{found.ca_digest}-{cr.name}-ca-bundle"
-    return marks
+def _marks(cr: Distribution, inputs: PodInputs) -> dict[str, str]:
+    """Return digests of the ConfigMaps that the pods read at start, so that new content replaces the pods."""
+    annotations = {}
+    if inputs.user_config and cr.spec.server.user_config:
+        annotations[USER_CONFIG_HASH] = (
+            f"{inputs.user_config.digest}-{cr.spec.server.user_config.config_map_name}"
+        )
+    if inputs.ca_digest:
+        annotations[CA_BUNDLE_HASH] = f"{inputs.ca_digest}-{cr.name}-ca-bundle"
+    return annotations
 
 
-def _security(cr: Distribution, found: Found) -> Object:
-    made: Object = {"fsGroup": GROUP}
-    if cr.extended and found.restricted:
-        made |= {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
-    return made
+def _security(cr: Distribution, inputs: PodInputs) -> Object:
+    context: Object = {"fsGroup": GROUP}
+    if cr.extended and inputs.restricted:
+        context |= {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    return context
 
 
-def _container(cr: Distribution, found: Found) -> Object:
-    given = cr.spec.server.container_spec
-    made: Object = {
-        "name": given.name,
-        "image": found.image,
-        **server.start(cr, found.image),
+def _container(cr: Distribution, inputs: PodInputs) -> Object:
+    container_spec = cr.spec.server.container_spec
+    container: Object = {
+        "name": container_spec.name,
+        "image": inputs.image,
+        **server.start(cr, inputs.image),
         "ports": [{"containerPort": cr.port, "protocol": "TCP"}],
-        "env": environment(cr, found),
+        "env": environment(cr, inputs),
         "resources": resources(cr),
-        "volumeMounts": _mounts(cr, found),
+        "volumeMounts": _mounts(cr, inputs),
         **server.probes(cr),
     }
-    if cr.extended and not confidential.held(cr):
-        # with secrets in its variables, the end of the log must not become part of the pod's status
-        made |= LAST_WORDS
-    if cr.extended and found.restricted:
-        made["securityContext"] = init.RESTRICTED
-    return made
+    if cr.extended and not confidential.has_secrets(cr):
+        # With secrets in its variables, the end of the log must not become part of the pod's status.
+        container |= LAST_WORDS
+    if cr.extended and inputs.restricted:
+        container["securityContext"] = init.RESTRICTED
+    return container
 
 
-def environment(cr: Distribution, found: Found) -> list[Object]:
-    """The operator's variables followed by the user's. Each name once, because an apply with duplicates is refused.
-    The user's wins, as the last of two does in a container."""
+def environment(cr: Distribution, inputs: PodInputs) -> list[Object]:
+    """Return the operator's variables followed by the user's.
+
+    Each name appears once, because an apply with duplicates is rejected. The user's wins, as the last of two
+    does in a container.
+    """
     own: list[Object] = [{"name": "HF_HOME", "value": mount_path(cr)}]
-    if found.ca_digest:
+    if inputs.ca_digest:
         own.append({"name": "SSL_CERT_FILE", "value": f"{CA_FOLDER}/{ca_bundle.KEY}"})
     own += [
         {"name": "LLS_WORKERS", "value": str(cr.spec.server.workers or 1)},
@@ -121,24 +126,28 @@ def environment(cr: Distribution, found: Found) -> list[Object]:
         {"name": "LLAMA_STACK_CONFIG", "value": tool.EFFECTIVE if cr.extended else CONFIG_PATH},
     ]
     own += [
-        {"name": endpoint_variable(provider_id), "value": url} for provider_id, url in found.endpoints.items()
+        {"name": endpoint_variable(provider_id), "value": url}
+        for provider_id, url in inputs.endpoints.items()
     ]
     return _last_of_each([*own, *(cr.spec.server.container_spec.env or ())], "name")
 
 
 def resources(cr: Distribution) -> Object:
-    """Requests of one CPU for each worker and 1Gi, if the CR has none, but never above its limits; with `workers` the
-    limits are the same (sources §5.1)."""
-    given = cr.spec.server.container_spec.resources or {}
-    limits = given.get("limits") or {}
+    """Return requests and limits.
+
+    Without requests in the CR, they are one CPU for each worker and 1Gi, but never above the limits. With
+    `workers` the limits are the same (sources §5.1).
+    """
+    requested = cr.spec.server.container_spec.resources or {}
+    limits = requested.get("limits") or {}
     defaults = {
         name: _lower(amount, limits.get(name))
         for name, amount in (("cpu", str(cr.spec.server.workers or 1)), ("memory", "1Gi"))
     }
-    made: Object = {**given, "requests": {**defaults, **(given.get("requests") or {})}}
+    result: Object = {**requested, "requests": {**defaults, **(requested.get("requests") or {})}}
     if cr.spec.server.workers is not None:
-        made["limits"] = {**made["requests"], **limits}
-    return made
+        result["limits"] = {**result["requests"], **limits}
+    return result
 
 
 def _lower(amount: str, limit: int | str | None) -> int | str:
@@ -147,52 +156,52 @@ def _lower(amount: str, limit: int | str | None) -> int | str:
     try:
         return min(amount, limit, key=quantity.parse)
     except ValueError:
-        # Not for us to judge: the API server refuses it in its own words.
+        # The API server rejects an invalid quantity with a message of its own.
         return amount
 
 
 def mount_path(cr: Distribution) -> str:
-    """Where the storage is mounted."""
+    """Return the path at which the storage is mounted."""
     storage = cr.spec.server.storage
     return (storage.mount_path if storage else None) or MOUNT_PATH
 
 
-def _mounts(cr: Distribution, found: Found) -> list[Object]:
-    made: list[Object] = [{"name": "lls-storage", "mountPath": mount_path(cr)}]
-    if found.ca_digest:
-        made.append({"name": "ca-bundle", "mountPath": CA_FOLDER, "readOnly": True})
-    if found.user_config and not cr.extended:
-        made.append({"name": "user-config", "mountPath": "/etc/llama-stack/", "readOnly": True})
+def _mounts(cr: Distribution, inputs: PodInputs) -> list[Object]:
+    mounts: list[Object] = [{"name": "lls-storage", "mountPath": mount_path(cr)}]
+    if inputs.ca_digest:
+        mounts.append({"name": "ca-bundle", "mountPath": CA_FOLDER, "readOnly": True})
+    if inputs.user_config and not cr.extended:
+        mounts.append({"name": "user-config", "mountPath": "/etc/llama-stack/", "readOnly": True})
     overrides = cr.spec.server.pod_overrides
-    given = (overrides.volume_mounts if overrides else None) or ()
-    return _last_of_each([*made, *init.server_mounts(cr), *given], "mountPath")
+    user_mounts = (overrides.volume_mounts if overrides else None) or ()
+    return _last_of_each([*mounts, *init.server_mounts(cr), *user_mounts], "mountPath")
 
 
-def _volumes(cr: Distribution, found: Found, settings: Settings) -> list[Object]:
+def _volumes(cr: Distribution, inputs: PodInputs, settings: Settings) -> list[Object]:
     source: Object = {"emptyDir": {}}
     if cr.spec.server.storage is not None:
         source = {"persistentVolumeClaim": {"claimName": f"{cr.name}-pvc"}}
-    made: list[Object] = [{"name": "lls-storage", **source}]
-    if found.ca_digest:
+    volumes: list[Object] = [{"name": "lls-storage", **source}]
+    if inputs.ca_digest:
         items = [{"key": ca_bundle.KEY, "path": ca_bundle.KEY}]
-        made.append({"name": "ca-bundle", "configMap": {"name": f"{cr.name}-ca-bundle", "items": items}})
-    if found.user_config and cr.spec.server.user_config:
+        volumes.append({"name": "ca-bundle", "configMap": {"name": f"{cr.name}-ca-bundle", "items": items}})
+    if inputs.user_config and cr.spec.server.user_config:
         name = cr.spec.server.user_config.config_map_name
-        made.append({"name": "user-config", "configMap": {"name": name}})
+        volumes.append({"name": "user-config", "configMap": {"name": name}})
     overrides = cr.spec.server.pod_overrides
-    given = (overrides.volumes if overrides else None) or ()
-    return _last_of_each([*made, *init.volumes(cr, found, settings), *given], "name")
+    user_volumes = (overrides.volumes if overrides else None) or ()
+    return _last_of_each([*volumes, *init.volumes(cr, inputs, settings), *user_volumes], "name")
 
 
 def _spread(cr: Distribution) -> Object:
-    """Spreads several pods over regions, zones and nodes, if possible (sources §5.1)."""
+    """Spread several pods over regions, zones and nodes, if possible (sources §5.1)."""
     selector = {"matchLabels": {INSTANCE_LABEL: cr.name}}
-    given = cr.spec.server.topology_spread_constraints
-    made: Object = {}
-    if given:
-        made["topologySpreadConstraints"] = given
+    constraints = cr.spec.server.topology_spread_constraints
+    fields: Object = {}
+    if constraints:
+        fields["topologySpreadConstraints"] = constraints
     elif cr.spec.replicas > 1:
-        made["topologySpreadConstraints"] = [
+        fields["topologySpreadConstraints"] = [
             {
                 "maxSkew": 1,
                 "topologyKey": key,
@@ -208,13 +217,15 @@ def _spread(cr: Distribution) -> Object:
     if cr.spec.replicas > 1:
         term = {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}
         preferred = [{"weight": 100, "podAffinityTerm": term}]
-        made["affinity"] = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
-    return made
+        fields["affinity"] = {
+            "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}
+        }
+    return fields
 
 
 def _last_of_each(items: Iterable[Any], key: str) -> list[Any]:
-    """The items with unique keys: the last one, in the position of the first."""
-    kept: dict[Any, Any] = {}
+    """Return the items with unique keys: the last one, in the position of the first."""
+    by_key: dict[Any, Any] = {}
     for item in items:
-        kept[item.get(key)] = item
-    return list(kept.values())
+        by_key[item.get(key)] = item
+    return list(by_key.values())

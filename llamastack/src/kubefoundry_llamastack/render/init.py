@@ -1,4 +1,4 @@
-"""The init containers: install providers, extract the base configuration, merge (sources §5.2)."""
+"""Renders the init containers: install providers, extract the base configuration, merge (sources §5.2)."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from typing import Any, Final
 
 from kubefoundry_llamastack.names import EXTRACT, INSTALL, MERGE
 from kubefoundry_llamastack.render import tool
-from kubefoundry_llamastack.render.request import Distribution, Found, Settings
+from kubefoundry_llamastack.render.request import Distribution, PodInputs, Settings
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.pod_status import LAST_WORDS
 from llamastack_providers import layout
 
 RESTRICTED: Final[Object] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-"""What the Pod Security level `restricted` requires of every container."""
+"""Settings that the Pod Security level `restricted` requires of every container."""
 
 LOCATION: Final = frozenset({"RUN_CONFIG_PATH", "DISTRO_NAME"})
-"""Variables of the CR that say where a distribution keeps its configuration."""
+"""Variables of the CR with the place of a distribution's configuration."""
 
 
-def containers(cr: Distribution, found: Found, settings: Settings) -> list[Object]:
-    """In the order in which they run; none without providers."""
+def containers(cr: Distribution, inputs: PodInputs, settings: Settings) -> list[Object]:
+    """Render the init containers in the order in which they run. There are none without providers."""
     if not cr.extended:
         return []
     commands = tool.install(cr)
-    made = [
+    result = [
         {
             **_container(
                 f"{INSTALL}{item.provider_id}",
@@ -35,61 +35,61 @@ def containers(cr: Distribution, found: Found, settings: Settings) -> list[Objec
         }
         for _, item in cr.spec.providers()
     ]
-    if found.user_config is None:
+    if inputs.user_config is None:
         extract = _container(
             EXTRACT,
-            found.image,
-            tool.extract(found.image),
+            inputs.image,
+            tool.extract(inputs.image),
             [_mount("base-config", layout.BASE_CONFIG)],
         )
-        given = [
+        env = [
             item
             for item in cr.spec.server.container_spec.env or ()
             if item.get("name") in LOCATION and "value" in item
         ]
-        made.append({**extract, **({"env": given} if given else {})})
-    made.append(
+        result.append({**extract, **({"env": env} if env else {})})
+    result.append(
         _container(
             MERGE,
-            found.image,
-            tool.merge(cr, found.image),
+            inputs.image,
+            tool.merge(cr, inputs.image),
             [
                 _mount("external-providers", layout.EXTERNAL_PROVIDERS, read_only=True),
-                base_mount(found),
+                base_mount(inputs),
                 _mount("config", layout.CONFIG),
             ],
         )
     )
-    for container in made:
+    for container in result:
         if settings.init_resources:
             container["resources"] = {key: dict(value) for key, value in settings.init_resources.items()}
-        if found.restricted:
+        if inputs.restricted:
             container["securityContext"] = RESTRICTED
-    return made
+    return result
 
 
-def base_mount(found: Found) -> Object:
-    """Where merge finds the base configuration: the extracted one, or the user's ConfigMap."""
-    if found.user_config is None:
+def base_mount(inputs: PodInputs) -> Object:
+    """Render the mount with merge's base configuration: the extracted one, or the user's ConfigMap."""
+    if inputs.user_config is None:
         return _mount("base-config", layout.BASE_CONFIG, read_only=True)
     mount = _mount("user-config", f"{layout.BASE_CONFIG}/run.yaml", read_only=True)
-    return {**mount, "subPath": found.user_config.key}
+    return {**mount, "subPath": inputs.user_config.key}
 
 
-def volumes(cr: Distribution, found: Found, settings: Settings) -> list[Object]:
-    """The volumes that pass packages and configuration from one container to the next, and the tool."""
+def volumes(cr: Distribution, inputs: PodInputs, settings: Settings) -> list[Object]:
+    """Render the tool's volume, and those that pass packages and configuration to the next container."""
     if not cr.extended:
         return []
-    made: list[Object] = [{"name": "external-providers", "emptyDir": {"sizeLimit": settings.size_limit}}]
-    if found.user_config is None:
-        made.append({"name": "base-config", "emptyDir": {}})
-    made += [{"name": "config", "emptyDir": {}}, {"name": "effective-config", "emptyDir": {}}]
-    made.append({"name": "provider-tool", "configMap": {"name": found.tool}})
-    return made
+    result: list[Object] = [{"name": "external-providers", "emptyDir": {"sizeLimit": settings.size_limit}}]
+    if inputs.user_config is None:
+        result.append({"name": "base-config", "emptyDir": {}})
+    result += [{"name": "config", "emptyDir": {}}, {"name": "effective-config", "emptyDir": {}}]
+    result.append({"name": "provider-tool", "configMap": {"name": inputs.tool}})
+    return result
 
 
 def server_mounts(cr: Distribution) -> list[Object]:
-    """The mounts of these in the server's container."""
+    """Render the mounts of these volumes in the server's container."""
     if not cr.extended:
         return []
     return [
@@ -112,7 +112,7 @@ def _container(name: str, image: str, command: list[str], mounts: list[Object]) 
 
 
 def _mount(name: str, path: str, *, read_only: bool = False) -> Object:
-    made: dict[str, Any] = {"name": name, "mountPath": path}
+    mount: dict[str, Any] = {"name": name, "mountPath": path}
     if read_only:
-        made["readOnly"] = True
-    return made
+        mount["readOnly"] = True
+    return mount

@@ -1,4 +1,4 @@
-"""The input of a render: the CR, and what was found for it. Values only."""
+"""Defines the input of a render: the CR and its resolved dependencies. Values only."""
 
 from __future__ import annotations
 
@@ -30,13 +30,16 @@ class Distribution:
 
     @property
     def extended(self) -> bool:
-        """Whether the configuration is assembled in the pod: it has external providers or ModelDeployments."""
+        """Check whether the pod assembles the configuration, for external providers or ModelDeployments."""
         return bool(self.spec.server.model_deployments or self.spec.providers())
 
     @property
     def served(self) -> bool:
-        """Whether there is a Service. The existing operator creates one only for a CR with a port or a variable
-        (sources §5.1); a distribution with our providers always has one."""
+        """Check whether there is a Service.
+
+        The existing operator creates one only for a CR with a port or a variable (sources §5.1). A
+        distribution with our providers always has one.
+        """
         container = self.spec.server.container_spec
         return bool(container.port or container.env or self.extended)
 
@@ -45,9 +48,10 @@ class Distribution:
 class Settings:
     """The operator's own configuration.
 
-    size_limit: of the volume that providers are installed on (sources §5.2 "Shared Volume Specification").
-    init_resources: of the init containers.
-    namespace: the operator's own.
+    Attributes:
+        size_limit: Size of the volume with the providers (sources §5.2 "Shared Volume Specification").
+        init_resources: Requests and limits of the init containers.
+        namespace: The operator's namespace.
     """
 
     size_limit: str = "2Gi"
@@ -57,21 +61,28 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class UserConfig:
-    """The user's ConfigMap: the key that holds the configuration, and the digest of its content."""
+    """The user's ConfigMap.
+
+    Attributes:
+        key: The key that holds the configuration.
+        digest: Digest of the ConfigMap's content.
+    """
 
     key: str
     digest: str
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What was found for a CR.
+class PodInputs:
+    """The resolved dependencies of a CR's pods.
 
-    image: of the distribution.
-    ca_digest: of the mounted bundle.
-    endpoints: base URL of each ModelDeployment by provider id.
-    tool: ConfigMap with the zipapp.
-    restricted: whether the namespace admits only pods of the Pod Security level `restricted`.
+    Attributes:
+        image: Image of the distribution.
+        user_config: The user's ConfigMap, None without any.
+        ca_digest: Digest of the mounted certificates, None without any.
+        endpoints: Base URL of each ModelDeployment by provider id.
+        tool: Name of the ConfigMap with the zipapp.
+        restricted: Whether the namespace admits only pods of the Pod Security level `restricted`.
     """
 
     image: str
@@ -83,7 +94,7 @@ class Found:
 
 
 def child(kind_of: str, api_version: str, name: str, cr: Distribution, **body: object) -> Object:
-    """An object of the CR: its labels and its owner."""
+    """Render an object of the CR, with its labels and its owner."""
     return {
         "apiVersion": api_version,
         "kind": kind_of,
@@ -98,7 +109,7 @@ def child(kind_of: str, api_version: str, name: str, cr: Distribution, **body: o
 
 
 def owner(cr: Distribution) -> Object:
-    """The owner reference of a child."""
+    """Render the owner reference of a child."""
     return {
         "apiVersion": LLSD.api_version,
         "kind": LLSD.kind,

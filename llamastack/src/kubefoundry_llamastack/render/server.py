@@ -1,4 +1,4 @@
-"""The command of the server's container (sources §5.1, §5.2).
+"""Renders the command of the server's container (sources §5.1, §5.2).
 
 No script contains a user's text: a user's own command is passed as positional parameters.
 """
@@ -58,37 +58,45 @@ command -v llama >/dev/null || ! command -v ogx >/dev/null || package=ogx
 """Runs before the server if providers are installed. Preflight itself does not have them on its path. PYTHONPATH
 keeps what image and user put there, and has no trailing colon, because that would mean the working directory."""
 
-SEVERAL: Final = (
+UVICORN_COMMAND: Final = (
     'exec "$python" -m uvicorn "$package.core.server.server:create_app" --factory --host 0.0.0.0 '
     '--port "$LLS_PORT" --workers "$LLS_WORKERS" "$@"\n'
 )
-OWN: Final = (
+OWN_COMMAND: Final = (
     # its own command refuses to serve without TLS
-    f'[ "$package" = llama_stack ] || {SEVERAL}'
+    f'[ "$package" = llama_stack ] || {UVICORN_COMMAND}'
     'exec llama stack run "$LLAMA_STACK_CONFIG" --port "$LLS_PORT" "$@"\n'
 )
-GIVEN: Final = 'exec "$@"\n'
-"""What runs next: the server itself (with several workers under uvicorn), or the command in the CR. Arguments without
-a command are the server's."""
+CR_COMMAND: Final = 'exec "$@"\n'
+"""The command after preflight: the server itself (with several workers under uvicorn), or the command in the CR.
+
+Arguments without a command are the server's."""
 
 
 def start(cr: Distribution, image: str) -> Object:
-    """`command` and `args` of the server's container; empty if the image's entrypoint runs unchanged."""
+    """Render `command` and `args` of the server's container. Both are absent if the image's entrypoint runs
+    unchanged."""
     container = cr.spec.server.container_spec
     if cr.extended:
-        end = GIVEN if container.command else SEVERAL if (cr.spec.server.workers or 1) > 1 else OWN
-        script = WITH_PROVIDERS + end
-        [word] = tool.preflight(cr, image)
-        words = [word, *(container.command or ()), *(container.args or ())]
-        return {"command": ["/bin/sh", "-c", script, "sh"], "args": words}
-    made: Object = {}
+        last_command = (
+            CR_COMMAND
+            if container.command
+            else UVICORN_COMMAND
+            if (cr.spec.server.workers or 1) > 1
+            else OWN_COMMAND
+        )
+        script = WITH_PROVIDERS + last_command
+        [preflight_input] = tool.preflight(cr, image)
+        arguments = [preflight_input, *(container.command or ()), *(container.args or ())]
+        return {"command": ["/bin/sh", "-c", script, "sh"], "args": arguments}
+    fields: Object = {}
     if container.command:
-        made["command"] = list(container.command)
+        fields["command"] = list(container.command)
     elif cr.spec.server.user_config and not container.args:
-        made["command"] = ["/bin/sh", "-c", PYTHON, WITH_USER_CONFIG]
+        fields["command"] = ["/bin/sh", "-c", PYTHON, WITH_USER_CONFIG]
     if container.args:
-        made["args"] = list(container.args)
-    return made
+        fields["args"] = list(container.args)
+    return fields
 
 
 PREFLIGHT_SECONDS: Final = 60
@@ -101,11 +109,11 @@ PERIOD: Final = 10
 
 
 def probes(cr: Distribution) -> Object:
-    """The startup probe, the existing operator's only one, waits for preflight and five minutes more if there are
-    providers.
+    """Render the probes.
 
-    A server that does not answer for half a minute gets no requests. After five minutes it is restarted; that long,
-    because a provider may keep it busy for a while.
+    The startup probe is the existing operator's only one. With providers it waits for preflight and five
+    minutes more. A server that does not answer for half a minute gets no requests. After five minutes it is
+    restarted, and not earlier, because a provider may keep it busy for a while.
     """
     failures = 3
     if cr.extended:

@@ -1,6 +1,6 @@
-"""The tool that runs inside the pods: its path, and how to call it.
+"""Calls the tool that runs inside the pods: its path and its arguments.
 
-Its input is base64, so nothing that a user writes is expanded by Kubernetes, a shell or an environment.
+Its input is base64, so Kubernetes, shells and environments expand nothing in a user's text.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ exec "$python" {ZIPAPP} "$@"
 
 
 def install(cr: Distribution) -> dict[str, list[str]]:
-    """The command of each install container, by provider id."""
-    made = {}
+    """Return the command of each install container, by provider id."""
+    commands = {}
     for order, (section, provider) in enumerate(cr.spec.providers()):
         fields: dict[str, Any] = {
             "providerId": provider.provider_id,
@@ -49,17 +49,17 @@ def install(cr: Distribution) -> dict[str, list[str]]:
         }
         if provider.config is not None:
             fields["config"] = provider.config
-        made[provider.provider_id] = _command("install", fields)
-    return made
+        commands[provider.provider_id] = _command("install", fields)
+    return commands
 
 
 def extract(image: str) -> list[str]:
-    """The command of the container that extracts the distribution's own configuration."""
+    """Return the command of the container that extracts the distribution's own configuration."""
     return _command("extract-config", {"image": image, "container": EXTRACT})
 
 
 def merge(cr: Distribution, image: str) -> list[str]:
-    """The command of the container that merges the configuration."""
+    """Return the command of the container that merges the configuration."""
     deployments = [
         {"providerId": item.id, "urlVariable": endpoint_variable(item.id), "config": item.config or {}}
         for item in cr.spec.server.model_deployments
@@ -71,23 +71,30 @@ def merge(cr: Distribution, image: str) -> list[str]:
 
 
 def preflight(cr: Distribution, image: str) -> list[str]:
-    """The value of preflight's `--input`: the image of each provider, for its messages; how long each may take; and
-    what its messages must not repeat."""
+    """Return the value of preflight's `--input`.
+
+    It has the image of each provider for messages, its deadline, and the variables whose values messages must
+    not repeat.
+    """
     fields: dict[str, Any] = {
         "image": image,
         "container": cr.spec.server.container_spec.name,
         "providers": _installed(cr),
         "seconds": provider_seconds(cr),
     }
-    if secret := confidential.variables(cr):
+    if secret := confidential.list_variables(cr):
         fields["secret"] = secret
-    if unknown := confidential.elsewhere(cr):
+    if unknown := confidential.find_other_source(cr):
         fields["unknown"] = unknown
     return encode(fields)
 
 
 def provider_seconds(cr: Distribution) -> int:
-    """Seconds that each provider has to load. Raises ValueError if the annotation is not a number."""
+    """Return the seconds that each provider has to load.
+
+    Raises:
+        ValueError: The annotation is not a number.
+    """
     return int(cr.annotations.get(PROVIDER_SECONDS_ANNOTATION, PROVIDER_SECONDS))
 
 
